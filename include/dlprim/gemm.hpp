@@ -1,0 +1,50 @@
+// General matrix multiplication: C = activation(alpha * A B + beta * C + bias).
+#pragma once
+
+#include <dlprim/activation.hpp>
+#include <dlprim/export.hpp>
+#include <dlprim/plan.hpp>
+#include <dlprim/stream.hpp>
+#include <dlprim/tensor.hpp>
+
+namespace dlprim {
+
+/// A: [M, K], B: [K, N], C: [M, N]. A transposed operand is a view: a.transpose(0, 1). Each of A and B has one
+/// dimension of stride 1 (or of size 1); C's rows are contiguous (stride 1 along N). f32.
+struct GemmDesc {
+  TensorDesc a, b, c;
+  float alpha = 1, beta = 0;  ///< beta 0: C is not read, NaN in it does not spread
+  enum class Bias : uint8_t {
+    none,
+    row,    ///< [N], the same for every row of C
+    column  ///< [M] or [M, 1], the same for every column of C
+  } bias = Bias::none;
+  Activation activation = Activation::identity;
+};
+
+class DLPRIM_API Gemm : public Plan {
+ public:
+  /// Throws ValidationError (ranks, sizes that do not match, strides, dtypes), BuildError.
+  explicit Gemm(const Context& context, const GemmDesc& desc, const Options& options = {});
+  /// Tensors as described; `bias` is undefined exactly if the description has none; c shares no memory with the
+  /// others. K = 0 gives activation(beta * C + bias).
+  void run(const Stream& stream, const Tensor& a, const Tensor& b, const Tensor& bias, const Tensor& c,
+           const Tensor& workspace = {}) const;
+
+  struct Impl;
+
+ private:
+  GemmDesc desc_;
+  std::shared_ptr<const Impl> impl_;
+};
+
+struct GemmParams {
+  float alpha = 1, beta = 0;
+  Activation activation = Activation::identity;
+};
+
+/// The plan is found in the context's cache, or made. `bias` may be undefined, [N], [M] given as [M, 1].
+DLPRIM_API void gemm(const Stream& stream, const Tensor& a, const Tensor& b, const Tensor& bias,
+                     const GemmParams& params, const Tensor& c, const Options& options = {});
+
+}  // namespace dlprim

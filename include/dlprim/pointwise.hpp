@@ -1,0 +1,86 @@
+// The pointwise-broadcast-reduce generator: an expression over tensors becomes a kernel.
+//
+// Inputs broadcast together by the usual rule (shapes align at the right, size 1 stretches) and may have any
+// strides and any mix of dtypes. In the expression they are x0, x1, ..., the outputs y0, y1, ..., the scalars
+// s0, s1, ..., all scalars of C (OpenCL C, with its math functions). Inside it f16 and bf16 are `float`, bool
+// and the integers below 64 bits are `int`, i64 is `long`. Scalars and accumulators have the widest type
+// among the tensors: double if one is f64, else float if one is floating, else long; `real` names that type.
+//
+//   pointwise(stream, {x}, {y}, {}, "y0 = x0 > 0 ? x0 : 0");
+//   pointwise(stream, {a, b}, {sum, product}, {2.0}, "y0 = x0 + x1; y1 = s0 * x0 * x1");
+//   reduce(stream, {x}, {mean}, {1.0 / n}, sum_of("x0", "y0 = s0 * a0"));
+//
+// A kernel is compiled once for an expression, its dtypes and the form of its strides, never for a shape.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <dlprim/export.hpp>
+#include <dlprim/plan.hpp>
+#include <dlprim/stream.hpp>
+#include <dlprim/tensor.hpp>
+
+namespace dlprim {
+
+/// How elements are folded into accumulators a0, a1, ... Elements are taken in an order that depends only on
+/// shapes and device, so the same input gives the same bits.
+struct Reduction {
+  int accumulators = 1;
+  std::string init;        ///< the identity: "a0 = 0"
+  std::string accumulate;  ///< takes in one element: "a0 += x0"
+  std::string combine;     ///< folds partial accumulators b0, b1, ... in: "a0 += b0"
+  std::string finish;      ///< the outputs: "y0 = a0 * s0"
+};
+
+/// Sum, maximum and minimum of `element` over the reduced axes, then `finish`. Maxima and minima pass NaN on.
+DLPRIM_API Reduction sum_of(const std::string& element, const std::string& finish = "y0 = a0");
+DLPRIM_API Reduction max_of(const std::string& element, const std::string& finish = "y0 = a0");
+DLPRIM_API Reduction min_of(const std::string& element, const std::string& finish = "y0 = a0");
+/// Mean and sum of squared deviations by Welford's method: a0 the count, a1 the mean, a2 the squares.
+DLPRIM_API Reduction welford(const std::string& element, const std::string& finish);
+
+/// A pointwise expression made ready. All outputs have one shape, to which the inputs broadcast.
+class DLPRIM_API Pointwise : public Plan {
+ public:
+  /// Throws ValidationError (ranks, shapes that do not broadcast, output with stride 0), BuildError.
+  Pointwise(const Context& context, const std::vector<TensorDesc>& inputs,
+            const std::vector<TensorDesc>& outputs, int scalars, const std::string& body,
+            const Options& options = {});
+  /// Tensors must be as described. An output may be an input (same memory, same strides), not overlap one
+  /// otherwise. Throws ValidationError.
+  void run(const Stream& stream, const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs,
+           const std::vector<double>& scalars) const;
+
+  struct Impl;
+
+ private:
+  std::shared_ptr<const Impl> impl_;
+};
+
+/// A reduction made ready. The outputs' shape says which axes are reduced: those where it is 1 and the inputs'
+/// common shape is not, and those in front that it lacks. Axes of size 0 give the identity.
+class DLPRIM_API Reduce : public Plan {
+ public:
+  Reduce(const Context& context, const std::vector<TensorDesc>& inputs,
+         const std::vector<TensorDesc>& outputs, int scalars, const Reduction& reduction,
+         const Options& options = {});
+  /// As Pointwise::run, but no output may share memory with an input.
+  void run(const Stream& stream, const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs,
+           const std::vector<double>& scalars, const Tensor& workspace = {}) const;
+
+  struct Impl;
+
+ private:
+  std::shared_ptr<const Impl> impl_;
+};
+
+/// Finds the plan in the context's cache, or makes it, and runs it.
+DLPRIM_API void pointwise(const Stream& stream, const std::vector<Tensor>& inputs,
+                          const std::vector<Tensor>& outputs, const std::vector<double>& scalars,
+                          const std::string& body);
+DLPRIM_API void reduce(const Stream& stream, const std::vector<Tensor>& inputs,
+                       const std::vector<Tensor>& outputs, const std::vector<double>& scalars,
+                       const Reduction& reduction);
+
+}  // namespace dlprim

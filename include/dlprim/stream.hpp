@@ -1,0 +1,61 @@
+// Stream: an in-order queue of a context, made or wrapped. Event: a point in a stream's work.
+// Work given to a stream is asynchronous; only finish(), Event::wait() and reads into host memory block.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include <dlprim/context.hpp>
+#include <dlprim/export.hpp>
+#include <dlprim/opencl.hpp>
+
+namespace dlprim {
+
+namespace detail {
+struct StreamState;
+}
+
+class DLPRIM_API Event {
+ public:
+  Event() = default;
+  explicit Event(cl::Event event) : event_(std::move(event)) {}
+  /// Blocks until the work before the event is done. An empty event is done. Throws DeviceError.
+  void wait() const;
+  bool done() const;
+  const cl::Event& cl() const noexcept { return event_; }
+
+ private:
+  cl::Event event_;
+};
+
+/// Copies share one queue. One thread at a time may use a stream; several streams work side by side.
+class DLPRIM_API Stream {
+ public:
+  /// A queue of its own.
+  explicit Stream(const Context& context);
+  /// Around a queue that the user owns; it is retained. Throws ValidationError if the queue is out of order,
+  /// or belongs to another context or device.
+  Stream(const Context& context, const cl::CommandQueue& queue);
+
+  const Context& context() const noexcept;
+  const cl::CommandQueue& cl() const noexcept;
+
+  /// Blocks until everything given so far is done. Throws DeviceError if some of it failed.
+  void finish() const;
+  /// An event that is done when everything given so far is.
+  Event record() const;
+  /// Later work in this stream waits for `event`; the host does not.
+  void wait(const Event& event) const;
+
+  /// The library's own part; not for users.
+  detail::StreamState& state() const noexcept { return *state_; }
+  const std::shared_ptr<detail::StreamState>& shared_state() const noexcept { return state_; }
+
+  friend bool operator==(const Stream& a, const Stream& b) noexcept { return a.state_ == b.state_; }
+  friend bool operator!=(const Stream& a, const Stream& b) noexcept { return a.state_ != b.state_; }
+
+ private:
+  std::shared_ptr<detail::StreamState> state_;
+};
+
+}  // namespace dlprim

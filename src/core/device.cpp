@@ -1,0 +1,232 @@
+// Devices: listing, choosing, facts. The probes are in device_probe.cpp.
+#include <dlprim/device.hpp>
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <mutex>
+
+#include "core/check.hpp"
+#include "core/device_probe.hpp"
+
+namespace dlprim {
+
+using detail::cat;
+
+struct Device::State {
+  cl::Device device;
+  DeviceFacts facts;
+  std::once_flag probed;
+  DeviceProbes probes;
+};
+
+namespace {
+
+template <class T>
+T device_info(cl_device_id id, cl_device_info what) {
+  T value{};
+  detail::cl_check(clGetDeviceInfo(id, what, sizeof value, &value, nullptr), "clGetDeviceInfo");
+  return value;
+}
+
+std::string trimmed(std::string text) {
+  text = text.c_str();  // drivers count the final zero
+  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) text.pop_back();
+  return text;
+}
+
+std::string device_text(cl_device_id id, cl_device_info what) {
+  size_t size = 0;
+  detail::cl_check(clGetDeviceInfo(id, what, 0, nullptr, &size), "clGetDeviceInfo");
+  std::string text(size, '\0');
+  detail::cl_check(clGetDeviceInfo(id, what, size, text.data(), nullptr), "clGetDeviceInfo");
+  return trimmed(text);
+}
+
+std::string platform_text(cl_platform_id id, cl_platform_info what) {
+  size_t size = 0;
+  if (clGetPlatformInfo(id, what, 0, nullptr, &size) != CL_SUCCESS) return "?";
+  std::string text(size, '\0');
+  if (clGetPlatformInfo(id, what, size, text.data(), nullptr) != CL_SUCCESS) return "?";
+  return trimmed(text);
+}
+
+DeviceKind kind_of(cl_device_type type) {
+  if (type & CL_DEVICE_TYPE_GPU) return DeviceKind::gpu;
+  if (type & CL_DEVICE_TYPE_ACCELERATOR) return DeviceKind::accelerator;
+  return type & CL_DEVICE_TYPE_CPU ? DeviceKind::cpu : DeviceKind::other;
+}
+
+DeviceFacts facts_of(cl_device_id id) {
+  DeviceFacts f;
+  f.platform = platform_text(device_info<cl_platform_id>(id, CL_DEVICE_PLATFORM), CL_PLATFORM_NAME);
+  f.name = device_text(id, CL_DEVICE_NAME);
+  f.vendor = device_text(id, CL_DEVICE_VENDOR);
+  f.driver = device_text(id, CL_DRIVER_VERSION);
+  f.version = device_text(id, CL_DEVICE_VERSION);
+  f.extensions = device_text(id, CL_DEVICE_EXTENSIONS);
+  f.kind = kind_of(device_info<cl_device_type>(id, CL_DEVICE_TYPE));
+  f.compute_units = static_cast<int>(device_info<cl_uint>(id, CL_DEVICE_MAX_COMPUTE_UNITS));
+  f.max_work_group = static_cast<int>(device_info<size_t>(id, CL_DEVICE_MAX_WORK_GROUP_SIZE));
+  size_t sizes[16] = {};
+  detail::cl_check(clGetDeviceInfo(id, CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof sizes, sizes, nullptr),
+                   "clGetDeviceInfo");
+  for (int i = 0; i < 3; i++) f.max_work_item_sizes[i] = static_cast<int>(std::min<size_t>(sizes[i], 1u << 30));
+  f.float_vector_width = static_cast<int>(device_info<cl_uint>(id, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT));
+  f.address_bits = static_cast<int>(device_info<cl_uint>(id, CL_DEVICE_ADDRESS_BITS));
+  f.global_memory = device_info<cl_ulong>(id, CL_DEVICE_GLOBAL_MEM_SIZE);
+  f.max_allocation = device_info<cl_ulong>(id, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
+  f.local_memory = device_info<cl_ulong>(id, CL_DEVICE_LOCAL_MEM_SIZE);
+  return f;
+}
+
+/// The platform's devices. Throws DeviceError when it has none to give for a reason other than having none.
+std::vector<cl_device_id> devices_of(cl_platform_id platform) {
+  cl_uint count = 0;
+  const cl_int code = clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, nullptr, &count);
+  if (code == CL_DEVICE_NOT_FOUND) return {};
+  detail::cl_check(code, "clGetDeviceIDs");
+  std::vector<cl_device_id> ids(count);
+  detail::cl_check(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, count, ids.data(), nullptr), "clGetDeviceIDs");
+  return ids;
+}
+
+bool contains_ignoring_case(const std::string& text, std::string_view part) {
+  const auto same = [](char a, char b) {
+    return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
+  };
+  return std::search(text.begin(), text.end(), part.begin(), part.end(), same) != text.end();
+}
+
+std::string listing(const std::vector<Device>& devices) {
+  std::string text;
+  for (const Device& d : devices)
+    text += cat("\n  ", d.facts().index, " (", d.facts().platform_index, ":", d.facts().device_index, ") ", d.name(),
+                ", ", d.facts().platform);
+  return text.empty() ? "\n  (none)" : text;
+}
+
+/// "3" or "1:0" as one or two numbers; empty if it is neither.
+std::vector<int> parse_indices(std::string_view selector) {
+  std::vector<int> numbers{0};
+  bool digits = false;
+  for (char c : selector) {
+    if (c == ':' && digits && numbers.size() == 1) {
+      numbers.push_back(0);
+      digits = false;
+    } else if (std::isdigit(static_cast<unsigned char>(c)) && numbers.back() < 100000) {
+      numbers.back() = numbers.back() * 10 + (c - '0');
+      digits = true;
+    } else {
+      return {};
+    }
+  }
+  return digits ? numbers : std::vector<int>{};
+}
+
+Device default_device(const std::vector<Device>& devices) {
+  std::string failures;
+  for (DeviceKind kind : {DeviceKind::gpu, DeviceKind::accelerator, DeviceKind::cpu, DeviceKind::other})
+    for (const Device& device : devices) {
+      if (device.kind() != kind) continue;
+      if (device.probes().works) return device;
+      failures += "\n  " + device.name() + ": " + device.probes().failure;
+    }
+  throw ValidationError("device", devices.empty() ? "there is no OpenCL device" : "no OpenCL device works:" + failures);
+}
+
+}  // namespace
+
+const char* name_of(DeviceKind kind) noexcept {
+  switch (kind) {
+    case DeviceKind::gpu: return "GPU";
+    case DeviceKind::accelerator: return "accelerator";
+    case DeviceKind::cpu: return "CPU";
+    default: return "other";
+  }
+}
+
+const char* name_of(MatrixEngine engine) noexcept {
+  constexpr const char* kNames[] = {"none", "nv_mma", "nv_wgmma", "amd_wmma", "amd_mfma", "intel_dpas", "arm"};
+  return kNames[static_cast<size_t>(engine)];
+}
+
+Device::Device(const cl::Device& device) {
+  // One state per OpenCL device, so that its probes run once in a process.
+  static std::mutex mutex;
+  static std::map<cl_device_id, std::shared_ptr<State>> states;
+  detail::require(device() != nullptr, "device", "is null");
+  std::lock_guard<std::mutex> lock(mutex);
+  std::shared_ptr<State>& state = states[device()];
+  if (!state) {
+    auto fresh = std::make_shared<State>();
+    fresh->device = device;
+    fresh->facts = facts_of(device());
+    state = fresh;
+  }
+  state_ = state;
+}
+
+std::vector<Device> Device::list(std::vector<BrokenPlatform>* broken) {
+  cl_uint count = 0;
+  if (clGetPlatformIDs(0, nullptr, &count) != CL_SUCCESS) return {};
+  std::vector<cl_platform_id> platforms(count);
+  detail::cl_check(clGetPlatformIDs(count, platforms.data(), nullptr), "clGetPlatformIDs");
+  std::vector<Device> devices;
+  for (int p = 0; p < static_cast<int>(count); p++) {
+    const cl_platform_id platform = platforms[static_cast<size_t>(p)];
+    try {
+      int index = 0;
+      std::vector<Device> found;
+      for (cl_device_id id : devices_of(platform)) {
+        found.emplace_back(cl::Device(id, true));
+        DeviceFacts& facts = found.back().state_->facts;
+        facts.index = static_cast<int>(devices.size() + found.size()) - 1;
+        facts.platform_index = p;
+        facts.device_index = index++;
+      }
+      devices.insert(devices.end(), found.begin(), found.end());
+    } catch (const Error& error) {
+      if (broken) broken->push_back({p, platform_text(platform, CL_PLATFORM_NAME), error.what()});
+    }
+  }
+  return devices;
+}
+
+Device Device::find(std::string_view selector) {
+  const std::vector<Device> devices = list();
+  if (selector.empty()) return default_device(devices);
+  const std::vector<int> numbers = parse_indices(selector);
+  std::vector<Device> fitting;
+  for (const Device& device : devices) {
+    const DeviceFacts& f = device.facts();
+    const bool fits = numbers.empty() ? contains_ignoring_case(f.name, selector) ||
+                                            contains_ignoring_case(f.platform, selector)
+                      : numbers.size() == 1 ? numbers[0] == f.index
+                                            : numbers[0] == f.platform_index && numbers[1] == f.device_index;
+    if (fits) fitting.push_back(device);
+  }
+  if (fitting.empty())
+    throw ValidationError("device", cat("'", selector, "' fits none of:", listing(devices)));
+  for (const Device& device : fitting)
+    if (device.name() != fitting[0].name() || device.facts().platform != fitting[0].facts().platform)
+      throw ValidationError("device", cat("'", selector, "' fits several:", listing(fitting)));
+  return fitting[0];
+}
+
+const DeviceFacts& Device::facts() const noexcept { return state_->facts; }
+const cl::Device& Device::cl() const noexcept { return state_->device; }
+
+const DeviceProbes& Device::probes() const {
+  std::call_once(state_->probed, [&] { state_->probes = detail::probe_device(*this); });
+  return state_->probes;
+}
+
+std::string Device::identity() const {
+  const DeviceFacts& f = facts();
+  return cat(f.platform, " | ", f.vendor, " | ", f.name, " | ", f.version, " | ", f.driver, " | ", f.compute_units);
+}
+
+bool operator==(const Device& a, const Device& b) noexcept { return a.state_ == b.state_; }
+
+}  // namespace dlprim

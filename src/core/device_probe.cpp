@@ -1,0 +1,150 @@
+#include "core/device_probe.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <vector>
+
+#include "core/binary_cache.hpp"
+#include "core/check.hpp"
+#include "core/defines.hpp"
+#include "core/kernel_source.hpp"
+#include "core/log.hpp"
+
+namespace dlprim::detail {
+namespace {
+
+constexpr int kItems = 64;
+constexpr const char* kKeyVersion = "probes 2";
+
+/// A context and a queue of its own, and the runs of probe kernels in them.
+class Prober {
+ public:
+  explicit Prober(const Device& device) : id_(device.cl()()), source_(kernel_source("probe")) {
+    cl_int code = CL_SUCCESS;
+    context_ = cl::Context(clCreateContext(nullptr, 1, &id_, nullptr, nullptr, &code));
+    cl_check(code, "clCreateContext");
+    queue_ = cl::CommandQueue(clCreateCommandQueue(context_(), id_, 0, &code));
+    cl_check(code, "clCreateCommandQueue");
+    buffer_ = cl::Buffer(clCreateBuffer(context_(), CL_MEM_READ_WRITE, kItems * sizeof(cl_int), nullptr, &code));
+    cl_check(code, "clCreateBuffer");
+  }
+
+  /// Runs the probe that `macro` selects in one group. The first result is returned, -1 if any of the others is
+  /// not what it must be. Throws DeviceError when it cannot build or run.
+  int run(const char* macro, int64_t local_bytes = 1024) const {
+    const std::string options = Defines().set(macro, 1).set("LOCAL_BYTES", local_bytes).options();
+    const char* text = source_.c_str();
+    const size_t size = source_.size();
+    cl_int code = CL_SUCCESS;
+    const cl::Program program(clCreateProgramWithSource(context_(), 1, &text, &size, &code));
+    cl_check(code, "clCreateProgramWithSource");
+    cl_check(clBuildProgram(program(), 1, &id_, options.c_str(), nullptr, nullptr), "clBuildProgram");
+    const cl::Kernel kernel(clCreateKernel(program(), "probe", &code));
+    cl_check(code, "clCreateKernel");
+    std::vector<cl_int> y(kItems, -7);
+    const size_t bytes = y.size() * sizeof(cl_int), items = kItems;
+    const cl_mem memory = buffer_();
+    cl_check(clEnqueueWriteBuffer(queue_(), memory, CL_TRUE, 0, bytes, y.data(), 0, nullptr, nullptr),
+             "clEnqueueWriteBuffer");
+    cl_check(clSetKernelArg(kernel(), 0, sizeof memory, &memory), "clSetKernelArg");
+    cl_check(clEnqueueNDRangeKernel(queue_(), kernel(), 1, nullptr, &items, &items, 0, nullptr, nullptr),
+             "clEnqueueNDRangeKernel");
+    cl_check(clEnqueueReadBuffer(queue_(), memory, CL_TRUE, 0, bytes, y.data(), 0, nullptr, nullptr),
+             "clEnqueueReadBuffer");
+    for (int i = 1; i < kItems; i++)
+      if (y[static_cast<size_t>(i)] != 3 * i + 1) return -1;
+    return y[0];
+  }
+
+  /// True if the probe builds, runs and is right.
+  bool shows(const char* macro, int64_t local_bytes = 1024) const {
+    try {
+      return run(macro, local_bytes) == 1;
+    } catch (const Error&) {
+      return false;  // not having a capability is an answer
+    }
+  }
+
+  /// The first result, 0 if the probe fails.
+  int width(const char* macro) const {
+    try {
+      return std::max(run(macro), 0);
+    } catch (const Error&) {
+      return 0;
+    }
+  }
+
+ private:
+  cl_device_id id_;
+  std::string source_;
+  cl::Context context_;
+  cl::CommandQueue queue_;
+  cl::Buffer buffer_;
+};
+
+/// Sizes at which vendors draw a line, largest first.
+constexpr uint64_t kLocalSizes[] = {231424, 166912, 101376, 65536, 49152, 32768, 16384, 8192};
+
+/// A kernel may declare more than the driver admits to only on NVIDIA's OpenCL (226 KB on Hopper against 48
+/// admitted); elsewhere larger ones are not tried, since CPU devices put the array on a stack.
+uint64_t probe_local_memory(const Prober& prober, uint64_t admitted, bool nvidia) {
+  for (uint64_t size : kLocalSizes)
+    if ((nvidia || size <= admitted) && prober.shows("PROBE_LOCAL", static_cast<int64_t>(size))) return size;
+  return 0;
+}
+
+DeviceProbes run_probes(const Device& device) {
+  DeviceProbes result;
+  const DeviceFacts& facts = device.facts();
+  const bool nvidia = facts.vendor.find("NVIDIA") != std::string::npos;
+  try {
+    const Prober prober(device);
+    result.works = prober.run("PROBE_PLAIN") == 1;
+    if (!result.works) {
+      result.failure = "a plain kernel gave wrong numbers";
+      return result;
+    }
+    result.fp16 = prober.shows("PROBE_FP16");
+    result.fp64 = prober.shows("PROBE_FP64");
+    result.static_local_memory = probe_local_memory(prober, facts.local_memory, nvidia);
+    result.sub_group_width = prober.width(nvidia ? "PROBE_NV_SHUFFLE" : "PROBE_SUB_GROUP");
+    if (nvidia && prober.shows("PROBE_NV_MMA")) result.matrix = MatrixEngine::nv_mma;
+  } catch (const Error& error) {
+    result.failure = error.what();
+  }
+  return result;
+}
+
+std::string to_text(const DeviceProbes& p) {
+  return cat(p.works, ' ', p.fp16, ' ', p.fp64, ' ', p.sub_group_width, ' ', p.static_local_memory, ' ',
+             static_cast<int>(p.matrix));
+}
+
+bool from_text(const std::string& text, DeviceProbes& p) {
+  int works = 0, fp16 = 0, fp64 = 0, width = 0, matrix = 0;
+  unsigned long long local = 0;
+  if (std::sscanf(text.c_str(), "%d %d %d %d %llu %d", &works, &fp16, &fp64, &width, &local, &matrix) != 6)
+    return false;
+  p.works = works != 0;
+  p.fp16 = fp16 != 0;
+  p.fp64 = fp64 != 0;
+  p.sub_group_width = width;
+  p.static_local_memory = local;
+  p.matrix = static_cast<MatrixEngine>(matrix);
+  return true;
+}
+
+}  // namespace
+
+DeviceProbes probe_device(const Device& device) {
+  BinaryCache& disk = BinaryCache::user();
+  const std::string key = cat(kKeyVersion, '\n', device.identity(), '\n', kernel_source("probe"));
+  DeviceProbes result;
+  if (const auto text = disk.load(key); text && from_text(*text, result)) return result;
+  result = run_probes(device);
+  if (log_level() >= 1) log_line(cat("probed device='", device.name(), "' ", to_text(result)));
+  if (result.works) disk.store(key, to_text(result));  // a failure may pass: ask again next time
+  return result;
+}
+
+}  // namespace dlprim::detail

@@ -1,0 +1,76 @@
+// Engines: the ways an operator can be computed. An operator has one ordered list of them, best first; each
+// says why it cannot serve a problem, or makes the implementation that does.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <dlprim/context.hpp>
+#include <dlprim/plan.hpp>
+
+#include "core/check.hpp"
+#include "core/text.hpp"
+
+namespace dlprim::detail {
+
+/// What Plan shows of itself.
+struct PlanInfo {
+  std::string text;    ///< "op=gemm engine=cpu m=64 ..." for the log
+  std::string engine;
+  size_t workspace = 0;
+  double flops = 0;    ///< of one run
+  double bytes = 0;    ///< least device memory traffic of one run
+  std::vector<std::pair<std::string, std::string>> engines;  ///< name and refusal (empty: it could serve)
+  const ContextState* context = nullptr;  ///< whose plan it is. Never a Context: the context owns its plans.
+};
+
+template <class Problem, class Impl>
+struct Engine {
+  const char* name;
+  /// Why the engine cannot serve, with the value that failed; empty if it can.
+  std::string (*refuse)(const Context&, const Problem&, const Options&);
+  std::unique_ptr<const Impl> (*make)(const Context&, const Problem&, const Options&);
+};
+
+/// The base of implementations.
+struct EngineImpl {
+  virtual ~EngineImpl() = default;
+  /// Bytes of workspace that a run needs.
+  virtual size_t workspace_size() const { return 0; }
+};
+
+/// The first engine of `engines` that accepts, or the one that `options.engine` names. Fills `info`.
+/// Throws ValidationError when none accepts, or the named one does not exist or refuses.
+template <class Problem, class Impl>
+std::unique_ptr<const Impl> choose_engine(const char* op, const std::vector<Engine<Problem, Impl>>& engines,
+                                          const Context& context, const Problem& problem, const Options& options,
+                                          PlanInfo& info) {
+  std::unique_ptr<const Impl> chosen;
+  std::string refusals;
+  bool known = options.engine == "auto";
+  for (const auto& engine : engines) {
+    std::string refusal = engine.refuse(context, problem, options);
+    const bool asked = options.engine == engine.name;
+    known |= asked;
+    if (refusal.empty() && !chosen && (asked || options.engine == "auto")) {
+      chosen = engine.make(context, problem, options);
+      info.engine = engine.name;
+    }
+    if (!refusal.empty()) refusals += cat("\n  ", engine.name, ": ", refusal);
+    info.engines.emplace_back(engine.name, std::move(refusal));
+  }
+  require(known, "engine", op, " has no engine '", options.engine, "'");
+  require(chosen != nullptr, "engine", op, ": ", options.engine == "auto" ? "every engine" : options.engine,
+          " refused:", refusals);
+  info.workspace = chosen->workspace_size();
+  info.context = &context.state();
+  return chosen;
+}
+
+/// The workspace that a run uses: the given one, checked, or one from the pool.
+Tensor workspace_for(const PlanInfo& info, const Stream& stream, const Tensor& given);
+/// The stream belongs to the plan's context.
+void require_stream(const PlanInfo& info, const Stream& stream);
+
+}  // namespace dlprim::detail

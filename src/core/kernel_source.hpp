@@ -1,0 +1,12 @@
+// The text of the kernels in src/kernels, which the build embeds.
+#pragma once
+
+#include <string>
+
+namespace dlprim::detail {
+
+/// The text of `name`.cl with its includes resolved. If the environment variable DLPRIM_KERNEL_DIR is set, the
+/// file is read from that directory instead. Throws ValidationError for an unknown name.
+std::string kernel_source(const std::string& name);
+
+}  // namespace dlprim::detail

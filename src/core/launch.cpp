@@ -1,0 +1,72 @@
+#include "core/launch.hpp"
+
+#include "core/check.hpp"
+#include "core/state.hpp"
+
+namespace dlprim::detail {
+
+Launch::Launch(const Stream& stream, const Kernel& kernel)
+    : stream_(stream), kernel_(kernel), borrowed_(kernel.shared().borrow()) {}
+
+Launch::~Launch() { kernel_.shared().give_back(std::move(borrowed_)); }
+
+void Launch::bind(const void* value, size_t size) {
+  const cl_int code = clSetKernelArg(borrowed_(), next_, size, value);
+  if (code != CL_SUCCESS) throw DeviceError(cat("clSetKernelArg(", kernel_.name(), ", ", next_, ")"), code);
+  next_++;
+}
+
+Launch& Launch::arg(const Tensor& tensor) {
+  cl_mem buffer = nullptr;
+  cl_long offset = 0;
+  if (tensor.defined()) {
+    require(tensor.context() == stream_.context(), "tensor", "belongs to another context than the stream");
+    tensor.storage()->touch(stream_.state().queue);
+    buffer = tensor.buffer()();
+    offset = tensor.offset();
+  }
+  bind(&buffer, sizeof buffer);
+  bind(&offset, sizeof offset);
+  return *this;
+}
+
+void Launch::run(std::initializer_list<size_t> global, std::initializer_list<size_t> local) {
+  Kernel::Shared& kernel = kernel_.shared();
+  require(next_ == kernel.arguments, "kernel", kernel.name, " got ", next_, " of ", kernel.arguments, " arguments");
+  require(global.size() == local.size() && global.size() >= 1 && global.size() <= 3, "range", kernel.name,
+          ": global and local ranges need one to three equal dimensions");
+  size_t items = 1, group = 1;
+  for (size_t i = 0; i < global.size(); i++) {
+    const size_t g = global.begin()[i], l = local.begin()[i];
+    require(l > 0 && g % l == 0, "range", kernel.name, ": ", g, " work-items do not divide into groups of ", l);
+    items *= g;
+    group *= l;
+  }
+  require(group <= kernel.max_work_group, "range", kernel.name, ": groups of ", group, " exceed the device's ",
+          kernel.max_work_group);
+  if (items == 0) return;
+
+  StreamState& stream = stream_.state();
+  cl_event event = nullptr;
+  const auto enqueue = [&] {
+    return clEnqueueNDRangeKernel(stream.queue->queue(), borrowed_(), static_cast<cl_uint>(global.size()), nullptr,
+                                  global.begin(), local.begin(), 0, nullptr, stream.profiles ? &event : nullptr);
+  };
+  cl_int code = enqueue();
+  if (code == CL_MEM_OBJECT_ALLOCATION_FAILURE) {  // drivers that make buffers at their first use
+    stream_.context().empty_cache();
+    code = enqueue();
+    if (code == CL_MEM_OBJECT_ALLOCATION_FAILURE) {
+      const MemoryStats stats = stream_.context().memory_stats();
+      throw OutOfMemory(0, stats.held, stats.limit);
+    }
+  }
+  if (code != CL_SUCCESS) throw DeviceError("clEnqueueNDRangeKernel(" + kernel.name + ")", code);
+  stream.queue->submitted++;
+  if (event) {
+    if (stream.open_operators == 0) stream.records.push_back({"op=" + kernel.name, 0, 0, {}});
+    stream.records.back().kernels.emplace_back(kernel.name, cl::Event(event));
+  }
+}
+
+}  // namespace dlprim::detail

@@ -1,0 +1,58 @@
+// Launch: binds a kernel's arguments and enqueues it. A tensor takes two arguments in the kernel's list: the
+// buffer and, as `long`, the offset of element 0 in elements.
+//
+//   Launch(stream, kernel).arg(x).arg(y).arg(n).run({global}, {local});
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <type_traits>
+#include <vector>
+
+#include <dlprim/stream.hpp>
+#include <dlprim/tensor.hpp>
+
+#include "core/program_cache.hpp"
+
+namespace dlprim::detail {
+
+class Launch {
+ public:
+  Launch(const Stream& stream, const Kernel& kernel);
+  ~Launch();
+  Launch(const Launch&) = delete;
+  Launch& operator=(const Launch&) = delete;
+
+  /// An undefined tensor binds a null buffer. Throws ValidationError for a tensor of another context.
+  Launch& arg(const Tensor& tensor);
+  /// A number: the kernel's parameter must have the same size and kind.
+  template <class T>
+  Launch& arg(T value) {
+    static_assert(std::is_same_v<T, int32_t> || std::is_same_v<T, int64_t> || std::is_same_v<T, uint32_t> ||
+                      std::is_same_v<T, uint64_t> || std::is_same_v<T, float> || std::is_same_v<T, double>,
+                  "kernel parameters are int, long, uint, ulong, float or double");
+    bind(&value, sizeof value);
+    return *this;
+  }
+  /// `bytes` of local memory.
+  Launch& local(size_t bytes) {
+    bind(nullptr, bytes);
+    return *this;
+  }
+
+  /// Enqueues over `global` work-items in groups of `local`; an empty global range enqueues nothing.
+  /// Throws ValidationError (missing arguments, ranges that do not divide or exceed the device),
+  /// DeviceError, OutOfMemory.
+  void run(std::initializer_list<size_t> global, std::initializer_list<size_t> local);
+
+ private:
+  void bind(const void* value, size_t size);
+
+  const Stream& stream_;
+  Kernel kernel_;
+  cl::Kernel borrowed_;
+  unsigned next_ = 0;
+};
+
+}  // namespace dlprim::detail

@@ -1,0 +1,234 @@
+#include "core/memory.hpp"
+
+#include <algorithm>
+
+#include "core/check.hpp"
+#include "core/log.hpp"
+#include "core/state.hpp"
+
+namespace dlprim::detail {
+namespace {
+
+constexpr uint64_t kAlign = 512;                // of every block; covers any device's base address alignment
+constexpr uint64_t kSmall = uint64_t{1} << 20;  // blocks up to here are cut from small segments
+constexpr uint64_t kSmallSegment = uint64_t{2} << 20;
+constexpr uint64_t kLargeSegment = uint64_t{20} << 20;
+constexpr int kCandidates = 32;  // free blocks looked at for one that needs no waiting
+
+uint64_t round_to(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }
+
+/// Classes of 512 bytes below 1 MiB, of a sixteenth of the size's power of two above: at most 1/16 is wasted.
+uint64_t size_class(uint64_t bytes) {
+  if (bytes <= kSmall) return std::max(round_to(bytes, kAlign), kAlign);
+  uint64_t unit = kSmall / 16;
+  while (unit * 32 <= bytes) unit *= 2;
+  return round_to(bytes, unit);
+}
+
+bool usable_by(const Block& block, const QueueState* queue) {
+  return std::all_of(block.pending.begin(), block.pending.end(),
+                     [&](const PendingUse& use) { return use.queue.get() == queue || use.done(); });
+}
+
+}  // namespace
+
+Allocator::Allocator(cl::Context context, uint64_t limit, uint64_t max_allocation)
+    : context_(std::move(context)), max_allocation_(max_allocation) {
+  stats_.limit = limit;
+}
+
+Allocator::~Allocator() {
+  for (auto& [segment, owner] : segments_)
+    for (Block* block = segment->first; block;) delete std::exchange(block, block->next);
+}
+
+Block* Allocator::allocate(uint64_t bytes, const QueueState* queue) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (bytes > max_allocation_) throw OutOfMemory(bytes, stats_.held, max_allocation_);
+  const uint64_t size = std::min(size_class(bytes), std::max(round_to(max_allocation_, kAlign) - kAlign, bytes));
+  const bool small = size <= kSmall;
+  FreeList& list = small ? small_ : large_;
+  Block* block = find(list, size, queue);
+  if (block) {
+    list.erase(block);
+  } else {
+    block = grow(size, small);
+    if (!block) {
+      free_unused_segments();
+      stats_.retries++;
+      block = grow(size, small);
+    }
+    if (!block) throw OutOfMemory(bytes, stats_.held, stats_.limit);
+  }
+  if (block->size - size >= (small ? kAlign : kSmall)) split(block, size);
+  block->free = false;
+  stats_.allocations++;
+  stats_.allocated += block->size;
+  stats_.allocated_peak = std::max(stats_.allocated_peak, stats_.allocated);
+  return block;
+}
+
+Block* Allocator::find(FreeList& list, uint64_t size, const QueueState* queue) {
+  Block wanted;
+  wanted.size = size;
+  auto it = list.lower_bound(&wanted);
+  while (it != list.begin() && (*std::prev(it))->size == size) --it;  // equal sizes sort by address
+  Block* fallback = nullptr;
+  for (int looked = 0; it != list.end() && looked < kCandidates; ++it, ++looked) {
+    if (usable_by(**it, queue)) return *it;
+    if (!fallback) fallback = *it;
+  }
+  return fallback;
+}
+
+Block* Allocator::grow(uint64_t size, bool small) {
+  uint64_t wanted = small ? kSmallSegment : size <= kLargeSegment / 2 ? kLargeSegment : size;
+  if (wanted > max_allocation_ || stats_.held + wanted > stats_.limit) wanted = size;
+  if (stats_.held + wanted > stats_.limit) return nullptr;
+  cl_int code = CL_SUCCESS;
+  cl::Buffer buffer(clCreateBuffer(context_(), CL_MEM_READ_WRITE, wanted, nullptr, &code));
+  if (code == CL_MEM_OBJECT_ALLOCATION_FAILURE || code == CL_OUT_OF_RESOURCES || code == CL_OUT_OF_HOST_MEMORY)
+    return nullptr;
+  cl_check(code, "clCreateBuffer");
+  if (log_level() >= 2) log_line(cat("buffer bytes=", wanted, " held=", stats_.held + wanted));
+
+  auto segment = std::make_unique<Segment>();
+  auto block = std::make_unique<Block>();
+  segment->buffer = buffer;
+  segment->size = wanted;
+  segment->small = small;
+  segment->first = block.get();
+  block->segment = segment.get();
+  block->size = wanted;
+  Segment* key = segment.get();
+  segments_.emplace(key, std::move(segment));
+  stats_.held += wanted;
+  stats_.held_peak = std::max(stats_.held_peak, stats_.held);
+  stats_.device_allocations++;
+  return block.release();
+}
+
+void Allocator::split(Block* block, uint64_t size) {
+  auto rest = std::make_unique<Block>(*block);
+  rest->offset += size;
+  rest->size -= size;
+  rest->previous = block;
+  if (rest->next) rest->next->previous = rest.get();
+  block->next = rest.get();
+  block->size = size;
+  (block->segment->small ? small_ : large_).insert(rest.release());
+}
+
+/// Joins two free neighbours, neither of them in a list; the later one vanishes.
+Block* Allocator::merge(Block* block, Block* neighbour) {
+  Block* first = block->offset < neighbour->offset ? block : neighbour;
+  Block* second = first == block ? neighbour : block;
+  first->size += second->size;
+  first->next = second->next;
+  if (first->next) first->next->previous = first;
+  for (PendingUse& use : second->pending) {
+    auto same = std::find_if(first->pending.begin(), first->pending.end(),
+                             [&](const PendingUse& p) { return p.queue == use.queue; });
+    if (same == first->pending.end())
+      first->pending.push_back(std::move(use));
+    else
+      same->submitted = std::max(same->submitted, use.submitted);
+  }
+  delete second;
+  return first;
+}
+
+void Allocator::release(Block* block, std::vector<PendingUse> pending) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  stats_.allocated -= block->size;
+  FreeList& list = block->segment->small ? small_ : large_;
+  pending.erase(std::remove_if(pending.begin(), pending.end(), [](const PendingUse& use) { return use.done(); }),
+                pending.end());
+  block->pending = std::move(pending);
+  block->free = true;
+  for (Block* neighbour : {block->previous, block->next}) {
+    if (!neighbour || !neighbour->free) continue;
+    list.erase(neighbour);
+    block = merge(block, neighbour);
+  }
+  list.insert(block);
+}
+
+/// Buffers may go while commands use them: OpenCL keeps a buffer until those are done.
+void Allocator::free_unused_segments() {
+  for (auto it = segments_.begin(); it != segments_.end();) {
+    Block* block = it->first->first;
+    if (!block->free || block->next) {
+      ++it;
+      continue;
+    }
+    (it->first->small ? small_ : large_).erase(block);
+    stats_.held -= it->first->size;
+    delete block;
+    it = segments_.erase(it);
+  }
+}
+
+void Allocator::empty_cache() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  free_unused_segments();
+}
+
+void Allocator::set_limit(uint64_t bytes) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  stats_.limit = bytes;
+}
+
+MemoryStats Allocator::stats() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return stats_;
+}
+
+void Allocator::count_cross_stream_wait() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  stats_.cross_stream_waits++;
+}
+
+Storage::Storage(const Context& owner, uint64_t bytes, const QueueState* queue)
+    : context(owner), block_(owner.state().allocator.allocate(bytes, queue)) {
+  buffer = block_->segment->buffer;
+  offset = block_->offset;
+  size = bytes;
+}
+
+Storage::Storage(const Context& owner, const cl::Buffer& user_buffer, uint64_t bytes)
+    : context(owner), buffer(user_buffer), size(bytes) {}
+
+Storage::~Storage() {
+  if (!block_) return;
+  // A block that nobody touched still waits for what its earlier owner left.
+  std::vector<PendingUse> pending;
+  if (users_.empty()) pending = std::move(block_->pending);
+  for (auto& queue : users_) {
+    const uint64_t submitted = queue->submitted.load();
+    pending.push_back({std::move(queue), submitted});
+  }
+  context.state().allocator.release(block_, std::move(pending));
+}
+
+void Storage::touch(const std::shared_ptr<QueueState>& queue) {
+  if (!block_ || last_user_.load(std::memory_order_acquire) == queue.get()) return;
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (std::find(users_.begin(), users_.end(), queue) == users_.end()) {
+    for (const PendingUse& use : block_->pending) {
+      if (use.queue == queue || use.done()) continue;
+      cl_event marker = nullptr;
+      cl_check(clEnqueueMarkerWithWaitList(use.queue->queue(), 0, nullptr, &marker),
+               "clEnqueueMarkerWithWaitList");
+      const cl::Event owner(marker);
+      cl_check(clFlush(use.queue->queue()), "clFlush");
+      cl_check(clEnqueueBarrierWithWaitList(queue->queue(), 1, &marker, nullptr),
+               "clEnqueueBarrierWithWaitList");
+      context.state().allocator.count_cross_stream_wait();
+    }
+    users_.push_back(queue);
+  }
+  last_user_.store(queue.get(), std::memory_order_release);
+}
+
+}  // namespace dlprim::detail

@@ -1,0 +1,116 @@
+// Allocator: a context's pool of device memory. It hands out (buffer, offset) blocks cut from larger OpenCL
+// buffers ("segments") and takes them back without asking the driver.
+//
+// A block that was freed may still be read or written by work that a stream has not finished. The same stream
+// may have it again at once, since its work is in order. Another stream that gets it waits, on the device, for
+// a marker put on the first stream: that is arranged at the block's first use (Storage::touch), so programs
+// with one stream pay nothing.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <vector>
+
+#include <dlprim/context.hpp>
+#include <dlprim/opencl.hpp>
+
+namespace dlprim::detail {
+
+/// The part of a stream that blocks remember. `submitted` counts commands given to the queue, `drained` those
+/// known to be done.
+struct QueueState {
+  cl::CommandQueue queue;
+  std::atomic<uint64_t> submitted{0};
+  std::atomic<uint64_t> drained{0};
+};
+
+/// Work that may still use a freed block.
+struct PendingUse {
+  std::shared_ptr<QueueState> queue;
+  uint64_t submitted = 0;
+  bool done() const { return queue->drained.load() >= submitted; }
+};
+
+struct Segment;
+
+struct Block {
+  Segment* segment = nullptr;
+  uint64_t offset = 0, size = 0;
+  bool free = true;
+  Block *previous = nullptr, *next = nullptr;  ///< neighbours in the segment
+  std::vector<PendingUse> pending;
+};
+
+struct Segment {
+  cl::Buffer buffer;
+  uint64_t size = 0;
+  bool small = false;
+  Block* first = nullptr;
+};
+
+class Allocator {
+ public:
+  Allocator(cl::Context context, uint64_t limit, uint64_t max_allocation);
+  ~Allocator();
+  Allocator(const Allocator&) = delete;
+  Allocator& operator=(const Allocator&) = delete;
+
+  /// A block of at least `bytes`, preferably one that `queue` (may be null) can use without waiting.
+  /// Throws OutOfMemory, after one more try with an emptied cache.
+  Block* allocate(uint64_t bytes, const QueueState* queue);
+  void release(Block* block, std::vector<PendingUse> pending);
+  void empty_cache();
+  void set_limit(uint64_t bytes);
+  MemoryStats stats() const;
+  void count_cross_stream_wait();
+
+ private:
+  struct BySize {
+    bool operator()(const Block* a, const Block* b) const {
+      return a->size != b->size ? a->size < b->size : a < b;
+    }
+  };
+  using FreeList = std::set<Block*, BySize>;
+
+  Block* find(FreeList& list, uint64_t size, const QueueState* queue);
+  Block* grow(uint64_t size, bool small);
+  void split(Block* block, uint64_t size);
+  Block* merge(Block* block, Block* neighbour);
+  void free_unused_segments();
+
+  mutable std::mutex mutex_;
+  cl::Context context_;
+  uint64_t max_allocation_;
+  std::map<Segment*, std::unique_ptr<Segment>> segments_;
+  FreeList small_, large_;
+  MemoryStats stats_;
+};
+
+/// What tensors share: a block of the pool, or a buffer of the user's.
+struct Storage {
+  Storage(const Context& context, uint64_t bytes, const QueueState* queue);
+  Storage(const Context& context, const cl::Buffer& buffer, uint64_t bytes);
+  ~Storage();
+  Storage(const Storage&) = delete;
+  Storage& operator=(const Storage&) = delete;
+
+  /// Notes that a command about to be put on `queue` uses this memory, and makes the queue wait for what an
+  /// earlier owner of the block may still be doing on other queues.
+  void touch(const std::shared_ptr<QueueState>& queue);
+
+  Context context;
+  cl::Buffer buffer;
+  uint64_t offset = 0;  ///< bytes, from the buffer's start
+  uint64_t size = 0;    ///< bytes
+
+ private:
+  Block* block_ = nullptr;
+  std::atomic<const QueueState*> last_user_{nullptr};
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<QueueState>> users_;
+};
+
+}  // namespace dlprim::detail

@@ -1,0 +1,45 @@
+// Plan's report, and the checks that every plan's run() makes.
+#include <dlprim/plan.hpp>
+
+#include "core/engine.hpp"
+#include "core/state.hpp"
+
+namespace dlprim {
+
+const std::string& Plan::engine() const noexcept { return info_->engine; }
+size_t Plan::workspace_size() const noexcept { return info_->workspace; }
+
+std::string Plan::explain() const {
+  std::string text = info_->text + "\n";
+  for (const auto& [name, refusal] : info_->engines) {
+    text += "  " + name + ": ";
+    if (!refusal.empty())
+      text += "refused, " + refusal;
+    else if (name == info_->engine)
+      text += detail::cat("chosen, workspace ", info_->workspace, " bytes");
+    else
+      text += "could serve, ranks below or was not asked for";
+    text += "\n";
+  }
+  return text;
+}
+
+namespace detail {
+
+Tensor workspace_for(const PlanInfo& info, const Stream& stream, const Tensor& given) {
+  if (info.workspace == 0) return {};
+  const auto bytes = static_cast<int64_t>(info.workspace);
+  if (!given.defined()) return Tensor(stream, {bytes}, DType::u8);
+  require(given.is_contiguous() && given.bytes() >= bytes, "workspace", given.describe(), " is not ", bytes,
+          " contiguous bytes");
+  const Tensor raw = given.reinterpret(DType::u8).slice(0, 0, bytes);
+  require(raw.offset() % 16 == 0, "workspace", "does not start on a 16-byte boundary");
+  return raw;
+}
+
+void require_stream(const PlanInfo& info, const Stream& stream) {
+  require(info.context == &stream.context().state(), "stream", "belongs to another context than the plan");
+}
+
+}  // namespace detail
+}  // namespace dlprim

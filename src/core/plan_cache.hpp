@@ -1,0 +1,91 @@
+// PlanCache: the plans that calls made, kept in the context under a key of bytes. The least recently used go
+// when there are too many.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <type_traits>
+#include <unordered_map>
+
+#include <dlprim/tensor.hpp>
+
+namespace dlprim::detail {
+
+/// Bytes that name a plan: the operator and everything its constructor was given.
+class PlanKey {
+ public:
+  explicit PlanKey(const char* op) { add(std::string(op)); }
+  template <class T>
+  std::enable_if_t<std::is_arithmetic_v<T> || std::is_enum_v<T>, PlanKey&> add(T value) {
+    char raw[sizeof(T)];
+    std::memcpy(raw, &value, sizeof(T));
+    bytes_.append(raw, sizeof(T));
+    return *this;
+  }
+  PlanKey& add(const std::string& text) {
+    add(text.size());
+    bytes_ += text;
+    return *this;
+  }
+  PlanKey& add(const Dims& dims) {
+    add(dims.size());
+    for (int64_t d : dims) add(d);
+    return *this;
+  }
+  PlanKey& add(const TensorDesc& desc) {
+    return add(desc.dtype).add(desc.aligned).add(desc.shape).add(desc.strides);
+  }
+  const std::string& bytes() const { return bytes_; }
+
+ private:
+  std::string bytes_;
+};
+
+class PlanCache {
+ public:
+  /// The plan under `key`, made by `make()` if there is none. Two threads may make the same plan at once; the
+  /// first to finish is kept.
+  template <class P, class Make>
+  std::shared_ptr<const P> get(const PlanKey& key, const Make& make) {
+    if (auto found = find(key.bytes())) return std::static_pointer_cast<const P>(found);
+    return std::static_pointer_cast<const P>(insert(key.bytes(), std::make_shared<const P>(make())));
+  }
+
+ private:
+  static constexpr size_t kMost = 4096;
+  struct Entry {
+    std::shared_ptr<const void> plan;
+    std::list<const std::string*>::iterator age;
+  };
+
+  std::shared_ptr<const void> find(const std::string& key) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    auto it = plans_.find(key);
+    if (it == plans_.end()) return nullptr;
+    ages_.splice(ages_.begin(), ages_, it->second.age);
+    return it->second.plan;
+  }
+  std::shared_ptr<const void> insert(const std::string& key, std::shared_ptr<const void> plan) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    auto [it, fresh] = plans_.try_emplace(key);
+    if (!fresh) return it->second.plan;
+    ages_.push_front(&it->first);
+    it->second = {plan, ages_.begin()};
+    if (plans_.size() > kMost) {
+      const std::string oldest = *ages_.back();
+      ages_.pop_back();
+      plans_.erase(oldest);
+    }
+    return plan;
+  }
+
+  std::mutex mutex_;
+  std::list<const std::string*> ages_;  ///< newest first
+  std::unordered_map<std::string, Entry> plans_;
+};
+
+}  // namespace dlprim::detail

@@ -1,0 +1,172 @@
+#include "core/program_cache.hpp"
+
+#include <chrono>
+
+#include "core/binary_cache.hpp"
+#include "core/check.hpp"
+#include "core/kernel_source.hpp"
+#include "core/log.hpp"
+
+namespace dlprim::detail {
+namespace {
+
+constexpr const char* kKeyVersion = "program 1";
+
+std::string build_log(const cl::Program& program, cl_device_id device) {
+  size_t size = 0;
+  if (clGetProgramBuildInfo(program(), device, CL_PROGRAM_BUILD_LOG, 0, nullptr, &size) != CL_SUCCESS) return "";
+  std::string log(size, '\0');
+  clGetProgramBuildInfo(program(), device, CL_PROGRAM_BUILD_LOG, size, log.data(), nullptr);
+  return log.c_str();
+}
+
+/// The program's binary; empty where the driver gives none.
+std::string binary_of(const cl::Program& program) {
+  cl_uint devices = 0;
+  size_t size = 0;
+  if (clGetProgramInfo(program(), CL_PROGRAM_NUM_DEVICES, sizeof devices, &devices, nullptr) != CL_SUCCESS ||
+      devices != 1 ||
+      clGetProgramInfo(program(), CL_PROGRAM_BINARY_SIZES, sizeof size, &size, nullptr) != CL_SUCCESS || !size)
+    return "";
+  std::string binary(size, '\0');
+  auto* bytes = reinterpret_cast<unsigned char*>(binary.data());
+  if (clGetProgramInfo(program(), CL_PROGRAM_BINARIES, sizeof bytes, &bytes, nullptr) != CL_SUCCESS) return "";
+  return binary;
+}
+
+/// A built program out of a binary; empty if the driver does not take it.
+cl::Program from_binary(const cl::Context& context, cl_device_id device, const std::string& binary,
+                        const std::string& options) {
+  const auto* bytes = reinterpret_cast<const unsigned char*>(binary.data());
+  const size_t size = binary.size();
+  cl_int code = CL_SUCCESS, status = CL_SUCCESS;
+  cl::Program program(clCreateProgramWithBinary(context(), 1, &device, &size, &bytes, &status, &code));
+  if (code != CL_SUCCESS || status != CL_SUCCESS) return {};
+  if (clBuildProgram(program(), 1, &device, options.c_str(), nullptr, nullptr) != CL_SUCCESS) return {};
+  return program;
+}
+
+}  // namespace
+
+const std::string& Kernel::name() const { return shared_->name; }
+size_t Kernel::max_work_group() const { return shared_->max_work_group; }
+
+cl::Kernel Kernel::Shared::borrow() {
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    if (!idle.empty()) {
+      cl::Kernel kernel = std::move(idle.back());
+      idle.pop_back();
+      return kernel;
+    }
+  }
+  cl_int code = CL_SUCCESS;
+  cl::Kernel kernel(clCreateKernel(program->program(), name.c_str(), &code));
+  cl_check(code, ("clCreateKernel(" + name + ")").c_str());
+  return kernel;
+}
+
+void Kernel::Shared::give_back(cl::Kernel kernel) {
+  std::lock_guard<std::mutex> lock(mutex);
+  idle.push_back(std::move(kernel));
+}
+
+ProgramCache::ProgramCache(cl::Context context, const Device& device)
+    : context_(std::move(context)), device_(device) {}
+
+ProgramStats ProgramCache::stats() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return stats_;
+}
+
+Kernel ProgramCache::kernel(const std::string& file, const std::string& kernel, const Defines& defines) {
+  return generated(file, kernel_source(file), kernel, defines);
+}
+
+Kernel ProgramCache::generated(const std::string& name, const std::string& source, const std::string& kernel,
+                               const Defines& defines) {
+  const std::shared_ptr<const Program> built = program(name, source, defines.options());
+  std::lock_guard<std::mutex> lock(mutex_);
+  auto it = kernels_.find({built.get(), kernel});
+  if (it != kernels_.end()) return it->second;
+
+  auto shared = std::make_shared<Kernel::Shared>();
+  shared->program = built;
+  shared->name = kernel;
+  cl::Kernel first = shared->borrow();
+  cl_uint arguments = 0;
+  cl_check(clGetKernelInfo(first(), CL_KERNEL_NUM_ARGS, sizeof arguments, &arguments, nullptr), "clGetKernelInfo");
+  cl_check(clGetKernelWorkGroupInfo(first(), device_.cl()(), CL_KERNEL_WORK_GROUP_SIZE,
+                                    sizeof shared->max_work_group, &shared->max_work_group, nullptr),
+           "clGetKernelWorkGroupInfo");
+  shared->arguments = arguments;
+  shared->give_back(std::move(first));
+  return kernels_.emplace(std::pair(built.get(), kernel), Kernel(shared)).first->second;
+}
+
+std::shared_ptr<const Program> ProgramCache::program(const std::string& name, const std::string& source,
+                                                     const std::string& options) {
+  const std::string key = options + '\n' + source;
+  std::promise<std::shared_ptr<const Program>> promise;
+  Built built;
+  bool mine = false;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    auto it = programs_.find(key);
+    mine = it == programs_.end();
+    if (mine) it = programs_.emplace(key, promise.get_future().share()).first;
+    built = it->second;
+    if (!mine) stats_.reused++;
+  }
+  if (mine) {
+    try {
+      promise.set_value(make(name, source, options));
+    } catch (...) {
+      promise.set_exception(std::current_exception());
+      std::lock_guard<std::mutex> lock(mutex_);
+      programs_.erase(key);  // those who wait get the error; who asks later tries again
+    }
+  }
+  return built.get();
+}
+
+std::shared_ptr<const Program> ProgramCache::make(const std::string& name, const std::string& source,
+                                                  const std::string& options) {
+  using Clock = std::chrono::steady_clock;
+  const auto start = Clock::now();
+  BinaryCache& disk = BinaryCache::user();
+  const std::string key = cat(kKeyVersion, '\n', device_.identity(), '\n', options, '\n', source);
+  auto result = std::make_shared<Program>();
+  result->name = name;
+  if (const auto binary = disk.load(key)) result->program = from_binary(context_, device_.cl()(), *binary, options);
+  const bool loaded = result->program() != nullptr;
+  if (!loaded) {
+    result->program = build(name, source, options);
+    const std::string binary = binary_of(result->program);
+    if (!binary.empty()) disk.store(key, binary);
+  }
+  if (log_level() >= 1) {
+    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    log_line(cat(loaded ? "load" : "build", " program=", name, " seconds=", seconds, " options='", options, "'"));
+  }
+  std::lock_guard<std::mutex> lock(mutex_);
+  (loaded ? stats_.from_disk : stats_.built)++;
+  return result;
+}
+
+cl::Program ProgramCache::build(const std::string& name, const std::string& source,
+                                const std::string& options) const {
+  const char* text = source.c_str();
+  const size_t size = source.size();
+  const cl_device_id device = device_.cl()();
+  cl_int code = CL_SUCCESS;
+  cl::Program program(clCreateProgramWithSource(context_(), 1, &text, &size, &code));
+  cl_check(code, "clCreateProgramWithSource");
+  code = clBuildProgram(program(), 1, &device, options.c_str(), nullptr, nullptr);
+  if (code == CL_BUILD_PROGRAM_FAILURE || code == CL_INVALID_BUILD_OPTIONS)
+    throw BuildError(name, options, build_log(program, device));
+  cl_check(code, "clBuildProgram");
+  return program;
+}
+
+}  // namespace dlprim::detail

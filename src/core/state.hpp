@@ -1,0 +1,77 @@
+// The insides of Context and Stream.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <dlprim/context.hpp>
+#include <dlprim/stream.hpp>
+
+#include "core/memory.hpp"
+#include "core/plan_cache.hpp"
+#include "core/program_cache.hpp"
+
+namespace dlprim::detail {
+
+struct ContextState {
+  ContextState(const Device& device_, const cl::Context& context_)
+      : device(device_),
+        context(context_),
+        allocator(context_, device_.facts().global_memory, device_.facts().max_allocation),
+        programs(context_, device_) {}
+
+  Device device;
+  cl::Context context;
+  Allocator allocator;
+  ProgramCache programs;
+  PlanCache plans;
+};
+
+/// Kernels launched by one operator's run, to be reported once the device is done with them.
+struct OperatorRecord {
+  std::string text;
+  double flops = 0, bytes = 0;
+  std::vector<std::pair<std::string, cl::Event>> kernels;
+};
+
+/// Host memory that a transfer still reads.
+struct Staging {
+  std::vector<char> bytes;
+  cl::Event done;
+};
+
+struct StreamState {
+  StreamState(const Context& context_, const cl::CommandQueue& queue_, bool profiles_)
+      : context(context_), queue(std::make_shared<QueueState>()), profiles(profiles_) {
+    queue->queue = queue_;
+  }
+  ~StreamState();
+
+  Context context;
+  std::shared_ptr<QueueState> queue;
+  bool profiles;                        ///< the queue measures device time and the log wants it
+  std::vector<OperatorRecord> records;  ///< not reported yet; the last one may still be open
+  int open_operators = 0;               ///< depth of operators that call operators
+  std::vector<Staging> staging;
+
+  /// Reports the operators whose kernels are done; all of them if `everything`.
+  void report(bool everything);
+  void release_staging();
+};
+
+/// Puts the kernels launched while it lives under one line of the log. Operators inside operators join the
+/// outermost one.
+class OperatorScope {
+ public:
+  /// `text` is "op=gemm engine=cpu m=64 ..."; it is only read when the log asks.
+  OperatorScope(const Stream& stream, const std::string& text, double flops, double bytes);
+  ~OperatorScope();
+  OperatorScope(const OperatorScope&) = delete;
+  OperatorScope& operator=(const OperatorScope&) = delete;
+
+ private:
+  StreamState* state_ = nullptr;
+};
+
+}  // namespace dlprim::detail

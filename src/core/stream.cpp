@@ -1,0 +1,155 @@
+// Streams and events, and what a stream reports of its operators.
+#include <dlprim/stream.hpp>
+
+#include <algorithm>
+
+#include "core/check.hpp"
+#include "core/log.hpp"
+#include "core/state.hpp"
+
+namespace dlprim {
+
+using detail::cl_check;
+using detail::require;
+
+namespace {
+
+cl::CommandQueue make_queue(const Context& context) {
+  const cl_command_queue_properties properties = detail::log_level() >= 1 ? CL_QUEUE_PROFILING_ENABLE : 0;
+  cl_int code = CL_SUCCESS;
+  cl::CommandQueue queue(clCreateCommandQueue(context.cl()(), context.device().cl()(), properties, &code));
+  cl_check(code, "clCreateCommandQueue");
+  return queue;
+}
+
+template <class T>
+T queue_info(const cl::CommandQueue& queue, cl_command_queue_info what) {
+  T value{};
+  cl_check(clGetCommandQueueInfo(queue(), what, sizeof value, &value, nullptr), "clGetCommandQueueInfo");
+  return value;
+}
+
+bool event_done(const cl::Event& event) {
+  cl_int status = CL_QUEUED;
+  cl_check(clGetEventInfo(event(), CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr),
+           "clGetEventInfo");
+  if (status < 0) throw DeviceError("a command on the device", status);
+  return status == CL_COMPLETE;
+}
+
+/// Device time in seconds; 0 where the driver does not know.
+double device_seconds(const cl::Event& event) {
+  cl_ulong start = 0, end = 0;
+  if (clGetEventProfilingInfo(event(), CL_PROFILING_COMMAND_START, sizeof start, &start, nullptr) != CL_SUCCESS ||
+      clGetEventProfilingInfo(event(), CL_PROFILING_COMMAND_END, sizeof end, &end, nullptr) != CL_SUCCESS)
+    return 0;
+  return static_cast<double>(end - start) * 1e-9;
+}
+
+void report_record(const detail::OperatorRecord& record) {
+  double seconds = 0;
+  for (const auto& [name, event] : record.kernels) {
+    const double time = device_seconds(event);
+    seconds += time;
+    if (detail::log_level() >= 2) detail::log_line(detail::cat("kernel name=", name, " us=", time * 1e6));
+  }
+  std::string text = detail::cat(record.text, " kernels=", record.kernels.size(), " us=", seconds * 1e6);
+  if (seconds > 0 && record.flops > 0) text += detail::cat(" gflops=", record.flops / seconds * 1e-9);
+  if (seconds > 0 && record.bytes > 0) text += detail::cat(" gbytes=", record.bytes / seconds * 1e-9);
+  detail::log_line(text);
+}
+
+}  // namespace
+
+void Event::wait() const {
+  if (event_() == nullptr) return;
+  const cl_event event = event_();
+  const cl_int code = clWaitForEvents(1, &event);
+  cl_check(code, "clWaitForEvents");
+}
+
+bool Event::done() const { return event_() == nullptr || event_done(event_); }
+
+Stream::Stream(const Context& context) : Stream(context, make_queue(context)) {}
+
+Stream::Stream(const Context& context, const cl::CommandQueue& queue) {
+  require(queue() != nullptr, "queue", "is null");
+  require(queue_info<cl_context>(queue, CL_QUEUE_CONTEXT) == context.cl()(), "queue",
+          "belongs to another OpenCL context");
+  require(queue_info<cl_device_id>(queue, CL_QUEUE_DEVICE) == context.device().cl()(), "queue",
+          "belongs to another device than ", context.device().name());
+  const auto properties = queue_info<cl_command_queue_properties>(queue, CL_QUEUE_PROPERTIES);
+  require(!(properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE), "queue", "executes out of order");
+  const bool profiles = detail::log_level() >= 1 && (properties & CL_QUEUE_PROFILING_ENABLE) != 0;
+  state_ = std::make_shared<detail::StreamState>(context, queue, profiles);
+}
+
+const Context& Stream::context() const noexcept { return state_->context; }
+const cl::CommandQueue& Stream::cl() const noexcept { return state_->queue->queue; }
+
+void Stream::finish() const {
+  const uint64_t submitted = state_->queue->submitted.load();
+  cl_check(clFinish(cl()()), "clFinish");
+  state_->queue->drained = submitted;
+  state_->release_staging();
+  state_->report(true);
+}
+
+Event Stream::record() const {
+  cl_event event = nullptr;
+  cl_check(clEnqueueMarkerWithWaitList(cl()(), 0, nullptr, &event), "clEnqueueMarkerWithWaitList");
+  const Event result{cl::Event(event)};
+  cl_check(clFlush(cl()()), "clFlush");  // so that whoever waits for it is not kept waiting for this stream's host
+  return result;
+}
+
+void Stream::wait(const Event& event) const {
+  if (event.cl()() == nullptr) return;
+  const cl_event handle = event.cl()();
+  cl_check(clEnqueueBarrierWithWaitList(cl()(), 1, &handle, nullptr), "clEnqueueBarrierWithWaitList");
+}
+
+namespace detail {
+
+StreamState::~StreamState() {
+  try {
+    if (!staging.empty() || !records.empty()) clFinish(queue->queue());
+    report(true);
+  } catch (...) {  // a destructor has nobody to tell; finish() is where errors show
+  }
+}
+
+void StreamState::report(bool everything) {
+  size_t reported = 0;
+  for (; reported < records.size() - static_cast<size_t>(open_operators > 0); reported++) {
+    const auto& kernels = records[reported].kernels;
+    if (!everything && !kernels.empty() && !event_done(kernels.back().second)) break;
+    report_record(records[reported]);
+  }
+  records.erase(records.begin(), records.begin() + static_cast<std::ptrdiff_t>(reported));
+}
+
+void StreamState::release_staging() {
+  staging.erase(std::remove_if(staging.begin(), staging.end(), [](const Staging& s) { return event_done(s.done); }),
+                staging.end());
+}
+
+OperatorScope::OperatorScope(const Stream& stream, const std::string& text, double flops, double bytes) {
+  StreamState& state = stream.state();
+  if (!state.profiles) return;
+  state_ = &state;
+  if (state.open_operators++ == 0) state.records.push_back({text, flops, bytes, {}});
+}
+
+OperatorScope::~OperatorScope() {
+  if (!state_ || --state_->open_operators > 0) return;
+  constexpr size_t kKept = 64;  // records held back before the finished ones are reported
+  if (state_->records.size() < kKept) return;
+  try {
+    state_->report(false);
+  } catch (...) {  // the failed command is reported by finish()
+  }
+}
+
+}  // namespace detail
+}  // namespace dlprim

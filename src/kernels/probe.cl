@@ -1,0 +1,95 @@
+// Tiny kernels that show whether a device really does what it or its vendor claims. Each is compiled alone,
+// by defining its macro, and writes small integers that the host knows.
+
+#ifndef LOCAL_BYTES
+#define LOCAL_BYTES 1024
+#endif
+
+#ifdef PROBE_PLAIN
+__kernel void probe(__global int* y) {
+  const int i = (int)get_global_id(0);
+  y[i] = 3 * i + 1;
+}
+#endif
+
+#ifdef PROBE_FP16
+#ifdef cl_khr_fp16
+#pragma OPENCL EXTENSION cl_khr_fp16 : enable
+#endif
+__kernel void probe(__global int* y) {
+  const int i = (int)get_global_id(0);
+  const half a = (half)i;
+  y[i] = (int)(a * (half)3 + (half)1);
+}
+#endif
+
+#ifdef PROBE_FP64
+#ifdef cl_khr_fp64
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#endif
+__kernel void probe(__global int* y) {
+  const int i = (int)get_global_id(0);
+  // 2^40 + i does not fit a float's 24 bits: a double that is a float in disguise gives another answer.
+  const double a = 1099511627776.0 + (double)i;
+  y[i] = (int)((a - 1099511627776.0) * 3.0 + 1.0);
+}
+#endif
+
+#ifdef PROBE_LOCAL
+// Every work-item fills its share of a static array; its mirror image reads it after the barrier.
+__kernel void probe(__global int* y) {
+  __local int big[LOCAL_BYTES / 4];
+  const int i = (int)get_local_id(0), n = (int)get_local_size(0), count = LOCAL_BYTES / 4;
+  for (int j = i; j < count; j += n) big[j] = j ^ 0x55;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  int good = 1;
+  for (int j = i; j < count; j += n) good &= big[count - 1 - j] == ((count - 1 - j) ^ 0x55);
+  y[i] = good ? 3 * i + 1 : -1;
+}
+#endif
+
+#ifdef PROBE_SUB_GROUP
+#ifdef cl_khr_subgroups
+#pragma OPENCL EXTENSION cl_khr_subgroups : enable
+#endif
+#ifdef cl_intel_subgroups
+#pragma OPENCL EXTENSION cl_intel_subgroups : enable
+#endif
+// y[0] is the width; the others hold the lane number that the neighbour sent.
+__kernel void probe(__global int* y) {
+  const int i = (int)get_global_id(0);
+  const int width = (int)get_max_sub_group_size(), lane = (int)get_sub_group_local_id();
+#ifdef cl_intel_subgroups
+  const int other = intel_sub_group_shuffle_xor(lane, 1u);
+#else
+  const int other = sub_group_shuffle_xor(lane, 1u);
+#endif
+  y[i] = i == 0 ? width : other == (lane ^ 1) ? 3 * i + 1 : -1;
+}
+#endif
+
+#ifdef PROBE_NV_SHUFFLE
+__kernel void probe(__global int* y) {
+  const int i = (int)get_global_id(0), lane = i & 31;
+  int other;
+  __asm__ volatile("shfl.sync.bfly.b32 %0, %1, 1, 31, 0xffffffff;" : "=r"(other) : "r"(lane));
+  y[i] = i == 0 ? 32 : other == (lane ^ 1) ? 3 * i + 1 : -1;
+}
+#endif
+
+#ifdef PROBE_NV_MMA
+// 16x8x8 by tf32: A[row][k] = row, B[k][column] = column + 1, so C[row][column] = 8 row (column + 1).
+__kernel void probe(__global int* y) {
+  const int i = (int)get_global_id(0), lane = i & 31, row = lane / 4;
+  const float lo = (float)row, hi = (float)(row + 8), b = (float)(lane / 4 + 1);
+  float c0 = 0, c1 = 0, c2 = 0, c3 = 0;
+  __asm__ volatile(
+      "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      : "+f"(c0), "+f"(c1), "+f"(c2), "+f"(c3)
+      : "r"(as_int(lo)), "r"(as_int(hi)), "r"(as_int(lo)), "r"(as_int(hi)), "r"(as_int(b)), "r"(as_int(b)));
+  const int column = 2 * (lane % 4);
+  const int good = (int)c0 == 8 * row * (column + 1) && (int)c1 == 8 * row * (column + 2) &&
+                   (int)c2 == 8 * (row + 8) * (column + 1) && (int)c3 == 8 * (row + 8) * (column + 2);
+  y[i] = good ? 3 * i + 1 : -1;
+}
+#endif

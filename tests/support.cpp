@@ -1,0 +1,154 @@
+#include "support.hpp"
+
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+
+namespace dlprim::test {
+
+Context& context() {
+  static Context instance = [] {
+    const char* selector = std::getenv("DLPRIM_TEST_DEVICE");
+    return Context(Device::find(selector ? selector : ""));
+  }();
+  return instance;
+}
+
+Stream& stream() {
+  static Stream instance(context());
+  return instance;
+}
+
+uint64_t Rng::next() {
+  uint64_t z = (state_ += 0x9e3779b97f4a7c15ull);
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+  return z ^ (z >> 31);
+}
+
+int64_t Rng::integer(int64_t low, int64_t high) {
+  return low + static_cast<int64_t>(next() % static_cast<uint64_t>(high - low + 1));
+}
+
+double Rng::real(double low, double high) {
+  return low + (high - low) * static_cast<double>(next() >> 11) * 0x1p-53;
+}
+
+std::vector<float> integers(int64_t count, Rng& rng, int limit, double density) {
+  std::vector<float> values(static_cast<size_t>(count));
+  for (float& v : values)
+    v = rng.real(0, 1) < density ? static_cast<float>(rng.integer(-limit, limit)) : 0.0f;
+  return values;
+}
+
+std::vector<float> reals(int64_t count, Rng& rng, double low, double high) {
+  std::vector<float> values(static_cast<size_t>(count));
+  for (float& v : values) v = static_cast<float>(rng.real(low, high));
+  return values;
+}
+
+Tensor device_tensor(const Shape& shape, const std::vector<float>& values, DType dtype) {
+  Tensor x(context(), shape, dtype);
+  const auto count = static_cast<int64_t>(values.size());
+  if (count != x.numel()) throw ValidationError("values", "count does not fit the shape");
+  std::vector<unsigned char> bytes(static_cast<size_t>(x.bytes()));
+  for (size_t i = 0; i < values.size(); i++) {
+    const float v = values[i];
+    const auto put = [&](auto value) { std::memcpy(bytes.data() + i * sizeof value, &value, sizeof value); };
+    switch (dtype) {
+      case DType::f32: put(v); break;
+      case DType::f64: put(static_cast<double>(v)); break;
+      case DType::f16: put(to_half(v).bits); break;
+      case DType::bf16: put(to_bfloat16(v).bits); break;
+      case DType::i8: put(static_cast<int8_t>(v)); break;
+      case DType::u8: put(static_cast<uint8_t>(v)); break;
+      case DType::i16: put(static_cast<int16_t>(v)); break;
+      case DType::i32: put(static_cast<int32_t>(v)); break;
+      case DType::i64: put(static_cast<int64_t>(v)); break;
+      case DType::boolean: put(static_cast<uint8_t>(v != 0)); break;
+    }
+  }
+  write(stream(), x, bytes.data(), x.bytes());
+  return x;
+}
+
+std::vector<unsigned char> host_bytes(const Tensor& x) {
+  std::vector<unsigned char> bytes(static_cast<size_t>(x.bytes()));
+  read(stream(), x, bytes.data(), x.bytes());
+  return bytes;
+}
+
+std::vector<float> host_values(const Tensor& x) {
+  const std::vector<unsigned char> bytes = host_bytes(x);
+  std::vector<float> values(static_cast<size_t>(x.numel()));
+  for (size_t i = 0; i < values.size(); i++) {
+    const auto get = [&](auto value) {
+      std::memcpy(&value, bytes.data() + i * sizeof value, sizeof value);
+      return value;
+    };
+    switch (x.dtype()) {
+      case DType::f32: values[i] = get(0.0f); break;
+      case DType::f64: values[i] = static_cast<float>(get(0.0)); break;
+      case DType::f16: values[i] = to_float(half_t{get(uint16_t{})}); break;
+      case DType::bf16: values[i] = to_float(bfloat16_t{get(uint16_t{})}); break;
+      case DType::i8: values[i] = get(int8_t{}); break;
+      case DType::u8: values[i] = get(uint8_t{}); break;
+      case DType::i16: values[i] = get(int16_t{}); break;
+      case DType::i32: values[i] = static_cast<float>(get(int32_t{})); break;
+      case DType::i64: values[i] = static_cast<float>(get(int64_t{})); break;
+      case DType::boolean: values[i] = get(uint8_t{}); break;
+    }
+  }
+  return values;
+}
+
+Guarded::Guarded(const Shape& shape, DType dtype, int64_t padding)
+    : Guarded(shape, contiguous_strides(shape), dtype, padding) {}
+
+Guarded::Guarded(const Shape& shape, const Strides& strides, DType dtype, int64_t padding) {
+  const auto size = static_cast<int64_t>(size_of(dtype));
+  int64_t extent = element_count(shape) == 0 ? 0 : 1;
+  for (int i = 0; i < shape.size() && extent > 0; i++) extent += (shape[i] - 1) * strides[i];
+  whole_ = Tensor(context(), {extent + 2 * padding}, dtype);
+  before_.assign(static_cast<size_t>(whole_.bytes()), 0xff);  // NaN in every float, large or -1 in integers
+  write(stream(), whole_, before_.data(), whole_.bytes());
+  tensor_ = whole_.as_strided(shape, strides, padding);
+  inside_.assign(before_.size(), false);
+  std::vector<int64_t> index(static_cast<size_t>(shape.size()), 0);
+  for (int64_t n = element_count(shape); n > 0; n--) {
+    int64_t at = padding;
+    for (int i = 0; i < shape.size(); i++) at += index[static_cast<size_t>(i)] * strides[i];
+    for (int64_t b = 0; b < size; b++) inside_[static_cast<size_t>(at * size + b)] = true;
+    for (int i = shape.size() - 1; i >= 0 && ++index[static_cast<size_t>(i)] == shape[i]; i--)
+      index[static_cast<size_t>(i)] = 0;
+  }
+}
+
+bool Guarded::intact() const {
+  const std::vector<unsigned char> after = host_bytes(whole_);
+  for (size_t i = 0; i < after.size(); i++)
+    if (!inside_[i] && after[i] != before_[i]) return false;
+  return true;
+}
+
+double max_error(const std::vector<float>& a, const std::vector<float>& b) {
+  if (a.size() != b.size()) return std::numeric_limits<double>::infinity();
+  double worst = 0;
+  for (size_t i = 0; i < a.size(); i++) {
+    const double error = std::abs(static_cast<double>(a[i]) - b[i]) / (1 + std::abs(static_cast<double>(b[i])));
+    if (!(error <= worst)) worst = std::isnan(error) ? std::numeric_limits<double>::infinity() : error;
+  }
+  return worst;
+}
+
+double numeric_gradient(const std::function<double(const std::vector<double>&)>& f, std::vector<double> x, size_t i,
+                        double step) {
+  const double middle = x[i];
+  x[i] = middle + step;
+  const double above = f(x);
+  x[i] = middle - step;
+  return (above - f(x)) / (2 * step);
+}
+
+}  // namespace dlprim::test

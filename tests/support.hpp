@@ -1,0 +1,82 @@
+// What the tests share: the device under test, poisoned and guarded outputs, exact inputs.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <dlprim/copy.hpp>
+#include <dlprim/stream.hpp>
+#include <dlprim/tensor.hpp>
+
+namespace dlprim::test {
+
+/// The context on the device that DLPRIM_TEST_DEVICE names (see Device::find), or on the default one; one per
+/// program. A stream of it.
+Context& context();
+Stream& stream();
+
+/// A generator of test data: the same seed, the same numbers on every machine (SplitMix64).
+class Rng {
+ public:
+  explicit Rng(uint64_t seed) : state_(seed) {}
+  uint64_t next();
+  /// Uniform in [low, high], integers.
+  int64_t integer(int64_t low, int64_t high);
+  /// Uniform in [low, high).
+  double real(double low, double high);
+
+ private:
+  uint64_t state_;
+};
+
+/// `count` small integers in [-limit, limit], zero with probability 1 - density. Products of such numbers add up
+/// without rounding, so results can be compared bit for bit.
+std::vector<float> integers(int64_t count, Rng& rng, int limit = 4, double density = 1.0);
+/// `count` reals in [low, high).
+std::vector<float> reals(int64_t count, Rng& rng, double low = -1, double high = 1);
+
+/// A tensor of f32 (or of `dtype`, converted) holding `values`.
+Tensor device_tensor(const Shape& shape, const std::vector<float>& values, DType dtype = DType::f32);
+/// The elements as float, whatever the dtype, in row-major order.
+std::vector<float> host_values(const Tensor& x);
+/// The elements' bytes in row-major order.
+std::vector<unsigned char> host_bytes(const Tensor& x);
+
+/// An output with canaries around it. The tensor starts out as poison (NaN, or a large number for integers).
+class Guarded {
+ public:
+  /// `padding` elements of the dtype on both sides; 16-byte alignment is kept when padding is a multiple of 16.
+  explicit Guarded(const Shape& shape, DType dtype = DType::f32, int64_t padding = 64);
+  /// Other strides, in elements; the gaps are canaries as well.
+  Guarded(const Shape& shape, const Strides& strides, DType dtype, int64_t padding = 64);
+  const Tensor& tensor() const { return tensor_; }
+  /// True if no byte outside the tensor's elements has changed.
+  bool intact() const;
+
+ private:
+  Tensor whole_, tensor_;
+  std::vector<unsigned char> before_;
+  std::vector<bool> inside_;  ///< bytes that belong to an element of the tensor
+};
+
+/// The largest |a - b| / (1 + |b|) over all elements; infinity if the sizes differ or one is NaN.
+double max_error(const std::vector<float>& a, const std::vector<float>& b);
+
+/// A central difference in double of a scalar function of a vector, for element `i`.
+double numeric_gradient(const std::function<double(const std::vector<double>&)>& f, std::vector<double> x, size_t i,
+                        double step = 1e-4);
+
+/// The text of the error of type E that `f` throws; fails if it throws none or another.
+template <class E, class F>
+std::string error_of(F&& f) {
+  try {
+    f();
+  } catch (const E& error) {
+    return error.what();
+  }
+  return "(nothing was thrown)";
+}
+
+}  // namespace dlprim::test
