@@ -58,8 +58,8 @@ class DLPRIM_API Pointwise : public Plan {
   std::shared_ptr<const Impl> impl_;
 };
 
-/// A reduction made ready. The outputs' shape says which axes are reduced: those where it is 1 and the inputs'
-/// common shape is not, and those in front that it lacks. Axes of size 0 give the identity.
+/// A reduction made ready. The outputs' shape says which axes are reduced: those where it is 1 and the
+/// inputs' common shape is not, and those in front that it lacks. Axes of size 0 give the identity.
 class DLPRIM_API Reduce : public Plan {
  public:
   Reduce(const Context& context, const std::vector<TensorDesc>& inputs,

@@ -1,0 +1,95 @@
+#include "core/gen/arguments.hpp"
+
+#include <cmath>
+
+#include "core/check.hpp"
+
+namespace dlprim::detail {
+
+GeneratedArguments::GeneratedArguments(const std::vector<TensorDesc>& inputs, const std::vector<TensorDesc>& outputs,
+                                       int scalars, DType real, const LoopNest& nest)
+    : inputs_(inputs), outputs_(outputs), scalars_(static_cast<size_t>(scalars)), real_(real), nest_(nest) {}
+
+void GeneratedArguments::check(const Stream& stream, const std::vector<Tensor>& inputs,
+                               const std::vector<Tensor>& outputs, const std::vector<double>& scalars) const {
+  require(inputs.size() == inputs_.size(), "inputs", inputs.size(), " tensors, the plan has ", inputs_.size());
+  require(outputs.size() == outputs_.size(), "outputs", outputs.size(), " tensors, the plan has ", outputs_.size());
+  require(scalars.size() == scalars_, "scalars", scalars.size(), " numbers, the plan has ", scalars_);
+  for (size_t i = 0; i < inputs.size(); i++)
+    require_tensor(cat("inputs[", i, "]").c_str(), inputs[i], stream.context(), inputs_[i]);
+  for (size_t i = 0; i < outputs.size(); i++) {
+    require_tensor(cat("outputs[", i, "]").c_str(), outputs[i], stream.context(), outputs_[i]);
+    for (size_t j = 0; j < i; j++)
+      require(!ranges_overlap(outputs[i], outputs[j]), cat("outputs[", i, "]").c_str(), "shares memory with outputs[",
+              j, "]");
+  }
+  if (real_ != DType::i64) return;
+  for (size_t i = 0; i < scalars.size(); i++)
+    require(std::abs(scalars[i]) < 0x1p63, cat("scalars[", i, "]").c_str(), scalars[i],
+            " is no 64-bit integer, and every tensor is one");
+}
+
+void GeneratedArguments::bind_index(Launch& launch, int64_t value) const {
+  if (nest_.wide)
+    launch.arg(static_cast<uint64_t>(value));
+  else
+    launch.arg(static_cast<uint32_t>(value));
+}
+
+/// Sizes, then the strides of tensors [first, last).
+void GeneratedArguments::bind_dims(Launch& launch, const std::vector<LoopDim>& dims, size_t first, size_t last) const {
+  for (const LoopDim& d : dims) bind_index(launch, d.size);
+  for (size_t t = first; t < last; t++)
+    for (const LoopDim& d : dims) bind_index(launch, d.strides[t]);
+}
+
+void GeneratedArguments::bind(Launch& launch, const std::vector<Tensor>* inputs, const std::vector<Tensor>& outputs,
+                              const std::vector<double>& scalars) const {
+  const size_t xs = inputs_.size(), all = xs + outputs_.size();
+  if (inputs)
+    for (const Tensor& x : *inputs) launch.arg(x);
+  for (const Tensor& y : outputs) launch.arg(y);
+  for (double s : scalars) {
+    if (real_ == DType::f32)
+      launch.arg(static_cast<float>(s));
+    else if (real_ == DType::f64)
+      launch.arg(s);
+    else
+      launch.arg(static_cast<int64_t>(s));
+  }
+  bind_dims(launch, nest_.kept, inputs ? 0 : xs, all);
+  if (inputs) bind_dims(launch, nest_.reduced, 0, xs);
+}
+
+double traffic_of(const std::vector<TensorDesc>& inputs, const std::vector<TensorDesc>& outputs) {
+  double bytes = 0;
+  for (const auto* list : {&inputs, &outputs})
+    for (const TensorDesc& t : *list)
+      bytes += static_cast<double>(element_count(t.shape)) * static_cast<double>(size_of(t.dtype));
+  return bytes;
+}
+
+void require_real(const Context& context, DType real) {
+  require(real != DType::f64 || context.device().probes().fp64, "dtype", "f64 on ", context.device().name(),
+          ", which has no double arithmetic");
+}
+
+std::pair<std::vector<TensorDesc>, std::vector<TensorDesc>> describe_tensors(const std::vector<Tensor>& inputs,
+                                                                             const std::vector<Tensor>& outputs,
+                                                                             PlanKey& key) {
+  const auto describe = [&](const char* what, const std::vector<Tensor>& tensors) {
+    std::vector<TensorDesc> descs;
+    key.add(tensors.size());
+    for (size_t i = 0; i < tensors.size(); i++) {
+      require(tensors[i].defined(), cat(what, "[", i, "]").c_str(), "is not defined");
+      descs.emplace_back(tensors[i]);
+      key.add(descs.back());
+    }
+    return descs;
+  };
+  auto xs = describe("inputs", inputs);
+  auto ys = describe("outputs", outputs);
+  return {std::move(xs), std::move(ys)};
+}
+
+}  // namespace dlprim::detail

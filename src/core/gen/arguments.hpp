@@ -1,0 +1,48 @@
+// GeneratedArguments: binds what generated kernels take, in the order of expression.hpp's parameter_list, and
+// checks tensors against what their plan was made for.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "core/gen/expression.hpp"
+#include "core/launch.hpp"
+#include "core/plan_cache.hpp"
+
+namespace dlprim::detail {
+
+class GeneratedArguments {
+ public:
+  GeneratedArguments() = default;
+  GeneratedArguments(const std::vector<TensorDesc>& inputs, const std::vector<TensorDesc>& outputs, int scalars,
+                     DType real, const LoopNest& nest);
+
+  /// Counts, contexts and descriptions fit, outputs do not overlap each other, a scalar can be a `real`.
+  /// Throws ValidationError.
+  void check(const Stream& stream, const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs,
+             const std::vector<double>& scalars) const;
+  /// Binds the parameter list; without `inputs`, that of a kernel that only writes outputs.
+  void bind(Launch& launch, const std::vector<Tensor>* inputs, const std::vector<Tensor>& outputs,
+            const std::vector<double>& scalars) const;
+  /// Binds one more INDEX.
+  void bind_index(Launch& launch, int64_t value) const;
+
+ private:
+  void bind_dims(Launch& launch, const std::vector<LoopDim>& dims, size_t first, size_t last) const;
+
+  std::vector<TensorDesc> inputs_, outputs_;
+  size_t scalars_ = 0;
+  DType real_ = DType::f32;
+  LoopNest nest_;
+};
+
+/// Bytes of all tensors' elements, each counted once.
+double traffic_of(const std::vector<TensorDesc>& inputs, const std::vector<TensorDesc>& outputs);
+/// Throws ValidationError if `real` is f64 and the device has no double arithmetic.
+void require_real(const Context& context, DType real);
+/// The tensors' descriptions, which are also added to `key`. Throws ValidationError on an undefined one.
+std::pair<std::vector<TensorDesc>, std::vector<TensorDesc>> describe_tensors(const std::vector<Tensor>& inputs,
+                                                                             const std::vector<Tensor>& outputs,
+                                                                             PlanKey& key);
+
+}  // namespace dlprim::detail

@@ -1,0 +1,129 @@
+#include "core/gen/expression.hpp"
+
+#include "core/check.hpp"
+
+namespace dlprim::detail {
+namespace {
+
+InnerStride form_of(const std::vector<LoopDim>& dims, size_t tensor) {
+  if (dims.empty()) return InnerStride::one;
+  const int64_t stride = dims.back().strides[tensor];
+  return stride == 1 ? InnerStride::one : stride == 0 ? InnerStride::zero : InnerStride::any;
+}
+
+}  // namespace
+
+DType real_type(const std::vector<TensorDesc>& inputs, const std::vector<TensorDesc>& outputs) {
+  DType real = DType::i64;
+  for (const auto* list : {&inputs, &outputs})
+    for (const TensorDesc& t : *list) {
+      if (t.dtype == DType::f64) return DType::f64;
+      if (is_floating(t.dtype)) real = DType::f32;
+    }
+  return real;
+}
+
+const char* storage_type(DType dtype) {
+  switch (dtype) {
+    case DType::f32: return "float";
+    case DType::f16: return "half";
+    case DType::bf16: return "ushort";
+    case DType::f64: return "double";
+    case DType::i8: return "char";
+    case DType::i16: return "short";
+    case DType::i32: return "int";
+    case DType::i64: return "long";
+    default: return "uchar";
+  }
+}
+
+const char* compute_type(DType dtype) {
+  switch (dtype) {
+    case DType::f32:
+    case DType::f16:
+    case DType::bf16: return "float";
+    case DType::f64: return "double";
+    case DType::i64: return "long";
+    default: return "int";
+  }
+}
+
+std::vector<Operand> make_operands(const std::vector<TensorDesc>& inputs, const std::vector<TensorDesc>& outputs,
+                                   const LoopNest& nest) {
+  std::vector<Operand> operands;
+  const auto add = [&](const std::string& name, DType dtype, bool output) {
+    const size_t t = operands.size();
+    operands.push_back({name, dtype, output, form_of(nest.kept, t), form_of(nest.reduced, t)});
+  };
+  for (size_t i = 0; i < inputs.size(); i++) add(cat("x", i), inputs[i].dtype, false);
+  for (size_t i = 0; i < outputs.size(); i++) add(cat("y", i), outputs[i].dtype, true);
+  return operands;
+}
+
+std::string common_head(DType real, bool wide) {
+  std::string text = cat("#define INDEX ", wide ? "ulong" : "uint", "\n#define REAL ", compute_type(real), "\n");
+  if (real == DType::i64)
+    text += "#define INTEGER_REAL\n#define REAL_LOWEST LONG_MIN\n#define REAL_HIGHEST LONG_MAX\n";
+  else
+    text += "#define REAL_LOWEST (-INFINITY)\n#define REAL_HIGHEST INFINITY\n";
+  return text;
+}
+
+std::string parameter_list(const std::vector<Operand>& operands, int scalars, size_t kept_rank, size_t reduced_rank,
+                           bool inputs_too) {
+  std::string text;
+  for (const Operand& o : operands)
+    if (o.output || inputs_too)
+      text += cat("__global ", o.output ? "" : "const ", storage_type(o.dtype), "* ", o.name, "_p, long ", o.name,
+                  "_o,\n");
+  for (int i = 0; i < scalars; i++) text += cat("real s", i, i + 1 < scalars ? ", " : ",\n");
+  const auto numbers = [&](size_t rank, char size, char stride, bool outputs_too) {
+    if (rank == 0) return;
+    for (size_t d = 0; d < rank; d++) text += cat("INDEX ", size, d, ", ");
+    text += "\n";
+    for (const Operand& o : operands) {
+      if (o.output ? !outputs_too : !inputs_too) continue;
+      for (size_t d = 0; d < rank; d++) text += cat("INDEX ", o.name, "_", stride, d, ", ");
+      text += "\n";
+    }
+  };
+  numbers(kept_rank, 'n', 't', true);
+  if (inputs_too) numbers(reduced_rank, 'm', 'u', false);
+  return text;
+}
+
+std::string coordinates(const std::string& index, size_t rank, char coordinate, char size) {
+  if (rank == 0) return "";
+  if (rank == 1) return cat("const INDEX ", coordinate, "0 = ", index, ";\n");
+  std::string text = cat("INDEX ", coordinate, "_rest = ", index, ";\n");
+  for (size_t d = rank - 1; d > 0; d--)
+    text += cat("const INDEX ", coordinate, d, " = ", coordinate, "_rest % ", size, d, ";\n", coordinate,
+                "_rest /= ", size, d, ";\n");
+  return text + cat("const INDEX ", coordinate, "0 = ", coordinate, "_rest;\n");
+}
+
+std::string offset(const Operand& operand, size_t rank, size_t full_rank, char coordinate, char stride) {
+  const InnerStride inner = stride == 't' ? operand.kept : operand.reduced;
+  std::string text;
+  for (size_t d = 0; d < rank; d++) {
+    const bool innermost = d + 1 == full_rank;
+    if (innermost && inner == InnerStride::zero) continue;
+    if (!text.empty()) text += " + ";
+    text += cat(coordinate, d);
+    if (!innermost || inner == InnerStride::any) text += cat(" * ", operand.name, "_", stride, d);
+  }
+  return text.empty() ? "0" : text;
+}
+
+std::string statement(const char* argument, const std::string& text) {
+  std::string line = text;
+  for (char& c : line)
+    if (c == '\n' || c == '\r' || c == '\t') c = ' ';
+  require(line.find_first_not_of(" ;") != std::string::npos, argument, "the expression is empty");
+  require(line.find_first_of("#\\\"") == std::string::npos && line.find("//") == std::string::npos &&
+              line.find("/*") == std::string::npos,
+          argument, "'", text, "' holds a preprocessor line, a comment, a quote or a backslash");
+  return line + ";\n";
+}
+
+}  // namespace dlprim::detail

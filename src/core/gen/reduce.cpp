@@ -1,0 +1,139 @@
+#include "core/gen/reduce.hpp"
+
+#include "core/check.hpp"
+#include "core/gen/pointwise.hpp"
+#include "core/gen/slots.hpp"
+#include "core/kernel_source.hpp"
+
+namespace dlprim::detail {
+namespace {
+
+/// A line per accumulator, with every '#' replaced by its number.
+std::string each_accumulator(const ReduceForm& form, const std::string& pattern) {
+  std::string text;
+  for (int a = 0; a < form.reduction.accumulators; a++)
+    for (char c : pattern + "\n") text += c == '#' ? std::to_string(a) : std::string(1, c);
+  return text;
+}
+
+std::string init(const ReduceForm& form) { return statement("init", form.reduction.init); }
+
+std::string combine_with(const ReduceForm& form, const std::string& source) {
+  return each_accumulator(form, "const real b# = " + source + ";") + statement("combine", form.reduction.combine);
+}
+
+/// Outputs computed from a0, a1, ... and stored for output `k`.
+std::string finish(const ReduceForm& form) {
+  std::string text = "{\n" + coordinates("k", form.kept_rank, 'c', 'n') + declare_outputs(form.operands) +
+                     statement("finish", form.reduction.finish);
+  for (const Operand& o : form.operands)
+    if (o.output)
+      text += cat("STORE_", name_of(o.dtype), "(", o.name, "_p + ", o.name, "_o, ",
+                  offset(o, form.kept_rank, form.kept_rank, 'c', 't'), ", ", o.name, ");\n");
+  return text + "}\n";
+}
+
+std::string head(const ReduceForm& form) {
+  return common_head(form.real, form.wide) + cat("#define ALONG_R ", form.along_reduced ? 1 : 0, "\n#define PARTS ",
+                                                 form.parts ? 1 : 0, "\n");
+}
+
+std::string parameters(const ReduceForm& form) {
+  return parameter_list(form.operands, form.scalars, form.kept_rank, form.reduced_rank);
+}
+
+std::string pointer_of(const Operand& o) { return cat("__global const ", storage_type(o.dtype), "* ", o.name); }
+
+std::string reduced_step(const Operand& o, size_t rank) { return cat(o.name, "_u", rank - 1); }
+
+std::string local_accumulators(const ReduceForm& form, const std::string& items) {
+  return each_accumulator(form, "real a#;\n__local real L#[" + items + "];") + init(form);
+}
+
+}  // namespace
+
+std::string reduce_source(const ReduceForm& form) {
+  std::string base = coordinates("k", form.kept_rank, 'c', 'n');
+  std::string arrays, load = coordinates("i", form.reduced_rank, 'd', 'm');
+  for (const Operand& o : form.operands) {
+    if (o.output) continue;
+    base += cat(o.name, "_p += ", o.name, "_o + ", offset(o, form.kept_rank, form.kept_rank, 'c', 't'), ";\n");
+    arrays += cat(compute_type(o.dtype), " X", o.name.substr(1), "[U * V];\n");
+    const std::string at = offset(o, form.reduced_rank, form.reduced_rank, 'd', 'u');
+    const std::string step = form.reduced_rank ? reduced_step(o, form.reduced_rank) : "0";
+    load += gpu_load(o, at, o.reduced, step, form.vector);
+  }
+  const std::string sizes = cat("#define V ", form.vector, "\n#define U ", form.unroll, "\n#define LX ", form.lanes_x,
+                                "\n#define LY ", form.lanes_y, "\n");
+  return fill_slots(
+      kernel_source("reduce"),
+      {{"HEAD", head(form) + sizes},
+       {"PARAMETERS", parameters(form)},
+       {"ACCUMULATORS", local_accumulators(form, "LX * LY")},
+       {"BASE", base},
+       {"ARRAYS", arrays},
+       {"LOAD", load},
+       {"ACCUMULATE", inputs_from_arrays(form.operands) + statement("accumulate", form.reduction.accumulate)},
+       {"PUBLISH", each_accumulator(form, "L#[item] = a#;")},
+       {"COMBINE", combine_with(form, "L#[other]")},
+       {"PARTIAL", each_accumulator(form, "ws_p[(# * parts + p) * kept + k] = a#;")},
+       {"FINISH", finish(form)}});
+}
+
+std::string reduce_cpu_source(const ReduceForm& form) {
+  const size_t kept = form.kept_rank, reduced = form.reduced_rank;
+  const std::string load_lanes = each_accumulator(form, "real a# = A#[l];");
+  const std::string store_lanes = each_accumulator(form, "A#[l] = a#;");
+  std::string base, position, row, loads, row_loads;
+  std::string block = cat("const INDEX blocks = (", kept ? cat("n", kept - 1) : "1", " + LANES - 1) / LANES;\n",
+                          "const INDEX c = block % blocks * LANES;\n",
+                          "const int lanes = (int)min((INDEX)LANES, ", kept ? cat("n", kept - 1) : "1", " - c);\n",
+                          "const INDEX k_first = block / blocks * ", kept ? cat("n", kept - 1) : "1", " + c;\n");
+  base = coordinates("k", kept, 'c', 'n');
+  block += coordinates("k_first", kept, 'c', 'n');
+  position = row = coordinates("r", reduced, 'd', 'm');
+  position += reduced ? cat("const INDEX run = min(m", reduced - 1, " - d", reduced - 1, ", end - r);\n")
+                      : "const INDEX run = end - r;\n";
+  for (const Operand& o : form.operands) {
+    if (o.output) continue;
+    const std::string start = cat(pointer_of(o), "_b = ", o.name, "_p + ", o.name, "_o + ", offset(o, kept, kept, 'c', 't'), ";\n");
+    base += start;
+    block += start;
+    const std::string at = cat(pointer_of(o), "_q = ", o.name, "_b + ", offset(o, reduced, reduced, 'd', 'u'), ";\n");
+    position += at;
+    row += at;
+    const std::string read = cat("const ", compute_type(o.dtype), " ", o.name, " = LOAD_", name_of(o.dtype), "(", o.name, "_q, ");
+    loads += read + (reduced ? inner_index(o.reduced, "j + l", reduced_step(o, reduced)) : "0") + ");\n";
+    row_loads += read + (kept ? inner_index(o.kept, "l", cat(o.name, "_t", kept - 1)) : "0") + ");\n";
+  }
+  const std::string accumulate = load_lanes + statement("accumulate", form.reduction.accumulate) + store_lanes;
+  return fill_slots(
+      kernel_source("reduce_cpu"),
+      {{"HEAD", head(form) + cat("#define LANES ", form.lanes_x, "\n")},
+       {"PARAMETERS", parameters(form)},
+       {"ACCUMULATORS", each_accumulator(form, "real A#[LANES];")},
+       {"BASE", base},
+       {"INIT", each_accumulator(form, "real a#;") + init(form) + store_lanes},
+       {"POSITION", position},
+       {"ACCUMULATE", loads + accumulate},
+       {"COMBINE", load_lanes + combine_with(form, "A#[other]") + store_lanes},
+       {"BLOCK", block},
+       {"ROW", row},
+       {"ACCUMULATE_ROW", row_loads + accumulate},
+       {"PARTIAL", each_accumulator(form, "w[(# * parts + p) * kept + k] = A#[l];")},
+       {"FINISH", each_accumulator(form, "const real a# = A#[l];") + finish(form)}});
+}
+
+std::string reduce_parts_source(const ReduceForm& form, int lanes_x, int lanes_y) {
+  const std::string sizes = cat("#define LX ", lanes_x, "\n#define LY ", lanes_y, "\n");
+  return fill_slots(kernel_source("reduce_parts"),
+                    {{"HEAD", common_head(form.real, form.wide) + sizes},
+                     {"PARAMETERS", parameter_list(form.operands, form.scalars, form.kept_rank, 0, false)},
+                     {"ACCUMULATORS", local_accumulators(form, "LX * LY")},
+                     {"COMBINE_PART", combine_with(form, "ws_p[((ulong)# * parts + q) * kept + k]")},
+                     {"PUBLISH", each_accumulator(form, "L#[item] = a#;")},
+                     {"COMBINE", combine_with(form, "L#[other]")},
+                     {"FINISH", finish(form)}});
+}
+
+}  // namespace dlprim::detail

@@ -1,0 +1,34 @@
+// The reduction generator: fills the slots of reduce.cl, reduce_cpu.cl and reduce_parts.cl.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <dlprim/pointwise.hpp>
+
+#include "core/gen/expression.hpp"
+
+namespace dlprim::detail {
+
+/// Everything that is compiled into a reduction kernel.
+struct ReduceForm {
+  std::vector<Operand> operands;  ///< inputs, then outputs
+  int scalars = 0;
+  Reduction reduction;
+  DType real = DType::f32;
+  size_t kept_rank = 1, reduced_rank = 1;
+  bool wide = false;
+  bool along_reduced = true;  ///< neighbouring lanes take neighbouring reduced elements, not outputs
+  bool parts = false;         ///< accumulators go to the workspace, for reduce_parts
+  int vector = 1, unroll = 1; ///< GPU: elements an access, accesses in flight
+  int lanes_x = 1, lanes_y = 1;
+};
+
+/// The kernel `reduce` for a GPU; last arguments: workspace, kept, reduced, part.
+std::string reduce_source(const ReduceForm& form);
+/// The kernel `reduce` for a CPU; last arguments: workspace, kept, reduced, part, chunk. lanes_x lanes.
+std::string reduce_cpu_source(const ReduceForm& form);
+/// The kernel `reduce_parts`; its parameters are those of the outputs only, then workspace, kept, parts.
+std::string reduce_parts_source(const ReduceForm& form, int lanes_x, int lanes_y);
+
+}  // namespace dlprim::detail

@@ -1,0 +1,39 @@
+// Pointwise expressions on a CPU. The generator fills the slots; as it stands the file is the kernel of y0 = x0
+// over one dimension. A work-group of one item takes a chunk of elements, run by run along the innermost
+// dimension, in a loop that compilers turn into vector instructions (measured: 90 % of an explicit float16
+// loop's rate).
+
+//$ HEAD
+#define INDEX uint
+#define REAL float
+//$ END
+#include "types.cl"
+#include "activation.cl"
+#define real REAL
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void pointwise(
+    //$ PARAMETERS
+    __global const float* x0_p, long x0_o, __global float* y0_p, long y0_o, INDEX n0, INDEX x0_t0, INDEX y0_t0,
+    //$ END
+    INDEX count, INDEX chunk) {
+  INDEX i = (INDEX)get_group_id(0) * chunk;
+  const INDEX end = min(i + chunk, count);
+  while (i < end) {
+    //$ POSITION
+    const INDEX c0 = i;
+    const INDEX run = end - i;
+    __global const float* x0_q = x0_p + x0_o + c0;
+    __global float* y0_q = y0_p + y0_o + c0;
+    //$ END
+    INDEPENDENT_ROUNDS
+    for (INDEX j = 0; j < run; j++) {
+      //$ BODY
+      const float x0 = LOAD_f32(x0_q, j);
+      float y0;
+      y0 = x0;
+      STORE_f32(y0_q, j, y0);
+      //$ END
+    }
+    i += run;
+  }
+}

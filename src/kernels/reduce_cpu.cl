@@ -1,0 +1,135 @@
+// Reductions on a CPU. The generator fills the slots; as it stands the file is the sum over the one dimension of
+// one tensor. A work-group of one item keeps LANES accumulators in an array that compilers hold in vector
+// registers. ALONG_R 1: the lanes take neighbouring reduced elements of one output after another and are
+// combined in a fixed order. ALONG_R 0: the lanes are LANES neighbouring outputs. With PARTS 1 the second grid
+// dimension splits the reduced elements into parts for reduce_parts.cl.
+
+//$ HEAD
+#define LANES 16
+#define ALONG_R 1
+#define PARTS 0
+#define INDEX uint
+#define REAL float
+//$ END
+#include "types.cl"
+#include "activation.cl"
+#define real REAL
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void reduce(
+    //$ PARAMETERS
+    __global const float* x0_p, long x0_o, __global float* y0_p, long y0_o, INDEX r0, INDEX x0_u0,
+    //$ END
+    __global real* ws_p, long ws_o, INDEX kept, INDEX reduced, INDEX part, INDEX chunk) {
+  const INDEX begin = (INDEX)get_group_id(1) * part, end = min(begin + part, reduced);
+  const ulong parts = get_num_groups(1), p = get_group_id(1);
+  //$ ACCUMULATORS
+  real A0[LANES];
+  //$ END
+#if ALONG_R
+  const INDEX k_begin = (INDEX)get_group_id(0) * chunk, k_end = min(k_begin + chunk, kept);
+  for (INDEX k = k_begin; k < k_end; k++) {
+    //$ BASE
+    __global const float* x0_b = x0_p + x0_o;
+    //$ END
+    for (int l = 0; l < LANES; l++) {
+      //$ INIT
+      real a0;
+      a0 = 0;
+      A0[l] = a0;
+      //$ END
+    }
+    INDEX r = begin;
+    while (r < end) {
+      //$ POSITION
+      const INDEX run = end - r;
+      __global const float* x0_q = x0_b + r;
+      //$ END
+      INDEX j = 0;
+      for (; j + LANES <= run; j += LANES) {
+        for (int l = 0; l < LANES; l++) {
+          //$ ACCUMULATE
+          const float x0 = LOAD_f32(x0_q, j + l);
+          real a0 = A0[l];
+          a0 += x0;
+          A0[l] = a0;
+          //$ END
+        }
+      }
+      for (int l = 0; l < (int)(run - j); l++) {
+        //$ ACCUMULATE
+        const float x0 = LOAD_f32(x0_q, j + l);
+        real a0 = A0[l];
+        a0 += x0;
+        A0[l] = a0;
+        //$ END
+      }
+      r += run;
+    }
+    for (int half_ = LANES / 2; half_ > 0; half_ /= 2)
+      for (int l = 0; l < half_; l++) {
+        const int other = l + half_;
+        //$ COMBINE
+        real a0 = A0[l];
+        const real b0 = A0[other];
+        a0 += b0;
+        A0[l] = a0;
+        //$ END
+      }
+    const int l = 0;
+#else
+  // `kept` counts outputs, `chunk` the blocks of LANES outputs along the innermost kept dimension.
+  const INDEX block = (INDEX)get_group_id(0);
+  //$ BLOCK
+  const INDEX k_first = block * LANES;
+  const int lanes = (int)min((INDEX)LANES, kept - k_first);
+  __global const float* x0_b = x0_p + x0_o + k_first;
+  //$ END
+  for (int l = 0; l < LANES; l++) {
+    //$ INIT
+    real a0;
+    a0 = 0;
+    A0[l] = a0;
+    //$ END
+  }
+  for (INDEX r = begin; r < end; r++) {
+    //$ ROW
+    __global const float* x0_q = x0_b + r * x0_u0;
+    //$ END
+    if (lanes == LANES) {
+      for (int l = 0; l < LANES; l++) {
+        //$ ACCUMULATE_ROW
+        const float x0 = LOAD_f32(x0_q, l);
+        real a0 = A0[l];
+        a0 += x0;
+        A0[l] = a0;
+        //$ END
+      }
+    } else {
+      for (int l = 0; l < lanes; l++) {
+        //$ ACCUMULATE_ROW
+        const float x0 = LOAD_f32(x0_q, l);
+        real a0 = A0[l];
+        a0 += x0;
+        A0[l] = a0;
+        //$ END
+      }
+    }
+  }
+  for (int l = 0; l < lanes; l++) {
+    const INDEX k = k_first + l;
+#endif
+#if PARTS
+    __global real* w = ws_p + ws_o;
+    //$ PARTIAL
+    w[(0 * parts + p) * kept + k] = A0[l];
+    //$ END
+#else
+    //$ FINISH
+    const real a0 = A0[l];
+    float y0;
+    y0 = a0;
+    STORE_f32(y0_p, y0_o, y0);
+    //$ END
+#endif
+  }
+}

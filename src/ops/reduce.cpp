@@ -1,0 +1,246 @@
+// Reductions: validation, the GPU and the CPU engine, the usual accumulators, the call.
+#include <algorithm>
+
+#include <dlprim/pointwise.hpp>
+
+#include "core/engine.hpp"
+#include "core/gen/arguments.hpp"
+#include "core/gen/reduce.hpp"
+#include "core/launch.hpp"
+#include "core/state.hpp"
+
+namespace dlprim {
+
+using namespace detail;
+
+struct Reduce::Impl : EngineImpl {
+  Kernel kernel, parts_kernel;
+  GeneratedArguments arguments;
+  size_t workspace = 0;
+  int64_t kept = 0, reduced = 0;
+  int64_t parts = 1, part = 0;  ///< how many, and reduced elements in each
+  int64_t chunk = 0;            ///< outputs a work-item (CPU, along the reduced elements)
+  bool cpu = false;
+  DType real = DType::f32;
+  size_t groups = 0, local = 1;
+  size_t parts_lanes = 1, parts_rows = 1;
+
+  size_t workspace_size() const override { return workspace; }
+};
+
+namespace {
+
+struct Problem {
+  std::vector<TensorDesc> inputs, outputs;
+  LoopNest nest;
+  ReduceForm form;
+};
+
+constexpr int kLocal = 256;
+constexpr int kGroupsPerUnit = 8;    // GPU work-groups a compute unit that keep its memory busy
+constexpr int kChunksPerUnit = 4;    // CPU work-groups a compute unit, so that uneven ones balance
+constexpr int64_t kCpuPart = 4096;   // reduced elements that are worth a CPU work-group
+constexpr int kCpuLanes = 16, kCpuBlock = 32;
+
+bool can_vectorize(const Problem& p) {
+  const std::vector<LoopDim>& dims = p.nest.reduced;
+  if (dims.empty() || dims.back().size % 4 != 0) return false;
+  for (size_t t = 0; t < p.inputs.size(); t++) {
+    if (p.form.operands[t].reduced != InnerStride::one) continue;
+    if (!p.inputs[t].aligned || size_of(p.inputs[t].dtype) > 4) return false;
+    for (size_t d = 0; d + 1 < dims.size(); d++)
+      if (dims[d].strides[t] % 4 != 0) return false;
+    for (const LoopDim& d : p.nest.kept)
+      if (d.strides[t] % 4 != 0) return false;
+  }
+  return true;
+}
+
+/// Splits the reduced elements into parts of a multiple of `unit`, so that about `groups` work-groups exist where
+/// `blocks` do already.
+void split_into_parts(Reduce::Impl& impl, int64_t blocks, int64_t groups, int64_t unit) {
+  const int64_t wanted = ceil_div(groups, std::max<int64_t>(blocks, 1));
+  const int64_t most = std::max<int64_t>(impl.reduced / unit, 1);
+  impl.part = round_up(ceil_div(std::max<int64_t>(impl.reduced, 1), std::clamp<int64_t>(wanted, 1, most)), unit);
+  impl.parts = std::max<int64_t>(ceil_div(impl.reduced, impl.part), 1);
+}
+
+/// The kernels and arguments, once form and parts are settled.
+void finish_impl(Reduce::Impl& impl, const Context& context, const Problem& p, ReduceForm& form) {
+  ProgramCache& programs = context.state().programs;
+  form.parts = impl.parts > 1;
+  impl.kernel = programs.generated("reduce", impl.cpu ? reduce_cpu_source(form) : reduce_source(form), "reduce");
+  if (form.parts) {
+    impl.parts_kernel = programs.generated(
+        "reduce_parts",
+        reduce_parts_source(form, static_cast<int>(impl.parts_lanes), static_cast<int>(impl.parts_rows)),
+        "reduce_parts");
+    impl.workspace = static_cast<size_t>(impl.parts * impl.kept * form.reduction.accumulators) * size_of(form.real);
+  }
+  impl.arguments = GeneratedArguments(p.inputs, p.outputs, form.scalars, form.real, p.nest);
+}
+
+std::unique_ptr<Reduce::Impl> start_impl(const Problem& p, bool cpu) {
+  auto impl = std::make_unique<Reduce::Impl>();
+  impl->kept = p.nest.kept_count;
+  impl->reduced = p.nest.reduced_count;
+  impl->real = p.form.real;
+  impl->cpu = cpu;
+  return impl;
+}
+
+std::string refuse_gpu(const Context& context, const Problem&, const Options&) {
+  const int most = context.device().facts().max_work_group;
+  return most < kLocal ? cat("groups of ", kLocal, " exceed the device's ", most) : "";
+}
+
+std::unique_ptr<const Reduce::Impl> make_gpu(const Context& context, const Problem& p, const Options&) {
+  auto impl = start_impl(p, false);
+  ReduceForm form = p.form;
+  form.along_reduced = p.nest.reduced_innermost || p.nest.kept.empty();
+  form.vector = form.along_reduced && can_vectorize(p) ? 4 : 1;
+  form.unroll = form.vector == 4 ? 2 : 4;
+  if (form.along_reduced) {
+    const int64_t accesses = ceil_div(impl->reduced, form.vector);
+    form.lanes_x = accesses >= 256 ? 256 : accesses >= 64 ? 64 : 16;
+  } else {
+    form.lanes_x = impl->kept > 32 ? 64 : 32;
+  }
+  form.lanes_y = kLocal / form.lanes_x;
+  const int share = form.along_reduced ? form.lanes_x : form.lanes_y;
+  const int64_t blocks = ceil_div(impl->kept, form.along_reduced ? form.lanes_y : form.lanes_x);
+  const int64_t target = int64_t{context.device().facts().compute_units} * kGroupsPerUnit;
+  split_into_parts(*impl, blocks, target, int64_t{share} * form.vector * form.unroll);
+  impl->parts_lanes = 32;
+  impl->parts_rows = kLocal / 32;
+  impl->local = kLocal;
+  impl->groups = static_cast<size_t>(blocks);
+  finish_impl(*impl, context, p, form);
+  return impl;
+}
+
+std::string refuse_cpu(const Context& context, const Problem&, const Options&) {
+  const DeviceKind kind = context.device().kind();
+  return kind != DeviceKind::cpu ? cat("the device is a ", name_of(kind), ", not a CPU") : "";
+}
+
+std::unique_ptr<const Reduce::Impl> make_cpu(const Context& context, const Problem& p, const Options&) {
+  auto impl = start_impl(p, true);
+  ReduceForm form = p.form;
+  form.along_reduced = p.nest.reduced_innermost || p.nest.kept.empty();
+  form.lanes_x = form.along_reduced ? kCpuLanes : kCpuBlock;
+  const int64_t groups = int64_t{context.device().facts().compute_units} * kChunksPerUnit;
+  int64_t blocks = impl->kept;
+  if (form.along_reduced) {
+    impl->chunk = std::max(ceil_div(impl->kept, groups), std::min(impl->kept, kCpuPart / (impl->reduced + 1) + 1));
+    blocks = impl->chunk ? ceil_div(impl->kept, impl->chunk) : 0;
+  } else {
+    const int64_t inner = p.nest.kept.back().size;
+    blocks = inner ? impl->kept / inner * ceil_div(inner, kCpuBlock) : 0;
+  }
+  split_into_parts(*impl, blocks, groups, kCpuPart);
+  impl->groups = static_cast<size_t>(blocks);
+  finish_impl(*impl, context, p, form);
+  return impl;
+}
+
+const std::vector<Engine<Problem, Reduce::Impl>>& engines() {
+  static const std::vector<Engine<Problem, Reduce::Impl>> list = {{"cpu", refuse_cpu, make_cpu},
+                                                                  {"gpu", refuse_gpu, make_gpu}};
+  return list;
+}
+
+}  // namespace
+
+Reduction sum_of(const std::string& element, const std::string& finish) {
+  return {1, "a0 = 0", "a0 += " + element, "a0 += b0", finish};
+}
+
+Reduction max_of(const std::string& element, const std::string& finish) {
+  // A comparison with NaN is false, so "not at most" takes NaN in; once in, only another NaN replaces it.
+  return {1, "a0 = REAL_LOWEST", "const real v_ = " + element + "; a0 = a0 != a0 || v_ <= a0 ? a0 : v_",
+          "a0 = a0 != a0 || b0 <= a0 ? a0 : b0", finish};
+}
+
+Reduction min_of(const std::string& element, const std::string& finish) {
+  return {1, "a0 = REAL_HIGHEST", "const real v_ = " + element + "; a0 = a0 != a0 || v_ >= a0 ? a0 : v_",
+          "a0 = a0 != a0 || b0 >= a0 ? a0 : b0", finish};
+}
+
+Reduction welford(const std::string& element, const std::string& finish) {
+  // Chan, Golub and LeVeque's pairwise update; counts are exact up to 2^24 in float, and an empty part adds nothing.
+  return {3, "a0 = 0; a1 = 0; a2 = 0",
+          "const real v_ = " + element + "; const real d_ = v_ - a1; a0 += 1; a1 += d_ / a0; a2 += d_ * (v_ - a1)",
+          "const real n_ = a0 + b0; const real d_ = b1 - a1; const real w_ = n_ > 0 ? b0 / n_ : 0; "
+          "a2 += b2 + d_ * d_ * a0 * w_; a1 += d_ * w_; a0 = n_",
+          finish};
+}
+
+Reduce::Reduce(const Context& context, const std::vector<TensorDesc>& inputs, const std::vector<TensorDesc>& outputs,
+               int scalars, const Reduction& reduction, const Options& options)
+    : Plan(nullptr) {
+  require(!inputs.empty(), "inputs", "there is none");
+  require(reduction.accumulators >= 1 && reduction.accumulators <= 8, "reduction", reduction.accumulators,
+          " accumulators, must be 1 to 8");
+  Problem p{inputs, outputs, make_loop_nest(inputs, outputs, true), {}};
+  p.form.operands = make_operands(inputs, outputs, p.nest);
+  p.form.scalars = scalars;
+  p.form.reduction = reduction;
+  p.form.real = real_type(inputs, outputs);
+  p.form.kept_rank = p.nest.kept.size();
+  p.form.reduced_rank = p.nest.reduced.size();
+  p.form.wide = p.nest.wide;
+  auto info = std::make_shared<PlanInfo>();
+  info->text = cat("op=reduce kept=", p.nest.kept_count, " reduced=", p.nest.reduced_count, " accumulate='",
+                   reduction.accumulate, "'");
+  info->bytes = traffic_of(inputs, outputs);
+  require_real(context, p.form.real);
+  for (size_t i = 0; i < outputs.size(); i++) require_writable(cat("outputs[", i, "]").c_str(), outputs[i]);
+  impl_ = choose_engine("reduce", engines(), context, p, options, *info);
+  info_ = info;
+}
+
+void Reduce::run(const Stream& stream, const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs,
+                 const std::vector<double>& scalars, const Tensor& workspace) const {
+  const Impl& impl = *impl_;
+  require_stream(*info_, stream);
+  impl.arguments.check(stream, inputs, outputs, scalars);
+  for (size_t i = 0; i < outputs.size(); i++)
+    for (size_t j = 0; j < inputs.size(); j++)
+      require_no_overlap(cat("outputs[", i, "]").c_str(), outputs[i], cat("inputs[", j, "]").c_str(), inputs[j]);
+  if (impl.kept == 0) return;
+  Tensor ws = workspace_for(*info_, stream, workspace);
+  if (ws.defined()) ws = ws.reinterpret(impl.real);
+
+  OperatorScope scope(stream, info_->text, 0, info_->bytes);
+  {
+    Launch launch(stream, impl.kernel);
+    impl.arguments.bind(launch, &inputs, outputs, scalars);
+    launch.arg(ws);
+    for (int64_t n : {impl.kept, impl.reduced, impl.part}) impl.arguments.bind_index(launch, n);
+    if (impl.cpu) impl.arguments.bind_index(launch, impl.chunk);
+    launch.run({impl.groups * impl.local, static_cast<size_t>(impl.parts)}, {impl.local, 1});
+  }
+  if (impl.parts == 1) return;
+  Launch launch(stream, impl.parts_kernel);
+  impl.arguments.bind(launch, nullptr, outputs, scalars);
+  launch.arg(ws);
+  for (int64_t n : {impl.kept, impl.parts}) impl.arguments.bind_index(launch, n);
+  const size_t local = impl.parts_lanes * impl.parts_rows;
+  const auto groups = static_cast<size_t>(ceil_div(impl.kept, static_cast<int64_t>(impl.parts_rows)));
+  launch.run({groups * local}, {local});
+}
+
+void reduce(const Stream& stream, const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs,
+            const std::vector<double>& scalars, const Reduction& reduction) {
+  PlanKey key("reduce");
+  const auto [xs, ys] = describe_tensors(inputs, outputs, key);
+  key.add(scalars.size()).add(reduction.accumulators).add(reduction.init).add(reduction.accumulate);
+  key.add(reduction.combine).add(reduction.finish);
+  const auto plan = stream.context().state().plans.get<Reduce>(key, [&, &xs = xs, &ys = ys] {
+    return Reduce(stream.context(), xs, ys, static_cast<int>(scalars.size()), reduction);
+  });
+  plan->run(stream, inputs, outputs, scalars);
+}
+
+}  // namespace dlprim

@@ -1,0 +1,245 @@
+// The pointwise-broadcast-reduce generator: values, forms of strides, dtypes, bad input, generated text.
+#include <dlprim/pointwise.hpp>
+
+#include <cmath>
+#include <limits>
+
+#include "catch.hpp"
+#include "core/engine.hpp"
+#include "core/gen/pointwise.hpp"
+#include "core/gen/slots.hpp"
+#include "support.hpp"
+
+using namespace dlprim;
+using namespace dlprim::test;
+
+namespace {
+
+Options engine(const char* name) {
+  Options options;
+  options.engine = name;
+  return options;
+}
+
+/// The engines that serve this device; the GPU form runs everywhere.
+std::vector<const char*> engines() {
+  if (context().device().kind() == DeviceKind::cpu) return {"cpu", "gpu"};
+  return {"gpu"};
+}
+
+std::vector<TensorDesc> descs(const std::vector<Tensor>& tensors) { return {tensors.begin(), tensors.end()}; }
+
+void run(const char* name, const std::vector<Tensor>& xs, const std::vector<Tensor>& ys,
+         const std::vector<double>& scalars, const std::string& body) {
+  Pointwise(context(), descs(xs), descs(ys), static_cast<int>(scalars.size()), body, engine(name))
+      .run(stream(), xs, ys, scalars);
+}
+
+/// Elements of a broadcast view in row-major order of `shape`.
+std::vector<float> expanded(const Tensor& x, const Shape& shape) { return host_values(x.expand(shape)); }
+
+}  // namespace
+
+TEST_CASE("pointwise adds broadcast inputs of many forms", "[small]") {
+  struct Case {
+    Shape a, b, y;
+  };
+  const std::vector<Case> cases = {{{7}, {7}, {7}},
+                                   {{8}, {1}, {8}},
+                                   {{1}, {1}, {1}},
+                                   {{0}, {1}, {0}},
+                                   {{3, 0, 2}, {3, 0, 2}, {3, 0, 2}},
+                                   {{}, {}, {}},
+                                   {{2, 3, 5, 7}, {3, 1, 1}, {2, 3, 5, 7}},
+                                   {{2, 3, 4, 8}, {3, 1, 1}, {2, 3, 4, 8}},
+                                   {{4, 1, 8}, {5, 1}, {4, 5, 8}},
+                                   {{1, 6}, {5, 1}, {5, 6}},
+                                   {{2, 1, 2, 1, 2, 1, 2, 3}, {1, 3, 1, 2, 1, 2, 1, 3}, {2, 3, 2, 2, 2, 2, 2, 3}},
+                                   {{1023}, {1023}, {1023}},
+                                   {{4096}, {4096}, {4096}},
+                                   {{257, 33}, {33}, {257, 33}}};
+  Rng rng(1);
+  for (const Case& c : cases)
+    for (const char* name : engines()) {
+      INFO("engine " << name << " a " << to_string(c.a) << " b " << to_string(c.b));
+      const Tensor a = device_tensor(c.a, integers(element_count(c.a), rng));
+      const Tensor b = device_tensor(c.b, integers(element_count(c.b), rng));
+      const Guarded y(c.y);
+      run(name, {a, b}, {y.tensor()}, {10}, "y0 = s0 * x0 + x1");
+      const std::vector<float> va = expanded(a, c.y), vb = expanded(b, c.y);
+      std::vector<float> expected(va.size());
+      for (size_t i = 0; i < va.size(); i++) expected[i] = 10 * va[i] + vb[i];
+      CHECK(host_values(y.tensor()) == expected);
+      CHECK(y.intact());
+    }
+}
+
+TEST_CASE("pointwise follows strides, offsets and permutations", "[small]") {
+  Rng rng(2);
+  const Tensor base = device_tensor({4, 6, 8, 10}, integers(1920, rng, 100));
+  const std::vector<Tensor> views = {base.permute({0, 2, 3, 1}), base.slice(3, 1, 10, 2), base.slice(0, 1, 3),
+                                     base.slice(1, 2, 3),        base.transpose(0, 3),    base.slice(3, 3, 4)};
+  for (const Tensor& x : views)
+    for (const char* name : engines()) {
+      INFO("engine " << name << " shape " << to_string(x.shape()) << " strides " << to_string(x.strides()));
+      std::vector<float> expected = host_values(x);
+      for (float& v : expected) v += 1;
+      const Guarded same(x.shape());
+      run(name, {x}, {same.tensor()}, {}, "y0 = x0 + 1");
+      CHECK(host_values(same.tensor()) == expected);
+      CHECK(same.intact());
+      Strides gaps = contiguous_strides(x.shape());
+      for (int i = 0; i < gaps.size(); i++) gaps[i] = gaps[i] * 2 + (i == 0 ? 1 : 0);
+      const Guarded strided(x.shape(), gaps, DType::f32, 5);
+      run(name, {x}, {strided.tensor()}, {}, "y0 = x0 + 1");
+      CHECK(host_values(strided.tensor()) == expected);
+      CHECK(strided.intact());
+    }
+}
+
+TEST_CASE("pointwise converts every dtype to every other", "[small]") {
+  const std::vector<DType> dtypes = {DType::f32, DType::f16, DType::bf16, DType::f64, DType::i8,
+                                     DType::u8,  DType::i16, DType::i32,  DType::i64, DType::boolean};
+  const bool fp64 = context().device().probes().fp64;
+  const std::vector<float> values = {0, 1, 2, 3, 100, 127, 5, 64, 1, 0, 17, 6, 9};
+  for (DType from : dtypes)
+    for (DType to : dtypes) {
+      if (!fp64 && (from == DType::f64 || to == DType::f64)) continue;
+      INFO(name_of(from) << " to " << name_of(to));
+      const Tensor x = device_tensor({13}, values, from);
+      const Guarded y({13}, to);
+      copy(stream(), x, y.tensor());
+      std::vector<float> expected = values;
+      if (from == DType::boolean || to == DType::boolean)
+        for (float& v : expected) v = v != 0;
+      CHECK(host_values(y.tensor()) == expected);
+      CHECK(y.intact());
+    }
+}
+
+TEST_CASE("the 16-bit floats round to nearest even and keep special values", "[small]") {
+  const float inf = std::numeric_limits<float>::infinity();
+  const std::vector<float> values = {1.0f,    1.00048828125f, 1.001f,   65504, 65519,  65520, 1e30f, -1e30f, inf,
+                                     -inf,    5.9604645e-8f,  2.9e-8f,  -0.0f, 0.0f,   1e-7f, 3.14159265f,
+                                     0x1p-14f, 0x1.ffcp-15f,  -2.5e-6f, 1.0f / 3};
+  const auto n = static_cast<int64_t>(values.size());
+  const Tensor x = device_tensor({n}, values);
+  for (DType to : {DType::f16, DType::bf16}) {
+    INFO(name_of(to));
+    CHECK(host_bytes(cast(stream(), x, to)) == host_bytes(device_tensor({n}, values, to)));
+    CHECK(std::isnan(host_values(cast(stream(), device_tensor({1}, {std::nanf("")}), to))[0]));
+  }
+}
+
+TEST_CASE("pointwise has several outputs and mixes dtypes", "[small]") {
+  const Tensor f = device_tensor({4}, {0.5f, -1.5f, 2, 7});
+  const Tensor i = device_tensor({4}, {1, 2, 3, 4}, DType::i32);
+  const Tensor h = device_tensor({1}, {0.25f}, DType::f16);
+  const Guarded sum({4}), above({4}, DType::boolean), whole({4}, DType::i64);
+  pointwise(stream(), {f, i, h}, {sum.tensor(), above.tensor(), whole.tensor()}, {1.0},
+            "y0 = x0 + x1 + x2; y1 = x0 > s0; y2 = x1 * 1000000007L");
+  CHECK(host_values(sum.tensor()) == std::vector<float>{1.75f, 0.75f, 5.25f, 11.25f});
+  CHECK(host_values(above.tensor()) == std::vector<float>{0, 0, 1, 1});
+  CHECK(host_values(whole.tensor())[3] == 4 * 1000000007.0f);
+  CHECK((sum.intact() && above.intact() && whole.intact()));
+}
+
+TEST_CASE("integer tensors have 64-bit scalars", "[small]") {
+  const Tensor x(context(), {2}, DType::i64);
+  write(stream(), x, std::vector<int64_t>{int64_t{1} << 40, -5});
+  const Tensor y(context(), {2}, DType::i64);
+  pointwise(stream(), {x}, {y}, {1099511627776.0}, "y0 = x0 - s0");
+  CHECK(read<int64_t>(stream(), y) == std::vector<int64_t>{0, -5 - (int64_t{1} << 40)});
+  CHECK_THROWS_AS(pointwise(stream(), {x}, {y}, {std::nan("")}, "y0 = x0 - s0"), ValidationError);
+}
+
+TEST_CASE("NaN scalars and inputs pass through floats", "[small]") {
+  const Tensor x = device_tensor({3}, {1, std::nanf(""), -2});
+  const Tensor y(context(), {3});
+  pointwise(stream(), {x}, {y}, {}, "y0 = relu(x0)");
+  const std::vector<float> v = host_values(y);
+  CHECK((v[0] == 1 && std::isnan(v[1]) && v[2] == 0));
+  pointwise(stream(), {x}, {y}, {std::nan("")}, "y0 = x0 * s0");
+  CHECK(std::isnan(host_values(y)[0]));
+}
+
+TEST_CASE("an output may be an input, element for element", "[small]") {
+  for (const char* name : engines()) {
+    const Tensor x = device_tensor({1000}, std::vector<float>(1000, 3));
+    run(name, {x}, {x}, {2}, "y0 = x0 * s0");
+    CHECK(host_values(x) == std::vector<float>(1000, 6));
+    CHECK_THROWS_AS(run(name, {x.slice(0, 0, 999)}, {x.slice(0, 1, 1000)}, {}, "y0 = x0"), ValidationError);
+    CHECK(host_values(x) == std::vector<float>(1000, 6));
+  }
+}
+
+TEST_CASE("an element count beyond a work-group's share is covered once") {
+  for (int64_t n : {int64_t{100003}, int64_t{1} << 20}) {
+    for (const char* name : engines()) {
+      INFO(name << " " << n);
+      const Tensor x(context(), {n});
+      fill(stream(), x, 1);
+      run(name, {x}, {x}, {}, "y0 = x0 + 1");
+      CHECK(host_values(x) == std::vector<float>(static_cast<size_t>(n), 2));
+    }
+  }
+}
+
+TEST_CASE("one kernel serves all shapes of a form", "[small]") {
+  const Context own(context().device());
+  const Stream s(own);
+  const auto programs = [&] { return own.program_stats().built + own.program_stats().from_disk; };
+  const auto once = [&](const Shape& shape) {
+    const Tensor x(own, shape), y(own, shape);
+    fill(s, x, 2);
+    pointwise(s, {x}, {y}, {}, "y0 = x0 * 3");
+    s.finish();
+  };
+  once({64});
+  const uint64_t after = programs();
+  for (const Shape& shape : {Shape{128}, Shape{8, 12}, Shape{2, 3, 4, 5, 6}}) once(shape);
+  CHECK(programs() == after);
+}
+
+TEST_CASE("bad pointwise input is refused by name and value", "[small]") {
+  const Tensor x = device_tensor({2, 3}, std::vector<float>(6, 1));
+  const Tensor y(context(), {2, 3});
+  const Tensor short_y(context(), {3});
+  using V = ValidationError;
+  const auto call = [&](std::vector<Tensor> xs, std::vector<Tensor> ys, std::vector<double> s, const char* body) {
+    return error_of<V>([=] { pointwise(stream(), xs, ys, s, body); });
+  };
+  using Catch::Matchers::Contains;
+  CHECK_THAT(call({x}, {short_y}, {}, "y0 = x0"), Contains("inputs[0]") && Contains("[2, 3]") && Contains("[3]"));
+  CHECK_THAT(call({x}, {}, {}, "y0 = x0"), Contains("outputs"));
+  CHECK_THAT(call({Tensor()}, {y}, {}, "y0 = x0"), Contains("inputs[0]") && Contains("not defined"));
+  CHECK_THAT(call({x}, {y}, {}, "  "), Contains("body"));
+  CHECK_THAT(call({x}, {y}, {}, "y0 = x0 // note"), Contains("comment"));
+  CHECK_THAT(call({x}, {short_y.expand({2, 3})}, {}, "y0 = x0"), Contains("outputs[0]") && Contains("one address"));
+  CHECK_THAT(call({x}, {y, y}, {}, "y0 = x0; y1 = x0"), Contains("outputs[1]") && Contains("outputs[0]"));
+  const Context other(context().device());
+  CHECK_THAT(call({Tensor(other, {2, 3})}, {y}, {}, "y0 = x0"), Contains("another context"));
+  try {
+    pointwise(stream(), {x}, {y}, {}, "y0 = no_such_function(x0)");
+    FAIL("nothing was thrown");
+  } catch (const BuildError& error) {
+    CHECK(error.program() == "pointwise");
+    CHECK(!error.log().empty());
+  }
+  pointwise(stream(), {x}, {y}, {}, "y0 = x0");
+  CHECK(host_values(y) == std::vector<float>(6, 1));
+}
+
+TEST_CASE("slots must be filled exactly", "[small]") {
+  const std::string text = "a\n  //$ ONE\n  default\n  //$ END\nb\n";
+  CHECK(detail::fill_slots(text, {{"ONE", "x\ny\n"}}) == "a\n  x\n  y\nb\n");
+  CHECK_THROWS_AS(detail::fill_slots(text, {}), ValidationError);
+  CHECK_THROWS_AS(detail::fill_slots(text, {{"ONE", ""}, {"TWO", ""}}), ValidationError);
+}
+
+TEST_CASE("plans explain their engines", "[small]") {
+  const TensorDesc d({16});
+  const Pointwise plan(context(), {d}, {d}, 0, "y0 = x0");
+  CHECK_THAT(plan.explain(), Catch::Matchers::Contains(plan.engine() + ": chosen"));
+  CHECK_THROWS_AS(Pointwise(context(), {d}, {d}, 0, "y0 = x0", engine("none_such")), ValidationError);
+}

@@ -1,0 +1,245 @@
+// Reductions by the generator: axes, accumulators, dtypes, parts, bits, bad input.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <dlprim/pointwise.hpp>
+
+#include "catch.hpp"
+#include "support.hpp"
+
+using namespace dlprim;
+using namespace dlprim::test;
+
+namespace {
+
+Options engine(const char* name) {
+  Options options;
+  options.engine = name;
+  return options;
+}
+
+std::vector<const char*> engines() {
+  if (context().device().kind() == DeviceKind::cpu) return {"cpu", "gpu"};
+  return {"gpu"};
+}
+
+std::vector<TensorDesc> descs(const std::vector<Tensor>& tensors) { return {tensors.begin(), tensors.end()}; }
+
+void run(const char* name, const std::vector<Tensor>& xs, const std::vector<Tensor>& ys,
+         const std::vector<double>& scalars, const Reduction& reduction) {
+  Reduce(context(), descs(xs), descs(ys), static_cast<int>(scalars.size()), reduction, engine(name))
+      .run(stream(), xs, ys, scalars);
+}
+
+/// Calls f(flat index into shape `x`, flat index into shape `y`) for every element; y has size 1 on reduced axes.
+template <class F>
+void for_each_pair(const Shape& x, const Shape& y, F f) {
+  const Strides sy = contiguous_strides(y);
+  const int64_t count = element_count(x);
+  for (int64_t i = 0; i < count; i++) {
+    int64_t rest = i, at = 0;
+    for (int d = x.size() - 1; d >= 0; d--) {
+      if (y[d] != 1) at += rest % x[d] * sy[d];
+      rest /= x[d];
+    }
+    f(static_cast<size_t>(i), static_cast<size_t>(at));
+  }
+}
+
+struct Case {
+  Shape x, y;
+};
+const std::vector<Case>& cases() {
+  static const std::vector<Case> list = {{{1}, {1}},
+                                         {{7}, {1}},
+                                         {{1000}, {1}},
+                                         {{0}, {1}},
+                                         {{3, 0}, {3, 1}},
+                                         {{0, 3}, {0, 1}},
+                                         {{5, 1}, {5, 1}},
+                                         {{5, 7}, {5, 1}},
+                                         {{5, 7}, {1, 7}},
+                                         {{5, 7}, {1, 1}},
+                                         {{33, 257}, {33, 1}},
+                                         {{257, 33}, {1, 33}},
+                                         {{300, 3}, {1, 3}},
+                                         {{2, 600}, {2, 1}},
+                                         {{4, 6, 7, 7}, {1, 6, 1, 1}},
+                                         {{4, 6, 8, 8}, {1, 6, 1, 1}},
+                                         {{4, 6, 8, 8}, {4, 1, 8, 8}},
+                                         {{4, 6, 8, 8}, {1, 6, 1, 8}},
+                                         {{2, 3, 2, 3, 2, 3, 2, 3}, {1, 3, 1, 3, 1, 3, 1, 3}},
+                                         {{2, 3, 2, 3, 2, 3, 2, 3}, {2, 1, 2, 1, 2, 1, 2, 1}}};
+  return list;
+}
+
+}  // namespace
+
+TEST_CASE("sums over any axes are exact", "[small]") {
+  Rng rng(1);
+  for (const Case& c : cases())
+    for (const char* name : engines()) {
+      INFO("engine " << name << " " << to_string(c.x) << " to " << to_string(c.y));
+      const std::vector<float> x = integers(element_count(c.x), rng);
+      const Guarded y(c.y);
+      run(name, {device_tensor(c.x, x)}, {y.tensor()}, {2}, sum_of("x0", "y0 = s0 * a0"));
+      std::vector<float> expected(static_cast<size_t>(element_count(c.y)), 0);
+      for_each_pair(c.x, c.y, [&](size_t i, size_t k) { expected[k] += 2 * x[i]; });
+      CHECK(host_values(y.tensor()) == expected);
+      CHECK(y.intact());
+    }
+}
+
+TEST_CASE("large sums go in parts and give the same bits twice") {
+  Rng rng(2);
+  struct Large {
+    Shape x, y;
+  };
+  for (const Large& c : {Large{{1 << 20}, {1}}, Large{{100003}, {1}}, Large{{64, 16, 24, 24}, {1, 16, 1, 1}},
+                         Large{{5000, 48}, {1, 48}}, Large{{3, 70001}, {3, 1}}})
+    for (const char* name : engines()) {
+      INFO("engine " << name << " " << to_string(c.x) << " to " << to_string(c.y));
+      const std::vector<float> x = reals(element_count(c.x), rng);
+      const Tensor dx = device_tensor(c.x, x);
+      const Guarded y(c.y), again(c.y);
+      run(name, {dx}, {y.tensor()}, {}, sum_of("x0"));
+      run(name, {dx}, {again.tensor()}, {}, sum_of("x0"));
+      CHECK(host_bytes(y.tensor()) == host_bytes(again.tensor()));
+      std::vector<double> exact(static_cast<size_t>(element_count(c.y)), 0), scale = exact;
+      for_each_pair(c.x, c.y, [&](size_t i, size_t k) { exact[k] += x[i], scale[k] += std::abs(x[i]); });
+      const std::vector<float> got = host_values(y.tensor());
+      // Every lane adds at most count / 16 terms in a row: the error is below that many roundings of the sum of
+      // magnitudes, and far below in practice.
+      for (size_t k = 0; k < exact.size(); k++) CHECK(std::abs(got[k] - exact[k]) <= 1e-6 * scale[k]);
+      CHECK(y.intact());
+    }
+}
+
+TEST_CASE("a workspace of the user's is used and checked", "[small]") {
+  const TensorDesc x({1 << 16});
+  const TensorDesc y({1});
+  const Reduce plan(context(), {x}, {y}, 0, sum_of("x0"), engine("gpu"));
+  REQUIRE(plan.workspace_size() > 0);
+  const auto bytes = static_cast<int64_t>(plan.workspace_size());
+  const Tensor dx(context(), {1 << 16}), dy(context(), {1});
+  fill(stream(), dx, 1);
+  plan.run(stream(), {dx}, {dy}, {}, Tensor(context(), {bytes}, DType::u8));
+  CHECK(host_values(dy)[0] == 65536);
+  CHECK_THROWS_AS(plan.run(stream(), {dx}, {dy}, {}, Tensor(context(), {bytes - 1}, DType::u8)), ValidationError);
+}
+
+TEST_CASE("strided inputs reduce along their own memory order", "[small]") {
+  Rng rng(3);
+  const Tensor base = device_tensor({4, 9, 5, 6}, integers(1080, rng));
+  const std::vector<Tensor> views = {base.permute({0, 3, 1, 2}), base.slice(3, 1, 6, 2), base.transpose(0, 2),
+                                     base.slice(1, 3, 4)};
+  for (const Tensor& x : views)
+    for (const char* name : engines())
+      for (unsigned mask = 0; mask < 16; mask++) {
+        Shape shape = x.shape();
+        for (int d = 0; d < 4; d++)
+          if (mask >> d & 1u) shape[d] = 1;
+        INFO("engine " << name << " " << to_string(x.shape()) << " to " << to_string(shape));
+        const Guarded y(shape);
+        run(name, {x}, {y.tensor()}, {}, sum_of("x0"));
+        const std::vector<float> values = host_values(x);
+        std::vector<float> expected(static_cast<size_t>(element_count(shape)), 0);
+        for_each_pair(x.shape(), shape, [&](size_t i, size_t k) { expected[k] += values[i]; });
+        CHECK(host_values(y.tensor()) == expected);
+        CHECK(y.intact());
+      }
+}
+
+TEST_CASE("several accumulators, inputs and outputs in one pass", "[small]") {
+  Rng rng(4);
+  const Shape shape{6, 5, 11};
+  const std::vector<float> a = integers(330, rng), b = integers(55, rng);
+  for (const char* name : engines()) {
+    const Guarded dot({6, 1, 1}), first({6, 1, 1}, DType::i32);
+    const Reduction r{2, "a0 = 0; a1 = 0", "a0 += x0 * x1; a1 += x0", "a0 += b0; a1 += b1", "y0 = a0; y1 = a1"};
+    run(name, {device_tensor(shape, a), device_tensor({5, 11}, b)}, {dot.tensor(), first.tensor()}, {}, r);
+    std::vector<float> e0(6, 0), e1(6, 0);
+    for (size_t i = 0; i < a.size(); i++) e0[i / 55] += a[i] * b[i % 55], e1[i / 55] += a[i];
+    CHECK(host_values(dot.tensor()) == e0);
+    CHECK(host_values(first.tensor()) == e1);
+    CHECK((dot.intact() && first.intact()));
+  }
+}
+
+TEST_CASE("Welford keeps its digits where squares cancel") {
+  // Deviations of 1 around 10000: E[x^2] - E[x]^2 would lose them all in float.
+  for (const char* name : engines())
+    for (const Case& c : {Case{{8, 3, 7, 7}, {1, 3, 1, 1}}, Case{{4096, 3}, {1, 3}}, Case{{3, 5000}, {3, 1}}}) {
+      INFO("engine " << name << " " << to_string(c.x));
+      Rng rng(5);
+      std::vector<float> x = reals(element_count(c.x), rng, 9999, 10001);
+      const Tensor dx = device_tensor(c.x, x);
+      const Guarded mean(c.y), square(c.y), count(c.y);
+      run(name, {dx}, {mean.tensor(), square.tensor(), count.tensor()}, {}, welford("x0", "y0 = a1; y1 = a2; y2 = a0"));
+      const auto outputs = static_cast<size_t>(element_count(c.y));
+      std::vector<double> m(outputs, 0), s(outputs, 0), n(outputs, 0);
+      for_each_pair(c.x, c.y, [&](size_t i, size_t k) { m[k] += x[i], n[k]++; });
+      for_each_pair(c.x, c.y, [&](size_t i, size_t k) { s[k] += std::pow(x[i] - m[k] / n[k], 2); });
+      const auto got_m = host_values(mean.tensor()), got_s = host_values(square.tensor());
+      for (size_t k = 0; k < outputs; k++) {
+        CHECK(got_m[k] == Approx(m[k] / n[k]).epsilon(1e-6));
+        CHECK(got_s[k] == Approx(s[k]).epsilon(2e-3));
+        CHECK(host_values(count.tensor())[k] == n[k]);
+      }
+    }
+}
+
+TEST_CASE("maximum and minimum, with infinities and NaN", "[small]") {
+  const float inf = std::numeric_limits<float>::infinity(), nan = std::nanf("");
+  for (const char* name : engines()) {
+    const Tensor x = device_tensor({4, 3}, {1, -2, 3, -inf, -inf, -inf, 5, nan, 7, inf, 0, -0.0f});
+    const Guarded high({4, 1}), low({4, 1});
+    run(name, {x}, {high.tensor()}, {}, max_of("x0"));
+    run(name, {x}, {low.tensor()}, {}, min_of("x0"));
+    const auto h = host_values(high.tensor()), l = host_values(low.tensor());
+    CHECK((h[0] == 3 && h[1] == -inf && std::isnan(h[2]) && h[3] == inf));
+    CHECK((l[0] == -2 && l[1] == -inf && std::isnan(l[2]) && l[3] == 0));
+    const Tensor i = device_tensor({2, 2}, {-5, -9, -1, -3}, DType::i32);
+    const Guarded most({2, 1}, DType::i32);
+    run(name, {i}, {most.tensor()}, {}, max_of("x0"));
+    CHECK(host_values(most.tensor()) == std::vector<float>{-5, -1});
+  }
+}
+
+TEST_CASE("sums of every dtype", "[small]") {
+  for (DType dtype : {DType::f32, DType::f16, DType::bf16, DType::f64, DType::i8, DType::u8, DType::i16, DType::i32,
+                      DType::i64, DType::boolean})
+    for (const char* name : engines()) {
+      if (dtype == DType::f64 && !context().device().probes().fp64) continue;
+      INFO(name << " " << name_of(dtype));
+      Rng rng(6);
+      std::vector<float> x = integers(300, rng);
+      for (float& v : x) v = dtype == DType::boolean ? v > 0 : std::abs(v);
+      const Guarded y({3, 1}, is_floating(dtype) ? dtype : DType::i64);
+      run(name, {device_tensor({3, 100}, x, dtype)}, {y.tensor()}, {}, sum_of("x0"));
+      std::vector<float> expected(3, 0);
+      for (size_t i = 0; i < 300; i++) expected[i / 100] += x[i];
+      if (dtype == DType::bf16)
+        for (float& v : expected) v = to_float(to_bfloat16(v));
+      CHECK(host_values(y.tensor()) == expected);
+      CHECK(y.intact());
+    }
+}
+
+TEST_CASE("bad reductions are refused by name and value", "[small]") {
+  using Catch::Matchers::Contains;
+  const Tensor x = device_tensor({4, 5}, std::vector<float>(20, 1));
+  const auto call = [&](const Tensor& in, const Tensor& out, const Reduction& r) {
+    return error_of<ValidationError>([&] { reduce(stream(), {in}, {out}, {}, r); });
+  };
+  CHECK_THAT(call(x, Tensor(context(), {3, 1}), sum_of("x0")), Contains("inputs[0]"));
+  CHECK_THAT(call(x, x.slice(1, 0, 1), sum_of("x0")), Contains("outputs[0]") && Contains("shares memory"));
+  CHECK_THAT(call(x, Tensor(), sum_of("x0")), Contains("outputs[0]"));
+  Reduction none = sum_of("x0");
+  none.accumulators = 0;
+  CHECK_THAT(call(x, Tensor(context(), {4, 1}), none), Contains("0 accumulators"));
+  const Tensor y(context(), {4, 1});
+  reduce(stream(), {x}, {y}, {}, sum_of("x0"));
+  CHECK(host_values(y) == std::vector<float>(4, 5));
+}
