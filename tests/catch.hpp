@@ -1,5 +1,7 @@
-// Catch2, version 2 or 3.
+// Catch2, version 2 or 3, and the names that differ between them.
 #pragma once
+
+#include <string>
 
 #if __has_include(<catch2/catch_all.hpp>)
 #include <catch2/catch_all.hpp>
@@ -7,3 +9,16 @@ using Catch::Approx;
 #else
 #include <catch2/catch.hpp>
 #endif
+
+namespace dlprim::test {
+
+/// Matches a text that holds `part`.
+inline auto contains(const std::string& part) {
+#if __has_include(<catch2/catch_all.hpp>)
+  return Catch::Matchers::ContainsSubstring(part);
+#else
+  return Catch::Matchers::Contains(part);
+#endif
+}
+
+}  // namespace dlprim::test

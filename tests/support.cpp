@@ -7,16 +7,18 @@
 
 namespace dlprim::test {
 
+// Both are never destroyed: some OpenCL simulators cannot release objects after main has returned.
+
 Context& context() {
-  static Context instance = [] {
+  static Context& instance = *new Context([] {
     const char* selector = std::getenv("DLPRIM_TEST_DEVICE");
-    return Context(Device::find(selector ? selector : ""));
-  }();
+    return Device::find(selector ? selector : "");
+  }());
   return instance;
 }
 
 Stream& stream() {
-  static Stream instance(context());
+  static Stream& instance = *new Stream(context());
   return instance;
 }
 
@@ -57,16 +59,36 @@ Tensor device_tensor(const Shape& shape, const std::vector<float>& values, DType
     const float v = values[i];
     const auto put = [&](auto value) { std::memcpy(bytes.data() + i * sizeof value, &value, sizeof value); };
     switch (dtype) {
-      case DType::f32: put(v); break;
-      case DType::f64: put(static_cast<double>(v)); break;
-      case DType::f16: put(to_half(v).bits); break;
-      case DType::bf16: put(to_bfloat16(v).bits); break;
-      case DType::i8: put(static_cast<int8_t>(v)); break;
-      case DType::u8: put(static_cast<uint8_t>(v)); break;
-      case DType::i16: put(static_cast<int16_t>(v)); break;
-      case DType::i32: put(static_cast<int32_t>(v)); break;
-      case DType::i64: put(static_cast<int64_t>(v)); break;
-      case DType::boolean: put(static_cast<uint8_t>(v != 0)); break;
+      case DType::f32:
+        put(v);
+        break;
+      case DType::f64:
+        put(static_cast<double>(v));
+        break;
+      case DType::f16:
+        put(to_half(v).bits);
+        break;
+      case DType::bf16:
+        put(to_bfloat16(v).bits);
+        break;
+      case DType::i8:
+        put(static_cast<int8_t>(v));
+        break;
+      case DType::u8:
+        put(static_cast<uint8_t>(v));
+        break;
+      case DType::i16:
+        put(static_cast<int16_t>(v));
+        break;
+      case DType::i32:
+        put(static_cast<int32_t>(v));
+        break;
+      case DType::i64:
+        put(static_cast<int64_t>(v));
+        break;
+      case DType::boolean:
+        put(static_cast<uint8_t>(v != 0));
+        break;
     }
   }
   write(stream(), x, bytes.data(), x.bytes());
@@ -88,16 +110,36 @@ std::vector<float> host_values(const Tensor& x) {
       return value;
     };
     switch (x.dtype()) {
-      case DType::f32: values[i] = get(0.0f); break;
-      case DType::f64: values[i] = static_cast<float>(get(0.0)); break;
-      case DType::f16: values[i] = to_float(half_t{get(uint16_t{})}); break;
-      case DType::bf16: values[i] = to_float(bfloat16_t{get(uint16_t{})}); break;
-      case DType::i8: values[i] = get(int8_t{}); break;
-      case DType::u8: values[i] = get(uint8_t{}); break;
-      case DType::i16: values[i] = get(int16_t{}); break;
-      case DType::i32: values[i] = static_cast<float>(get(int32_t{})); break;
-      case DType::i64: values[i] = static_cast<float>(get(int64_t{})); break;
-      case DType::boolean: values[i] = get(uint8_t{}); break;
+      case DType::f32:
+        values[i] = get(0.0f);
+        break;
+      case DType::f64:
+        values[i] = static_cast<float>(get(0.0));
+        break;
+      case DType::f16:
+        values[i] = to_float(half_t{get(uint16_t{})});
+        break;
+      case DType::bf16:
+        values[i] = to_float(bfloat16_t{get(uint16_t{})});
+        break;
+      case DType::i8:
+        values[i] = get(int8_t{});
+        break;
+      case DType::u8:
+        values[i] = get(uint8_t{});
+        break;
+      case DType::i16:
+        values[i] = get(int16_t{});
+        break;
+      case DType::i32:
+        values[i] = static_cast<float>(get(int32_t{}));
+        break;
+      case DType::i64:
+        values[i] = static_cast<float>(get(int64_t{}));
+        break;
+      case DType::boolean:
+        values[i] = get(uint8_t{});
+        break;
     }
   }
   return values;
@@ -136,14 +178,15 @@ double max_error(const std::vector<float>& a, const std::vector<float>& b) {
   if (a.size() != b.size()) return std::numeric_limits<double>::infinity();
   double worst = 0;
   for (size_t i = 0; i < a.size(); i++) {
-    const double error = std::abs(static_cast<double>(a[i]) - b[i]) / (1 + std::abs(static_cast<double>(b[i])));
+    const double error =
+        std::abs(static_cast<double>(a[i]) - b[i]) / (1 + std::abs(static_cast<double>(b[i])));
     if (!(error <= worst)) worst = std::isnan(error) ? std::numeric_limits<double>::infinity() : error;
   }
   return worst;
 }
 
-double numeric_gradient(const std::function<double(const std::vector<double>&)>& f, std::vector<double> x, size_t i,
-                        double step) {
+double numeric_gradient(const std::function<double(const std::vector<double>&)>& f, std::vector<double> x,
+                        size_t i, double step) {
   const double middle = x[i];
   x[i] = middle + step;
   const double above = f(x);

@@ -31,8 +31,8 @@ class Rng {
   uint64_t state_;
 };
 
-/// `count` small integers in [-limit, limit], zero with probability 1 - density. Products of such numbers add up
-/// without rounding, so results can be compared bit for bit.
+/// `count` small integers in [-limit, limit], zero with probability 1 - density. Products of such numbers add
+/// up without rounding, so results can be compared bit for bit.
 std::vector<float> integers(int64_t count, Rng& rng, int limit = 4, double density = 1.0);
 /// `count` reals in [low, high).
 std::vector<float> reals(int64_t count, Rng& rng, double low = -1, double high = 1);
@@ -47,7 +47,8 @@ std::vector<unsigned char> host_bytes(const Tensor& x);
 /// An output with canaries around it. The tensor starts out as poison (NaN, or a large number for integers).
 class Guarded {
  public:
-  /// `padding` elements of the dtype on both sides; 16-byte alignment is kept when padding is a multiple of 16.
+  /// `padding` elements of the dtype on both sides; 16-byte alignment is kept when padding is a multiple
+  /// of 16.
   explicit Guarded(const Shape& shape, DType dtype = DType::f32, int64_t padding = 64);
   /// Other strides, in elements; the gaps are canaries as well.
   Guarded(const Shape& shape, const Strides& strides, DType dtype, int64_t padding = 64);
@@ -65,8 +66,8 @@ class Guarded {
 double max_error(const std::vector<float>& a, const std::vector<float>& b);
 
 /// A central difference in double of a scalar function of a vector, for element `i`.
-double numeric_gradient(const std::function<double(const std::vector<double>&)>& f, std::vector<double> x, size_t i,
-                        double step = 1e-4);
+double numeric_gradient(const std::function<double(const std::vector<double>&)>& f, std::vector<double> x,
+                        size_t i, double step = 1e-4);
 
 /// The text of the error of type E that `f` throws; fails if it throws none or another.
 template <class E, class F>

@@ -209,16 +209,15 @@ TEST_CASE("bad pointwise input is refused by name and value", "[small]") {
   const auto call = [&](std::vector<Tensor> xs, std::vector<Tensor> ys, std::vector<double> s, const char* body) {
     return error_of<V>([=] { pointwise(stream(), xs, ys, s, body); });
   };
-  using Catch::Matchers::Contains;
-  CHECK_THAT(call({x}, {short_y}, {}, "y0 = x0"), Contains("inputs[0]") && Contains("[2, 3]") && Contains("[3]"));
-  CHECK_THAT(call({x}, {}, {}, "y0 = x0"), Contains("outputs"));
-  CHECK_THAT(call({Tensor()}, {y}, {}, "y0 = x0"), Contains("inputs[0]") && Contains("not defined"));
-  CHECK_THAT(call({x}, {y}, {}, "  "), Contains("body"));
-  CHECK_THAT(call({x}, {y}, {}, "y0 = x0 // note"), Contains("comment"));
-  CHECK_THAT(call({x}, {short_y.expand({2, 3})}, {}, "y0 = x0"), Contains("outputs[0]") && Contains("one address"));
-  CHECK_THAT(call({x}, {y, y}, {}, "y0 = x0; y1 = x0"), Contains("outputs[1]") && Contains("outputs[0]"));
+  CHECK_THAT(call({x}, {short_y}, {}, "y0 = x0"), contains("inputs[0]") && contains("[2, 3]") && contains("[3]"));
+  CHECK_THAT(call({x}, {}, {}, "y0 = x0"), contains("outputs"));
+  CHECK_THAT(call({Tensor()}, {y}, {}, "y0 = x0"), contains("inputs[0]") && contains("not defined"));
+  CHECK_THAT(call({x}, {y}, {}, "  "), contains("body"));
+  CHECK_THAT(call({x}, {y}, {}, "y0 = x0 // note"), contains("comment"));
+  CHECK_THAT(call({x}, {short_y.expand({2, 3})}, {}, "y0 = x0"), contains("outputs[0]") && contains("one address"));
+  CHECK_THAT(call({x}, {y, y}, {}, "y0 = x0; y1 = x0"), contains("outputs[1]") && contains("outputs[0]"));
   const Context other(context().device());
-  CHECK_THAT(call({Tensor(other, {2, 3})}, {y}, {}, "y0 = x0"), Contains("another context"));
+  CHECK_THAT(call({Tensor(other, {2, 3})}, {y}, {}, "y0 = x0"), contains("another context"));
   try {
     pointwise(stream(), {x}, {y}, {}, "y0 = no_such_function(x0)");
     FAIL("nothing was thrown");
@@ -240,6 +239,6 @@ TEST_CASE("slots must be filled exactly", "[small]") {
 TEST_CASE("plans explain their engines", "[small]") {
   const TensorDesc d({16});
   const Pointwise plan(context(), {d}, {d}, 0, "y0 = x0");
-  CHECK_THAT(plan.explain(), Catch::Matchers::Contains(plan.engine() + ": chosen"));
+  CHECK_THAT(plan.explain(), contains(plan.engine() + ": chosen"));
   CHECK_THROWS_AS(Pointwise(context(), {d}, {d}, 0, "y0 = x0", engine("none_such")), ValidationError);
 }

@@ -13,6 +13,40 @@ enum class Activation : uint8_t { identity, relu, relu6, sigmoid, tanh };
 
 DLPRIM_API const char* name_of(Activation activation) noexcept;
 
+/// Any strides; f32, f16, bf16, f64 in any mix; one shape.
+struct ActivationDesc {
+  TensorDesc x, y;  ///< backward: of dy and y
+  TensorDesc dx;    ///< backward only
+  Activation f = Activation::relu;
+};
+
+/// y = f(x), elementwise.
+class DLPRIM_API ActivationForward : public Plan {
+ public:
+  /// Throws ValidationError (dtypes, shapes that differ), BuildError.
+  explicit ActivationForward(const Context& context, const ActivationDesc& desc, const Options& options = {});
+  /// y may be x; otherwise they share no memory.
+  void run(const Stream& stream, const Tensor& x, const Tensor& y) const;
+
+  struct Impl;
+
+ private:
+  std::shared_ptr<const Impl> impl_;
+};
+
+/// dx = dy * f'(x), told from the output y = f(x). Where f has a kink, the derivative is 0; a NaN in y passes
+/// dy on through relu and relu6.
+class DLPRIM_API ActivationBackward : public Plan {
+ public:
+  explicit ActivationBackward(const Context& context, const ActivationDesc& desc,
+                              const Options& options = {});
+  /// dx may be dy; otherwise it shares no memory with the others.
+  void run(const Stream& stream, const Tensor& dy, const Tensor& y, const Tensor& dx) const;
+
+ private:
+  std::shared_ptr<const ActivationForward::Impl> impl_;
+};
+
 /// y = f(x), elementwise; y may be x. Any strides, floating dtypes.
 DLPRIM_API void activation(const Stream& stream, const Tensor& x, Activation f, const Tensor& y);
 /// dx = dy * f'(x), told from the *output* y = f(x); dx may be dy.

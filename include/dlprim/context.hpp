@@ -16,15 +16,15 @@ struct ContextState;
 
 /// Bytes and counts of a context's memory pool.
 struct MemoryStats {
-  uint64_t allocated = 0;       ///< bytes in live tensors, rounded up to size classes
+  uint64_t allocated = 0;  ///< bytes in live tensors, rounded up to size classes
   uint64_t allocated_peak = 0;
-  uint64_t held = 0;            ///< bytes of OpenCL buffers held, live and cached
+  uint64_t held = 0;  ///< bytes of OpenCL buffers held, live and cached
   uint64_t held_peak = 0;
-  uint64_t limit = 0;           ///< most bytes the pool may hold
-  uint64_t allocations = 0;     ///< calls served so far
+  uint64_t limit = 0;               ///< most bytes the pool may hold
+  uint64_t allocations = 0;         ///< calls served so far
   uint64_t device_allocations = 0;  ///< of those, calls that made a new OpenCL buffer
   uint64_t cross_stream_waits = 0;  ///< reuses that made one stream wait for another
-  uint64_t retries = 0;         ///< times the cache was emptied because the device had no room
+  uint64_t retries = 0;             ///< times the cache was emptied because the device had no room
 };
 
 /// How the context's kernels came to be.
@@ -40,7 +40,7 @@ class DLPRIM_API Context {
   /// A context of its own on `device`. Throws DeviceError.
   explicit Context(const Device& device);
   /// The default device, or the one that `selector` names (see Device::find).
-  explicit Context(const char* selector) : Context(Device::find(selector)) {}
+  explicit Context(const char* selector) : Context(Device::find(selector ? selector : "")) {}
   /// Around an OpenCL context that the user owns; it is retained. Throws ValidationError if `device` is not
   /// one of its devices.
   Context(const cl::Context& context, const Device& device);

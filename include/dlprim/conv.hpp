@@ -2,8 +2,8 @@
 //
 //   y[n,k,p,q] = bias[k] + sum over c,r,s of x[n, c, p*stride - pad + r*dilation, ...] * w[k,c,r,s]
 //
-// x: [N, C, H, W], w: [K, C/groups, R, S], row-major, y: [N, K, P, Q], bias: [K]. x, y and their gradients may
-// have any strides (NHWC is a permuted view). f32. Every engine is deterministic.
+// x: [N, C, H, W], w: [K, C/groups, R, S], row-major, y: [N, K, P, Q], bias: [K]. x, y and their gradients
+// may have any strides (NHWC is a permuted view). f32. Every engine is deterministic.
 #pragma once
 
 #include <array>
@@ -16,9 +16,13 @@
 
 namespace dlprim {
 
+namespace detail {
+struct ConvImpl;
+}
+
 struct ConvParams {
   std::array<int64_t, 2> stride{1, 1};     ///< along H, W
-  std::array<int64_t, 2> pad_begin{0, 0};  ///< rows above, columns to the left
+  std::array<int64_t, 2> pad_begin{0, 0};  ///< rows above, columns to the left; negative ones crop
   std::array<int64_t, 2> pad_end{0, 0};    ///< rows below, columns to the right
   std::array<int64_t, 2> dilation{1, 1};
   int64_t groups = 1;
@@ -31,7 +35,7 @@ DLPRIM_API Shape conv2d_output_shape(const Shape& x, const Shape& w, const ConvP
 struct ConvDesc {
   TensorDesc x, w, y;  ///< in the backward directions those of dx, w, dy and x, dw, dy
   ConvParams params;
-  bool bias = false;   ///< forward only
+  bool bias = false;  ///< forward only
 };
 
 class DLPRIM_API Conv2D : public Plan {
@@ -44,7 +48,7 @@ class DLPRIM_API Conv2D : public Plan {
 
  private:
   ConvDesc desc_;
-  std::shared_ptr<const struct ConvImpl> impl_;
+  std::shared_ptr<const detail::ConvImpl> impl_;
 };
 
 /// dx from dy and w.
@@ -56,7 +60,7 @@ class DLPRIM_API Conv2DBackwardData : public Plan {
 
  private:
   ConvDesc desc_;
-  std::shared_ptr<const struct ConvImpl> impl_;
+  std::shared_ptr<const detail::ConvImpl> impl_;
 };
 
 /// dw from x and dy.
@@ -68,7 +72,7 @@ class DLPRIM_API Conv2DBackwardFilter : public Plan {
 
  private:
   ConvDesc desc_;
-  std::shared_ptr<const struct ConvImpl> impl_;
+  std::shared_ptr<const detail::ConvImpl> impl_;
 };
 
 // The same as calls: the plan is found in the context's cache, or made. `bias` may be undefined.
@@ -78,7 +82,8 @@ DLPRIM_API void conv2d(const Stream& stream, const Tensor& x, const Tensor& w, c
 DLPRIM_API void conv2d_backward_data(const Stream& stream, const Tensor& dy, const Tensor& w,
                                      const ConvParams& params, const Tensor& dx, const Options& options = {});
 DLPRIM_API void conv2d_backward_filter(const Stream& stream, const Tensor& x, const Tensor& dy,
-                                       const ConvParams& params, const Tensor& dw, const Options& options = {});
+                                       const ConvParams& params, const Tensor& dw,
+                                       const Options& options = {});
 /// dbias[k] = sum of dy[n,k,p,q] over n, p, q.
 DLPRIM_API void conv2d_backward_bias(const Stream& stream, const Tensor& dy, const Tensor& dbias);
 

@@ -24,35 +24,35 @@ DLPRIM_API const char* name_of(MatrixEngine engine) noexcept;
 
 /// What the driver says of a device. Sizes are in bytes.
 struct DeviceFacts {
-  std::string platform;   ///< platform name
-  std::string name;       ///< device name
-  std::string vendor;     ///< vendor name, as the driver writes it
-  std::string driver;     ///< driver version
-  std::string version;    ///< device's OpenCL version
+  std::string platform;  ///< platform name
+  std::string name;      ///< device name
+  std::string vendor;    ///< vendor name, as the driver writes it
+  std::string driver;    ///< driver version
+  std::string version;   ///< device's OpenCL version
   std::string extensions;
   DeviceKind kind = DeviceKind::other;
   int compute_units = 0;
   int max_work_group = 0;
   int max_work_item_sizes[3] = {0, 0, 0};
-  int float_vector_width = 1;    ///< native width in floats: 8 on AVX2, 16 on AVX-512, usually 1 on GPUs
+  int float_vector_width = 1;  ///< native width in floats: 8 on AVX2, 16 on AVX-512, usually 1 on GPUs
   int address_bits = 0;
   uint64_t global_memory = 0;
   uint64_t max_allocation = 0;
-  uint64_t local_memory = 0;     ///< what the driver admits to; see DeviceProbes::static_local_memory
-  int index = 0;                 ///< position in Device::list()
-  int platform_index = 0;
-  int device_index = 0;          ///< position inside its platform
+  uint64_t local_memory = 0;  ///< what the driver admits to; see DeviceProbes::static_local_memory
+  int index = -1;             ///< position in Device::list(); -1 for a device that is not there
+  int platform_index = -1;
+  int device_index = -1;  ///< position inside its platform
 };
 
 /// What tiny test kernels found.
 struct DeviceProbes {
-  bool works = false;               ///< a plain kernel builds and gives the right integers
-  bool fp16 = false;                ///< half arithmetic
-  bool fp64 = false;                ///< double arithmetic
-  int sub_group_width = 0;          ///< work-items that exchange registers directly; 0: none
-  uint64_t static_local_memory = 0; ///< bytes of a __local array that a kernel may declare
+  bool works = false;                ///< a plain kernel builds and gives the right integers
+  bool fp16 = false;                 ///< half arithmetic
+  bool fp64 = false;                 ///< double arithmetic
+  int sub_group_width = 0;           ///< work-items that exchange registers directly; 0: none
+  uint64_t static_local_memory = 0;  ///< bytes of a __local array that a kernel may declare
   MatrixEngine matrix = MatrixEngine::none;
-  std::string failure;              ///< why `works` is false
+  std::string failure;  ///< why `works` is false
 };
 
 /// A platform of the system's OpenCL loader that could not be asked for its devices.
@@ -64,7 +64,7 @@ struct BrokenPlatform {
 
 class DLPRIM_API Device {
  public:
-  /// Every device of every platform that answers, in the loader's order.
+  /// Every device of every platform that answers, in the loader's order, which is asked once in a process.
   /// A platform that fails is skipped, and put into `broken` if that is given.
   static std::vector<Device> list(std::vector<BrokenPlatform>* broken = nullptr);
 
@@ -94,6 +94,8 @@ class DLPRIM_API Device {
 
  private:
   struct State;
+  struct Listing;
+  explicit Device(std::shared_ptr<State> state) : state_(std::move(state)) {}
   std::shared_ptr<State> state_;
 };
 

@@ -1,4 +1,5 @@
-// Dims: up to eight signed 64-bit numbers held in place. It is a tensor's shape, its strides, or a list of axes.
+// Dims: up to eight signed 64-bit numbers held in place. It is a tensor's shape, its strides, or a list of
+// axes.
 #pragma once
 
 #include <array>
@@ -60,8 +61,8 @@ class Dims {
 using Shape = Dims;
 using Strides = Dims;
 
-/// The product of the sizes: 1 for rank 0. Throws ValidationError if a size is negative or the product
-/// does not fit in 63 bits.
+/// The product of the sizes: 1 for rank 0. Throws ValidationError if a size is negative, or if the product of
+/// those that are not zero, in bytes of the widest dtype, does not fit in 63 bits.
 DLPRIM_API int64_t element_count(const Shape& shape);
 /// Row-major strides, in elements.
 DLPRIM_API Strides contiguous_strides(const Shape& shape);

@@ -9,8 +9,30 @@
 
 namespace dlprim {
 
-/// y = x / (1 - p) with probability 1 - p, else 0. The backward direction is the same operation on dy with
-/// the same state. y may be x. 0 <= p <= 1.
-DLPRIM_API void dropout(const Stream& stream, const Tensor& x, double p, const RandomState& state, const Tensor& y);
+/// Any strides; f32, f16, bf16 in any mix; one shape.
+struct DropoutDesc {
+  TensorDesc x, y;
+};
+
+class DLPRIM_API Dropout : public Plan {
+ public:
+  /// Throws ValidationError (dtypes, shapes that differ), BuildError.
+  explicit Dropout(const Context& context, const DropoutDesc& desc, const Options& options = {});
+  /// y may be x; otherwise they share no memory.
+  void run(const Stream& stream, const Tensor& x, double p, const RandomState& state, const Tensor& y,
+           const Tensor& workspace = {}) const;
+
+  struct Impl;
+
+ private:
+  DropoutDesc desc_;
+  std::shared_ptr<const Impl> impl_;
+};
+
+/// y = x / (1 - p) with probability 1 - p, else 0 (whatever x is). The backward direction is the same
+/// operation on dy with the same state. y may be x. 0 <= p <= 1. Element i is dropped where the word w[offset
+/// + i] of random.hpp's stream is below p * 2^32.
+DLPRIM_API void dropout(const Stream& stream, const Tensor& x, double p, const RandomState& state,
+                        const Tensor& y);
 
 }  // namespace dlprim

@@ -50,24 +50,44 @@ constexpr DType dtype_for() {
   return DType::f32;
 }
 template <>
-constexpr DType dtype_for<float>() { return DType::f32; }
+constexpr DType dtype_for<float>() {
+  return DType::f32;
+}
 template <>
-constexpr DType dtype_for<double>() { return DType::f64; }
+constexpr DType dtype_for<double>() {
+  return DType::f64;
+}
 template <>
-constexpr DType dtype_for<half_t>() { return DType::f16; }
+constexpr DType dtype_for<half_t>() {
+  return DType::f16;
+}
 template <>
-constexpr DType dtype_for<bfloat16_t>() { return DType::bf16; }
+constexpr DType dtype_for<bfloat16_t>() {
+  return DType::bf16;
+}
 template <>
-constexpr DType dtype_for<int8_t>() { return DType::i8; }
+constexpr DType dtype_for<int8_t>() {
+  return DType::i8;
+}
 template <>
-constexpr DType dtype_for<uint8_t>() { return DType::u8; }
+constexpr DType dtype_for<uint8_t>() {
+  return DType::u8;
+}
 template <>
-constexpr DType dtype_for<int16_t>() { return DType::i16; }
+constexpr DType dtype_for<int16_t>() {
+  return DType::i16;
+}
 template <>
-constexpr DType dtype_for<int32_t>() { return DType::i32; }
+constexpr DType dtype_for<int32_t>() {
+  return DType::i32;
+}
 template <>
-constexpr DType dtype_for<int64_t>() { return DType::i64; }
+constexpr DType dtype_for<int64_t>() {
+  return DType::i64;
+}
 template <>
-constexpr DType dtype_for<bool>() { return DType::boolean; }
+constexpr DType dtype_for<bool>() {
+  return DType::boolean;
+}
 
 }  // namespace dlprim

@@ -9,11 +9,12 @@
 
 namespace dlprim {
 
-/// A: [M, K], B: [K, N], C: [M, N]. A transposed operand is a view: a.transpose(0, 1). Each of A and B has one
-/// dimension of stride 1 (or of size 1); C's rows are contiguous (stride 1 along N). f32.
+/// A: [M, K], B: [K, N], C: [M, N]. A transposed operand is a view: a.transpose(0, 1). Each of A and B has
+/// one dimension of stride 1 (or of size 1); C's rows are contiguous (stride 1 along N). f32.
 struct GemmDesc {
   TensorDesc a, b, c;
-  float alpha = 1, beta = 0;  ///< beta 0: C is not read, NaN in it does not spread
+  /// Finite. beta 0: C is not read, NaN in it does not spread. alpha 0: the same of A and B.
+  float alpha = 1, beta = 0;
   enum class Bias : uint8_t {
     none,
     row,    ///< [N], the same for every row of C
@@ -24,10 +25,11 @@ struct GemmDesc {
 
 class DLPRIM_API Gemm : public Plan {
  public:
-  /// Throws ValidationError (ranks, sizes that do not match, strides, dtypes), BuildError.
+  /// Throws ValidationError (ranks, sizes that do not match or exceed 2^31 - 4097, strides, dtypes),
+  /// BuildError.
   explicit Gemm(const Context& context, const GemmDesc& desc, const Options& options = {});
-  /// Tensors as described; `bias` is undefined exactly if the description has none; c shares no memory with the
-  /// others. K = 0 gives activation(beta * C + bias).
+  /// Tensors as described; `bias` is contiguous, and undefined exactly if the description has none; c shares
+  /// no memory with the others. K = 0 gives activation(beta * C + bias).
   void run(const Stream& stream, const Tensor& a, const Tensor& b, const Tensor& bias, const Tensor& c,
            const Tensor& workspace = {}) const;
 

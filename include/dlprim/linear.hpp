@@ -13,9 +13,11 @@ namespace dlprim {
 DLPRIM_API void linear(const Stream& stream, const Tensor& x, const Tensor& w, const Tensor& bias,
                        Activation activation, const Tensor& y);
 /// dx = dy w
-DLPRIM_API void linear_backward_data(const Stream& stream, const Tensor& dy, const Tensor& w, const Tensor& dx);
+DLPRIM_API void linear_backward_data(const Stream& stream, const Tensor& dy, const Tensor& w,
+                                     const Tensor& dx);
 /// dw = dy^T x
-DLPRIM_API void linear_backward_weights(const Stream& stream, const Tensor& x, const Tensor& dy, const Tensor& dw);
+DLPRIM_API void linear_backward_weights(const Stream& stream, const Tensor& x, const Tensor& dy,
+                                        const Tensor& dw);
 /// dbias = sum of dy over rows
 DLPRIM_API void linear_backward_bias(const Stream& stream, const Tensor& dy, const Tensor& dbias);
 

@@ -1,5 +1,9 @@
 // Random numbers by Philox 4x32-10 (Salmon et al., SC 2011). A number depends on the seed, the offset and the
-// element's row-major index alone: the same on every device.
+// element's row-major index alone: the same on every device. Uniform and Bernoulli numbers are bit-equal
+// everywhere; normal ones may differ by a few units in the last place, as the devices' log, sin and cos do.
+//
+// Element i takes the 32-bit word w[offset + i] of the stream in which words 4 b .. 4 b + 3 are Philox's
+// result for the counter (b mod 2^32, b / 2^32, 0, 0) and the key (seed mod 2^32, seed / 2^32).
 #pragma once
 
 #include <cstdint>
@@ -11,7 +15,8 @@
 
 namespace dlprim {
 
-/// A place in the sequence of random numbers. Each call of an operator uses element i's number at `offset` + i.
+/// A place in the sequence of random numbers. Each call of an operator uses element i's number at `offset` +
+/// i.
 struct RandomState {
   uint64_t seed = 0;
   uint64_t offset = 0;
@@ -21,6 +26,33 @@ struct RandomState {
     offset += static_cast<uint64_t>(elements);
     return now;
   }
+};
+
+enum class Distribution : uint8_t {
+  uniform,  ///< in [a, b): a + (b - a) * (w / 2^8) / 2^24, w / 2^8 an integer; below b also after rounding to
+            ///< f32
+  normal,   ///< of mean a and deviation b, by Box and Muller's transform of the words 2 k and 2 k + 1
+  bernoulli  ///< 1 where w < a * 2^32, else 0; b is not used
+};
+
+struct RandomDesc {
+  TensorDesc y;  ///< any dtype, any strides; numbers are made in f32 and converted
+  Distribution distribution = Distribution::uniform;
+};
+
+class DLPRIM_API Random : public Plan {
+ public:
+  explicit Random(const Context& context, const RandomDesc& desc, const Options& options = {});
+  /// Throws ValidationError if a or b is not finite in f32, b < a (uniform), b < 0 (normal), a outside [0, 1]
+  /// (Bernoulli).
+  void run(const Stream& stream, double a, double b, const RandomState& state, const Tensor& y,
+           const Tensor& workspace = {}) const;
+
+  struct Impl;
+
+ private:
+  RandomDesc desc_;
+  std::shared_ptr<const Impl> impl_;
 };
 
 /// Uniform in [low, high).

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <random>
 #include <vector>
 
 namespace dlprim::detail {
@@ -79,11 +80,15 @@ std::optional<std::string> BinaryCache::load(const std::string& key) const {
   Header header{};
   std::string content;
   std::error_code error;
-  const uint64_t file_size = fs::file_size(path, error);
-  if (!error && file.read(reinterpret_cast<char*>(&header), sizeof header) &&
+  // Asked of the open file: the name may get a new one meanwhile.
+  const auto file_size = static_cast<uint64_t>(file.seekg(0, std::ios::end).tellg());
+  file.seekg(0);
+  if (file.read(reinterpret_cast<char*>(&header), sizeof header) &&
       header.content_size == file_size - sizeof header) {
     content.resize(header.content_size);
     file.read(content.data(), static_cast<std::streamsize>(content.size()));
+  } else {
+    file.setstate(std::ios::failbit);
   }
   const Header expected = header_for(key, content);
   if (!file || std::memcmp(&header, &expected, sizeof header) != 0) {
@@ -100,8 +105,10 @@ void BinaryCache::store(const std::string& key, const std::string& content) {
   fs::create_directories(directory_, error);
   const unsigned serial = stores_++;
   const std::string path = path_of(key);
-  const std::string temporary =
-      directory_ + "/" + kTemporary + std::to_string(getpid()) + "-" + std::to_string(serial);
+  // Process ids repeat among containers that share a directory: chance keeps the names apart.
+  std::random_device chance;
+  const std::string temporary = directory_ + "/" + kTemporary + std::to_string(getpid()) + "-" +
+                                std::to_string(chance()) + "-" + std::to_string(chance());
   std::ofstream file(temporary, std::ios::binary | std::ios::trunc);
   const Header header = header_for(key, content);
   file.write(reinterpret_cast<const char*>(&header), sizeof header);
@@ -127,7 +134,8 @@ void BinaryCache::trim() const {
     const std::string name = it->path().filename().string();
     const File file{it->path(), it->last_write_time(gone), it->file_size(gone)};
     if (gone) continue;
-    if (name.rfind(kTemporary, 0) == 0 && now - file.time > std::chrono::hours(1)) fs::remove(file.path, gone);
+    if (name.rfind(kTemporary, 0) == 0 && now - file.time > std::chrono::hours(1))
+      fs::remove(file.path, gone);
     if (it->path().extension() != kSuffix) continue;
     files.push_back(file);
     total += file.size;
@@ -136,7 +144,8 @@ void BinaryCache::trim() const {
   std::sort(files.begin(), files.end(), [](const File& a, const File& b) { return a.time < b.time; });
   for (const File& file : files) {
     if (total <= limit_ / 4 * 3) break;
-    if (fs::remove(file.path, error)) total -= file.size;
+    fs::remove(file.path, error);
+    if (!error) total -= file.size;  // also when another process was faster
   }
 }
 

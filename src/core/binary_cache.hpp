@@ -2,9 +2,9 @@
 // the verdicts of device probes.
 //
 // The contract: load() gives back exactly what some process stored under exactly this key, or nothing. Files
-// are written under a temporary name and renamed, so no reader sees half of one; each carries a second hash of
-// its key and a checksum of its content, and a file that does not fit (truncated, corrupt, foreign, of another
-// version) is removed and counts as absent. A directory that cannot be read or written switches the
+// are written under a temporary name and renamed, so no reader sees half of one; each carries a second hash
+// of its key and a checksum of its content, and a file that does not fit (truncated, corrupt, foreign, of
+// another version) is removed and counts as absent. A directory that cannot be read or written switches the
 // cache off without an error. The oldest files go when the directory passes its limit.
 #pragma once
 

@@ -12,7 +12,8 @@ namespace {
 cl::Context make_context(const Device& device) {
   const cl_device_id id = device.cl()();
   cl_platform_id platform = nullptr;
-  detail::cl_check(clGetDeviceInfo(id, CL_DEVICE_PLATFORM, sizeof platform, &platform, nullptr), "clGetDeviceInfo");
+  detail::cl_check(clGetDeviceInfo(id, CL_DEVICE_PLATFORM, sizeof platform, &platform, nullptr),
+                   "clGetDeviceInfo");
   const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM,
                                               reinterpret_cast<cl_context_properties>(platform), 0};
   cl_int code = CL_SUCCESS;
@@ -37,11 +38,23 @@ Context::Context(const cl::Context& context, const Device& device) {
   state_ = std::make_shared<detail::ContextState>(device, context);
 }
 
-const Device& Context::device() const noexcept { return state_->device; }
-const cl::Context& Context::cl() const noexcept { return state_->context; }
-MemoryStats Context::memory_stats() const { return state_->allocator.stats(); }
-void Context::empty_cache() const { state_->allocator.empty_cache(); }
-void Context::set_memory_limit(uint64_t bytes) const { state_->allocator.set_limit(bytes); }
-ProgramStats Context::program_stats() const { return state_->programs.stats(); }
+const Device& Context::device() const noexcept {
+  return state_->device;
+}
+const cl::Context& Context::cl() const noexcept {
+  return state_->context;
+}
+MemoryStats Context::memory_stats() const {
+  return state_->allocator.stats();
+}
+void Context::empty_cache() const {
+  state_->allocator.empty_cache();
+}
+void Context::set_memory_limit(uint64_t bytes) const {
+  state_->allocator.set_limit(bytes);
+}
+ProgramStats Context::program_stats() const {
+  return state_->programs.stats();
+}
 
 }  // namespace dlprim

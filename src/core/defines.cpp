@@ -4,7 +4,9 @@
 
 namespace dlprim::detail {
 
-Defines& Defines::set(const std::string& macro, int64_t value) { return put(macro, std::to_string(value)); }
+Defines& Defines::set(const std::string& macro, int64_t value) {
+  return put(macro, std::to_string(value));
+}
 
 Defines& Defines::set(const std::string& macro, const std::string& text) {
   require(!text.empty() && text.find_first_of(" \t\n\"'\\") == std::string::npos, "macro", macro, "='", text,

@@ -1,5 +1,5 @@
-// Defines: the macros a kernel is compiled with, typed, in one canonical order. A macro keeps its first value:
-// setting it to another one is a mistake in the caller and throws.
+// Defines: the macros a kernel is compiled with, typed, in one canonical order. A macro keeps its first
+// value: setting it to another one is a mistake in the caller and throws.
 #pragma once
 
 #include <cstdint>

@@ -71,7 +71,8 @@ DeviceFacts facts_of(cl_device_id id) {
   size_t sizes[16] = {};
   detail::cl_check(clGetDeviceInfo(id, CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof sizes, sizes, nullptr),
                    "clGetDeviceInfo");
-  for (int i = 0; i < 3; i++) f.max_work_item_sizes[i] = static_cast<int>(std::min<size_t>(sizes[i], 1u << 30));
+  for (int i = 0; i < 3; i++)
+    f.max_work_item_sizes[i] = static_cast<int>(std::min<size_t>(sizes[i], 1u << 30));
   f.float_vector_width = static_cast<int>(device_info<cl_uint>(id, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT));
   f.address_bits = static_cast<int>(device_info<cl_uint>(id, CL_DEVICE_ADDRESS_BITS));
   f.global_memory = device_info<cl_ulong>(id, CL_DEVICE_GLOBAL_MEM_SIZE);
@@ -87,7 +88,8 @@ std::vector<cl_device_id> devices_of(cl_platform_id platform) {
   if (code == CL_DEVICE_NOT_FOUND) return {};
   detail::cl_check(code, "clGetDeviceIDs");
   std::vector<cl_device_id> ids(count);
-  detail::cl_check(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, count, ids.data(), nullptr), "clGetDeviceIDs");
+  detail::cl_check(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, count, ids.data(), nullptr),
+                   "clGetDeviceIDs");
   return ids;
 }
 
@@ -101,8 +103,8 @@ bool contains_ignoring_case(const std::string& text, std::string_view part) {
 std::string listing(const std::vector<Device>& devices) {
   std::string text;
   for (const Device& d : devices)
-    text += cat("\n  ", d.facts().index, " (", d.facts().platform_index, ":", d.facts().device_index, ") ", d.name(),
-                ", ", d.facts().platform);
+    text += cat("\n  ", d.facts().index, " (", d.facts().platform_index, ":", d.facts().device_index, ") ",
+                d.name(), ", ", d.facts().platform);
   return text.empty() ? "\n  (none)" : text;
 }
 
@@ -132,65 +134,91 @@ Device default_device(const std::vector<Device>& devices) {
       if (device.probes().works) return device;
       failures += "\n  " + device.name() + ": " + device.probes().failure;
     }
-  throw ValidationError("device", devices.empty() ? "there is no OpenCL device" : "no OpenCL device works:" + failures);
+  throw ValidationError("device",
+                        devices.empty() ? "there is no OpenCL device" : "no OpenCL device works:" + failures);
 }
 
 }  // namespace
 
 const char* name_of(DeviceKind kind) noexcept {
   switch (kind) {
-    case DeviceKind::gpu: return "GPU";
-    case DeviceKind::accelerator: return "accelerator";
-    case DeviceKind::cpu: return "CPU";
-    default: return "other";
+    case DeviceKind::gpu:
+      return "GPU";
+    case DeviceKind::accelerator:
+      return "accelerator";
+    case DeviceKind::cpu:
+      return "CPU";
+    default:
+      return "other";
   }
 }
 
 const char* name_of(MatrixEngine engine) noexcept {
-  constexpr const char* kNames[] = {"none", "nv_mma", "nv_wgmma", "amd_wmma", "amd_mfma", "intel_dpas", "arm"};
+  constexpr const char* kNames[] = {"none",     "nv_mma",     "nv_wgmma", "amd_wmma",
+                                    "amd_mfma", "intel_dpas", "arm"};
   return kNames[static_cast<size_t>(engine)];
 }
 
+/// What the loader shows, asked once in a process: facts never change, and threads read them without a lock.
+struct Device::Listing {
+  std::vector<Device> devices;
+  std::vector<BrokenPlatform> broken;
+
+  Listing();
+  static const Listing& get() {
+    static const Listing listing;
+    return listing;
+  }
+};
+
+Device::Listing::Listing() {
+  cl_uint count = 0;
+  if (clGetPlatformIDs(0, nullptr, &count) != CL_SUCCESS) return;
+  std::vector<cl_platform_id> platforms(count);
+  detail::cl_check(clGetPlatformIDs(count, platforms.data(), nullptr), "clGetPlatformIDs");
+  for (int p = 0; p < static_cast<int>(count); p++) {
+    const cl_platform_id platform = platforms[static_cast<size_t>(p)];
+    try {
+      std::vector<Device> found;
+      for (cl_device_id id : devices_of(platform)) {
+        auto state = std::make_shared<State>();
+        state->device = cl::Device(id, true);
+        state->facts = facts_of(id);
+        state->facts.index = static_cast<int>(devices.size() + found.size());
+        state->facts.platform_index = p;
+        state->facts.device_index = static_cast<int>(found.size());
+        found.push_back(Device(std::move(state)));
+      }
+      devices.insert(devices.end(), found.begin(), found.end());
+    } catch (const Error& error) {
+      broken.push_back({p, platform_text(platform, CL_PLATFORM_NAME), error.what()});
+    }
+  }
+}
+
 Device::Device(const cl::Device& device) {
-  // One state per OpenCL device, so that its probes run once in a process.
-  static std::mutex mutex;
-  static std::map<cl_device_id, std::shared_ptr<State>> states;
   detail::require(device() != nullptr, "device", "is null");
+  for (const Device& listed : Listing::get().devices)
+    if (listed.state_->device() == device()) state_ = listed.state_;
+  if (state_) return;
+  // A part of a device, say. One state for each, so that its probes run once in a process.
+  static std::mutex mutex;
+  static std::map<cl_device_id, std::shared_ptr<State>> others;
   std::lock_guard<std::mutex> lock(mutex);
-  std::shared_ptr<State>& state = states[device()];
+  std::shared_ptr<State>& state = others[device()];
   if (!state) {
     auto fresh = std::make_shared<State>();
     fresh->device = device;
     fresh->facts = facts_of(device());
-    state = fresh;
+    state = std::move(fresh);
   }
   state_ = state;
 }
 
 std::vector<Device> Device::list(std::vector<BrokenPlatform>* broken) {
-  cl_uint count = 0;
-  if (clGetPlatformIDs(0, nullptr, &count) != CL_SUCCESS) return {};
-  std::vector<cl_platform_id> platforms(count);
-  detail::cl_check(clGetPlatformIDs(count, platforms.data(), nullptr), "clGetPlatformIDs");
-  std::vector<Device> devices;
-  for (int p = 0; p < static_cast<int>(count); p++) {
-    const cl_platform_id platform = platforms[static_cast<size_t>(p)];
-    try {
-      int index = 0;
-      std::vector<Device> found;
-      for (cl_device_id id : devices_of(platform)) {
-        found.emplace_back(cl::Device(id, true));
-        DeviceFacts& facts = found.back().state_->facts;
-        facts.index = static_cast<int>(devices.size() + found.size()) - 1;
-        facts.platform_index = p;
-        facts.device_index = index++;
-      }
-      devices.insert(devices.end(), found.begin(), found.end());
-    } catch (const Error& error) {
-      if (broken) broken->push_back({p, platform_text(platform, CL_PLATFORM_NAME), error.what()});
-    }
-  }
-  return devices;
+  const Listing& listing = Listing::get();
+  if (broken) broken->insert(broken->end(), listing.broken.begin(), listing.broken.end());
+  return listing.devices;
 }
 
 Device Device::find(std::string_view selector) {
@@ -214,8 +242,12 @@ Device Device::find(std::string_view selector) {
   return fitting[0];
 }
 
-const DeviceFacts& Device::facts() const noexcept { return state_->facts; }
-const cl::Device& Device::cl() const noexcept { return state_->device; }
+const DeviceFacts& Device::facts() const noexcept {
+  return state_->facts;
+}
+const cl::Device& Device::cl() const noexcept {
+  return state_->device;
+}
 
 const DeviceProbes& Device::probes() const {
   std::call_once(state_->probed, [&] { state_->probes = detail::probe_device(*this); });
@@ -224,9 +256,12 @@ const DeviceProbes& Device::probes() const {
 
 std::string Device::identity() const {
   const DeviceFacts& f = facts();
-  return cat(f.platform, " | ", f.vendor, " | ", f.name, " | ", f.version, " | ", f.driver, " | ", f.compute_units);
+  return cat(f.platform, " | ", f.vendor, " | ", f.name, " | ", f.version, " | ", f.driver, " | ",
+             f.compute_units);
 }
 
-bool operator==(const Device& a, const Device& b) noexcept { return a.state_ == b.state_; }
+bool operator==(const Device& a, const Device& b) noexcept {
+  return a.state_ == b.state_;
+}
 
 }  // namespace dlprim

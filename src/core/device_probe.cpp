@@ -14,7 +14,7 @@ namespace dlprim::detail {
 namespace {
 
 constexpr int kItems = 64;
-constexpr const char* kKeyVersion = "probes 2";
+constexpr const char* kKeyVersion = "probes 3";
 
 /// A context and a queue of its own, and the runs of probe kernels in them.
 class Prober {
@@ -25,12 +25,13 @@ class Prober {
     cl_check(code, "clCreateContext");
     queue_ = cl::CommandQueue(clCreateCommandQueue(context_(), id_, 0, &code));
     cl_check(code, "clCreateCommandQueue");
-    buffer_ = cl::Buffer(clCreateBuffer(context_(), CL_MEM_READ_WRITE, kItems * sizeof(cl_int), nullptr, &code));
+    buffer_ =
+        cl::Buffer(clCreateBuffer(context_(), CL_MEM_READ_WRITE, kItems * sizeof(cl_int), nullptr, &code));
     cl_check(code, "clCreateBuffer");
   }
 
-  /// Runs the probe that `macro` selects in one group. The first result is returned, -1 if any of the others is
-  /// not what it must be. Throws DeviceError when it cannot build or run.
+  /// Runs the probe that `macro` selects in one group. The first result is returned, -1 if any of the others
+  /// is not what it must be. Throws DeviceError when it cannot build or run.
   int run(const char* macro, int64_t local_bytes = 1024) const {
     const std::string options = Defines().set(macro, 1).set("LOCAL_BYTES", local_bytes).options();
     const char* text = source_.c_str();
@@ -104,10 +105,16 @@ DeviceProbes run_probes(const Device& device) {
       result.failure = "a plain kernel gave wrong numbers";
       return result;
     }
-    result.fp16 = prober.shows("PROBE_FP16");
+    // A CPU's compiler prints what it refuses to stderr, so there an extension that is not listed is not
+    // tried. Elsewhere the list says too little to go by.
+    const auto worth_trying = [&](const char* extension) {
+      return facts.kind != DeviceKind::cpu || facts.extensions.find(extension) != std::string::npos;
+    };
+    result.fp16 = worth_trying("cl_khr_fp16") && prober.shows("PROBE_FP16");
     result.fp64 = prober.shows("PROBE_FP64");
     result.static_local_memory = probe_local_memory(prober, facts.local_memory, nvidia);
-    result.sub_group_width = prober.width(nvidia ? "PROBE_NV_SHUFFLE" : "PROBE_SUB_GROUP");
+    if (worth_trying("subgroups"))
+      result.sub_group_width = prober.width(nvidia ? "PROBE_NV_SHUFFLE" : "PROBE_SUB_GROUP");
     if (nvidia && prober.shows("PROBE_NV_MMA")) result.matrix = MatrixEngine::nv_mma;
   } catch (const Error& error) {
     result.failure = error.what();
@@ -137,13 +144,18 @@ bool from_text(const std::string& text, DeviceProbes& p) {
 }  // namespace
 
 DeviceProbes probe_device(const Device& device) {
-  BinaryCache& disk = BinaryCache::user();
-  const std::string key = cat(kKeyVersion, '\n', device.identity(), '\n', kernel_source("probe"));
   DeviceProbes result;
-  if (const auto text = disk.load(key); text && from_text(*text, result)) return result;
-  result = run_probes(device);
-  if (log_level() >= 1) log_line(cat("probed device='", device.name(), "' ", to_text(result)));
-  if (result.works) disk.store(key, to_text(result));  // a failure may pass: ask again next time
+  try {
+    BinaryCache& disk = BinaryCache::user();
+    const std::string key = cat(kKeyVersion, '\n', device.identity(), '\n', kernel_source("probe"));
+    if (const auto text = disk.load(key); text && from_text(*text, result)) return result;
+    result = run_probes(device);
+    if (log_level() >= 1) log_line(cat("probed device='", device.name(), "' ", to_text(result)));
+    if (result.works) disk.store(key, to_text(result));  // a failure may pass: ask again next time
+  } catch (const std::exception& error) {  // a kernel file that DLPRIM_KERNEL_DIR does not hold, say
+    result = {};
+    result.failure = error.what();
+  }
   return result;
 }
 

@@ -7,22 +7,24 @@ namespace dlprim {
 
 int64_t element_count(const Shape& shape) {
   int64_t count = 1;
-  bool overflow = false;
+  bool overflow = false, empty = false;
   for (int64_t size : shape) {
     if (size < 0) throw ValidationError("shape", "negative size in " + to_string(shape));
-    if (size == 0) return 0;
-    overflow |= __builtin_mul_overflow(count, size, &count);
+    empty |= size == 0;
+    // Zeros are left out, so that the strides of an empty tensor fit as well.
+    overflow |= __builtin_mul_overflow(count, std::max<int64_t>(size, 1), &count);
   }
   // Bytes must fit in 63 bits as well, whatever the dtype.
   if (overflow || count > INT64_MAX / 8)
     throw ValidationError("shape", "too many elements in " + to_string(shape));
-  return count;
+  return empty ? 0 : count;
 }
 
 Strides contiguous_strides(const Shape& shape) {
   element_count(shape);
   Strides strides = Dims::filled(shape.size(), 1);
-  for (int i = shape.size() - 2; i >= 0; i--) strides[i] = strides[i + 1] * std::max<int64_t>(shape[i + 1], 1);
+  for (int i = shape.size() - 2; i >= 0; i--)
+    strides[i] = strides[i + 1] * std::max<int64_t>(shape[i + 1], 1);
   return strides;
 }
 

@@ -11,9 +11,9 @@ struct Row {
   const char* name;
   size_t size;
 };
-constexpr Row kRows[] = {{DType::f32, "f32", 4}, {DType::f16, "f16", 2},       {DType::bf16, "bf16", 2},
-                         {DType::f64, "f64", 8}, {DType::i8, "i8", 1},         {DType::u8, "u8", 1},
-                         {DType::i16, "i16", 2}, {DType::i32, "i32", 4},       {DType::i64, "i64", 8},
+constexpr Row kRows[] = {{DType::f32, "f32", 4},     {DType::f16, "f16", 2}, {DType::bf16, "bf16", 2},
+                         {DType::f64, "f64", 8},     {DType::i8, "i8", 1},   {DType::u8, "u8", 1},
+                         {DType::i16, "i16", 2},     {DType::i32, "i32", 4}, {DType::i64, "i64", 8},
                          {DType::boolean, "bool", 1}};
 
 uint32_t bits_of(float value) {
@@ -29,14 +29,18 @@ float float_of(uint32_t bits) {
 
 }  // namespace
 
-size_t size_of(DType dtype) noexcept { return kRows[static_cast<size_t>(dtype)].size; }
-const char* name_of(DType dtype) noexcept { return kRows[static_cast<size_t>(dtype)].name; }
+size_t size_of(DType dtype) noexcept {
+  return kRows[static_cast<size_t>(dtype)].size;
+}
+const char* name_of(DType dtype) noexcept {
+  return kRows[static_cast<size_t>(dtype)].name;
+}
 
 DType parse_dtype(std::string_view name) {
   for (const Row& row : kRows)
     if (name == row.name) return row.dtype;
-  throw ValidationError("dtype", "'" + std::string(name) +
-                                     "' is not one of f32 f16 bf16 f64 i8 u8 i16 i32 i64 bool");
+  throw ValidationError("dtype",
+                        "'" + std::string(name) + "' is not one of f32 f16 bf16 f64 i8 u8 i16 i32 i64 bool");
 }
 
 half_t to_half(float value) noexcept {
@@ -71,6 +75,8 @@ float to_float(half_t value) noexcept {
   return float_of(sign | ((exponent + 112u) << 23) | (mantissa << 13));
 }
 
-float to_float(bfloat16_t value) noexcept { return float_of(static_cast<uint32_t>(value.bits) << 16); }
+float to_float(bfloat16_t value) noexcept {
+  return float_of(static_cast<uint32_t>(value.bits) << 16);
+}
 
 }  // namespace dlprim

@@ -16,11 +16,11 @@ namespace dlprim::detail {
 
 /// What Plan shows of itself.
 struct PlanInfo {
-  std::string text;    ///< "op=gemm engine=cpu m=64 ..." for the log
+  std::string text;  ///< "op=gemm engine=cpu m=64 ..." for the log
   std::string engine;
   size_t workspace = 0;
-  double flops = 0;    ///< of one run
-  double bytes = 0;    ///< least device memory traffic of one run
+  double flops = 0;                                          ///< of one run
+  double bytes = 0;                                          ///< least device memory traffic of one run
   std::vector<std::pair<std::string, std::string>> engines;  ///< name and refusal (empty: it could serve)
   const ContextState* context = nullptr;  ///< whose plan it is. Never a Context: the context owns its plans.
 };
@@ -44,8 +44,8 @@ struct EngineImpl {
 /// Throws ValidationError when none accepts, or the named one does not exist or refuses.
 template <class Problem, class Impl>
 std::unique_ptr<const Impl> choose_engine(const char* op, const std::vector<Engine<Problem, Impl>>& engines,
-                                          const Context& context, const Problem& problem, const Options& options,
-                                          PlanInfo& info) {
+                                          const Context& context, const Problem& problem,
+                                          const Options& options, PlanInfo& info) {
   std::unique_ptr<const Impl> chosen;
   std::string refusals;
   bool known = options.engine == "auto";

@@ -8,7 +8,9 @@ namespace dlprim::detail {
 Launch::Launch(const Stream& stream, const Kernel& kernel)
     : stream_(stream), kernel_(kernel), borrowed_(kernel.shared().borrow()) {}
 
-Launch::~Launch() { kernel_.shared().give_back(std::move(borrowed_)); }
+Launch::~Launch() {
+  kernel_.shared().give_back(std::move(borrowed_));
+}
 
 void Launch::bind(const void* value, size_t size) {
   const cl_int code = clSetKernelArg(borrowed_(), next_, size, value);
@@ -32,25 +34,31 @@ Launch& Launch::arg(const Tensor& tensor) {
 
 void Launch::run(std::initializer_list<size_t> global, std::initializer_list<size_t> local) {
   Kernel::Shared& kernel = kernel_.shared();
-  require(next_ == kernel.arguments, "kernel", kernel.name, " got ", next_, " of ", kernel.arguments, " arguments");
+  require(next_ == kernel.arguments, "kernel", kernel.name, " got ", next_, " of ", kernel.arguments,
+          " arguments");
   require(global.size() == local.size() && global.size() >= 1 && global.size() <= 3, "range", kernel.name,
           ": global and local ranges need one to three equal dimensions");
   size_t items = 1, group = 1;
   for (size_t i = 0; i < global.size(); i++) {
     const size_t g = global.begin()[i], l = local.begin()[i];
-    require(l > 0 && g % l == 0, "range", kernel.name, ": ", g, " work-items do not divide into groups of ", l);
+    require(l > 0 && g % l == 0, "range", kernel.name, ": ", g, " work-items do not divide into groups of ",
+            l);
+    const auto most = static_cast<size_t>(stream_.context().device().facts().max_work_item_sizes[i]);
+    require(l <= most, "range", kernel.name, ": ", l, " work-items in dimension ", i,
+            " of a group exceed the device's ", most);
     items *= g;
     group *= l;
   }
-  require(group <= kernel.max_work_group, "range", kernel.name, ": groups of ", group, " exceed the device's ",
-          kernel.max_work_group);
+  require(group <= kernel.max_work_group, "range", kernel.name, ": groups of ", group,
+          " exceed the device's ", kernel.max_work_group);
   if (items == 0) return;
 
   StreamState& stream = stream_.state();
   cl_event event = nullptr;
   const auto enqueue = [&] {
-    return clEnqueueNDRangeKernel(stream.queue->queue(), borrowed_(), static_cast<cl_uint>(global.size()), nullptr,
-                                  global.begin(), local.begin(), 0, nullptr, stream.profiles ? &event : nullptr);
+    return clEnqueueNDRangeKernel(stream.queue->queue(), borrowed_(), static_cast<cl_uint>(global.size()),
+                                  nullptr, global.begin(), local.begin(), 0, nullptr,
+                                  stream.profiles ? &event : nullptr);
   };
   cl_int code = enqueue();
   if (code == CL_MEM_OBJECT_ALLOCATION_FAILURE) {  // drivers that make buffers at their first use

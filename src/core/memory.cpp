@@ -15,7 +15,9 @@ constexpr uint64_t kSmallSegment = uint64_t{2} << 20;
 constexpr uint64_t kLargeSegment = uint64_t{20} << 20;
 constexpr int kCandidates = 32;  // free blocks looked at for one that needs no waiting
 
-uint64_t round_to(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }
+uint64_t round_to(uint64_t value, uint64_t unit) {
+  return (value + unit - 1) / unit * unit;
+}
 
 /// Classes of 512 bytes below 1 MiB, of a sixteenth of the size's power of two above: at most 1/16 is wasted.
 uint64_t size_class(uint64_t bytes) {
@@ -45,7 +47,8 @@ Allocator::~Allocator() {
 Block* Allocator::allocate(uint64_t bytes, const QueueState* queue) {
   std::lock_guard<std::mutex> lock(mutex_);
   if (bytes > max_allocation_) throw OutOfMemory(bytes, stats_.held, max_allocation_);
-  const uint64_t size = std::min(size_class(bytes), std::max(round_to(max_allocation_, kAlign) - kAlign, bytes));
+  const uint64_t size =
+      std::min(size_class(bytes), std::max(round_to(max_allocation_, kAlign) - kAlign, bytes));
   const bool small = size <= kSmall;
   FreeList& list = small ? small_ : large_;
   Block* block = find(list, size, queue);
@@ -87,7 +90,8 @@ Block* Allocator::grow(uint64_t size, bool small) {
   if (stats_.held + wanted > stats_.limit) return nullptr;
   cl_int code = CL_SUCCESS;
   cl::Buffer buffer(clCreateBuffer(context_(), CL_MEM_READ_WRITE, wanted, nullptr, &code));
-  if (code == CL_MEM_OBJECT_ALLOCATION_FAILURE || code == CL_OUT_OF_RESOURCES || code == CL_OUT_OF_HOST_MEMORY)
+  if (code == CL_MEM_OBJECT_ALLOCATION_FAILURE || code == CL_OUT_OF_RESOURCES ||
+      code == CL_OUT_OF_HOST_MEMORY)
     return nullptr;
   cl_check(code, "clCreateBuffer");
   if (log_level() >= 2) log_line(cat("buffer bytes=", wanted, " held=", stats_.held + wanted));
@@ -142,8 +146,9 @@ void Allocator::release(Block* block, std::vector<PendingUse> pending) {
   std::lock_guard<std::mutex> lock(mutex_);
   stats_.allocated -= block->size;
   FreeList& list = block->segment->small ? small_ : large_;
-  pending.erase(std::remove_if(pending.begin(), pending.end(), [](const PendingUse& use) { return use.done(); }),
-                pending.end());
+  pending.erase(
+      std::remove_if(pending.begin(), pending.end(), [](const PendingUse& use) { return use.done(); }),
+      pending.end());
   block->pending = std::move(pending);
   block->free = true;
   for (Block* neighbour : {block->previous, block->next}) {

@@ -2,9 +2,9 @@
 // buffers ("segments") and takes them back without asking the driver.
 //
 // A block that was freed may still be read or written by work that a stream has not finished. The same stream
-// may have it again at once, since its work is in order. Another stream that gets it waits, on the device, for
-// a marker put on the first stream: that is arranged at the block's first use (Storage::touch), so programs
-// with one stream pay nothing.
+// may have it again at once, since its work is in order. Another stream that gets it waits, on the device,
+// for a marker put on the first stream: that is arranged at the block's first use (Storage::touch), so
+// programs with one stream pay nothing.
 #pragma once
 
 #include <atomic>

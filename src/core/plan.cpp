@@ -6,8 +6,12 @@
 
 namespace dlprim {
 
-const std::string& Plan::engine() const noexcept { return info_->engine; }
-size_t Plan::workspace_size() const noexcept { return info_->workspace; }
+const std::string& Plan::engine() const noexcept {
+  return info_->engine;
+}
+size_t Plan::workspace_size() const noexcept {
+  return info_->workspace;
+}
 
 std::string Plan::explain() const {
   std::string text = info_->text + "\n";

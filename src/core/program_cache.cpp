@@ -14,7 +14,8 @@ constexpr const char* kKeyVersion = "program 1";
 
 std::string build_log(const cl::Program& program, cl_device_id device) {
   size_t size = 0;
-  if (clGetProgramBuildInfo(program(), device, CL_PROGRAM_BUILD_LOG, 0, nullptr, &size) != CL_SUCCESS) return "";
+  if (clGetProgramBuildInfo(program(), device, CL_PROGRAM_BUILD_LOG, 0, nullptr, &size) != CL_SUCCESS)
+    return "";
   std::string log(size, '\0');
   clGetProgramBuildInfo(program(), device, CL_PROGRAM_BUILD_LOG, size, log.data(), nullptr);
   return log.c_str();
@@ -26,11 +27,13 @@ std::string binary_of(const cl::Program& program) {
   size_t size = 0;
   if (clGetProgramInfo(program(), CL_PROGRAM_NUM_DEVICES, sizeof devices, &devices, nullptr) != CL_SUCCESS ||
       devices != 1 ||
-      clGetProgramInfo(program(), CL_PROGRAM_BINARY_SIZES, sizeof size, &size, nullptr) != CL_SUCCESS || !size)
+      clGetProgramInfo(program(), CL_PROGRAM_BINARY_SIZES, sizeof size, &size, nullptr) != CL_SUCCESS ||
+      !size)
     return "";
   std::string binary(size, '\0');
   auto* bytes = reinterpret_cast<unsigned char*>(binary.data());
-  if (clGetProgramInfo(program(), CL_PROGRAM_BINARIES, sizeof bytes, &bytes, nullptr) != CL_SUCCESS) return "";
+  if (clGetProgramInfo(program(), CL_PROGRAM_BINARIES, sizeof bytes, &bytes, nullptr) != CL_SUCCESS)
+    return "";
   return binary;
 }
 
@@ -48,8 +51,12 @@ cl::Program from_binary(const cl::Context& context, cl_device_id device, const s
 
 }  // namespace
 
-const std::string& Kernel::name() const { return shared_->name; }
-size_t Kernel::max_work_group() const { return shared_->max_work_group; }
+const std::string& Kernel::name() const {
+  return shared_->name;
+}
+size_t Kernel::max_work_group() const {
+  return shared_->max_work_group;
+}
 
 cl::Kernel Kernel::Shared::borrow() {
   {
@@ -66,9 +73,12 @@ cl::Kernel Kernel::Shared::borrow() {
   return kernel;
 }
 
-void Kernel::Shared::give_back(cl::Kernel kernel) {
-  std::lock_guard<std::mutex> lock(mutex);
-  idle.push_back(std::move(kernel));
+void Kernel::Shared::give_back(cl::Kernel kernel) noexcept {
+  try {
+    std::lock_guard<std::mutex> lock(mutex);
+    idle.push_back(std::move(kernel));
+  } catch (...) {  // without memory for the list the kernel is simply released
+  }
 }
 
 ProgramCache::ProgramCache(cl::Context context, const Device& device)
@@ -95,7 +105,8 @@ Kernel ProgramCache::generated(const std::string& name, const std::string& sourc
   shared->name = kernel;
   cl::Kernel first = shared->borrow();
   cl_uint arguments = 0;
-  cl_check(clGetKernelInfo(first(), CL_KERNEL_NUM_ARGS, sizeof arguments, &arguments, nullptr), "clGetKernelInfo");
+  cl_check(clGetKernelInfo(first(), CL_KERNEL_NUM_ARGS, sizeof arguments, &arguments, nullptr),
+           "clGetKernelInfo");
   cl_check(clGetKernelWorkGroupInfo(first(), device_.cl()(), CL_KERNEL_WORK_GROUP_SIZE,
                                     sizeof shared->max_work_group, &shared->max_work_group, nullptr),
            "clGetKernelWorkGroupInfo");
@@ -138,7 +149,8 @@ std::shared_ptr<const Program> ProgramCache::make(const std::string& name, const
   const std::string key = cat(kKeyVersion, '\n', device_.identity(), '\n', options, '\n', source);
   auto result = std::make_shared<Program>();
   result->name = name;
-  if (const auto binary = disk.load(key)) result->program = from_binary(context_, device_.cl()(), *binary, options);
+  if (const auto binary = disk.load(key))
+    result->program = from_binary(context_, device_.cl()(), *binary, options);
   const bool loaded = result->program() != nullptr;
   if (!loaded) {
     result->program = build(name, source, options);
@@ -147,7 +159,8 @@ std::shared_ptr<const Program> ProgramCache::make(const std::string& name, const
   }
   if (log_level() >= 1) {
     const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-    log_line(cat(loaded ? "load" : "build", " program=", name, " seconds=", seconds, " options='", options, "'"));
+    log_line(
+        cat(loaded ? "load" : "build", " program=", name, " seconds=", seconds, " options='", options, "'"));
   }
   std::lock_guard<std::mutex> lock(mutex_);
   (loaded ? stats_.from_disk : stats_.built)++;

@@ -44,7 +44,7 @@ struct Kernel::Shared {
   std::vector<cl::Kernel> idle;
 
   cl::Kernel borrow();
-  void give_back(cl::Kernel kernel);
+  void give_back(cl::Kernel kernel) noexcept;
 };
 
 struct Program {

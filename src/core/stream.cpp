@@ -40,7 +40,8 @@ bool event_done(const cl::Event& event) {
 /// Device time in seconds; 0 where the driver does not know.
 double device_seconds(const cl::Event& event) {
   cl_ulong start = 0, end = 0;
-  if (clGetEventProfilingInfo(event(), CL_PROFILING_COMMAND_START, sizeof start, &start, nullptr) != CL_SUCCESS ||
+  if (clGetEventProfilingInfo(event(), CL_PROFILING_COMMAND_START, sizeof start, &start, nullptr) !=
+          CL_SUCCESS ||
       clGetEventProfilingInfo(event(), CL_PROFILING_COMMAND_END, sizeof end, &end, nullptr) != CL_SUCCESS)
     return 0;
   return static_cast<double>(end - start) * 1e-9;
@@ -68,7 +69,9 @@ void Event::wait() const {
   cl_check(code, "clWaitForEvents");
 }
 
-bool Event::done() const { return event_() == nullptr || event_done(event_); }
+bool Event::done() const {
+  return event_() == nullptr || event_done(event_);
+}
 
 Stream::Stream(const Context& context) : Stream(context, make_queue(context)) {}
 
@@ -84,8 +87,12 @@ Stream::Stream(const Context& context, const cl::CommandQueue& queue) {
   state_ = std::make_shared<detail::StreamState>(context, queue, profiles);
 }
 
-const Context& Stream::context() const noexcept { return state_->context; }
-const cl::CommandQueue& Stream::cl() const noexcept { return state_->queue->queue; }
+const Context& Stream::context() const noexcept {
+  return state_->context;
+}
+const cl::CommandQueue& Stream::cl() const noexcept {
+  return state_->queue->queue;
+}
 
 void Stream::finish() const {
   const uint64_t submitted = state_->queue->submitted.load();
@@ -99,7 +106,8 @@ Event Stream::record() const {
   cl_event event = nullptr;
   cl_check(clEnqueueMarkerWithWaitList(cl()(), 0, nullptr, &event), "clEnqueueMarkerWithWaitList");
   const Event result{cl::Event(event)};
-  cl_check(clFlush(cl()()), "clFlush");  // so that whoever waits for it is not kept waiting for this stream's host
+  cl_check(clFlush(cl()()),
+           "clFlush");  // so that whoever waits for it is not kept waiting for this stream's host
   return result;
 }
 
@@ -130,8 +138,9 @@ void StreamState::report(bool everything) {
 }
 
 void StreamState::release_staging() {
-  staging.erase(std::remove_if(staging.begin(), staging.end(), [](const Staging& s) { return event_done(s.done); }),
-                staging.end());
+  staging.erase(
+      std::remove_if(staging.begin(), staging.end(), [](const Staging& s) { return event_done(s.done); }),
+      staging.end());
 }
 
 OperatorScope::OperatorScope(const Stream& stream, const std::string& text, double flops, double bytes) {

@@ -18,8 +18,8 @@ std::shared_ptr<detail::Storage> allocate(const Context& context, const Shape& s
 
 }  // namespace
 
-Tensor::Tensor(std::shared_ptr<detail::Storage> storage, int64_t offset, const Shape& shape, const Strides& strides,
-               DType dtype)
+Tensor::Tensor(std::shared_ptr<detail::Storage> storage, int64_t offset, const Shape& shape,
+               const Strides& strides, DType dtype)
     : storage_(std::move(storage)),
       offset_(offset),
       numel_(element_count(shape)),
@@ -45,7 +45,8 @@ Tensor Tensor::wrap(const Context& context, const cl::Buffer& buffer, int64_t of
   size_t bytes = 0;
   detail::cl_check(clGetMemObjectInfo(buffer(), CL_MEM_CONTEXT, sizeof owner, &owner, nullptr),
                    "clGetMemObjectInfo");
-  detail::cl_check(clGetMemObjectInfo(buffer(), CL_MEM_SIZE, sizeof bytes, &bytes, nullptr), "clGetMemObjectInfo");
+  detail::cl_check(clGetMemObjectInfo(buffer(), CL_MEM_SIZE, sizeof bytes, &bytes, nullptr),
+                   "clGetMemObjectInfo");
   require(owner == context.cl()(), "buffer", "belongs to another OpenCL context");
   const Tensor whole(std::make_shared<detail::Storage>(context, buffer, bytes), 0, {0}, {1}, dtype);
   return whole.as_strided(shape, strides, offset);
@@ -55,12 +56,14 @@ Tensor Tensor::wrap(const Context& context, const cl::Buffer& buffer, const Shap
   return wrap(context, buffer, 0, shape, contiguous_strides(shape), dtype);
 }
 
-int64_t Tensor::size(int axis) const { return shape_[detail::normalize_axis("axis", axis, rank())]; }
+int64_t Tensor::size(int axis) const {
+  return shape_[detail::normalize_axis("axis", axis, rank())];
+}
 
 bool Tensor::is_contiguous() const noexcept {
+  if (numel_ == 0) return true;
   int64_t expected = 1;
   for (int i = rank() - 1; i >= 0; i--) {
-    if (shape_[i] == 0) return true;
     if (shape_[i] != 1 && strides_[i] != expected) return false;
     expected *= shape_[i];
   }
@@ -82,19 +85,17 @@ const Context& Tensor::context() const {
 }
 
 Tensor Tensor::reshape(const Shape& shape) const {
+  require(defined(), "tensor", "is not defined");
   require(is_contiguous(), "tensor", "reshape of ", describe(), " with strides ", to_string(strides_),
           " needs contiguous memory");
   Shape result = shape;
   int open = -1;
-  int64_t known = 1;
   for (int i = 0; i < shape.size(); i++) {
     require(shape[i] >= -1 && (shape[i] != -1 || open < 0), "shape", to_string(shape), " for ", describe());
-    if (shape[i] == -1)
-      open = i;
-    else
-      known *= shape[i];
+    if (shape[i] == -1) result[open = i] = 1;
   }
   if (open >= 0) {
+    const int64_t known = element_count(result);
     require(known > 0 && numel_ % known == 0, "shape", to_string(shape), " does not fit ", describe());
     result[open] = numel_ / known;
   }
@@ -103,12 +104,14 @@ Tensor Tensor::reshape(const Shape& shape) const {
 }
 
 Tensor Tensor::permute(const Dims& axes) const {
+  require(defined(), "tensor", "is not defined");
   require(axes.size() == rank(), "axes", to_string(axes), " for ", describe());
   Shape shape = Dims::filled(rank(), 0);
   Strides strides = shape;
   unsigned seen = 0;
   for (int i = 0; i < rank(); i++) {
-    require(axes[i] >= 0 && axes[i] < rank() && !(seen >> axes[i] & 1u), "axes", to_string(axes), " for ", describe());
+    require(axes[i] >= 0 && axes[i] < rank() && !(seen >> axes[i] & 1u), "axes", to_string(axes), " for ",
+            describe());
     seen |= 1u << axes[i];
     shape[i] = shape_[static_cast<int>(axes[i])];
     strides[i] = strides_[static_cast<int>(axes[i])];
@@ -117,7 +120,8 @@ Tensor Tensor::permute(const Dims& axes) const {
 }
 
 Tensor Tensor::transpose(int axis0, int axis1) const {
-  const int a = detail::normalize_axis("axis0", axis0, rank()), b = detail::normalize_axis("axis1", axis1, rank());
+  const int a = detail::normalize_axis("axis0", axis0, rank()),
+            b = detail::normalize_axis("axis1", axis1, rank());
   Tensor result = *this;
   std::swap(result.shape_[a], result.shape_[b]);
   std::swap(result.strides_[a], result.strides_[b]);
@@ -126,16 +130,17 @@ Tensor Tensor::transpose(int axis0, int axis1) const {
 
 Tensor Tensor::slice(int axis, int64_t start, int64_t end, int64_t step) const {
   const int a = detail::normalize_axis("axis", axis, rank());
-  require(start >= 0 && start <= end && end <= shape_[a] && step >= 1, "slice", start, ":", end, ":", step, " of axis ",
-          a, " of ", describe());
+  require(start >= 0 && start <= end && end <= shape_[a] && step >= 1, "slice", start, ":", end, ":", step,
+          " of axis ", a, " of ", describe());
   Shape shape = shape_;
   Strides strides = strides_;
-  shape[a] = detail::ceil_div(end - start, step);
-  strides[a] *= step;
+  shape[a] = start == end ? 0 : (end - start - 1) / step + 1;
+  if (shape[a] > 1) strides[a] *= step;  // a single element needs no step, which may be huge
   return Tensor(storage_, offset_ + start * strides_[a], shape, strides, dtype_);
 }
 
 Tensor Tensor::expand(const Shape& shape) const {
+  require(defined(), "tensor", "is not defined");
   const int extra = shape.size() - rank();
   require(extra >= 0, "shape", to_string(shape), " for ", describe());
   Strides strides = Dims::filled(shape.size(), 0);
@@ -148,6 +153,7 @@ Tensor Tensor::expand(const Shape& shape) const {
 }
 
 Tensor Tensor::reinterpret(DType dtype) const {
+  require(defined(), "tensor", "is not defined");
   require(is_contiguous(), "tensor", "reinterpret of ", describe(), " needs contiguous memory");
   const auto from = static_cast<int64_t>(size_of(dtype_)), to = static_cast<int64_t>(size_of(dtype));
   require(bytes() % to == 0 && offset_ * from % to == 0, "dtype", describe(), " does not divide into ",
@@ -168,10 +174,11 @@ Tensor Tensor::as_strided(const Shape& shape, const Strides& strides, int64_t of
     last += static_cast<__int128>(shape[i] > 0 ? shape[i] - 1 : 0) * strides[i];
   }
   const auto size = static_cast<__int128>(size_of(dtype_));
-  const bool inside = first * size >= static_cast<__int128>(storage_->offset) &&
-                      (last + (empty ? 0 : 1)) * size <= static_cast<__int128>(storage_->offset + storage_->size);
-  require(inside || empty, "shape", to_string(shape), " with strides ", to_string(strides), " at offset ", offset,
-          " leaves the memory of ", storage_->size, " bytes");
+  const bool inside =
+      first * size >= static_cast<__int128>(storage_->offset) &&
+      (last + (empty ? 0 : 1)) * size <= static_cast<__int128>(storage_->offset + storage_->size);
+  require(inside || empty, "shape", to_string(shape), " with strides ", to_string(strides), " at offset ",
+          offset, " leaves the memory of ", storage_->size, " bytes");
   return Tensor(storage_, empty ? offset_ : offset_ + offset, shape, strides, dtype_);
 }
 

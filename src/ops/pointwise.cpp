@@ -97,7 +97,7 @@ void require_elementwise_alias(const Tensor& y, size_t i, const Tensor& x, size_
   if (!ranges_overlap(y, x)) return;
   require(y.offset() == x.offset() && y.shape() == x.shape() && y.strides() == x.strides() &&
               size_of(y.dtype()) == size_of(x.dtype()),
-          cat("outputs[", i, "]").c_str(), "overlaps inputs[", j, "] without being the same elements");
+          ArgName("outputs", i), "overlaps inputs[", j, "] without being the same elements");
 }
 
 }  // namespace
@@ -118,7 +118,7 @@ Pointwise::Pointwise(const Context& context, const std::vector<TensorDesc>& inpu
   info->text = cat("op=pointwise count=", p.nest.kept_count, " body='", body, "'");
   info->bytes = traffic_of(inputs, outputs);
   require_real(context, p.form.real);
-  for (size_t i = 0; i < outputs.size(); i++) require_writable(cat("outputs[", i, "]").c_str(), outputs[i]);
+  for (size_t i = 0; i < outputs.size(); i++) require_writable(ArgName("outputs", i), outputs[i]);
   impl_ = choose_engine("pointwise", engines(), context, p, options, *info);
   info_ = info;
 }

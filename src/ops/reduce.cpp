@@ -99,9 +99,10 @@ std::unique_ptr<const Reduce::Impl> make_gpu(const Context& context, const Probl
   ReduceForm form = p.form;
   form.along_reduced = p.nest.reduced_innermost || p.nest.kept.empty();
   form.vector = form.along_reduced && can_vectorize(p) ? 4 : 1;
-  form.unroll = form.vector == 4 ? 2 : 4;
+  form.unroll = 4;
   if (form.along_reduced) {
-    const int64_t accesses = ceil_div(impl->reduced, form.vector);
+    // As few lanes an output as leave each with several accesses in flight: more outputs a group, fewer barriers.
+    const int64_t accesses = ceil_div(impl->reduced, form.vector * form.unroll);
     form.lanes_x = accesses >= 256 ? 256 : accesses >= 64 ? 64 : 16;
   } else {
     form.lanes_x = impl->kept > 32 ? 64 : 32;
@@ -195,7 +196,7 @@ Reduce::Reduce(const Context& context, const std::vector<TensorDesc>& inputs, co
                    reduction.accumulate, "'");
   info->bytes = traffic_of(inputs, outputs);
   require_real(context, p.form.real);
-  for (size_t i = 0; i < outputs.size(); i++) require_writable(cat("outputs[", i, "]").c_str(), outputs[i]);
+  for (size_t i = 0; i < outputs.size(); i++) require_writable(ArgName("outputs", i), outputs[i]);
   impl_ = choose_engine("reduce", engines(), context, p, options, *info);
   info_ = info;
 }
@@ -207,7 +208,7 @@ void Reduce::run(const Stream& stream, const std::vector<Tensor>& inputs, const 
   impl.arguments.check(stream, inputs, outputs, scalars);
   for (size_t i = 0; i < outputs.size(); i++)
     for (size_t j = 0; j < inputs.size(); j++)
-      require_no_overlap(cat("outputs[", i, "]").c_str(), outputs[i], cat("inputs[", j, "]").c_str(), inputs[j]);
+      require_no_overlap(ArgName("outputs", i), outputs[i], ArgName("inputs", j), inputs[j]);
   if (impl.kept == 0) return;
   Tensor ws = workspace_for(*info_, stream, workspace);
   if (ws.defined()) ws = ws.reinterpret(impl.real);

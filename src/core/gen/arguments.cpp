@@ -16,16 +16,16 @@ void GeneratedArguments::check(const Stream& stream, const std::vector<Tensor>& 
   require(outputs.size() == outputs_.size(), "outputs", outputs.size(), " tensors, the plan has ", outputs_.size());
   require(scalars.size() == scalars_, "scalars", scalars.size(), " numbers, the plan has ", scalars_);
   for (size_t i = 0; i < inputs.size(); i++)
-    require_tensor(cat("inputs[", i, "]").c_str(), inputs[i], stream.context(), inputs_[i]);
+    require_tensor(ArgName("inputs", i), inputs[i], stream.context(), inputs_[i]);
   for (size_t i = 0; i < outputs.size(); i++) {
-    require_tensor(cat("outputs[", i, "]").c_str(), outputs[i], stream.context(), outputs_[i]);
+    require_tensor(ArgName("outputs", i), outputs[i], stream.context(), outputs_[i]);
     for (size_t j = 0; j < i; j++)
-      require(!ranges_overlap(outputs[i], outputs[j]), cat("outputs[", i, "]").c_str(), "shares memory with outputs[",
+      require(!ranges_overlap(outputs[i], outputs[j]), ArgName("outputs", i), "shares memory with outputs[",
               j, "]");
   }
   if (real_ != DType::i64) return;
   for (size_t i = 0; i < scalars.size(); i++)
-    require(std::abs(scalars[i]) < 0x1p63, cat("scalars[", i, "]").c_str(), scalars[i],
+    require(std::abs(scalars[i]) < 0x1p63, ArgName("scalars", i), scalars[i],
             " is no 64-bit integer, and every tensor is one");
 }
 
@@ -81,7 +81,7 @@ std::pair<std::vector<TensorDesc>, std::vector<TensorDesc>> describe_tensors(con
     std::vector<TensorDesc> descs;
     key.add(tensors.size());
     for (size_t i = 0; i < tensors.size(); i++) {
-      require(tensors[i].defined(), cat(what, "[", i, "]").c_str(), "is not defined");
+      require(tensors[i].defined(), ArgName(what, i), "is not defined");
       descs.emplace_back(tensors[i]);
       key.add(descs.back());
     }

@@ -45,15 +45,15 @@ Shape common_shape(const std::vector<TensorDesc>& inputs, const std::vector<Tens
   require(!outputs.empty(), "outputs", "there is none");
   const Shape& y = outputs[0].shape;
   for (size_t i = 1; i < outputs.size(); i++)
-    require_shape(cat("outputs[", i, "]").c_str(), outputs[i], y);
+    require_shape(ArgName("outputs", i), outputs[i], y);
   Shape shape = y;
   for (size_t i = 0; i < inputs.size(); i++) {
     try {
       shape = broadcast_shapes(shape, inputs[i].shape);
     } catch (const ValidationError& error) {
-      throw ValidationError(cat("inputs[", i, "]"), error.what());
+      throw ValidationError(ArgName("inputs", i).text(), error.what());
     }
-    require(reduces || shape == y, cat("inputs[", i, "]").c_str(), "shape ", to_string(inputs[i].shape),
+    require(reduces || shape == y, ArgName("inputs", i), "shape ", to_string(inputs[i].shape),
             " does not broadcast to the outputs' ", to_string(y));
   }
   return shape;

@@ -1,0 +1,80 @@
+// Operators with one engine: a fixed sequence of generated kernels (the engine's name is then `generated`),
+// or an own kernel with nothing to choose. They need no list, only a name and a refusal; and as they run
+// several kernels they need their tensors checked against each other before the first, and one workspace cut
+// into parts.
+#pragma once
+
+#include <initializer_list>
+#include <memory>
+#include <string>
+
+#include "core/engine.hpp"
+#include "core/launch.hpp"
+#include "core/state.hpp"
+
+namespace dlprim::detail {
+
+/// The info of a plan whose only engine is `engine`. `info` brings text, flops, bytes and workspace; "
+/// engine=..." is put into the text behind the operator's name. Throws ValidationError as choose_engine does.
+std::shared_ptr<const PlanInfo> single_engine(const char* op, const char* engine, const std::string& refusal,
+                                              const Context& context, const Options& options, PlanInfo info);
+
+/// "f32[2,3,4]", and "f32[2,3,4]/12,1,3" if it is not row-major: for plans' texts, without white space.
+std::string brief(const TensorDesc& desc);
+/// Bytes of the tensors' elements.
+double traffic(std::initializer_list<TensorDesc> tensors);
+
+/// Elements lie row-major without gaps.
+bool is_row_major(const TensorDesc& desc);
+
+/// f32, f16, bf16; f64 too if `f64` is true. Throws ValidationError otherwise.
+void require_floating(const char* argument, const TensorDesc& desc, bool f64);
+
+struct Named {
+  const char* name;
+  const Tensor& tensor;
+};
+/// Every tensor exists.
+void require_defined(std::initializer_list<Named> tensors);
+/// No output shares memory with another output or with an input. Undefined tensors share none.
+void require_apart(std::initializer_list<Named> outputs, std::initializer_list<Named> inputs);
+/// y is x (the same elements of the same memory), or shares no memory with it.
+void require_same_or_apart(const Named& y, const Named& x);
+
+/// The plan that a call needs: from the context's cache under `key` and the options, or made.
+template <class P, class Desc>
+std::shared_ptr<const P> cached_plan(const Stream& stream, PlanKey key, const Desc& desc,
+                                     const Options& options = {}) {
+  key.add(options.engine).add(options.workspace_limit).add(options.deterministic).add(options.math);
+  return stream.context().state().plans.get<P>(key, [&] { return P(stream.context(), desc, options); });
+}
+
+/// Parts of one workspace, each on a 64-byte boundary.
+class WorkspaceParts {
+ public:
+  /// The place of a part of `bytes`.
+  size_t add(size_t bytes) {
+    const size_t at = size_;
+    size_ += (bytes + 63) / 64 * 64;
+    return at;
+  }
+  size_t size() const { return size_; }
+
+ private:
+  size_t size_ = 0;
+};
+
+/// The part at `at` as a row-major tensor; an undefined one if the shape has no elements.
+Tensor workspace_part(const Tensor& workspace, size_t at, const Shape& shape, DType dtype = DType::f32);
+
+/// The scratch memory of a generated kernel that is a part of its operator's.
+inline Tensor workspace_scratch(const Tensor& workspace, size_t at, const Plan& kernel) {
+  return workspace_part(workspace, at, {static_cast<int64_t>(kernel.workspace_size())}, DType::u8);
+}
+
+/// `items` work-items, rounded up to whole groups.
+inline size_t items_in_groups(int64_t items, int64_t group = 256) {
+  return static_cast<size_t>(round_up(items, group));
+}
+
+}  // namespace dlprim::detail

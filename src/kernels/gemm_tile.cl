@@ -1,0 +1,292 @@
+// GEMM for GPUs: C = activation(alpha * A B + beta * C + bias). A work-group computes a tile of TM x TN of C;
+// A and B go through local memory, TK steps of k at a time, with two buffers and one barrier a step. A
+// work-item holds RM x RN sums as fragments of 4 x 4, which lie TM / (RM / 4) rows and TN / (RN / 4) columns
+// apart, so that the 16-byte reads of neighbours never meet in one bank. It is also the main loop of
+// convolution as implicit GEMM.
+// Launch: ceil(N / TN) x ceil(M / TM) x (the user's own) groups of ITEMS = (TM / RM) * (TN / RN) work-items;
+// ITEMS is a multiple of TM, TN and TK, and TM * TK and TN * TK are multiples of ITEMS (of 4 ITEMS for
+// 16-byte loads).
+//
+// Slots. A file that wants another A, B or C defines some of these and includes this file.
+//   PARAMETERS    kernel parameters of A, B and C, after (M, N, K); EPILOGUE_PARAMETERS come last.
+//   SETUP         statements at the start, for what depends on get_group_id(2); it may change K.
+//   A_UNIT_K      which work-item loads what. 0: an item keeps its row m and takes several k; neighbours
+//                 have neighbouring m. 1: an item keeps its k within the step and takes several rows;
+//                 neighbours have neighbouring k.
+//   LOAD_A(m, k)  the element. Asked only for m < M, k < K: rows below the last are clamped to it.
+//   A_ROW(m)      with A_UNIT_K 0: statements (declarations too) run once per item, for its row m < M.
+//   A_STEP(k)     with A_UNIT_K 1: statements (declarations too) run in each step, for the item's k; k >= K
+//                 may occur.
+//   B_UNIT_K, LOAD_B(k, n), B_COLUMN(n), B_STEP(k)   the same of B; n takes the place of m.
+//   STORE_C(m, n, v)  statements that store the sum v, a float before alpha, bias and activation, for m < M,
+//                 n < N.
+// Slots for B are independent of those for A: plain A (a, a_offset, lda among PARAMETERS) goes with a
+// gathered B, and the other way round.
+
+#ifndef TM
+#define TM 128
+#endif
+#ifndef TN
+#define TN 128
+#endif
+#ifndef TK
+#define TK 8
+#endif
+#ifndef RM
+#define RM 8
+#endif
+#ifndef RN
+#define RN 8
+#endif
+#define ITEMS (TM / RM * (TN / RN))
+// A row of a local tile is longer than the tile is wide, so that transposing stores spread over the banks.
+#define PA (TM + 4)
+#define PB (TN + 4)
+
+#ifndef SETUP
+#define SETUP
+#endif
+#ifndef A_UNIT_K
+#define A_UNIT_K 1
+#endif
+#ifndef B_UNIT_K
+#define B_UNIT_K 0
+#endif
+// 16-byte loads and stores of global memory, for plain operands only: element 0, the stride between runs and
+// the size along a run must be multiples of 4 elements.
+#ifndef A_VECTOR
+#define A_VECTOR 0
+#endif
+#ifndef B_VECTOR
+#define B_VECTOR 0
+#endif
+#ifndef C_VECTOR
+#define C_VECTOR 0
+#endif
+
+#ifndef PARAMETERS
+#define PARAMETERS                                                                             \
+  __global const float *restrict a, long a_offset, long lda, __global const float *restrict b, \
+      long b_offset, long ldb, __global float *restrict c, long c_offset, long ldc
+#endif
+
+#include "epilogue.cl"
+
+#ifndef LOAD_A
+#if A_UNIT_K
+#define LOAD_A(m, k) a[a_offset + (long)(m)*lda + (k)]
+#else
+#define LOAD_A(m, k) a[a_offset + (long)(k)*lda + (m)]
+#endif
+#endif
+#ifndef LOAD_B
+#if B_UNIT_K
+#define LOAD_B(k, n) b[b_offset + (long)(n)*ldb + (k)]
+#else
+#define LOAD_B(k, n) b[b_offset + (long)(k)*ldb + (n)]
+#endif
+#endif
+#ifndef A_ROW
+#define A_ROW(m)
+#endif
+#ifndef A_STEP
+#define A_STEP(k)
+#endif
+#ifndef B_COLUMN
+#define B_COLUMN(n)
+#endif
+#ifndef B_STEP
+#define B_STEP(k)
+#endif
+
+#ifndef STORE_C
+#define STORE_C(m, n, v)                                                     \
+  {                                                                          \
+    __global float* at = c + c_offset + (long)(m)*ldc + (n);                 \
+    const float sum = beta != 0 ? fma(beta, *at, alpha * (v)) : alpha * (v); \
+    *at = FINISH(sum, m, n);                                                 \
+  }
+#endif
+
+#if A_VECTOR
+#define A_WIDE 4
+#define A_TYPE float4
+#define FETCH_A(m, k) (*(__global const float4*)&LOAD_A(m, k))
+#else
+#define A_WIDE 1
+#define A_TYPE float
+#define FETCH_A(m, k) LOAD_A(m, k)
+#endif
+#if B_VECTOR
+#define B_WIDE 4
+#define B_TYPE float4
+#define FETCH_B(k, n) (*(__global const float4*)&LOAD_B(k, n))
+#else
+#define B_WIDE 1
+#define B_TYPE float
+#define FETCH_B(k, n) LOAD_B(k, n)
+#endif
+
+// The loads that an item makes in a step, and where within the tile load i lies.
+#define A_LOADS (TM * TK / A_WIDE / ITEMS)
+#define B_LOADS (TN * TK / B_WIDE / ITEMS)
+#if A_UNIT_K
+#define A_M(i) ((item + (i)*ITEMS) / (TK / A_WIDE))
+#define A_K(i) (item % (TK / A_WIDE) * A_WIDE)
+#define A_LAST (M - 1)
+#else
+#define A_M(i) (item % (TM / A_WIDE) * A_WIDE)
+#define A_K(i) ((item + (i)*ITEMS) / (TM / A_WIDE))
+#define A_LAST (M - A_WIDE)
+#endif
+#if B_UNIT_K
+#define B_N(i) ((item + (i)*ITEMS) / (TK / B_WIDE))
+#define B_K(i) (item % (TK / B_WIDE) * B_WIDE)
+#define B_LAST (N - 1)
+#else
+#define B_N(i) (item % (TN / B_WIDE) * B_WIDE)
+#define B_K(i) ((item + (i)*ITEMS) / (TN / B_WIDE))
+#define B_LAST (N - B_WIDE)
+#endif
+
+// One load put into a local tile, whose element (m, k) lies at k * pitch + m.
+static void put1(__local float* at, int pitch, float v) {
+  *at = v;
+}
+static void put4_along(__local float* at, int pitch, float4 v) {
+  *(__local float4*)at = v;
+}
+static void put4_across(__local float* at, int pitch, float4 v) {
+  at[0] = v.s0;
+  at[pitch] = v.s1;
+  at[2 * pitch] = v.s2;
+  at[3 * pitch] = v.s3;
+}
+#if !A_VECTOR
+#define PUT_A put1
+#elif A_UNIT_K
+#define PUT_A put4_across
+#else
+#define PUT_A put4_along
+#endif
+#if !B_VECTOR
+#define PUT_B put1
+#elif B_UNIT_K
+#define PUT_B put4_across
+#else
+#define PUT_B put4_along
+#endif
+
+#define UNPACK(to, at, from) \
+  {                          \
+    const float4 v = from;   \
+    to[at] = v.s0;           \
+    to[(at) + 1] = v.s1;     \
+    to[(at) + 2] = v.s2;     \
+    to[(at) + 3] = v.s3;     \
+  }
+
+__kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_tile(int M, int N, int K, PARAMETERS,
+                                                                           EPILOGUE_PARAMETERS) {
+  __local float4 tile_a[2][TK * PA / 4], tile_b[2][TK * PB / 4];
+  const int item = (int)get_local_id(0), tx = item % (TN / RN), ty = item / (TN / RN);
+  SETUP
+  const int n0 = (int)get_group_id(0) * TN, m0 = (int)get_group_id(1) * TM;
+  const int steps = (K + TK - 1) / TK;
+#if !A_UNIT_K
+  const int m_item = min(m0 + A_M(0), A_LAST);
+  A_ROW(m_item)
+#endif
+#if !B_UNIT_K
+  const int n_item = min(n0 + B_N(0), B_LAST);
+  B_COLUMN(n_item)
+#endif
+
+  float sums[RM][RN];
+#pragma unroll
+  for (int i = 0; i < RM; i++)
+#pragma unroll
+    for (int j = 0; j < RN; j++) sums[i][j] = 0;
+
+  // Step s fetches tile s into registers, multiplies tile s - 1, and puts tile s into the other buffer.
+  for (int s = 0; s <= steps; s++) {
+    A_TYPE next_a[A_LOADS];
+    B_TYPE next_b[B_LOADS];
+    if (s < steps) {
+#if A_UNIT_K
+      const int k_item_a = s * TK + A_K(0);
+      A_STEP(k_item_a)
+#endif
+#pragma unroll
+      for (int i = 0; i < A_LOADS; i++) {
+#if A_UNIT_K
+        const int k = k_item_a, m = min(m0 + A_M(i), A_LAST);
+#else
+        const int k = s * TK + A_K(i), m = m_item;
+#endif
+        next_a[i] = (A_TYPE)(0);
+        if (k < K) next_a[i] = FETCH_A(m, k);
+      }
+#if B_UNIT_K
+      const int k_item_b = s * TK + B_K(0);
+      B_STEP(k_item_b)
+#endif
+#pragma unroll
+      for (int i = 0; i < B_LOADS; i++) {
+#if B_UNIT_K
+        const int k = k_item_b, n = min(n0 + B_N(i), B_LAST);
+#else
+        const int k = s * TK + B_K(i), n = n_item;
+#endif
+        next_b[i] = (B_TYPE)(0);
+        if (k < K) next_b[i] = FETCH_B(k, n);
+      }
+    }
+    if (s > 0) {
+      __local const float4 *from_a = tile_a[(s - 1) & 1] + ty, *from_b = tile_b[(s - 1) & 1] + tx;
+#pragma unroll
+      for (int k = 0; k < TK; k++) {
+        float part_a[RM], part_b[RN];
+#pragma unroll
+        for (int i = 0; i < RM; i += 4) UNPACK(part_a, i, from_a[(k * PA + i / 4 * (TM / (RM / 4))) / 4])
+#pragma unroll
+        for (int j = 0; j < RN; j += 4) UNPACK(part_b, j, from_b[(k * PB + j / 4 * (TN / (RN / 4))) / 4])
+#pragma unroll
+        for (int i = 0; i < RM; i++)
+#pragma unroll
+          for (int j = 0; j < RN; j++) sums[i][j] = fma(part_a[i], part_b[j], sums[i][j]);
+      }
+    }
+    if (s < steps) {
+      __local float *to_a = (__local float*)tile_a[s & 1], *to_b = (__local float*)tile_b[s & 1];
+#pragma unroll
+      for (int i = 0; i < A_LOADS; i++) PUT_A(to_a + A_K(i) * PA + A_M(i), PA, next_a[i]);
+#pragma unroll
+      for (int i = 0; i < B_LOADS; i++) PUT_B(to_b + B_K(i) * PB + B_N(i), PB, next_b[i]);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+  }
+
+#pragma unroll
+  for (int i = 0; i < RM; i++) {
+    const int m = m0 + i / 4 * (TM / (RM / 4)) + 4 * ty + i % 4;
+    if (m >= M) continue;
+#pragma unroll
+    for (int j = 0; j < RN; j += 4) {
+      const int n = n0 + j / 4 * (TN / (RN / 4)) + 4 * tx;
+#if C_VECTOR
+      if (n < N) {
+        __global float4* at = (__global float4*)(c + c_offset + (long)m * ldc + n);
+        float4 v = alpha * (float4)(sums[i][j], sums[i][j + 1], sums[i][j + 2], sums[i][j + 3]);
+        if (beta != 0) v = fma((float4)beta, *at, v);
+        *at = (float4)(FINISH(v.s0, m, n), FINISH(v.s1, m, n + 1), FINISH(v.s2, m, n + 2),
+                       FINISH(v.s3, m, n + 3));
+      }
+#else
+#pragma unroll
+      for (int l = 0; l < 4; l++)
+        if (n + l < N) STORE_C(m, (n + l), sums[i][j + l])
+#endif
+    }
+  }
+}

@@ -1,0 +1,131 @@
+// The insides of Net and Pass: the graph of nodes, their parameters, and what one pass keeps. Nodes stand in
+// an order in which every node comes after its inputs.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <dlprim/net.hpp>
+#include <dlprim/random.hpp>
+
+namespace dlprim::detail {
+
+/// What a node's forward direction leaves for its backward direction, beside its inputs and output.
+struct Saved {
+  std::vector<Tensor> tensors;
+  RandomState random;
+};
+
+struct ForwardStep {
+  const Stream& stream;
+  Graph& graph;
+  Mode mode;
+  const std::vector<Tensor>& x;
+  const Shape& y_shape;
+  Saved& saved;  ///< to be filled in training mode only
+};
+
+struct BackwardStep {
+  const Stream& stream;
+  Graph& graph;
+  std::vector<Tensor> x;  ///< the inputs, where needs_input()
+  std::vector<Shape> x_shapes;
+  Tensor y;   ///< the output, if needs_output()
+  Tensor dy;  ///< row-major; its memory may be reused if nobody else has a handle on it
+  Saved saved;
+  std::vector<bool> wanted;  ///< the inputs whose gradient leads somewhere
+  std::vector<Tensor> dx;    ///< the answer; left undefined where no gradient flows
+};
+
+/// An operator of the graph. It has no state of its own but its parameters' places.
+class Node {
+ public:
+  virtual ~Node() = default;
+  /// "conv", for names and messages.
+  virtual const char* kind() const = 0;
+  /// Throws ValidationError if the inputs' shapes do not fit.
+  virtual Shape output_shape(const std::vector<Shape>& x) const = 0;
+  virtual Tensor forward(const ForwardStep& step) const = 0;
+  /// Throws ValidationError if the operator has no gradient.
+  virtual void backward(BackwardStep& step) const;
+  /// True if backward() reads input `k`, or the output.
+  virtual bool needs_input(int /*k*/) const { return false; }
+  virtual bool needs_output() const { return false; }
+  /// Places of the node's parameters in Graph::parameters.
+  virtual std::vector<int> parameters() const { return {}; }
+
+  std::string name;
+  std::vector<int> inputs;
+  Shape shape;  ///< of the output for a batch of one
+  DType dtype = DType::f32;
+};
+
+/// Where data enters. `shape` without its first size is that of a sample.
+class InputNode : public Node {
+ public:
+  const char* kind() const override { return "input"; }
+  Shape output_shape(const std::vector<Shape>& /*x*/) const override { return shape; }
+  Tensor forward(const ForwardStep& step) const override;
+};
+
+struct Graph {
+  Graph(const Stream& stream_, uint64_t seed) : stream(stream_), random{seed, 0} {}
+
+  Stream stream;  ///< where parameters are made
+  RandomState random;
+  std::vector<std::unique_ptr<const Node>> nodes;
+  std::vector<Parameter> parameters;
+
+  /// Adds a node, whose output is the new value. Throws ValidationError before anything has changed.
+  Value add(std::unique_ptr<Node> node, const std::vector<Value>& inputs, const std::string& name);
+  /// The place of `value` in `nodes`. Throws ValidationError if it is another graph's.
+  int id_of(const char* argument, Value value) const;
+  const Node& node(const char* argument, Value value) const {
+    return *nodes[static_cast<size_t>(id_of(argument, value))];
+  }
+  /// The input of a layer that computes: f32, of this rank unless -1. Gives its shape for a batch of one.
+  const Shape& layer_input(const char* argument, Value value, int rank = -1) const;
+
+  /// "conv2" for the second unnamed conv, or `given`. Throws ValidationError if the name is taken.
+  std::string name_for(const char* kind, const std::string& given) const;
+  /// New parameters; they give their place.
+  int add_uniform(const std::string& name, const Shape& shape, double bound);
+  int add_constant(const std::string& name, const Shape& shape, double value, bool trained);
+  const Tensor& value(int parameter) const { return parameters[static_cast<size_t>(parameter)].value; }
+  /// Fresh memory for the gradient of a parameter.
+  const Tensor& new_gradient(const Stream& stream, int parameter);
+
+ private:
+  Parameter& new_parameter(const std::string& name, const Shape& shape, bool trained);
+};
+
+struct PassState {
+  PassState(std::shared_ptr<Graph> graph_, const Stream& stream_, Mode mode_)
+      : graph(std::move(graph_)), stream(stream_), mode(mode_) {
+    const size_t count = graph->nodes.size();
+    shapes.resize(count);
+    values.resize(count);
+    gradients.resize(count);
+    saved.resize(count);
+    ran.resize(count);
+    is_output.resize(count);
+  }
+
+  std::shared_ptr<Graph> graph;
+  Stream stream;
+  Mode mode;
+  bool spent = false;  ///< backward() has run
+  // One each for every node.
+  std::vector<Shape> shapes;
+  std::vector<Tensor> values, gradients;
+  std::vector<Saved> saved;
+  std::vector<bool> ran, is_output;
+};
+
+/// True if `t` is the only handle on its memory: writing into it changes nothing that anybody sees.
+inline bool is_sole_owner(const Tensor& t) {
+  return t.storage().use_count() == 1;
+}
+
+}  // namespace dlprim::detail

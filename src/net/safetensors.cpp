@@ -1,0 +1,255 @@
+// Reading and writing safetensors files on the host. A file is somebody else's data: every length, offset and
+// name in it is checked before it is used.
+#include <dlprim/safetensors.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include <unistd.h>
+
+#include "core/check.hpp"
+
+namespace dlprim {
+namespace {
+
+using detail::cat;
+using detail::require;
+using Json = nlohmann::json;
+
+constexpr uint64_t kLengthBytes = 8;
+constexpr uint64_t kMostHeader = 100'000'000;  // the format's own bound
+
+struct TypeName {
+  const char* name;
+  DType dtype;
+};
+constexpr TypeName kTypes[] = {{"F32", DType::f32},     {"F16", DType::f16}, {"BF16", DType::bf16},
+                               {"F64", DType::f64},     {"I8", DType::i8},   {"U8", DType::u8},
+                               {"I16", DType::i16},     {"I32", DType::i32}, {"I64", DType::i64},
+                               {"BOOL", DType::boolean}};
+
+const char* name_in_file(DType dtype) {
+  for (const TypeName& type : kTypes)
+    if (type.dtype == dtype) return type.name;
+  return "?";
+}
+
+[[noreturn]] void refuse(const std::string& path, const std::string& reason) {
+  throw ValidationError("path", cat("'", path, "' is no valid safetensors file: ", reason));
+}
+
+[[noreturn]] void io_error(const char* what, const std::string& path, int code) {
+  throw Error(cat("cannot ", what, " '", path, "': ", code ? std::strerror(code) : "input/output error"));
+}
+
+/// Parses the header. The library would keep the last of two equal keys, and build any depth of nesting in
+/// memory: both are refused on the way.
+Json parse_header(const std::string& path, const std::string& text) {
+  std::vector<std::set<std::string>> keys;
+  const auto check = [&](int depth, Json::parse_event_t event, Json& parsed) {
+    constexpr int kDeepest = 3;  // file, tensor, its list of sizes
+    if (depth > kDeepest) refuse(path, "the header is nested too deeply");
+    if (event == Json::parse_event_t::object_start) keys.emplace_back();
+    if (event == Json::parse_event_t::object_end) keys.pop_back();
+    if (event == Json::parse_event_t::key && !keys.back().insert(parsed.get<std::string>()).second)
+      refuse(path, cat("the header names '", parsed.get<std::string>(), "' twice"));
+    return true;
+  };
+  Json header;
+  try {
+    header = Json::parse(text, check);
+  } catch (const Json::exception& error) {
+    refuse(path, cat("the header is not JSON: ", error.what()));
+  }
+  if (!header.is_object()) refuse(path, "the header is not a JSON object");
+  return header;
+}
+
+/// A list of non-negative integers below 2^63.
+std::vector<int64_t> numbers_of(const std::string& path, const std::string& name, const Json& entry,
+                                const char* key) {
+  const auto found = entry.find(key);
+  if (found == entry.end() || !found->is_array()) refuse(path, cat("'", name, "' has no list '", key, "'"));
+  std::vector<int64_t> numbers;
+  for (const Json& number : *found) {
+    if (!number.is_number_unsigned() || number.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX))
+      refuse(path, cat("'", name, "' has ", number.dump(-1, ' ', false, Json::error_handler_t::replace),
+                       " in '", key, "'"));
+    numbers.push_back(static_cast<int64_t>(number.get<uint64_t>()));
+  }
+  return numbers;
+}
+
+SafetensorsReader::Entry entry_of(const std::string& path, const std::string& name, const Json& json) {
+  SafetensorsReader::Entry entry;
+  entry.name = name;
+  if (!json.is_object()) refuse(path, cat("'", name, "' is not a JSON object"));
+  const auto dtype = json.find("dtype");
+  if (dtype == json.end() || !dtype->is_string()) refuse(path, cat("'", name, "' has no text 'dtype'"));
+  const auto type_name = dtype->get<std::string>();
+  const auto type =
+      std::find_if(std::begin(kTypes), std::end(kTypes), [&](const auto& t) { return type_name == t.name; });
+  if (type == std::end(kTypes))
+    refuse(path, cat("'", name, "' has dtype '", type_name, "', which dlprim does not have"));
+  entry.dtype = type->dtype;
+  const std::vector<int64_t> shape = numbers_of(path, name, json, "shape");
+  if (shape.size() > kMaxRank) refuse(path, cat("'", name, "' has rank ", shape.size(), ", more than 8"));
+  entry.shape = Shape(shape);
+  const std::vector<int64_t> offsets = numbers_of(path, name, json, "data_offsets");
+  if (offsets.size() != 2) refuse(path, cat("'", name, "' has ", offsets.size(), " data_offsets, must be 2"));
+  entry.begin = static_cast<uint64_t>(offsets[0]);
+  entry.end = static_cast<uint64_t>(offsets[1]);
+  int64_t count = 0;
+  try {
+    count = element_count(entry.shape);
+  } catch (const ValidationError&) {
+    refuse(path, cat("'", name, "' has shape ", to_string(entry.shape), ": too large"));
+  }
+  const auto bytes = static_cast<__int128>(count) * static_cast<__int128>(size_of(entry.dtype));
+  if (static_cast<__int128>(entry.end) - static_cast<__int128>(entry.begin) != bytes)
+    refuse(path, cat("'", name, "' spans bytes ", entry.begin, " to ", entry.end, ", but ", type_name,
+                     to_string(entry.shape), " is another size"));
+  return entry;
+}
+
+/// The tensors' data must fill the rest of the file: no overlap, no gap, nothing missing, nothing behind.
+void check_layout(const std::string& path, const std::vector<SafetensorsReader::Entry>& entries,
+                  uint64_t data_bytes) {
+  uint64_t at = 0;
+  for (const auto& entry : entries) {
+    if (entry.begin != at)
+      refuse(path, cat("'", entry.name, "' begins at byte ", entry.begin, " of the data, ",
+                       entry.begin < at ? "inside" : "a gap behind", " what ends at ", at));
+    at = entry.end;
+  }
+  if (at != data_bytes)
+    refuse(path, cat("the header speaks of ", at, " bytes of data, the file has ", data_bytes,
+                     at > data_bytes ? ": it was cut off" : ""));
+}
+
+}  // namespace
+
+SafetensorsReader::SafetensorsReader(const std::string& path) : path_(path) {
+  errno = 0;
+  std::error_code code;
+  if (std::filesystem::is_directory(path, code)) io_error("read", path, EISDIR);
+  file_.open(path, std::ios::binary | std::ios::ate);
+  if (!file_) io_error("open", path, errno);
+  const auto end = static_cast<std::streamoff>(file_.tellg());
+  if (end < 0) io_error("read", path, errno);
+  const auto size = static_cast<uint64_t>(end);
+  if (size < kLengthBytes)
+    refuse(path, cat("it has ", size, " bytes, less than the 8 of the header's length"));
+  unsigned char raw[kLengthBytes] = {};
+  file_.seekg(0);
+  if (!file_.read(reinterpret_cast<char*>(raw), kLengthBytes)) io_error("read", path, errno);
+  uint64_t length = 0;
+  for (int i = 7; i >= 0; i--) length = length << 8 | raw[i];
+  if (length > kMostHeader) refuse(path, cat("a header of ", length, " bytes is larger than ", kMostHeader));
+  if (length > size - kLengthBytes)
+    refuse(path,
+           cat("a header of ", length, " bytes does not fit into a file of ", size, ": it was cut off"));
+  std::string text(length, '\0');
+  if (!file_.read(text.data(), static_cast<std::streamsize>(length))) io_error("read", path, errno);
+  if (text.empty() || text[0] != '{') refuse(path, "the header does not begin with '{'");
+  const Json header = parse_header(path, text);
+  for (const auto& [name, value] : header.items()) {
+    if (name != "__metadata__") {
+      entries_.push_back(entry_of(path, name, value));
+      continue;
+    }
+    if (!value.is_object()) refuse(path, "'__metadata__' is not a JSON object");
+    for (const auto& [key, text_value] : value.items()) {
+      if (!text_value.is_string())
+        refuse(path, cat("'__metadata__' has something other than text in '", key, "'"));
+      metadata_[key] = text_value.get<std::string>();
+    }
+  }
+  std::sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) {
+    return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
+  });
+  data_start_ = kLengthBytes + length;
+  check_layout(path, entries_, size - data_start_);
+}
+
+HostTensor SafetensorsReader::read(const Entry& entry) {
+  HostTensor tensor{entry.name, entry.dtype, entry.shape,
+                    std::vector<unsigned char>(entry.end - entry.begin)};
+  errno = 0;
+  file_.clear();
+  file_.seekg(static_cast<std::streamoff>(data_start_ + entry.begin));
+  file_.read(reinterpret_cast<char*>(tensor.data.data()), static_cast<std::streamsize>(tensor.data.size()));
+  if (!file_) io_error("read", path_, errno);
+  return tensor;
+}
+
+namespace {
+
+std::string header_text(const std::vector<HostTensor>& tensors,
+                        const std::map<std::string, std::string>& metadata) {
+  Json header = Json::object();
+  if (!metadata.empty()) header["__metadata__"] = metadata;
+  uint64_t at = 0;
+  for (const HostTensor& tensor : tensors) {
+    const auto bytes = static_cast<uint64_t>(element_count(tensor.shape)) * size_of(tensor.dtype);
+    require(tensor.data.size() == bytes, "tensors", "'", tensor.name, "' has ", tensor.data.size(),
+            " bytes, ", name_of(tensor.dtype), to_string(tensor.shape), " needs ", bytes);
+    require(tensor.name != "__metadata__" && !header.contains(tensor.name), "tensors", "the name '",
+            tensor.name, "' is taken");
+    header[tensor.name] = {{"dtype", name_in_file(tensor.dtype)},
+                           {"shape", std::vector<int64_t>(tensor.shape.begin(), tensor.shape.end())},
+                           {"data_offsets", {at, at + bytes}}};
+    at += bytes;
+  }
+  try {
+    std::string text = header.dump();
+    text.resize((text.size() + 7) / 8 * 8, ' ');  // the data begins at a multiple of 8
+    return text;
+  } catch (const Json::exception& error) {
+    throw ValidationError("tensors", cat("a name or the metadata is not UTF-8: ", error.what()));
+  }
+}
+
+/// A name beside `path` that no other process or thread uses.
+std::string temporary_name(const std::string& path) {
+  static std::atomic<unsigned> count{0};
+  return cat(path, ".", getpid(), ".", count++, ".tmp");
+}
+
+struct RemoveUnlessRenamed {
+  std::string path;
+  ~RemoveUnlessRenamed() {
+    if (!path.empty()) std::remove(path.c_str());
+  }
+};
+
+}  // namespace
+
+void save_safetensors(const std::string& path, const std::vector<HostTensor>& tensors,
+                      const std::map<std::string, std::string>& metadata) {
+  const std::string header = header_text(tensors, metadata);
+  unsigned char length[kLengthBytes];
+  for (size_t i = 0; i < kLengthBytes; i++) length[i] = static_cast<unsigned char>(header.size() >> (8 * i));
+  const std::string temporary = temporary_name(path);
+  errno = 0;
+  std::ofstream file(temporary, std::ios::binary | std::ios::trunc);
+  if (!file) io_error("write", path, errno);
+  RemoveUnlessRenamed guard{temporary};
+  file.write(reinterpret_cast<const char*>(length), kLengthBytes);
+  file.write(header.data(), static_cast<std::streamsize>(header.size()));
+  for (const HostTensor& tensor : tensors)
+    file.write(reinterpret_cast<const char*>(tensor.data.data()),
+               static_cast<std::streamsize>(tensor.data.size()));
+  file.close();
+  if (!file) io_error("write", path, errno);
+  if (std::rename(temporary.c_str(), path.c_str()) != 0) io_error("write", path, errno);
+  guard.path.clear();
+}
+
+}  // namespace dlprim

@@ -1,0 +1,181 @@
+// The cpu engine: implicit GEMM by work-groups of one work-item (conv_cpu.cl, conv_cpu_filter.cl over
+// gemm_cpu.cl).
+#include <algorithm>
+
+#include "core/launch.hpp"
+#include "core/state.hpp"
+#include "ops/conv_parts.hpp"
+#include "ops/conv_problem.hpp"
+#include "ops/gemm_cpu_tiles.hpp"
+
+namespace dlprim::detail {
+namespace {
+
+/// A position in the packed workspace where the next array may start: a multiple of a cache line.
+int64_t lines(int64_t floats) {
+  return round_up(floats, 16);
+}
+
+Tensor floats_at(const Tensor& workspace, int64_t begin, int64_t count) {
+  if (!workspace.defined()) return {};
+  return workspace.reinterpret(DType::f32).slice(0, begin, begin + count);
+}
+
+class CpuBase : public ConvImpl {
+ public:
+  CpuBase(const Context& context, const ConvProblem& problem, const ConvGemm& g)
+      : p_(problem),
+        m_(static_cast<int>(g.m)),
+        n_(static_cast<int>(g.n)),
+        k_(static_cast<int>(g.k)),
+        tiles_(gemm_cpu_tiles_for(context.device(), g.m, g.n)) {}
+
+ protected:
+  int64_t packed_floats() const { return p_.groups * round_up(m_, tiles_.mr) * k_; }
+  size_t panels() const { return static_cast<size_t>(ceil_div(m_, tiles_.mr)); }
+
+  void build(const Context& context, const char* file, Defines defines) {
+    tiles_.define(defines);
+    pack_ = context.state().programs.kernel(file, "gemm_pack_a", defines);
+    multiply_ = context.state().programs.kernel(file, "gemm_cpu", defines);
+  }
+
+  const ConvProblem p_;
+  const int m_, n_, k_;
+  GemmCpuTiles tiles_;
+  GemmCpuShare share_{};
+  Kernel pack_, multiply_;
+};
+
+/// Forward and backward data.
+class CpuRows : public CpuBase {
+ public:
+  CpuRows(const Context& context, const ConvProblem& problem)
+      : CpuBase(context, problem, conv_gemm(problem)),
+        backward_(p_.direction == ConvDirection::backward_data) {
+    share_ = gemm_cpu_share_for(tiles_, context.device(), m_, n_, p_.groups);
+    Defines defines;
+    defines.set("BACKWARD_DATA", backward_);
+    if (!backward_) defines.set("ACTIVATION", name_of(p_.activation)).set("BIAS", p_.bias ? 2 : 0);
+    build(context, "conv_cpu", defines);
+  }
+
+  size_t workspace_size() const override { return static_cast<size_t>(packed_floats()) * sizeof(float); }
+
+  void run(const Stream& stream, const ConvTensors& t, const Tensor& workspace) const override {
+    const Tensor packed = floats_at(workspace, 0, packed_floats());
+    const auto groups = static_cast<size_t>(p_.groups);
+    if (k_ > 0)
+      Launch(stream, pack_)
+          .arg(m_)
+          .arg(k_)
+          .arg(packed)
+          .arg(t.w)
+          .arg(p_.taps())
+          .run({panels(), static_cast<size_t>(ceil_div(k_, tiles_.kc)), groups}, {1, 1, 1});
+    Launch launch(stream, multiply_);
+    launch.arg(m_).arg(n_).arg(k_).arg(share_.columns).arg(share_.rows).arg(packed);
+    launch.arg(backward_ ? t.y : t.x).arg(backward_ ? p_.y_extent : p_.x_extent);
+    for (int64_t stride : backward_ ? p_.y : p_.x) launch.arg(stride);
+    launch.arg(backward_ ? p_.group_k() : p_.group_c());
+    const std::array<int, 2> x{p_.h, p_.w}, y{p_.p, p_.q};
+    for (const auto& pair :
+         {backward_ ? y : x, backward_ ? x : y, {p_.r, p_.s}, p_.stride, p_.pad, p_.dilation})
+      launch.arg(pair[0]).arg(pair[1]);
+    launch.arg(backward_ ? t.x : t.y);
+    for (int64_t stride : backward_ ? p_.x : p_.y) launch.arg(stride);
+    launch.arg(1.0f).arg(0.0f).arg(t.bias);
+    launch.run({static_cast<size_t>(ceil_div(n_, share_.columns)),
+                static_cast<size_t>(ceil_div(m_, share_.rows)), groups},
+               {1, 1, 1});
+  }
+
+ private:
+  bool backward_;
+};
+
+class CpuFilter : public CpuBase {
+ public:
+  CpuFilter(const Context& context, const ConvProblem& problem, const Options& options)
+      : CpuBase(context, problem, conv_gemm(problem)) {
+    // A work-group takes all rows, so that what it gathers is gathered once.
+    const int64_t strips = std::max<int64_t>(1, ceil_div(n_, tiles_.nr()));
+    const int64_t blocks = ceil_div(strips * tiles_.nr(), tiles_.nc);
+    share_.rows = static_cast<int>(round_up(std::max(1, m_), tiles_.mr));
+    share_.columns = static_cast<int>(ceil_div(strips, blocks) * tiles_.nr());
+    parts_ = conv_parts_for(
+        k_, tiles_.kc, blocks * p_.groups, context.device(), int64_t{p_.groups} * m_ * n_,
+        static_cast<int64_t>(options.workspace_limit / sizeof(float)) - lines(packed_floats()));
+    build(context, "conv_cpu_filter", {});
+    if (parts_.count > 1) add_ = conv_add_parts_kernel(context);
+  }
+
+  size_t workspace_size() const override {
+    return static_cast<size_t>(lines(packed_floats()) + (parts_.count > 1 ? parts_.count * results() : 0)) *
+           sizeof(float);
+  }
+
+  void run(const Stream& stream, const ConvTensors& t, const Tensor& workspace) const override {
+    const Tensor packed = floats_at(workspace, 0, packed_floats());
+    const Tensor sums =
+        parts_.count > 1 ? floats_at(workspace, lines(packed_floats()), parts_.count * results()) : t.w;
+    const auto batch = static_cast<size_t>(p_.groups * parts_.count);
+    if (k_ > 0) {
+      Launch launch(stream, pack_);
+      launch.arg(m_).arg(k_).arg(packed).arg(parts_.steps).arg(t.y);
+      for (int64_t stride : p_.y) launch.arg(stride);
+      launch.arg(p_.p).arg(p_.q);
+      launch.run({panels(), static_cast<size_t>(ceil_div(parts_.steps, tiles_.kc)), batch}, {1, 1, 1});
+    }
+    Launch launch(stream, multiply_);
+    launch.arg(m_)
+        .arg(n_)
+        .arg(k_)
+        .arg(share_.columns)
+        .arg(share_.rows)
+        .arg(packed)
+        .arg(parts_.steps)
+        .arg(t.x);
+    for (int64_t stride : p_.x) launch.arg(stride);
+    launch.arg(p_.group_c());
+    const std::array<int, 2> x{p_.h, p_.w}, y{p_.p, p_.q};
+    for (const auto& pair : {x, y, {p_.r, p_.s}, p_.stride, p_.pad, p_.dilation})
+      launch.arg(pair[0]).arg(pair[1]);
+    launch.arg(sums).arg(1.0f).arg(0.0f).arg(Tensor());
+    launch.run({static_cast<size_t>(ceil_div(n_, share_.columns)),
+                static_cast<size_t>(ceil_div(m_, share_.rows)), batch},
+               {1, 1, 1});
+    if (parts_.count > 1) conv_add_parts(stream, add_, sums, t.w, parts_.count);
+  }
+
+ private:
+  int64_t results() const { return int64_t{p_.groups} * m_ * n_; }
+
+  ConvParts parts_;
+  Kernel add_;
+};
+
+std::string refuse(const Context& context, const ConvProblem& p, const Options& options) {
+  std::string reason = refuse_gemm_cpu(context.device());
+  if (reason.empty()) reason = refuse_large(p);
+  if (!reason.empty()) return reason;
+  const ConvGemm g = conv_gemm(p);
+  const GemmCpuTiles tiles = gemm_cpu_tiles_for(context.device(), g.m, g.n);
+  const auto least = static_cast<uint64_t>(lines(p.groups * round_up(g.m, tiles.mr) * g.k)) * sizeof(float);
+  if (least > options.workspace_limit)
+    return cat("needs ", least, " bytes of workspace, the limit is ", options.workspace_limit);
+  return {};
+}
+
+std::unique_ptr<const ConvImpl> make(const Context& context, const ConvProblem& problem,
+                                     const Options& options) {
+  if (problem.direction == ConvDirection::backward_filter)
+    return std::make_unique<CpuFilter>(context, problem, options);
+  return std::make_unique<CpuRows>(context, problem);
+}
+
+}  // namespace
+
+const ConvEngine kConvCpu = {"cpu", refuse, make};
+
+}  // namespace dlprim::detail

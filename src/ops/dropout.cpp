@@ -1,0 +1,99 @@
+// Dropout: `direct` serves row-major tensors in one kernel; `masked` serves other strides by way of a mask in
+// the workspace.
+#include <dlprim/dropout.hpp>
+#include <dlprim/pointwise.hpp>
+
+#include "core/composed.hpp"
+#include "ops/random_fill.hpp"
+
+namespace dlprim {
+
+using namespace detail;
+
+struct Dropout::Impl : EngineImpl {
+  RandomFill fill;                         ///< direct: y; masked: 1 where an element is dropped
+  std::unique_ptr<const Pointwise> apply;  ///< masked
+  size_t bytes = 0;
+  Impl(RandomFill fill_) : fill(std::move(fill_)) {}
+  size_t workspace_size() const override { return bytes; }
+};
+
+namespace {
+
+std::string refuse_direct(const Context&, const DropoutDesc& desc, const Options&) {
+  if (!is_row_major(desc.x)) return cat("x is not row-major, its strides are ", to_string(desc.x.strides));
+  return is_row_major(desc.y) ? "" : cat("y is not row-major, its strides are ", to_string(desc.y.strides));
+}
+
+std::string refuse_masked(const Context&, const DropoutDesc& desc, const Options& options) {
+  const auto bytes = static_cast<size_t>(element_count(desc.y.shape));
+  return bytes > options.workspace_limit
+             ? cat("workspace of ", bytes, " bytes exceeds ", options.workspace_limit)
+             : "";
+}
+
+std::unique_ptr<const Dropout::Impl> make_direct(const Context& context, const DropoutDesc& desc,
+                                                 const Options&) {
+  Defines defines;
+  defines.set("UNIFORM", false).set("NORMAL", false).set("DROPOUT", true);
+  defines.set("X_DTYPE", name_of(desc.x.dtype)).set("X_T", storage_type(desc.x.dtype));
+  return std::make_unique<const Dropout::Impl>(RandomFill(context, desc.y, defines));
+}
+
+std::unique_ptr<const Dropout::Impl> make_masked(const Context& context, const DropoutDesc& desc,
+                                                 const Options&) {
+  Defines defines;
+  defines.set("UNIFORM", false).set("NORMAL", false).set("DROPOUT", false);
+  const TensorDesc mask(desc.x.shape, DType::u8);
+  auto impl = std::make_unique<Dropout::Impl>(RandomFill(context, mask, defines));
+  impl->apply =
+      std::make_unique<const Pointwise>(context, std::vector<TensorDesc>{desc.x, mask},
+                                        std::vector<TensorDesc>{desc.y}, 1, "y0 = x1 ? 0 : x0 * s0");
+  impl->bytes = static_cast<size_t>(element_count(mask.shape));
+  return impl;
+}
+
+}  // namespace
+
+Dropout::Dropout(const Context& context, const DropoutDesc& desc, const Options& options)
+    : Plan(nullptr), desc_(desc) {
+  static const std::vector<Engine<DropoutDesc, Impl>> engines = {{"direct", refuse_direct, make_direct},
+                                                                 {"masked", refuse_masked, make_masked}};
+  require_floating("x", desc.x, false);
+  require_floating("y", desc.y, false);
+  require_shape("y", desc.y, desc.x.shape);
+  require_writable("y", desc.y);
+  PlanInfo info;
+  impl_ = choose_engine("dropout", engines, context, desc, options, info);
+  info.text = cat("op=dropout engine=", info.engine, " x=", brief(desc.x), " y=", brief(desc.y));
+  info.bytes = traffic({desc.x, desc.y});
+  info_ = std::make_shared<const PlanInfo>(std::move(info));
+}
+
+void Dropout::run(const Stream& stream, const Tensor& x, double p, const RandomState& state, const Tensor& y,
+                  const Tensor& workspace) const {
+  require_stream(*info_, stream);
+  require_tensor("x", x, stream.context(), desc_.x);
+  require_tensor("y", y, stream.context(), desc_.y);
+  require_same_or_apart({"y", y}, {"x", x});
+  require_apart({{"workspace", workspace}}, {{"x", x}, {"y", y}});
+  check_state(state, y.numel());
+  Draw draw;
+  draw.threshold = probability_threshold(p);
+  draw.a = p < 1 ? static_cast<float>(1 / (1 - p)) : 0;
+  if (y.numel() == 0) return;
+  const Tensor space = workspace_for(*info_, stream, workspace);
+  const OperatorScope scope(stream, info_->text, info_->flops, info_->bytes);
+  if (!impl_->apply) return impl_->fill.run(stream, &x, y, draw, state);
+  const Tensor mask = workspace_part(space, 0, y.shape(), DType::u8);
+  impl_->fill.run(stream, nullptr, mask, draw, state);
+  impl_->apply->run(stream, {x, mask}, {y}, {draw.a});
+}
+
+void dropout(const Stream& stream, const Tensor& x, double p, const RandomState& state, const Tensor& y) {
+  require_defined({{"x", x}, {"y", y}});
+  const DropoutDesc desc{x, y};
+  cached_plan<Dropout>(stream, PlanKey("dropout").add(desc.x).add(desc.y), desc)->run(stream, x, p, state, y);
+}
+
+}  // namespace dlprim

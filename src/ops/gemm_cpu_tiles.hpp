@@ -1,0 +1,40 @@
+// Tile sizes of gemm_cpu.cl and how its work is shared out, for GEMM and for convolution as implicit GEMM.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <dlprim/device.hpp>
+
+#include "core/defines.hpp"
+
+namespace dlprim::detail {
+
+/// What is compiled in.
+struct GemmCpuTiles {
+  int vw = 8;    ///< floats in a vector
+  int nv = 2;    ///< vectors in a row of the register tile
+  int mr = 6;    ///< rows of the register tile
+  int kc = 256;  ///< steps of k in a block
+  int nc = 128;  ///< most columns of B in the local panel
+  int mc = 120;  ///< rows of packed A that stay in the cache while the panel is used
+
+  int nr() const { return vw * nv; }
+  /// VW, NV, MR, KC, NC, MC.
+  void define(Defines& defines) const;
+};
+
+/// What a work-group is given at run time.
+struct GemmCpuShare {
+  int columns;  ///< kernel parameter nc: a multiple of NR, at most NC
+  int rows;     ///< kernel parameter rows: a multiple of MR
+};
+
+GemmCpuTiles gemm_cpu_tiles_for(const Device& device, int64_t m, int64_t n);
+/// Shares that keep all compute units busy for `batch` products, with B packed no more often than needed.
+GemmCpuShare gemm_cpu_share_for(const GemmCpuTiles& tiles, const Device& device, int64_t m, int64_t n,
+                                int64_t batch = 1);
+/// Why gemm_cpu.cl cannot run on the device, or should not unless it was asked for by name; empty if it may.
+std::string refuse_gemm_cpu(const Device& device, bool asked_by_name = false);
+
+}  // namespace dlprim::detail

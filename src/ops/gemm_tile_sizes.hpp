@@ -1,0 +1,29 @@
+// Tile sizes of gemm_tile.cl, for GEMM and for convolution as implicit GEMM.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <dlprim/device.hpp>
+
+#include "core/defines.hpp"
+
+namespace dlprim::detail {
+
+struct GemmTile {
+  int tm, tn, tk;  ///< the tile of a work-group, and the steps of k it takes at once
+  int rm, rn;      ///< the sums of a work-item
+
+  int items() const { return tm / rm * (tn / rn); }
+  /// Bytes of local memory: two buffers of both tiles.
+  uint64_t local_bytes() const { return uint64_t{8} * tk * (tm + 4 + tn + 4); }
+  /// TM, TN, TK, RM, RN.
+  void define(Defines& defines) const;
+};
+
+/// The tile predicted to be fastest for `batch` products of M x N results each.
+GemmTile gemm_tile_for(const Device& device, int64_t m, int64_t n, int64_t batch = 1);
+/// Why gemm_tile.cl cannot run on the device; empty if it can.
+std::string refuse_gemm_tile(const Device& device);
+
+}  // namespace dlprim::detail

@@ -1,0 +1,38 @@
+// The launch of random.cl, which random numbers and dropout share, and the checks of their arguments.
+#pragma once
+
+#include <cstdint>
+
+#include <dlprim/random.hpp>
+
+#include "core/gen/expression.hpp"
+#include "core/launch.hpp"
+
+namespace dlprim::detail {
+
+/// random.cl's numbers: of the distribution, or dropout's factor in `a`; see there.
+struct Draw {
+  float a = 0, b = 0, top = 0;
+  uint64_t threshold = 0;
+};
+
+/// Fills a row-major tensor.
+class RandomFill {
+ public:
+  RandomFill(const Context& context, const TensorDesc& y, const Defines& defines);
+  /// `x` is dropout's input, else null.
+  void run(const Stream& stream, const Tensor* x, const Tensor& y, const Draw& draw,
+           const RandomState& state) const;
+
+ private:
+  Kernel kernel_;
+  int64_t count_ = 0;
+  bool cpu_ = false;
+};
+
+/// The words of `count` elements exist. Throws ValidationError.
+void check_state(const RandomState& state, int64_t count);
+/// The words below the threshold are p of all. Throws ValidationError unless 0 <= p <= 1.
+uint64_t probability_threshold(double p);
+
+}  // namespace dlprim::detail

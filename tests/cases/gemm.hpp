@@ -1,0 +1,63 @@
+// Matrix products, with a reference as plain loops in double and an operation count. Tests and benchmarks
+// share them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <dlprim/gemm.hpp>
+
+#include "support.hpp"
+
+namespace dlprim::test {
+
+/// How a matrix lies in memory: runs of neighbours, `gap` unused elements behind each, the first element
+/// `offset` elements behind a 16-byte boundary.
+struct MatrixLayout {
+  bool transposed = false;  ///< columns are contiguous
+  int64_t gap = 0, offset = 0;
+};
+
+struct GemmCase {
+  int64_t m, n, k;
+  MatrixLayout a, b, c;
+  float alpha = 1, beta = 0;
+  GemmDesc::Bias bias = GemmDesc::Bias::none;
+  Activation activation = Activation::identity;
+
+  GemmCase(int64_t m_, int64_t n_, int64_t k_, bool a_transposed = false, bool b_transposed = false)
+      : m(m_), n(n_), k(k_), a{a_transposed}, b{b_transposed} {}
+
+  double flops() const;
+  int64_t bias_size() const;
+  GemmParams params() const { return {alpha, beta, activation}; }
+  /// One line that tells the case from all others.
+  std::string text() const;
+};
+
+/// Row-major values of the operands.
+struct GemmData {
+  std::vector<float> a, b, c, bias;
+};
+/// Small integers, so that sums are exact in float.
+GemmData integer_data(const GemmCase& x, uint64_t seed = 1);
+/// Reals in [-1, 1).
+GemmData real_data(const GemmCase& x, uint64_t seed = 1);
+
+/// A tensor that holds `values` in `layout`; unused elements are NaN.
+Tensor matrix(int64_t rows, int64_t columns, const MatrixLayout& layout, const std::vector<float>& values);
+/// The bias as the call form takes it: [N], [M, 1], or undefined.
+Tensor bias_tensor(const GemmCase& x, const std::vector<float>& values);
+
+/// activation(alpha * A B + beta * C + bias), row-major. C is not read if beta is 0, nor A and B if alpha is.
+std::vector<double> gemm_reference(const GemmCase& x, const GemmData& data);
+
+/// Each of the sizes around vectors' and tiles' edges in each place, the other two drawn at random, in the
+/// four transpositions in turn.
+std::vector<GemmCase> odd_gemms();
+/// Problems of several tiles and blocks of k.
+std::vector<GemmCase> tiled_gemms();
+/// What benchmarks time: squares, the four transpositions, and shapes of linear layers.
+std::vector<GemmCase> bench_gemms();
+
+}  // namespace dlprim::test

@@ -1,0 +1,285 @@
+#include "cases/nn.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace dlprim::test {
+namespace {
+
+size_t at(int64_t i) {
+  return static_cast<size_t>(i);
+}
+
+/// Calls f(index, channel) for every element of [N, C, ...].
+template <class F>
+void for_channels(const Shape& shape, const F& f) {
+  const AxisView v(shape, 1);
+  for (int64_t o = 0; o < v.outer; o++)
+    for (int64_t c = 0; c < v.size; c++)
+      for (int64_t i = 0; i < v.inner; i++) f(at((o * v.size + c) * v.inner + i), at(c));
+}
+
+/// Calls f(first, step, size) for every row along the axis.
+template <class F>
+void for_rows(const Shape& shape, int axis, const F& f) {
+  const AxisView v(shape, axis);
+  for (int64_t o = 0; o < v.outer; o++)
+    for (int64_t i = 0; i < v.inner; i++) f(o * v.size * v.inner + i, v.inner, v.size);
+}
+
+/// One window of a pooling along one axis: what of it lies in x, and in x with its padding.
+struct Span {
+  int64_t begin, end, padded;
+  Span(const PoolParams& p, size_t axis, int64_t size, int64_t window) {
+    const int64_t start = window * p.stride[axis] - p.pad_begin[axis], stop = start + p.kernel[axis];
+    begin = std::max<int64_t>(start, 0);
+    end = std::min(stop, size);
+    padded = std::min(stop, size + p.pad_end[axis]) - start;
+  }
+};
+
+/// Calls f(output index, plane's offset in x, rows, columns) for every window.
+template <class F>
+void for_windows(const Shape& x, const PoolParams& params, const F& f) {
+  const Shape y = pool2d_output_shape(x, params);
+  int64_t i = 0;
+  for (int64_t plane = 0; plane < x[0] * x[1]; plane++)
+    for (int64_t p = 0; p < y[2]; p++)
+      for (int64_t q = 0; q < y[3]; q++)
+        f(at(i++), plane * x[2] * x[3], Span(params, 0, x[2], p), Span(params, 1, x[3], q));
+}
+
+double divisor(const PoolParams& params, const Span& rows, const Span& columns) {
+  return params.count_include_pad
+             ? static_cast<double>(rows.padded * columns.padded)
+             : static_cast<double>((rows.end - rows.begin) * (columns.end - columns.begin));
+}
+
+}  // namespace
+
+const char* name_of(Placing placing) {
+  return placing == Placing::row_major ? "row-major" : placing == Placing::gaps ? "gaps" : "channels-last";
+}
+
+Strides strides_in(Placing placing, const Shape& shape) {
+  if (placing == Placing::row_major || shape.size() < 2) return contiguous_strides(shape);
+  const bool last = placing == Placing::channels_last;
+  Strides strides = shape;
+  int64_t step = last ? 1 : 2;
+  const auto take = [&](int axis) {
+    strides[axis] = step;
+    step = step * std::max<int64_t>(shape[axis], 1) + (last ? 0 : 3);
+  };
+  if (last) take(1);
+  for (int axis = shape.size() - 1; axis >= 0; axis--)
+    if (!last || axis != 1) take(axis);
+  return strides;
+}
+
+Tensor placed(Placing placing, const Shape& shape, const std::vector<float>& values, DType dtype) {
+  const Guarded room(shape, strides_in(placing, shape), dtype, 5);
+  const std::vector<unsigned char> bytes = host_bytes(device_tensor(shape, values, dtype));
+  write(stream(), room.tensor(), bytes.data(), room.tensor().bytes());
+  return room.tensor();
+}
+
+Values values_of(const Tensor& x) {
+  const std::vector<float> values = host_values(x);
+  return {values.begin(), values.end()};
+}
+
+double deviation(const std::vector<float>& a, const Values& b) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  if (a.size() != b.size()) return kInfinity;
+  double worst = 0;
+  for (size_t i = 0; i < a.size(); i++) {
+    if (std::isnan(b[i]) ? std::isnan(a[i]) : static_cast<double>(a[i]) == b[i]) continue;
+    const double error = std::abs(a[i] - b[i]) / (1 + std::abs(b[i]));
+    worst = std::max(worst, std::isfinite(error) ? error : kInfinity);
+  }
+  return worst;
+}
+
+double storage_roundoff(DType dtype) {
+  return dtype == DType::f16 ? 0x1p-11 : dtype == DType::bf16 ? 0x1p-8 : 0;
+}
+
+AxisView::AxisView(const Shape& shape, int axis) {
+  for (int i = 0; i < shape.size(); i++) (i < axis ? outer : i == axis ? size : inner) *= shape[i];
+}
+
+double activation_value(Activation f, double x) {
+  switch (f) {
+    case Activation::identity:
+      return x;
+    case Activation::relu:
+      return std::isnan(x) || x > 0 ? x : 0;
+    case Activation::relu6:
+      return std::isnan(x) || (x > 0 && x < 6) ? x : x > 0 ? 6 : 0;
+    case Activation::sigmoid:
+      return 1 / (1 + std::exp(-x));
+    case Activation::tanh:
+      return std::tanh(x);
+  }
+  return 0;
+}
+
+double activation_slope(Activation f, double x) {
+  const double y = activation_value(f, x);
+  switch (f) {
+    case Activation::identity:
+      return 1;
+    case Activation::relu:
+      return x <= 0 ? 0 : 1;
+    case Activation::relu6:
+      return x <= 0 || x >= 6 ? 0 : 1;
+    case Activation::sigmoid:
+      return y * (1 - y);
+    case Activation::tanh:
+      return 1 - y * y;
+  }
+  return 0;
+}
+
+Pooled pool2d_reference(const Values& x, const Shape& shape, const PoolParams& params) {
+  Pooled result;
+  const auto count = at(element_count(pool2d_output_shape(shape, params)));
+  result.y.resize(count);
+  result.indices.resize(count);
+  for_windows(shape, params, [&](size_t i, int64_t plane, const Span& rows, const Span& columns) {
+    double sum = 0, best = -std::numeric_limits<double>::infinity();
+    int64_t where = rows.begin * shape[3] + columns.begin;
+    for (int64_t h = rows.begin; h < rows.end; h++)
+      for (int64_t w = columns.begin; w < columns.end; w++) {
+        const double v = x[at(plane + h * shape[3] + w)];
+        sum += v;
+        if (v > best || std::isnan(v)) best = v, where = h * shape[3] + w;
+      }
+    result.y[i] = params.mode == PoolMode::max ? best : sum / divisor(params, rows, columns);
+    result.indices[i] = static_cast<int32_t>(where);
+  });
+  return result;
+}
+
+Values pool2d_backward_reference(const Values& dy, const Values& x, const Shape& shape,
+                                 const PoolParams& params) {
+  Values dx(x.size(), 0.0);
+  const std::vector<int32_t> indices = pool2d_reference(x, shape, params).indices;
+  for_windows(shape, params, [&](size_t i, int64_t plane, const Span& rows, const Span& columns) {
+    if (params.mode == PoolMode::max) {
+      dx[at(plane + indices[i])] += dy[i];
+      return;
+    }
+    for (int64_t h = rows.begin; h < rows.end; h++)
+      for (int64_t w = columns.begin; w < columns.end; w++)
+        dx[at(plane + h * shape[3] + w)] += dy[i] / divisor(params, rows, columns);
+  });
+  return dx;
+}
+
+BatchNormed batch_norm_reference(const Values& x, const Shape& shape, const Values& gamma, const Values& beta,
+                                 double epsilon) {
+  const size_t channels = at(shape[1]);
+  const double count = static_cast<double>(x.size()) / static_cast<double>(std::max<size_t>(channels, 1));
+  BatchNormed r{Values(x.size()), Values(channels, 0.0), Values(channels, 0.0), Values(channels)};
+  for_channels(shape, [&](size_t i, size_t c) { r.mean[c] += x[i] / count; });
+  for_channels(shape,
+               [&](size_t i, size_t c) { r.variance[c] += (x[i] - r.mean[c]) * (x[i] - r.mean[c]) / count; });
+  for (size_t c = 0; c < channels; c++) r.unbiased[c] = r.variance[c] * count / (count - 1);
+  for_channels(shape, [&](size_t i, size_t c) {
+    r.y[i] = (x[i] - r.mean[c]) / std::sqrt(r.variance[c] + epsilon) * gamma[c] + beta[c];
+  });
+  return r;
+}
+
+BatchNormGradients batch_norm_backward_reference(const Values& dy, const Values& x, const Shape& shape,
+                                                 const Values& gamma, double epsilon) {
+  const BatchNormed forward = batch_norm_reference(x, shape, gamma, gamma, epsilon);
+  const size_t channels = at(shape[1]);
+  const double count = static_cast<double>(x.size()) / static_cast<double>(std::max<size_t>(channels, 1));
+  BatchNormGradients g{Values(x.size()), Values(channels, 0.0), Values(channels, 0.0)};
+  const auto normal = [&](size_t i, size_t c) {
+    return (x[i] - forward.mean[c]) / std::sqrt(forward.variance[c] + epsilon);
+  };
+  for_channels(shape, [&](size_t i, size_t c) {
+    g.dbeta[c] += dy[i];
+    g.dgamma[c] += dy[i] * normal(i, c);
+  });
+  for_channels(shape, [&](size_t i, size_t c) {
+    g.dx[i] = gamma[c] / std::sqrt(forward.variance[c] + epsilon) *
+              (dy[i] - (g.dbeta[c] + normal(i, c) * g.dgamma[c]) / count);
+  });
+  return g;
+}
+
+Values softmax_reference(const Values& x, const Shape& shape, int axis, bool log) {
+  Values y(x.size());
+  for_rows(shape, axis, [&](int64_t first, int64_t step, int64_t size) {
+    double best = -std::numeric_limits<double>::infinity(), sum = 0;
+    for (int64_t i = 0; i < size; i++) best = std::max(best, x[at(first + i * step)]);
+    for (int64_t i = 0; i < size; i++) sum += std::exp(x[at(first + i * step)] - best);
+    for (int64_t i = 0; i < size; i++) {
+      const double v = x[at(first + i * step)] - best;
+      y[at(first + i * step)] = log ? v - std::log(sum) : std::exp(v) / sum;
+    }
+  });
+  return y;
+}
+
+Values softmax_backward_reference(const Values& dy, const Values& y, const Shape& shape, int axis, bool log) {
+  Values dx(dy.size());
+  for_rows(shape, axis, [&](int64_t first, int64_t step, int64_t size) {
+    double sum = 0;
+    for (int64_t i = 0; i < size; i++) sum += dy[at(first + i * step)] * (log ? 1 : y[at(first + i * step)]);
+    for (int64_t i = 0; i < size; i++) {
+      const size_t e = at(first + i * step);
+      dx[e] = log ? dy[e] - std::exp(y[e]) * sum : y[e] * (dy[e] - sum);
+    }
+  });
+  return dx;
+}
+
+double nll_loss_reference(const Values& log_p, const std::vector<int64_t>& target, int64_t classes) {
+  double sum = 0, count = 0;
+  for (size_t b = 0; b < target.size(); b++) {
+    if (target[b] < 0 || target[b] >= classes) continue;
+    sum -= log_p[b * at(classes) + at(target[b])];
+    count++;
+  }
+  return sum / count;
+}
+
+Values nll_loss_backward_reference(double dloss, const std::vector<int64_t>& target, int64_t classes) {
+  const auto valid = [&](int64_t t) { return t >= 0 && t < classes; };
+  const auto count = static_cast<double>(std::count_if(target.begin(), target.end(), valid));
+  Values d(target.size() * at(classes), 0.0);
+  for (size_t b = 0; b < target.size(); b++)
+    if (valid(target[b])) d[b * at(classes) + at(target[b])] = -dloss / count;
+  return d;
+}
+
+std::array<uint32_t, 4> philox_reference(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key) {
+  for (int round = 0; round < 10; round++) {
+    const uint64_t p = uint64_t{0xD2511F53} * counter[0], q = uint64_t{0xCD9E8D57} * counter[2];
+    counter = {static_cast<uint32_t>(q >> 32) ^ counter[1] ^ key[0], static_cast<uint32_t>(q),
+               static_cast<uint32_t>(p >> 32) ^ counter[3] ^ key[1], static_cast<uint32_t>(p)};
+    key = {key[0] + 0x9E3779B9u, key[1] + 0xBB67AE85u};
+  }
+  return counter;
+}
+
+uint32_t random_word(uint64_t seed, uint64_t i) {
+  const uint64_t block = i / 4;
+  return philox_reference({static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32), 0, 0},
+                          {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)})[i % 4];
+}
+
+double normal_reference(uint64_t seed, uint64_t i) {
+  constexpr double kPi = 3.14159265358979323846;
+  const double u = (random_word(seed, i & ~uint64_t{1}) + 0.5) * 0x1p-32;
+  const double angle = 2 * kPi * (random_word(seed, i | 1) >> 8) * 0x1p-24;
+  return std::sqrt(-2 * std::log(u)) * (i % 2 ? std::sin(angle) : std::cos(angle));
+}
+
+}  // namespace dlprim::test

@@ -1,0 +1,39 @@
+// Running this test program again as another process, with other environment variables: for what is read once
+// in a process (the log level, the cache's directory, the OpenCL loader's list) and for several processes at
+// once.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace dlprim::test {
+
+/// A folder of its own, removed with all it holds when the object goes.
+class TempDir {
+ public:
+  TempDir();
+  ~TempDir();
+  TempDir(const TempDir&) = delete;
+  TempDir& operator=(const TempDir&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+struct Child {
+  bool passed = false;  ///< the case ran and passed
+  std::string output;   ///< stdout and stderr
+};
+
+/// Runs the (hidden) test case `name` of this program in a new process and waits for it. Its environment is
+/// ours with `variables` set and those named in `without` removed. A case that does not exist counts as
+/// failed.
+Child run_child(const std::string& name,
+                const std::vector<std::pair<std::string, std::string>>& variables = {},
+                const std::vector<std::string>& without = {});
+
+}  // namespace dlprim::test

@@ -1,0 +1,302 @@
+// The `dlprim` program, run as a user runs it: exit codes, messages, broken data, and a training run on a
+// small data set of its own that has to learn, repeat itself bit for bit, and compile nothing the second
+// time.
+#include <pty.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "catch.hpp"
+#include "child.hpp"
+#include "support.hpp"
+
+using namespace dlprim::test;
+namespace fs = std::filesystem;
+
+namespace {
+
+struct Result {
+  int code = -1;
+  std::string out, err;
+};
+
+std::string bytes_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+void put(const std::string& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
+}
+
+/// The program lies beside this test.
+std::string program() {
+  return (fs::read_symlink("/proc/self/exe").parent_path() / "dlprim").string();
+}
+
+/// Runs a shell command with the program's path in front. Arguments are words without spaces.
+Result run(const std::string& arguments, const std::string& variables = "") {
+  const TempDir folder;
+  const int status = std::system(("env " + variables + " '" + program() + "' " + arguments + " >'" +
+                                  (folder / "out") + "' 2>'" + (folder / "err") + "' </dev/null")
+                                     .c_str());
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, bytes_of(folder / "out"), bytes_of(folder / "err")};
+}
+
+/// The device under test, as an option.
+std::string device_option() {
+  const char* selector = std::getenv("DLPRIM_TEST_DEVICE");
+  return selector && *selector ? " --device '" + std::string(selector) + "'" : "";
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+/// What the program said last on stderr; OpenCL implementations write there as well.
+std::string complaint(const Result& result) {
+  const size_t at = result.err.rfind("dlprim: ");
+  return at == std::string::npos ? result.err : result.err.substr(at);
+}
+
+std::string big_endian(uint32_t value) {
+  std::string bytes;
+  for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(value >> shift & 0xff);
+  return bytes;
+}
+
+std::string idx(const std::vector<uint32_t>& sizes, const std::string& data) {
+  std::string bytes = std::string("\0\0\x08", 3) + static_cast<char>(sizes.size());
+  for (uint32_t size : sizes) bytes += big_endian(size);
+  return bytes + data;
+}
+
+/// Images of 12 x 12 in which a bright row tells the label, under noise.
+void write_part(const fs::path& folder, const std::string& part, uint32_t count, uint64_t seed) {
+  Rng rng(seed);
+  std::string pixels, labels;
+  for (uint32_t i = 0; i < count; i++) {
+    const int64_t label = rng.integer(0, 9);
+    labels += static_cast<char>(label);
+    for (int64_t p = 0; p < 144; p++)
+      pixels += static_cast<char>(rng.integer(0, 100) + (p / 12 == label + 1 ? 120 : 0));
+  }
+  put(folder / (part + "-images-idx3-ubyte"), idx({count, 12, 12}, pixels));
+  put(folder / (part + "-labels-idx1-ubyte"), idx({count}, labels));
+}
+
+struct SmallData {
+  TempDir folder;
+  SmallData() {
+    write_part(folder.path(), "train", 600, 1);
+    write_part(folder.path(), "t10k", 130, 2);
+  }
+  std::string option() const { return " --data '" + folder.path().string() + "'"; }
+};
+
+/// The line of `text` that holds `part`.
+std::string line_with(const std::string& text, const std::string& part) {
+  const size_t at = text.find(part);
+  if (at == std::string::npos) return "";
+  const size_t begin = text.rfind('\n', at) + 1;
+  return text.substr(begin, text.find('\n', at) - begin);
+}
+
+}  // namespace
+
+TEST_CASE("help is printed, and wrong options say so") {
+  const Result help = run("--help");
+  CHECK(help.code == 0);
+  for (const char* part : {"devices", "train", "eval"}) CHECK(contains(help.out, part));
+  const Result train_help = run("train --help");
+  CHECK(train_help.code == 0);
+  for (const char* part :
+       {"--data", "--epochs", "--batch", "--device", "--seed", "--lr", "--solver", "--out"})
+    CHECK(contains(train_help.out, part));
+  for (const char* arguments : {"", "nonsense", "train --epochs 0", "train --epochs many", "train --batch 0",
+                                "train --lr 0", "train --lr -1", "train --solver magic", "train --seed -1",
+                                "train more", "eval", "train --unknown"}) {
+    INFO(arguments);
+    const Result result = run(arguments);
+    CHECK(result.code > 100);
+    CHECK(contains(result.err, "--help"));
+  }
+}
+
+TEST_CASE("without any OpenCL device the way to one is told") {
+  const TempDir empty;
+  for (const char* arguments : {"train", "eval --weights none", "devices"}) {
+    INFO(arguments);
+    const Result result = run(arguments, "OCL_ICD_VENDORS='" + empty.path().string() + "'");
+    CHECK(result.code == 2);
+    CHECK(contains(result.out + result.err, "pocl-opencl-icd"));
+  }
+}
+
+TEST_CASE("a device that does not exist is refused by name") {
+  const Result result = run("train --device no-such-device");
+  CHECK(result.code == 1);
+  CHECK(contains(complaint(result), "dlprim: device: 'no-such-device' fits none of:"));
+}
+
+TEST_CASE("broken data is refused with the file and the reason") {
+  const SmallData data;
+  const std::string images = data.folder / "train-images-idx3-ubyte",
+                    labels = data.folder / "train-labels-idx1-ubyte";
+  const std::string good_images = bytes_of(images), good_labels = bytes_of(labels);
+  const TempDir out;
+  const auto refusal = [&] {
+    const Result result =
+        run("train --epochs 1 --out '" + (out / "run") + "'" + data.option() + device_option());
+    CHECK(result.code == 1);
+    CHECK(!fs::exists(out / "run"));  // the data is looked at before anything is made
+    return complaint(result);
+  };
+  const auto refusal_of = [&](const std::string& path, const std::string& bytes) {
+    const std::string before = bytes_of(path);
+    put(path, bytes);
+    const std::string text = refusal();
+    put(path, before);
+    const std::string head = "dlprim: '" + path + "' ";
+    return text.substr(0, head.size()) == head ? text.substr(head.size()) : text;
+  };
+  CHECK(refusal_of(images, "") == "is too short for an IDX header\n");
+  CHECK(refusal_of(images, good_images.substr(0, 15)) == "is too short for an IDX header\n");
+  CHECK(refusal_of(images, good_labels) == "is no IDX file of unsigned bytes with 3 dimension(s)\n");
+  CHECK(refusal_of(images, "this is some text") == "is no IDX file of unsigned bytes with 3 dimension(s)\n");
+  CHECK(refusal_of(images, good_images.substr(0, 86415)) == "ends after 86399 of 86400 bytes\n");
+  CHECK(refusal_of(images, good_images + "x") == "has more bytes than its header says\n");
+  CHECK(refusal_of(images, idx({0, 12, 12}, "")) == "has a dimension of size 0\n");
+  CHECK(refusal_of(images, idx({0xffffffffu, 12, 12}, "")) == "has a dimension of size 4294967295\n");
+  CHECK(refusal_of(images, idx({600, 65536, 65536}, "")) == "has images with a side of 65536 pixels\n");
+  CHECK(refusal_of(images, idx({100'000'000, 4096, 4096}, "abc")) ==
+        "ends after 3 of 1677721600000000 bytes\n");
+  CHECK(refusal_of(labels, idx({599}, good_labels.substr(8, 599))) == "has 599 labels for 600 images\n");
+  std::string high = good_labels;
+  high[8 + 7] = 10;
+  CHECK(refusal_of(labels, high) == "has label 10 at place 7; labels are 0 to 9\n");
+
+  REQUIRE(std::system(("gzip -k '" + images + "'").c_str()) == 0);  // the packed one is taken first
+  const std::string packed = bytes_of(images + ".gz");
+  CHECK(contains(refusal_of(images + ".gz", packed.substr(0, packed.size() / 2)), "cut off"));
+  CHECK(contains(refusal_of(images + ".gz", packed.substr(0, packed.size() - 4)), "cut off"));
+  std::string damaged = packed;
+  damaged[packed.size() - 6] = static_cast<char>(damaged[packed.size() - 6] ^ 0x55);  // its checksum
+  CHECK(refusal_of(images + ".gz", damaged) == "cannot be unpacked: incorrect data check\n");
+  CHECK(refusal_of(images + ".gz", packed + "x") == "has bytes behind its packed data\n");
+  fs::remove(images + ".gz");
+
+  fs::remove(labels);
+  CHECK(contains(refusal(), "there is no train-labels-idx1-ubyte or train-labels-idx1-ubyte.gz in '"));
+  put(labels, good_labels);
+  put(data.folder / "t10k-images-idx3-ubyte", idx({130, 10, 10}, std::string(13000, 'x')));
+  CHECK(contains(refusal(), "are of another size than the training images"));
+  const Result nowhere = run("train --data /no/such/folder" + device_option());
+  CHECK(nowhere.code == 1);
+  CHECK(contains(complaint(nowhere), "apt install dataset-fashion-mnist"));
+}
+
+TEST_CASE("an output folder that cannot be written is found out before training") {
+  const SmallData data;
+  put(data.folder / "file", "in the way");
+  const Result result = run("train --out '" + (data.folder / "file") + "'" + data.option() + device_option());
+  CHECK(result.code == 1);
+  CHECK(complaint(result) == "dlprim: cannot make the directory '" + (data.folder / "file") + "'\n");
+  CHECK(!contains(result.out, "epoch"));
+}
+
+TEST_CASE("training learns, repeats itself bit for bit, and eval agrees with it") {
+  const SmallData data;
+  const TempDir out;
+  const auto train = [&](const std::string& name, const std::string& more) {
+    return run("train --epochs 4 --batch 50 --out '" + (out / name) + "' " + more + data.option() +
+               device_option());
+  };
+  const Result first = train("first", "--seed 5");
+  INFO(first.err);
+  REQUIRE(first.code == 0);
+  CHECK(!contains(first.out, "\r"));  // no bar where there is no terminal
+  CHECK(!contains(first.out, "\033"));
+  CHECK(contains(first.out, "600 training and 130 test images of 12 x 12"));
+
+  const auto log = nlohmann::json::parse(bytes_of(out / "first/log.json"));
+  REQUIRE(log["epochs"].size() == 4);
+  CHECK(log["step_losses"].size() == 48);
+  const double accuracy = log["epochs"][3]["test_accuracy"];
+  CHECK(accuracy > 0.6);  // by chance 0.1
+  CHECK(log["epochs"][3]["train_loss"].get<double>() < 0.5 * log["epochs"][0]["train_loss"].get<double>());
+  char text[64];
+  std::snprintf(text, sizeof text, "test accuracy %.2f %%", 100 * accuracy);
+  CHECK(contains(first.out, std::string("\n") + text + "\n"));
+
+  const std::string picture = bytes_of(out / "first/curves.svg");
+  CHECK(picture.substr(0, 4) == "<svg");
+  CHECK(picture.substr(picture.size() - 7) == "</svg>\n");
+  for (const char* part : {"<polyline", "<circle", "Loss", "Accuracy, %", "training, smoothed", "epoch"})
+    CHECK(contains(picture, part));
+  for (const char* part : {"nan", "inf", "href", "script"}) CHECK(!contains(picture, part));
+
+  const Result second = train("second", "--seed 5");
+  CHECK(contains(line_with(second.out, "programs:"), "programs: 0 compiled"));
+  CHECK(bytes_of(out / "second/weights.safetensors") == bytes_of(out / "first/weights.safetensors"));
+  const Result other = train("other", "--seed 6 --solver sgd");
+  CHECK(other.code == 0);
+  CHECK(bytes_of(out / "other/weights.safetensors") != bytes_of(out / "first/weights.safetensors"));
+
+  const std::string weights = out / "first/weights.safetensors";
+  const Result eval = run("eval --weights '" + weights + "'" + data.option() + device_option());
+  CHECK(eval.code == 0);
+  std::snprintf(text, sizeof text, "test accuracy  %.2f %%", 100 * accuracy);
+  CHECK(contains(eval.out, text));
+  const std::string bytes = bytes_of(weights);
+  put(weights, bytes.substr(0, bytes.size() - 10));
+  const Result broken = run("eval --weights '" + weights + "'" + data.option() + device_option());
+  CHECK(broken.code == 1);
+  CHECK(contains(complaint(broken), "cut off"));
+  const Result missing = run("eval --weights '" + weights + "x'" + data.option() + device_option());
+  CHECK(missing.code == 1);
+  CHECK(contains(complaint(missing), "No such file"));
+}
+
+TEST_CASE("a loss that is no number ends the training with advice") {
+  const SmallData data;
+  const Result result = run("train --solver sgd --lr 1000 --epochs 20 --out '" + (data.folder / "out") + "'" +
+                            data.option() + device_option());
+  CHECK(result.code == 1);
+  CHECK(contains(complaint(result), "a smaller --lr than 1000 may help"));
+}
+
+TEST_CASE("a terminal gets a bar") {
+  const SmallData data;
+  const std::string command = "'" + program() + "' train --epochs 3 --out '" + (data.folder / "out") + "'" +
+                              data.option() + device_option() + " 2>/dev/null";
+  winsize size{};
+  size.ws_row = 24;
+  size.ws_col = 100;
+  int terminal = -1;
+  const pid_t child = forkpty(&terminal, nullptr, nullptr, &size);
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    execl("/bin/sh", "sh", "-c", command.c_str(), static_cast<char*>(nullptr));
+    _exit(127);
+  }
+  std::string output;
+  char buffer[4096];
+  for (ssize_t got; (got = read(terminal, buffer, sizeof buffer)) > 0;)
+    output.append(buffer, static_cast<size_t>(got));
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  close(terminal);
+  CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 0));
+  for (const char* part : {"\r\033[Kepoch ", "[", "images/s", "left  loss ", "test accuracy"})
+    CHECK(contains(output, part));
+  for (size_t at = 0; (at = output.find("\r\033[Kepoch", at)) != std::string::npos;) {
+    const size_t end = output.find('\r', ++at);
+    CHECK(end - at < 100 + 4);  // a bar never wraps
+  }
+}

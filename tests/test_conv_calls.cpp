@@ -1,0 +1,255 @@
+// Convolution's calls and plans: epilogues, gradients by finite differences, engines, workspaces.
+#include <cmath>
+#include <numeric>
+
+#include "cases/conv.hpp"
+#include "catch.hpp"
+
+using namespace dlprim;
+using namespace dlprim::test;
+using Catch::Matchers::Contains;
+
+namespace {
+
+/// The engines that serve small problems on this device.
+std::vector<std::string> serving_engines() {
+  const TensorDesc x({1, 1, 3, 3}), w({1, 1, 1, 1});
+  const std::string text = Conv2D(context(), {x, w, x, {}, false}).explain();
+  std::vector<std::string> names;
+  for (const char* name : {"cpu", "tile", "naive"})
+    if (text.find(std::string(name) + ": refused") == std::string::npos) names.push_back(name);
+  return names;
+}
+
+Options engine(const std::string& name) {
+  Options options;
+  options.engine = name;
+  return options;
+}
+
+const ConvCase kSmall{
+    "small", 2, 4, 6, 5, 6, 3, 2, {{2, 1}, {1, 0}, {0, 2}, {1, 2}, 2, Activation::identity}};
+
+template <class F>
+std::string refusal(F&& f) {
+  return error_of<ValidationError>(f);
+}
+
+}  // namespace
+
+TEST_CASE("conv: bias and activation", "[conv][small]") {
+  const std::pair<Activation, bool> epilogues[] = {
+      {Activation::identity, false}, {Activation::identity, true}, {Activation::relu, false},
+      {Activation::relu6, true},     {Activation::sigmoid, true},  {Activation::tanh, false}};
+  for (const std::string& name : serving_engines())
+    for (const auto& [f, bias] : epilogues) {
+      ConvCase c = kSmall;
+      c.params.activation = f;
+      INFO(name << ", bias " << bias << ", " << c.text());
+      Rng rng(3);
+      // Both signs, below 0, between 0 and 6, and above 6; a few halves, so that sigmoid and tanh are not
+      // flat.
+      std::vector<float> x = integers(element_count(c.x_shape()), rng, 2),
+                         w = integers(element_count(c.w_shape()), rng, 2);
+      for (float& v : x) v /= 4;
+      const std::vector<float> b = integers(c.k, rng, 6);
+      const Guarded y(c.y_shape());
+      conv2d(stream(), device_tensor(c.x_shape(), x), device_tensor(c.w_shape(), w),
+             bias ? device_tensor({c.k}, b) : Tensor(), c.params, y.tensor(), engine(name));
+      const std::vector<double> expected = conv_forward_reference(c, x, w, bias ? b : std::vector<float>());
+      const bool exact = f != Activation::sigmoid && f != Activation::tanh;
+      // exp and tanh may be off by 5 units in the last place each.
+      CHECK(max_error(host_values(y.tensor()), {expected.begin(), expected.end()}) <= (exact ? 0 : 2e-6));
+      CHECK(y.intact());
+    }
+}
+
+TEST_CASE("conv: real numbers are as accurate as a chain of multiply-adds", "[conv]") {
+  const ConvCase c = tiled_convs().front();
+  Rng rng(11);
+  const auto x = reals(element_count(c.x_shape()), rng), w = reals(element_count(c.w_shape()), rng),
+             dy = reals(element_count(c.y_shape()), rng);
+  const auto check = [](const std::string& what, const Tensor& result, const std::vector<double>& expected,
+                        double terms) {
+    INFO(what);
+    // Rounding errors of a chain grow like a random walk: each addition contributes half a unit of a sum that
+    // is itself about sqrt(terms / 9) large. Ten standard deviations.
+    const double bound = 10 * 0x1p-24 * std::sqrt(terms) * std::sqrt(terms / 9);
+    const std::vector<float> values = host_values(result);
+    double worst = 0;
+    for (size_t i = 0; i < values.size(); i++) worst = std::max(worst, std::abs(values[i] - expected[i]));
+    CHECK(worst <= bound);
+    CHECK(worst > 0);  // else the comparison is with itself
+  };
+  const Tensor tx = device_tensor(c.x_shape(), x), tw = device_tensor(c.w_shape(), w),
+               tdy = device_tensor(c.y_shape(), dy);
+  const auto taps = static_cast<double>(c.r * c.s);
+  for (const std::string& name : serving_engines()) {
+    const Guarded y(c.y_shape()), dx(c.x_shape()), dw(c.w_shape());
+    conv2d(stream(), tx, tw, {}, c.params, y.tensor(), engine(name));
+    conv2d_backward_data(stream(), tdy, tw, c.params, dx.tensor(), engine(name));
+    conv2d_backward_filter(stream(), tx, tdy, c.params, dw.tensor(), engine(name));
+    check(name + " forward", y.tensor(), conv_forward_reference(c, x, w, {}),
+          static_cast<double>(c.c) * taps);
+    check(name + " backward data", dx.tensor(), conv_backward_data_reference(c, dy, w),
+          static_cast<double>(c.k) * taps);
+    check(name + " backward filter", dw.tensor(), conv_backward_filter_reference(c, x, dy),
+          static_cast<double>(c.n * c.h * c.w));
+  }
+}
+
+TEST_CASE("conv: gradients agree with finite differences", "[conv][small]") {
+  const ConvCase& c = kSmall;
+  Rng rng(5);
+  const auto eighths = [&](int64_t count) {
+    std::vector<float> values = integers(count, rng, 8);
+    for (float& v : values) v /= 8;
+    return values;
+  };
+  const auto x = eighths(element_count(c.x_shape())), w = eighths(element_count(c.w_shape())),
+             b = eighths(c.k), dy = eighths(element_count(c.y_shape()));
+  // The loss is the inner product of y and dy; the reference's forward direction is the only thing
+  // differentiated.
+  const auto loss = [&](const std::vector<float>& xs, const std::vector<float>& ws,
+                        const std::vector<float>& bs) {
+    const std::vector<double> y = conv_forward_reference(c, xs, ws, bs);
+    return std::inner_product(y.begin(), y.end(), dy.begin(), 0.0);
+  };
+  const auto floats = [](const std::vector<double>& v) { return std::vector<float>(v.begin(), v.end()); };
+  const auto numeric = [&](const std::vector<float>& at, const auto& f) {
+    std::vector<float> gradient(at.size());
+    const std::vector<double> point(at.begin(), at.end());
+    // The loss is linear in each operand, so no step is too large; this one keeps all numbers exact in float.
+    for (size_t i = 0; i < at.size(); i++)
+      gradient[i] = static_cast<float>(numeric_gradient(f, point, i, 0.25));
+    return gradient;
+  };
+  const Tensor tx = device_tensor(c.x_shape(), x), tw = device_tensor(c.w_shape(), w),
+               tdy = device_tensor(c.y_shape(), dy);
+  const auto nx = numeric(x, [&](const std::vector<double>& v) { return loss(floats(v), w, b); });
+  const auto nw = numeric(w, [&](const std::vector<double>& v) { return loss(x, floats(v), b); });
+  const auto nb = numeric(b, [&](const std::vector<double>& v) { return loss(x, w, floats(v)); });
+  for (const std::string& name : serving_engines()) {
+    INFO(name);
+    const Guarded dx(c.x_shape()), dw(c.w_shape());
+    conv2d_backward_data(stream(), tdy, tw, c.params, dx.tensor(), engine(name));
+    conv2d_backward_filter(stream(), tx, tdy, c.params, dw.tensor(), engine(name));
+    CHECK(host_values(dx.tensor()) == nx);
+    CHECK(host_values(dw.tensor()) == nw);
+  }
+  const Guarded db({c.k});
+  conv2d_backward_bias(stream(), tdy, db.tensor());
+  CHECK(host_values(db.tensor()) == nb);
+}
+
+TEST_CASE("conv: bias gradient", "[conv][small]") {
+  for (Layout layout : {Layout::nchw, Layout::nhwc, Layout::gaps})
+    for (const Shape& shape :
+         {Shape{3, 5, 7, 9}, Shape{1, 1, 1, 1}, Shape{2, 33, 1, 3}, Shape{0, 4, 3, 3}, Shape{2, 0, 3, 3}}) {
+      INFO("layout " << static_cast<int>(layout) << ", shape " << to_string(shape));
+      Rng rng(8);
+      const std::vector<float> dy = integers(element_count(shape), rng, 5);
+      const Guarded room(shape, strides_in(layout, shape), DType::f32, 3), db({shape[1]});
+      write(stream(), room.tensor(), dy);
+      std::vector<float> expected(static_cast<size_t>(shape[1]), 0);
+      const auto plane = static_cast<size_t>(shape[2] * shape[3]);
+      for (size_t i = 0; i < dy.size(); i++) expected[i / plane % expected.size()] += dy[i];
+      conv2d_backward_bias(stream(), room.tensor(), db.tensor());
+      CHECK(host_values(db.tensor()) == expected);
+      CHECK(db.intact());
+    }
+  const Tensor dy(context(), {2, 3, 4, 4}), db(context(), {3});
+  const auto call = [&](const Tensor& a, const Tensor& b) {
+    return refusal([&] { conv2d_backward_bias(stream(), a, b); });
+  };
+  CHECK(call({}, db) == "dy: is not defined");
+  CHECK(call(dy, {}) == "dbias: is not defined");
+  CHECK_THAT(call(dy.slice(0, 0, 1).reshape({3, 4, 4}), db), Contains("dy: rank 3 must be 4"));
+  CHECK_THAT(call(dy, Tensor(context(), {4})), Contains("dbias: shape [4] must be [3]"));
+  CHECK_THAT(call(dy, Tensor(context(), {3}, DType::f16)), Contains("dbias: dtype f16 must be f32"));
+  CHECK_THAT(call(dy, dy.as_strided({3}, {1})), Contains("dbias: shares memory with dy"));
+}
+
+TEST_CASE("conv: engines by name", "[conv][small]") {
+  const TensorDesc x({2, 3, 8, 8}), w({4, 3, 3, 3}), y({2, 4, 6, 6});
+  const ConvDesc desc{x, w, y, {}, false};
+  CHECK_THAT(refusal([&] { Conv2D(context(), desc, engine("winograd")); }),
+             Contains("conv2d has no engine 'winograd'"));
+  for (const std::string& name : serving_engines()) {
+    CHECK(Conv2D(context(), desc, engine(name)).engine() == name);
+    CHECK(Conv2DBackwardData(context(), desc, engine(name)).engine() == name);
+    CHECK(Conv2DBackwardFilter(context(), desc, engine(name)).engine() == name);
+  }
+  const Conv2D plan(context(), desc);
+  CHECK_THAT(plan.explain(), Contains("op=conv2d") && Contains(" n=2 c=3 h=8 w=8 k=4 r=3 s=3 p=6 q=6") &&
+                                 Contains(plan.engine() + ": chosen"));
+}
+
+TEST_CASE("conv: problems beyond 32 bits go to the engine that counts in 64", "[conv][small]") {
+  const Strides far{int64_t{1} << 32, 64, 8, 1};
+  const TensorDesc near({2, 1, 8, 8}), w({1, 1, 3, 3});
+  const TensorDesc x(near.shape, far, DType::f32, true), y({2, 1, 6, 6}, far, DType::f32, true);
+  for (const ConvDesc& desc : {ConvDesc{x, w, {{2, 1, 6, 6}}, {}, false}, ConvDesc{near, w, y, {}, false}}) {
+    CHECK(Conv2D(context(), desc).engine() == "naive");
+    CHECK(Conv2DBackwardData(context(), desc).engine() == "naive");
+    CHECK(Conv2DBackwardFilter(context(), desc).engine() == "naive");
+    for (const std::string& name : serving_engines())
+      if (name != "naive")
+        CHECK_THAT(refusal([&] { Conv2D(context(), desc, engine(name)); }),
+                   Contains(name + " refused") && Contains("extent 42949673") && Contains("32 bits"));
+  }
+  // More pixels than an int counts, in memory that is hardly any: all rows are the same one.
+  const TensorDesc flat({1 << 16, 1, 1 << 16, 1}, {0, 0, 0, 0}, DType::f32, true);
+  const ConvDesc wide{flat, {{1, 1, 1, 1}}, {{1 << 16, 1, 1 << 16, 1}}, {}, false};
+  CHECK(Conv2DBackwardFilter(context(), wide).engine() == "naive");
+}
+
+TEST_CASE("conv: workspace", "[conv][small]") {
+  const ConvCase c = random_convs(1, 77).front();
+  Rng rng(2);
+  const Tensor x = device_tensor(c.x_shape(), integers(element_count(c.x_shape()), rng)),
+               dy = device_tensor(c.y_shape(), integers(element_count(c.y_shape()), rng));
+  const Guarded dw(c.w_shape()), other(c.w_shape());
+  const ConvDesc desc{x, dw.tensor(), dy, c.params, false};
+  const Conv2DBackwardFilter plan(context(), desc);
+  const auto size = static_cast<int64_t>(plan.workspace_size());
+  if (size > 0) {
+    const Guarded room({size}, DType::u8, 64);
+    plan.run(stream(), x, dy, dw.tensor(), room.tensor());
+    CHECK(room.intact());
+    CHECK(dw.intact());
+    plan.run(stream(), x, dy, other.tensor());
+    CHECK(host_bytes(dw.tensor()) == host_bytes(other.tensor()));
+    const Tensor small(context(), {size - 1}, DType::u8);
+    CHECK_THAT(refusal([&] { plan.run(stream(), x, dy, dw.tensor(), small); }), Contains("workspace: "));
+    const Tensor big(context(), {size + dw.tensor().bytes()}, DType::u8);
+    const Tensor inside = big.slice(0, 0, dw.tensor().bytes()).reinterpret(DType::f32).reshape(c.w_shape());
+    CHECK_THAT(refusal([&] { plan.run(stream(), x, dy, inside, big); }),
+               Contains("workspace: shares memory"));
+  }
+  Options none;
+  none.workspace_limit = 0;
+  const Conv2DBackwardFilter frugal(context(), desc, none);
+  CHECK(frugal.workspace_size() == 0);
+  frugal.run(stream(), x, dy, other.tensor());
+  CHECK(host_values(other.tensor()) == host_values(dw.tensor()));
+}
+
+TEST_CASE("conv: another image size compiles nothing", "[conv]") {
+  for (const std::string& name : serving_engines()) {
+    INFO(name);
+    const auto run = [&](int64_t n, int64_t size) {
+      const Tensor x(context(), {n, 8, size, size}), w(context(), {16, 8, 3, 3}),
+          y(context(), {n, 16, size - 2, size - 2});
+      conv2d(stream(), x, w, {}, {}, y, engine(name));
+      conv2d_backward_data(stream(), y, w, {}, x, engine(name));
+      conv2d_backward_filter(stream(), x, y, {}, w, engine(name));
+      stream().finish();
+      const ProgramStats stats = context().program_stats();
+      return stats.built + stats.from_disk;
+    };
+    const uint64_t before = run(2, 20);
+    CHECK(run(2, 21) == before);
+    CHECK(run(2, 19) == before);
+  }
+}

@@ -1,0 +1,134 @@
+// Launching kernels: argument binding and the checks of ranges.
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "catch.hpp"
+#include "core/launch.hpp"
+#include "core/state.hpp"
+#include "support.hpp"
+
+using namespace dlprim;
+using namespace dlprim::detail;
+using test::error_of;
+
+namespace {
+
+constexpr const char* kSource = R"CLC(
+__kernel void types(__global float* y, long y_offset, int a, long b, uint c, float d) {
+  __global float* out = y + y_offset;
+  const int i = (int)get_global_id(0);
+  out[i] = (float)a + (float)b + (float)c + d + (float)i;
+}
+__kernel void is_null(__global int* y, long y_offset, __global const int* x, long x_offset) {
+  y[y_offset] = x == 0 && x_offset == 0 ? 1 : 2;
+}
+__kernel void ids(__global int* y, long y_offset) {
+  const int i = (int)(get_global_id(0) + get_global_size(0) * (get_global_id(1) + get_global_size(1) * get_global_id(2)));
+  y[y_offset + i] = (int)(get_local_size(0) + 10 * get_local_size(1) + 100 * get_local_size(2));
+}
+__kernel void shared(__global int* y, long y_offset, __local int* scratch) {
+  scratch[get_local_id(0)] = (int)get_local_id(0);
+  barrier(CLK_LOCAL_MEM_FENCE);
+  y[y_offset + get_global_id(0)] = scratch[get_local_size(0) - 1 - get_local_id(0)];
+}
+)CLC";
+
+Kernel kernel(const char* name) {
+  return test::context().state().programs.generated("test_launch", kSource, name);
+}
+
+}  // namespace
+
+TEST_CASE("launch: numbers of each kind and a tensor with an offset arrive", "[launch][small]") {
+  const test::Guarded y({5});
+  Launch(test::stream(), kernel("types"))
+      .arg(y.tensor())
+      .arg(int32_t{-3})
+      .arg(int64_t{1000})
+      .arg(uint32_t{20})
+      .arg(0.5f)
+      .run({5}, {1});
+  CHECK(test::host_values(y.tensor()) == std::vector<float>{1017.5f, 1018.5f, 1019.5f, 1020.5f, 1021.5f});
+  CHECK(y.intact());
+}
+
+TEST_CASE("launch: an undefined tensor is a null pointer", "[launch][small]") {
+  const test::Guarded y({1}, DType::i32);
+  Launch(test::stream(), kernel("is_null")).arg(y.tensor()).arg(Tensor()).run({1}, {1});
+  CHECK(test::host_values(y.tensor()) == std::vector<float>{1});
+}
+
+TEST_CASE("launch: ranges of one to three dimensions", "[launch][small]") {
+  const test::Guarded y({4, 2, 6}, DType::i32);
+  Launch(test::stream(), kernel("ids")).arg(y.tensor()).run({6, 2, 4}, {3, 1, 2});
+  CHECK(test::host_values(y.tensor()) == std::vector<float>(48, 213));
+  Launch(test::stream(), kernel("ids")).arg(y.tensor()).run({12, 4}, {2, 2});
+  CHECK(test::host_values(y.tensor()) == std::vector<float>(48, 122));
+  CHECK(y.intact());
+}
+
+TEST_CASE("launch: local memory", "[launch][small]") {
+  const test::Guarded y({8}, DType::i32);
+  Launch(test::stream(), kernel("shared")).arg(y.tensor()).local(4 * sizeof(int)).run({8}, {4});
+  CHECK(test::host_values(y.tensor()) == std::vector<float>{3, 2, 1, 0, 3, 2, 1, 0});
+  CHECK(y.intact());
+}
+
+TEST_CASE("launch: an empty range does nothing", "[launch][small]") {
+  const test::Guarded y({4}, DType::i32);
+  const std::vector<unsigned char> before = test::host_bytes(y.tensor());
+  Launch(test::stream(), kernel("ids")).arg(y.tensor()).run({0}, {1});
+  Launch(test::stream(), kernel("ids")).arg(y.tensor()).run({4, 0}, {2, 1});
+  CHECK(test::host_bytes(y.tensor()) == before);
+}
+
+TEST_CASE("launch: wrong calls are refused, write nothing and leave the kernel usable", "[launch][small]") {
+  const test::Guarded y({8}, DType::i32);
+  const std::vector<unsigned char> before = test::host_bytes(y.tensor());
+  const Stream& stream = test::stream();
+  const auto text = [&](std::initializer_list<size_t> global, std::initializer_list<size_t> local) {
+    return error_of<ValidationError>(
+        [&] { Launch(stream, kernel("ids")).arg(y.tensor()).run(global, local); });
+  };
+  CHECK(error_of<ValidationError>([&] { Launch(stream, kernel("ids")).run({8}, {1}); }) ==
+        "kernel: ids got 0 of 2 arguments");
+  CHECK(text({8}, {3}) == "range: ids: 8 work-items do not divide into groups of 3");
+  CHECK(text({8}, {0}) == "range: ids: 8 work-items do not divide into groups of 0");
+  CHECK(text({8, 1}, {1}).find("range: ids: ") == 0);
+  CHECK(text({}, {}).find("range: ids: ") == 0);
+  CHECK(text({1, 1, 1, 1}, {1, 1, 1, 1}).find("range: ids: ") == 0);
+  const DeviceFacts& facts = test::context().device().facts();
+  const auto too_many = static_cast<size_t>(facts.max_work_group) * 2;
+  CHECK(text({too_many}, {too_many}).find("range: ids: ") == 0);
+  const auto along_z = static_cast<size_t>(facts.max_work_item_sizes[2]) * 2;
+  CHECK(text({1, 1, along_z}, {1, 1, along_z}).find("exceed the device's") != std::string::npos);
+  // A number where the kernel takes another size, and one argument too many.
+  CHECK_THROWS_AS(Launch(stream, kernel("types")).arg(y.tensor()).arg(int64_t{1}), DeviceError);
+  CHECK(error_of<DeviceError>([&] {
+          Launch(stream, kernel("ids")).arg(y.tensor()).arg(1);
+        }).find("clSetKernelArg(ids, 2) failed: ") == 0);
+  const Tensor foreign(Context(test::context().device()), {8}, DType::i32);
+  CHECK(error_of<ValidationError>([&] { Launch(stream, kernel("ids")).arg(foreign); }) ==
+        "tensor: belongs to another context than the stream");
+  CHECK(test::host_bytes(y.tensor()) == before);
+  Launch(stream, kernel("ids")).arg(y.tensor()).run({8}, {1});
+  CHECK(test::host_values(y.tensor()) == std::vector<float>(8, 111));
+  CHECK(y.intact());
+}
+
+TEST_CASE("launch: two at once of one kernel keep their own arguments", "[launch][small]") {
+  const test::Guarded y({2}, DType::f32), z({2}, DType::f32);
+  const Kernel types = kernel("types");
+  Launch first(test::stream(), types), second(test::stream(), types);
+  first.arg(y.tensor());
+  second.arg(z.tensor());
+  first.arg(1);
+  second.arg(2);
+  first.arg(int64_t{0}).arg(0u).arg(0.0f);
+  second.arg(int64_t{0}).arg(0u).arg(0.0f);
+  second.run({2}, {1});
+  first.run({2}, {1});
+  CHECK(test::host_values(y.tensor()) == std::vector<float>{1, 2});
+  CHECK(test::host_values(z.tensor()) == std::vector<float>{2, 3});
+}

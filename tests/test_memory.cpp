@@ -1,0 +1,365 @@
+// The context's memory pool: size classes, reuse on one stream and across streams, coalescing, limits.
+#include <chrono>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "catch.hpp"
+#include "core/check.hpp"
+#include "core/launch.hpp"
+#include "core/state.hpp"
+#include "support.hpp"
+
+using namespace dlprim;
+
+namespace {
+
+constexpr int64_t kMiB = int64_t{1} << 20;
+
+constexpr const char* kSet = R"CLC(
+__kernel void set(__global int* x, long x_offset, int a) { x[x_offset + get_global_id(0)] = a; }
+)CLC";
+
+/// A context with a pool of its own.
+Context fresh() {
+  return Context(test::context().device());
+}
+
+void set(const Stream& stream, const Tensor& x, int a) {
+  const detail::Kernel kernel = stream.context().state().programs.generated("test_memory", kSet, "set");
+  detail::Launch(stream, kernel).arg(x).arg(a).run({static_cast<size_t>(x.numel())}, {1});
+}
+
+std::vector<int> values(const Stream& stream, const Tensor& x) {
+  std::vector<int> host(static_cast<size_t>(x.numel()));
+  detail::cl_check(
+      clEnqueueReadBuffer(stream.cl()(), x.buffer()(), CL_TRUE, static_cast<size_t>(x.offset()) * 4,
+                          host.size() * 4, host.data(), 0, nullptr, nullptr),
+      "clEnqueueReadBuffer");
+  return host;
+}
+
+bool same_memory(const Tensor& x, cl_mem buffer, int64_t offset) {
+  return x.buffer()() == buffer && x.offset() == offset;
+}
+
+Tensor bytes_of(const Context& context, int64_t bytes) {
+  return Tensor(context, {bytes}, DType::u8);
+}
+
+/// A gate in a stream: what follows waits until open() is called.
+class Gate {
+ public:
+  explicit Gate(const Stream& stream) {
+    cl_int code = CL_SUCCESS;
+    event_ = cl::Event(clCreateUserEvent(stream.context().cl()(), &code));
+    detail::cl_check(code, "clCreateUserEvent");
+    stream.wait(Event(event_));
+  }
+  ~Gate() { open(); }
+  void open() {
+    if (open_) return;
+    open_ = true;
+    clSetUserEventStatus(event_(), CL_COMPLETE);
+  }
+
+ private:
+  cl::Event event_;
+  bool open_ = false;
+};
+
+}  // namespace
+
+TEST_CASE("memory: size classes waste at most a sixteenth, or a unit of 512 bytes", "[memory]") {
+  for (int64_t bytes : {int64_t{0}, int64_t{1}, int64_t{511}, int64_t{512}, int64_t{513}, int64_t{100000},
+                        kMiB - 1, kMiB, kMiB + 1, 3 * kMiB + 17, 9 * kMiB, 10 * kMiB + 1, 33 * kMiB + 5}) {
+    const Context context = fresh();
+    const Tensor x = bytes_of(context, bytes);
+    const MemoryStats stats = context.memory_stats();
+    INFO(bytes);
+    CHECK(stats.allocated >= static_cast<uint64_t>(bytes));
+    CHECK(stats.allocated <= static_cast<uint64_t>(bytes + std::max<int64_t>(512, bytes / 16)));
+    CHECK(stats.held >= stats.allocated);
+  }
+}
+
+TEST_CASE("memory: statistics", "[memory][small]") {
+  const Context context = fresh();
+  CHECK(context.memory_stats().held == 0);
+  CHECK(context.memory_stats().limit > 0);
+  Tensor x = bytes_of(context, 1000), y = bytes_of(context, 3000);
+  MemoryStats stats = context.memory_stats();
+  CHECK(stats.allocated == 1024 + 3072);
+  CHECK(stats.allocated_peak == stats.allocated);
+  CHECK(stats.allocations == 2);
+  CHECK(stats.device_allocations == 1);  // both out of one segment
+  CHECK(stats.held == 2 * static_cast<uint64_t>(kMiB));
+  x = {};
+  stats = context.memory_stats();
+  CHECK(stats.allocated == 3072);
+  CHECK(stats.allocated_peak == 1024 + 3072);
+  CHECK(stats.held_peak == stats.held);
+  CHECK(stats.cross_stream_waits == 0);
+  CHECK(stats.retries == 0);
+}
+
+TEST_CASE("memory: one stream has its block back at once", "[memory][small]") {
+  const Context context = fresh();
+  const Stream stream(context);
+  Tensor x(stream, {1000}, DType::i32);
+  const cl_mem buffer = x.buffer()();
+  const int64_t offset = x.offset();
+  set(stream, x, 1);  // not finished when the block comes back
+  x = {};
+  const Tensor y(stream, {1000}, DType::i32);
+  CHECK(same_memory(y, buffer, offset));
+  set(stream, y, 2);
+  CHECK(values(stream, y) == std::vector<int>(1000, 2));
+  CHECK(context.memory_stats().cross_stream_waits == 0);
+  CHECK(context.memory_stats().device_allocations == 1);
+}
+
+TEST_CASE("memory: another stream that gets a block waits for the first one's work", "[memory]") {
+  const Context context = fresh();
+  const Stream first(context), second(context);
+  // One allocation that fills its segment, so that the second stream can only get the same block.
+  const Shape shape{11 * kMiB / 4};
+  Tensor x(first, shape, DType::i32);
+  const cl_mem buffer = x.buffer()();
+  const int64_t offset = x.offset();
+  Gate gate(first);
+  set(first, x, 1);
+  x = {};
+  const Tensor y(second, shape, DType::i32);
+  REQUIRE(same_memory(y, buffer, offset));
+  set(second, y, 2);
+  const Event done = second.record();
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  CHECK_FALSE(done.done());  // without the wait, the second kernel would have run before the first
+  CHECK(context.memory_stats().cross_stream_waits == 1);
+  gate.open();
+  second.finish();
+  first.finish();
+  const std::vector<int> got = values(second, y);
+  CHECK(std::vector<int>(got.size(), 2) == got);
+}
+
+TEST_CASE("memory: a block that changed hands unused still waits for its first owner", "[memory]") {
+  const Context context = fresh();
+  const Stream first(context), second(context), third(context);
+  const Shape shape{11 * kMiB / 4};
+  Tensor x(first, shape, DType::i32);
+  Gate gate(first);
+  set(first, x, 1);
+  x = Tensor();
+  Tensor idle(second, shape, DType::i32);  // never touched
+  idle = Tensor();
+  const Tensor y(third, shape, DType::i32);
+  set(third, y, 3);
+  const Event done = third.record();
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  CHECK_FALSE(done.done());
+  gate.open();
+  third.finish();
+  first.finish();
+  CHECK(values(third, y) == std::vector<int>(static_cast<size_t>(shape[0]), 3));
+  CHECK(context.memory_stats().device_allocations == 1);
+}
+
+TEST_CASE("memory: a part of a block remembers the whole block's work", "[memory]") {
+  const Context context = fresh();
+  const Stream first(context), second(context);
+  Tensor x(first, {512}, DType::i32);
+  Gate gate(first);
+  set(first, x, 1);
+  x = Tensor();  // joins the rest of its segment, which no stream ever used
+  const Tensor y(second, {128}, DType::i32);
+  set(second, y, 2);
+  const Event done = second.record();
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  CHECK_FALSE(done.done());
+  gate.open();
+  second.finish();
+  first.finish();
+  CHECK(values(second, y) == std::vector<int>(128, 2));
+}
+
+TEST_CASE("memory: a block that needs no waiting is preferred", "[memory]") {
+  const Context context = fresh();
+  const Stream first(context), second(context);
+  const Shape shape{11 * kMiB / 4};
+  Tensor x(first, shape, DType::i32), y(first, shape, DType::i32);
+  const cl_mem idle = y.buffer()();
+  Gate gate(first);
+  set(first, x, 1);
+  x = y = Tensor();
+  const Tensor z(second, shape, DType::i32);
+  CHECK(z.buffer()() == idle);
+  set(second, z, 2);
+  second.finish();
+  CHECK(context.memory_stats().cross_stream_waits == 0);
+  gate.open();
+  first.finish();
+}
+
+TEST_CASE("memory: after finish a block is free for everyone", "[memory][small]") {
+  const Context context = fresh();
+  const Stream first(context), second(context);
+  const Shape shape{11 * kMiB / 4};
+  Tensor x(first, shape, DType::i32);
+  detail::Launch(first, context.state().programs.generated("test_memory", kSet, "set"))
+      .arg(x)
+      .arg(1)
+      .run({1}, {1});
+  first.finish();
+  x = Tensor();
+  const Tensor y(second, shape, DType::i32);
+  detail::Launch(second, context.state().programs.generated("test_memory", kSet, "set"))
+      .arg(y)
+      .arg(2)
+      .run({1}, {1});
+  second.finish();
+  CHECK(context.memory_stats().cross_stream_waits == 0);
+  CHECK(context.memory_stats().device_allocations == 1);
+}
+
+TEST_CASE("memory: free neighbours join, in whatever order they were freed", "[memory][small]") {
+  for (const std::vector<int>& order :
+       {std::vector<int>{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}}) {
+    const Context context = fresh();
+    std::vector<Tensor> parts;
+    for (int i = 0; i < 3; i++) parts.push_back(bytes_of(context, 512 * 1000));
+    const cl_mem buffer = parts[0].buffer()();
+    for (int i : order) parts[static_cast<size_t>(i)] = Tensor();
+    const Tensor whole = bytes_of(context, kMiB);  // fits in none of the three
+    CHECK(same_memory(whole, buffer, 0));
+    CHECK(context.memory_stats().device_allocations == 1);
+  }
+}
+
+TEST_CASE("memory: empty_cache gives back what is not in use", "[memory][small]") {
+  const Context context = fresh();
+  Tensor small = bytes_of(context, 100), large = bytes_of(context, 11 * kMiB);
+  large = Tensor();
+  CHECK(context.memory_stats().held == static_cast<uint64_t>(13 * kMiB));
+  context.empty_cache();
+  CHECK(context.memory_stats().held == static_cast<uint64_t>(2 * kMiB));
+  small = Tensor();
+  context.empty_cache();
+  CHECK(context.memory_stats().held == 0);
+  CHECK(context.memory_stats().held_peak == static_cast<uint64_t>(13 * kMiB));
+  CHECK(bytes_of(context, 100).defined());
+}
+
+TEST_CASE("memory: buffers in use by the device survive empty_cache", "[memory]") {
+  const Context context = fresh();
+  const Stream stream(context);
+  Tensor x(stream, {11 * kMiB / 4}, DType::i32);
+  set(stream, x, 1);
+  x = Tensor();
+  context.empty_cache();
+  CHECK_NOTHROW(stream.finish());
+  CHECK(context.memory_stats().held == 0);
+}
+
+TEST_CASE("memory: past the limit OutOfMemory tells the values, and the context still works",
+          "[memory][small]") {
+  const Context context = fresh();
+  const Stream stream(context);
+  const Tensor x(stream, {1024}, DType::i32);
+  set(stream, x, 4);
+  context.set_memory_limit(static_cast<uint64_t>(8 * kMiB));
+  try {
+    bytes_of(context, 7 * kMiB);
+    FAIL("allocated past the limit");
+  } catch (const OutOfMemory& error) {
+    CHECK(error.asked() == static_cast<uint64_t>(7 * kMiB));
+    CHECK(error.held() == static_cast<uint64_t>(2 * kMiB));
+    CHECK(error.limit() == static_cast<uint64_t>(8 * kMiB));
+    CHECK(std::string(error.what()) ==
+          "out of device memory: asked for 7340032 bytes while holding 2097152 of at most 8388608");
+  }
+  CHECK(values(stream, x) == std::vector<int>(1024, 4));
+  // What fits is served, even where a whole segment would not fit.
+  const Tensor y = bytes_of(context, 5 * kMiB);
+  CHECK(context.memory_stats().held <= static_cast<uint64_t>(8 * kMiB));
+  CHECK(y.numel() == 5 * kMiB);
+}
+
+TEST_CASE("memory: the cache is emptied and the allocation tried again", "[memory][small]") {
+  const Context context = fresh();
+  context.set_memory_limit(static_cast<uint64_t>(24 * kMiB));
+  Tensor x = bytes_of(context, 16 * kMiB);
+  x = Tensor();
+  CHECK(context.memory_stats().held == static_cast<uint64_t>(16 * kMiB));
+  const Tensor y = bytes_of(context, 20 * kMiB);  // 16 cached and 20 new do not fit together
+  CHECK(context.memory_stats().retries == 1);
+  CHECK(context.memory_stats().held == static_cast<uint64_t>(20 * kMiB));
+}
+
+TEST_CASE("memory: more than the device gives in one piece is refused", "[memory][small]") {
+  const Context& context = test::context();
+  const auto most = static_cast<int64_t>(context.device().facts().max_allocation);
+  CHECK_THROWS_AS(bytes_of(context, most + 1), OutOfMemory);
+  CHECK_THROWS_AS(bytes_of(context, int64_t{1} << 58), OutOfMemory);
+}
+
+TEST_CASE("memory: blocks in use never overlap, whatever the order of requests", "[memory]") {
+  const Context context = fresh();
+  test::Rng rng(5);
+  struct Range {
+    cl_mem buffer;
+    int64_t begin, end;
+  };
+  std::vector<std::pair<Tensor, Range>> live;
+  uint64_t wrong = 0;
+  for (int step = 0; step < 3000; step++) {
+    if (live.size() > 40 || (!live.empty() && rng.integer(0, 2) == 0)) {
+      const auto victim = static_cast<size_t>(rng.integer(0, static_cast<int64_t>(live.size()) - 1));
+      std::swap(live[victim], live.back());
+      live.pop_back();
+      if (rng.integer(0, 50) == 0) context.empty_cache();
+      continue;
+    }
+    // Sizes from a byte to a few MiB, evenly over the orders of magnitude.
+    const int64_t bytes = rng.integer(0, int64_t{1} << rng.integer(0, 22));
+    Tensor x = bytes_of(context, bytes);
+    size_t size = 0;
+    clGetMemObjectInfo(x.buffer()(), CL_MEM_SIZE, sizeof size, &size, nullptr);
+    const Range range{x.buffer()(), x.offset(), x.offset() + bytes};
+    wrong += range.end > static_cast<int64_t>(size) || range.begin % 512 != 0;
+    for (const auto& [other, taken] : live)
+      wrong += taken.buffer == range.buffer && range.begin < taken.end && taken.begin < range.end;
+    live.emplace_back(std::move(x), range);
+  }
+  CHECK(wrong == 0);
+  live.clear();
+  CHECK(context.memory_stats().allocated == 0);
+  context.empty_cache();
+  CHECK(context.memory_stats().held == 0);
+}
+
+TEST_CASE("memory: threads allocate and free at once", "[memory][threads]") {
+  const Context context = fresh();
+  constexpr int kThreads = 6;
+  std::vector<int> wrong(kThreads, 0);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; t++)
+    threads.emplace_back([&, t] {
+      const Stream stream(context);
+      test::Rng rng(static_cast<uint64_t>(t));
+      std::vector<Tensor> mine;
+      for (int step = 0; step < 100; step++) {
+        mine.emplace_back(stream, Shape{rng.integer(1, 5000)}, DType::i32);
+        set(stream, mine.back(), t * 1000 + step);
+        if (mine.size() < 4) continue;
+        const Tensor checked = mine.front();
+        mine.erase(mine.begin());
+        for (int value : values(stream, checked)) wrong[static_cast<size_t>(t)] += value / 1000 != t;
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  CHECK(wrong == std::vector<int>(kThreads, 0));
+  CHECK(context.memory_stats().allocated == 0);
+}

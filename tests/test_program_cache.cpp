@@ -1,0 +1,245 @@
+// Compiled programs: one build for many threads, failures, the way over the disk, kernels from a folder.
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "catch.hpp"
+#include "child.hpp"
+#include "core/launch.hpp"
+#include "core/state.hpp"
+#include "support.hpp"
+
+using namespace dlprim;
+using namespace dlprim::detail;
+using test::error_of;
+
+namespace {
+
+/// A source that no earlier run can have left in the disk cache.
+std::string unique_source(const std::string& body) {
+  static int serial = 0;
+  const auto now = std::chrono::system_clock::now().time_since_epoch().count();
+  return "// " + std::to_string(now) + " " + std::to_string(serial++) + "\n" + body;
+}
+
+const std::string kSet =
+    "__kernel void set(__global int* x, long x_offset) { x[x_offset + get_global_id(0)] = VALUE; }";
+const std::string kBroken = "__kernel void set(__global int* x) { x[0] = no_such_thing; }";
+
+int run_set(const Context& context, const Kernel& kernel) {
+  const Stream stream(context);
+  const Tensor x(stream, {1}, DType::i32);
+  Launch(stream, kernel).arg(x).run({1}, {1});
+  int value = -1;
+  clEnqueueReadBuffer(stream.cl()(), x.buffer()(), CL_TRUE, static_cast<size_t>(x.offset()) * 4, 4, &value, 0,
+                      nullptr, nullptr);
+  return value;
+}
+
+}  // namespace
+
+TEST_CASE("program cache: found in memory the second time; macros make other programs",
+          "[program_cache][small]") {
+  const Context context(test::context().device());
+  ProgramCache& programs = context.state().programs;
+  const std::string source = unique_source(kSet);
+  CHECK(run_set(context, programs.generated("p", source, "set", Defines().set("VALUE", 7))) == 7);
+  CHECK(context.program_stats().built == 1);
+  CHECK(run_set(context, programs.generated("p", source, "set", Defines().set("VALUE", 7))) == 7);
+  CHECK(context.program_stats().built == 1);
+  CHECK(context.program_stats().reused == 1);
+  CHECK(run_set(context, programs.generated("p", source, "set", Defines().set("VALUE", 8))) == 8);
+  CHECK(context.program_stats().built == 2);
+  CHECK(context.program_stats().from_disk == 0);
+}
+
+TEST_CASE("program cache: another context loads what the first one built", "[program_cache][small]") {
+  const std::string source = unique_source(kSet);
+  const Context first(test::context().device()), second(test::context().device());
+  CHECK(run_set(first, first.state().programs.generated("p", source, "set", Defines().set("VALUE", 3))) == 3);
+  CHECK(run_set(second, second.state().programs.generated("p", source, "set", Defines().set("VALUE", 3))) ==
+        3);
+  CHECK(first.program_stats().built == 1);
+  CHECK(second.program_stats().built == 0);
+  CHECK(second.program_stats().from_disk == 1);
+}
+
+TEST_CASE("program cache: threads that ask for one program get one build", "[program_cache][threads]") {
+  const Context context(test::context().device());
+  const std::string source = unique_source(kSet);
+  std::vector<int> values(8, -1);
+  std::vector<std::thread> threads;
+  for (size_t t = 0; t < values.size(); t++)
+    threads.emplace_back([&, t] {
+      const Kernel kernel = context.state().programs.generated("p", source, "set", Defines().set("VALUE", 5));
+      values[t] = run_set(context, kernel);
+    });
+  for (std::thread& thread : threads) thread.join();
+  CHECK(values == std::vector<int>(8, 5));
+  CHECK(context.program_stats().built == 1);
+  CHECK(context.program_stats().reused == 7);
+}
+
+TEST_CASE("program cache: threads build different programs at once", "[program_cache][threads]") {
+  const Context context(test::context().device());
+  const std::string source = unique_source(kSet);
+  std::vector<int> values(6, -1);
+  std::vector<std::thread> threads;
+  for (size_t t = 0; t < values.size(); t++)
+    threads.emplace_back([&, t] {
+      const Defines defines = Defines().set("VALUE", static_cast<int>(t));
+      values[t] = run_set(context, context.state().programs.generated("p", source, "set", defines));
+    });
+  for (std::thread& thread : threads) thread.join();
+  CHECK(values == std::vector<int>{0, 1, 2, 3, 4, 5});
+  CHECK(context.program_stats().built == 6);
+}
+
+TEST_CASE("program cache: a failed build tells name, options and log, to all who wait, and is tried again",
+          "[program_cache][threads]") {
+  const Context context(test::context().device());
+  ProgramCache& programs = context.state().programs;
+  const std::string source = unique_source(kBroken);
+  const auto attempt = [&] {
+    try {
+      programs.generated("broken", source, "set", Defines().set("TILE", 4));
+      return std::string("built");
+    } catch (const BuildError& error) {
+      return error.program() + "|" + error.options() + "|" +
+             (error.log().find("no_such_thing") != std::string::npos ? "log" : error.log());
+    }
+  };
+  std::vector<std::string> told(4);
+  std::vector<std::thread> threads;
+  for (std::string& text : told) threads.emplace_back([&] { text = attempt(); });
+  for (std::thread& thread : threads) thread.join();
+  CHECK(told == std::vector<std::string>(4, "broken|-DTILE=4|log"));
+  CHECK(attempt() == "broken|-DTILE=4|log");
+  CHECK(context.program_stats().built == 0);
+  CHECK(run_set(context, programs.generated("p", unique_source(kSet), "set", Defines().set("VALUE", 1))) ==
+        1);
+}
+
+TEST_CASE("program cache: a kernel that the program lacks, a file that is not there",
+          "[program_cache][small]") {
+  const Context context(test::context().device());
+  ProgramCache& programs = context.state().programs;
+  const std::string text = error_of<DeviceError>(
+      [&] { programs.generated("p", unique_source(kSet), "other", Defines().set("VALUE", 1)); });
+  CHECK(text.find("clCreateKernel(other) failed") == 0);
+  CHECK(error_of<ValidationError>([&] { programs.kernel("no_such_file", "k", {}); }) ==
+        "kernel: there is no kernel file no_such_file.cl");
+}
+
+TEST_CASE("program cache: what a kernel says of itself", "[program_cache][small]") {
+  const Kernel kernel =
+      test::context().state().programs.generated("p", unique_source(kSet), "set", Defines().set("VALUE", 1));
+  CHECK(kernel.name() == "set");
+  CHECK(kernel.max_work_group() >= 1);
+  CHECK(kernel.max_work_group() <= static_cast<size_t>(test::context().device().facts().max_work_group));
+}
+
+TEST_CASE("program cache: embedded kernels are there", "[program_cache][small]") {
+  CHECK_NOTHROW(test::context().state().programs.kernel("probe", "probe", Defines().set("PROBE_PLAIN", 1)));
+}
+
+// ---- what the environment decides, and what needs another process
+
+TEST_CASE("child: one fixed program", "[.]") {
+  const Context context(test::context().device());
+  const Kernel kernel =
+      context.state().programs.generated("fixed", "// fixed\n" + kSet, "set", Defines().set("VALUE", 9));
+  CHECK(run_set(context, kernel) == 9);
+  const ProgramStats stats = context.program_stats();
+  std::printf("built=%d loaded=%d\n", static_cast<int>(stats.built), static_cast<int>(stats.from_disk));
+}
+
+TEST_CASE("program cache: the log tells that a second process loads", "[program_cache]") {
+  const test::TempDir dir;
+  const std::vector<std::pair<std::string, std::string>> environment{
+      {"DLPRIM_CACHE_DIR", dir.path().string()}, {"DLPRIM_LOG", "1"}};
+  const test::Child first = test::run_child("child: one fixed program", environment);
+  const test::Child second = test::run_child("child: one fixed program", environment);
+  INFO(first.output << second.output);
+  CHECK(first.passed);
+  CHECK(second.passed);
+  CHECK(first.output.find("dlprim: build program=fixed seconds=") != std::string::npos);
+  CHECK(first.output.find("options='-DVALUE=9'") != std::string::npos);
+  CHECK(second.output.find("dlprim: load program=fixed seconds=") != std::string::npos);
+  CHECK(second.output.find("dlprim: build ") == std::string::npos);
+  CHECK(first.output.find("dlprim: probed device=") != std::string::npos);
+  CHECK(second.output.find("dlprim: probed device=") == std::string::npos);
+}
+
+TEST_CASE("program cache: two processes at once, and damage between them", "[program_cache]") {
+  const test::TempDir dir;
+  const std::vector<std::pair<std::string, std::string>> environment{
+      {"DLPRIM_CACHE_DIR", dir.path().string()}};
+  test::Child first, second;
+  std::thread other([&] { first = test::run_child("child: one fixed program", environment); });
+  second = test::run_child("child: one fixed program", environment);
+  other.join();
+  CHECK(first.passed);
+  CHECK(second.passed);
+  for (const auto& entry : std::filesystem::directory_iterator(dir.path())) {
+    std::fstream file(entry.path(), std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(50);
+    file.put('!').put('!').put('!');
+  }
+  const test::Child third = test::run_child("child: one fixed program", environment);
+  const test::Child fourth = test::run_child("child: one fixed program", environment);
+  INFO(third.output << fourth.output);
+  CHECK(third.passed);
+  CHECK(third.output.find("built=1 loaded=0") != std::string::npos);
+  CHECK(fourth.output.find("built=0 loaded=1") != std::string::npos);
+}
+
+TEST_CASE("program cache: works without a disk cache", "[program_cache]") {
+  const test::Child child = test::run_child("child: one fixed program", {{"DLPRIM_CACHE_DIR", ""}});
+  INFO(child.output);
+  CHECK(child.passed);
+  CHECK(child.output.find("built=1 loaded=0") != std::string::npos);
+}
+
+TEST_CASE("child: kernel from a folder", "[.]") {
+  const Context context(test::context().device());
+  CHECK(run_set(context, context.state().programs.kernel("mine", "set", {})) == 42);
+  CHECK(error_of<ValidationError>([&] {
+          context.state().programs.kernel("absent", "set", {});
+        }).find("DLPRIM_KERNEL_DIR: cannot read ") == 0);
+}
+
+TEST_CASE("program cache: DLPRIM_KERNEL_DIR replaces the embedded text", "[program_cache]") {
+  const test::TempDir dir;
+  std::ofstream(dir / "probe.cl") << "__kernel void probe(__global int* y) {\n"
+                                     "  const int i = (int)get_global_id(0);\n  y[i] = 3 * i + 1;\n}\n";
+  std::ofstream(dir / "value.cl") << "#define VALUE 42\n";
+  std::ofstream(dir / "both.cl") << "#include \"value.cl\"\n";
+  std::ofstream(dir / "mine.cl") << "#include \"value.cl\"\n#include \"both.cl\"\n" << kSet << "\n";
+  const test::Child child =
+      test::run_child("child: kernel from a folder",
+                      {{"DLPRIM_KERNEL_DIR", dir.path().string()}, {"DLPRIM_CACHE_DIR", dir / "cache"}});
+  INFO(child.output);
+  CHECK(child.passed);
+}
+
+TEST_CASE("child: device without its probes", "[.]") {
+  const Device device = Device::list().at(0);
+  CHECK_FALSE(device.probes().works);
+  CHECK(device.probes().failure.find("cannot read") != std::string::npos);
+  CHECK(error_of<ValidationError>([] { Device::find(); }).find("device: no OpenCL device works:") == 0);
+}
+
+TEST_CASE("program cache: a kernel folder without the probes makes no device work, and says why",
+          "[program_cache]") {
+  const test::TempDir dir;
+  const test::Child child =
+      test::run_child("child: device without its probes",
+                      {{"DLPRIM_KERNEL_DIR", dir.path().string()}, {"DLPRIM_CACHE_DIR", dir / "cache"}});
+  INFO(child.output);
+  CHECK(child.passed);
+}

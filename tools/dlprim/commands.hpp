@@ -1,0 +1,36 @@
+// The subcommands of the `dlprim` program. main.cpp reads the options and calls these; each prints to stdout,
+// gives the exit code back and throws dlprim::Error for what the user has to know.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace dlprim::cli {
+
+/// `dlprim devices`: a table of what the OpenCL loader offers and what the probes found. 2 if no device
+/// works.
+int run_devices();
+/// How to get an OpenCL device: printed before the program exits with 2 because there is none.
+std::string no_device_advice();
+
+struct TrainOptions {
+  std::string data = "/usr/share/datasets/fashion-mnist";
+  std::string device;  ///< see Device::find
+  std::string out = "dlprim-run";
+  std::string solver = "adam";
+  int64_t epochs = 5;
+  int64_t batch = 128;
+  uint64_t seed = 1;
+  double learning_rate = 0;  ///< 0: the solver's usual one
+};
+int run_train(const TrainOptions& options);
+
+struct EvalOptions {
+  std::string data = "/usr/share/datasets/fashion-mnist";
+  std::string device;
+  std::string weights;
+  int64_t batch = 500;
+};
+int run_eval(const EvalOptions& options);
+
+}  // namespace dlprim::cli

@@ -1,0 +1,95 @@
+#include "progress.hpp"
+
+#include <algorithm>
+#include <cstdio>
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+namespace dlprim::cli {
+namespace {
+
+constexpr double kBarPeriod = 0.1;    // seconds between two drawings of the bar
+constexpr double kLinePeriod = 10.0;  // and between two plain lines
+
+int terminal_width() {
+  winsize size{};
+  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
+}  // namespace
+
+std::string clock_text(double seconds) {
+  const auto s = static_cast<long long>(std::max(0.0, seconds) + 0.5);
+  char text[32];
+  if (s >= 3600)
+    std::snprintf(text, sizeof text, "%lld:%02lld:%02lld", s / 3600, s / 60 % 60, s % 60);
+  else
+    std::snprintf(text, sizeof text, "%lld:%02lld", s / 60, s % 60);
+  return text;
+}
+
+Progress::Progress(int64_t total, int64_t epochs)
+    : total_(total),
+      epochs_(epochs),
+      terminal_(isatty(STDOUT_FILENO) != 0),
+      start_(Clock::now()),
+      last_(start_) {}
+
+double Progress::seconds() const {
+  return before_ + (running_ ? std::chrono::duration<double>(Clock::now() - start_).count() : 0);
+}
+
+void Progress::pause() {
+  before_ = seconds();
+  running_ = false;
+}
+
+void Progress::resume() {
+  start_ = Clock::now();
+  running_ = true;
+}
+
+void Progress::show(int64_t done, int64_t epoch, double share, double loss, double accuracy) {
+  const Clock::time_point now = Clock::now();
+  const double waited = std::chrono::duration<double>(now - last_).count();
+  if (waited < (terminal_ ? kBarPeriod : kLinePeriod)) return;
+  last_ = now;
+  const double rate = static_cast<double>(done) / std::max(seconds(), 1e-9);
+  const double left = static_cast<double>(total_ - done) / std::max(rate, 1e-9);
+  char head[64], tail[160];
+  std::snprintf(head, sizeof head, "epoch %lld/%lld ", static_cast<long long>(epoch),
+                static_cast<long long>(epochs_));
+  std::snprintf(tail, sizeof tail, " %3.0f %%  %.0f images/s  %s left  loss %.3f  accuracy %.1f %%",
+                100 * share, rate, clock_text(left).c_str(), loss, 100 * accuracy);
+  if (!terminal_) {
+    std::printf("%s%s\n", head, tail);
+    std::fflush(stdout);
+    return;
+  }
+  const std::string text_head = head, text_tail = tail;
+  const int room = terminal_width() - static_cast<int>(text_head.size() + text_tail.size()) - 3;
+  std::string bar;
+  if (room >= 5) {
+    const int width = std::min(room, 30), full = static_cast<int>(share * width);
+    bar = "[" + std::string(static_cast<size_t>(full), '=') + (full < width ? ">" : "") +
+          std::string(static_cast<size_t>(std::max(0, width - full - 1)), ' ') + "]";
+  }
+  const std::string text = (text_head + bar + text_tail).substr(0, static_cast<size_t>(terminal_width() - 1));
+  std::printf("\r\033[K%s", text.c_str());
+  std::fflush(stdout);
+  drawn_ = true;
+}
+
+void Progress::clear() {
+  if (drawn_) std::printf("\r\033[K");
+  drawn_ = false;
+}
+
+void Progress::line(const std::string& text) {
+  clear();
+  std::printf("%s\n", text.c_str());
+  std::fflush(stdout);
+}
+
+}  // namespace dlprim::cli
