@@ -1,0 +1,102 @@
+// Reductions on a GPU. The generator fills the slots; as it stands the file is the sum over the one dimension of
+// one tensor. A group has LX x LY work-items. ALONG_R 1: the LX lanes run along the reduced elements and each of
+// the LY rows has an output of its own. ALONG_R 0: the lanes run along the outputs, the LY rows share the
+// reduced elements. Lanes that share an output meet in local memory in a fixed order. With PARTS 1 the second
+// grid dimension splits the reduced elements into parts, whose accumulators go to the workspace for
+// reduce_parts.cl.
+
+#define INDEX uint
+#define REAL float
+#define REAL_LOWEST (-INFINITY)
+#define REAL_HIGHEST INFINITY
+#define ALONG_R 0
+#define PARTS 1
+#define V 1
+#define U 4
+#define LX 64
+#define LY 4
+// types.cl
+
+// activation.cl
+
+#define real REAL
+
+#if ALONG_R
+#define SHARE LX
+#define STEP 1
+#else
+#define SHARE LY
+#define STEP LX
+#endif
+
+__kernel __attribute__((reqd_work_group_size(LX* LY, 1, 1))) void reduce(
+    __global const float* x0_p, long x0_o,
+    __global float* y0_p, long y0_o,
+    INDEX n0, 
+    INDEX x0_t0, 
+    INDEX y0_t0, 
+    INDEX m0, 
+    INDEX x0_u0, 
+    __global real* ws_p, long ws_o, INDEX kept, INDEX reduced, INDEX part) {
+  const int item = (int)get_local_id(0), lx = item % LX, ly = item / LX;
+#if ALONG_R
+  const INDEX k = (INDEX)get_group_id(0) * LY + ly;
+  const int lane = lx;
+#else
+  const INDEX k = (INDEX)get_group_id(0) * LX + lx;
+  const int lane = ly;
+#endif
+  const INDEX begin = (INDEX)get_group_id(1) * part, end = min(begin + part, reduced);
+  real a0;
+  __local real L0[LX * LY];
+  a0 = 0;
+  if (k < kept) {
+    const INDEX c0 = k;
+    x0_p += x0_o + c0;
+    for (INDEX r = begin + lane * V; r < end; r += SHARE * V * U) {
+      float X0[U * V];
+#pragma unroll
+      for (int u = 0; u < U; u++) {
+        const INDEX i = r + u * (SHARE * V);
+        if (i < end) {
+          const INDEX d0 = i;
+          X0[u] = LOAD_f32(x0_p, d0 * x0_u0);
+        }
+      }
+#pragma unroll
+      for (int e = 0; e < U * V; e++) {
+        if (r + (e / V) * (SHARE * V) < end) {
+          const float x0 = X0[e];
+          a0 += x0;
+        }
+      }
+    }
+  }
+#if SHARE > 1
+#pragma unroll
+  for (int half_ = SHARE / 2; half_ > 0; half_ /= 2) {
+    L0[item] = a0;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (lane < half_) {
+      const int other = item + half_ * STEP;
+      const real b0 = L0[other];
+      a0 += b0;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+  }
+#endif
+  if (k < kept && lane == 0) {
+#if PARTS
+    ws_p += ws_o;
+    const ulong parts = get_num_groups(1), p = get_group_id(1);
+    ws_p[(0 * parts + p) * kept + k] = a0;
+#else
+    {
+    const INDEX c0 = k;
+    float y0;
+    y0 = a0;
+    STORE_f32(y0_p + y0_o, c0, y0);
+    }
+#endif
+  }
+}

@@ -1,0 +1,122 @@
+// Reductions on a CPU. The generator fills the slots; as it stands the file is the sum over the one dimension of
+// one tensor. A work-group of one item keeps LANES accumulators in an array that compilers hold in vector
+// registers. ALONG_R 1: the lanes take neighbouring reduced elements of one output after another and are
+// combined in a fixed order. ALONG_R 0: the lanes are LANES neighbouring outputs. With PARTS 1 the second grid
+// dimension splits the reduced elements into parts for reduce_parts.cl.
+
+#define INDEX uint
+#define REAL float
+#define REAL_LOWEST (-INFINITY)
+#define REAL_HIGHEST INFINITY
+#define ALONG_R 0
+#define PARTS 1
+#define LANES 32
+// types.cl
+
+// activation.cl
+
+#define real REAL
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void reduce(
+    __global const float* x0_p, long x0_o,
+    __global float* y0_p, long y0_o,
+    INDEX n0, 
+    INDEX x0_t0, 
+    INDEX y0_t0, 
+    INDEX m0, 
+    INDEX x0_u0, 
+    __global real* ws_p, long ws_o, INDEX kept, INDEX reduced, INDEX part, INDEX chunk) {
+  const INDEX begin = (INDEX)get_group_id(1) * part, end = min(begin + part, reduced);
+  const ulong parts = get_num_groups(1), p = get_group_id(1);
+  real A0[LANES];
+#if ALONG_R
+  const INDEX k_begin = (INDEX)get_group_id(0) * chunk, k_end = min(k_begin + chunk, kept);
+  for (INDEX k = k_begin; k < k_end; k++) {
+    const INDEX c0 = k;
+    __global const float* x0_b = x0_p + x0_o + c0;
+    for (int l = 0; l < LANES; l++) {
+      real a0;
+      a0 = 0;
+      A0[l] = a0;
+    }
+    INDEX r = begin;
+    while (r < end) {
+      const INDEX d0 = r;
+      const INDEX run = min(m0 - d0, end - r);
+      __global const float* x0_q = x0_b + d0 * x0_u0;
+      INDEX j = 0;
+      for (; j + LANES <= run; j += LANES) {
+        for (int l = 0; l < LANES; l++) {
+          const float x0 = LOAD_f32(x0_q, (j + l) * x0_u0);
+          real a0 = A0[l];
+          a0 += x0;
+          A0[l] = a0;
+        }
+      }
+      for (int l = 0; l < (int)(run - j); l++) {
+        const float x0 = LOAD_f32(x0_q, (j + l) * x0_u0);
+        real a0 = A0[l];
+        a0 += x0;
+        A0[l] = a0;
+      }
+      r += run;
+    }
+    for (int half_ = LANES / 2; half_ > 0; half_ /= 2)
+      for (int l = 0; l < half_; l++) {
+        const int other = l + half_;
+        real a0 = A0[l];
+        const real b0 = A0[other];
+        a0 += b0;
+        A0[l] = a0;
+      }
+    const int l = 0;
+#else
+  // `kept` counts outputs, `chunk` the blocks of LANES outputs along the innermost kept dimension.
+  const INDEX block = (INDEX)get_group_id(0);
+  const INDEX blocks = (n0 + LANES - 1) / LANES;
+  const INDEX c = block % blocks * LANES;
+  const int lanes = (int)min((INDEX)LANES, n0 - c);
+  const INDEX k_first = block / blocks * n0 + c;
+  const INDEX c0 = k_first;
+  __global const float* x0_b = x0_p + x0_o + c0;
+  for (int l = 0; l < LANES; l++) {
+    real a0;
+    a0 = 0;
+    A0[l] = a0;
+  }
+  for (INDEX r = begin; r < end; r++) {
+    const INDEX d0 = r;
+    __global const float* x0_q = x0_b + d0 * x0_u0;
+    if (lanes == LANES) {
+      for (int l = 0; l < LANES; l++) {
+        const float x0 = LOAD_f32(x0_q, l);
+        real a0 = A0[l];
+        a0 += x0;
+        A0[l] = a0;
+      }
+    } else {
+      for (int l = 0; l < lanes; l++) {
+        const float x0 = LOAD_f32(x0_q, l);
+        real a0 = A0[l];
+        a0 += x0;
+        A0[l] = a0;
+      }
+    }
+  }
+  for (int l = 0; l < lanes; l++) {
+    const INDEX k = k_first + l;
+#endif
+#if PARTS
+    __global real* w = ws_p + ws_o;
+    w[(0 * parts + p) * kept + k] = A0[l];
+#else
+    const real a0 = A0[l];
+    {
+    const INDEX c0 = k;
+    float y0;
+    y0 = a0;
+    STORE_f32(y0_p + y0_o, c0, y0);
+    }
+#endif
+  }
+}

@@ -1,0 +1,96 @@
+// The text of generated kernels, against the files in tests/golden. A wanted change is taken over by running
+// this program with DLPRIM_UPDATE_GOLDEN=1 and reading the difference.
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include "catch.hpp"
+#include "core/gen/pointwise.hpp"
+#include "core/gen/reduce.hpp"
+#include "core/kernel_source.hpp"
+#include "support.hpp"
+
+using namespace dlprim;
+using namespace dlprim::detail;
+
+namespace {
+
+/// The text without the files that every generated kernel includes: those are read where they lie.
+std::string without_includes(std::string text) {
+  for (const char* name : {"types", "activation"}) {
+    const std::string included = kernel_source(name);
+    const size_t at = text.find(included);
+    REQUIRE(at != std::string::npos);
+    text.replace(at, included.size(), std::string("// ") + name + ".cl\n");
+  }
+  return text;
+}
+
+void check_golden(const std::string& name, const std::string& source) {
+  INFO(name);
+  const std::string path = std::string(DLPRIM_GOLDEN_DIR) + "/" + name + ".cl", text = without_includes(source);
+  if (std::getenv("DLPRIM_UPDATE_GOLDEN")) std::ofstream(path) << text;
+  std::ifstream file(path);
+  std::stringstream golden;
+  golden << file.rdbuf();
+  CHECK(text == golden.str());
+}
+
+PointwiseForm pointwise_form(const std::vector<TensorDesc>& xs, const std::vector<TensorDesc>& ys, int scalars,
+                             const std::string& body) {
+  const LoopNest nest = make_loop_nest(xs, ys, false);
+  PointwiseForm form;
+  form.operands = make_operands(xs, ys, nest);
+  form.scalars = scalars;
+  form.body = body;
+  form.real = real_type(xs, ys);
+  form.rank = nest.kept.size();
+  form.wide = nest.wide;
+  form.vector = 4;
+  form.unroll = 2;
+  form.local = 256;
+  return form;
+}
+
+ReduceForm reduce_form(const std::vector<TensorDesc>& xs, const std::vector<TensorDesc>& ys, const Reduction& reduction) {
+  const LoopNest nest = make_loop_nest(xs, ys, true);
+  ReduceForm form;
+  form.operands = make_operands(xs, ys, nest);
+  form.reduction = reduction;
+  form.real = real_type(xs, ys);
+  form.kept_rank = nest.kept.size();
+  form.reduced_rank = nest.reduced.size();
+  form.along_reduced = nest.reduced_innermost;
+  form.vector = form.along_reduced ? 4 : 1;
+  form.unroll = 4;
+  form.lanes_x = 64;
+  form.lanes_y = 4;
+  return form;
+}
+
+}  // namespace
+
+TEST_CASE("generated pointwise kernels are as written down", "[small]") {
+  const TensorDesc image({2, 3, 4, 8}), channels({3, 1, 1});
+  check_golden("add_channels", pointwise_source(pointwise_form({image, channels}, {image}, 0, "y0 = x0 + x1")));
+  check_golden("add_channels_cpu",
+               pointwise_cpu_source(pointwise_form({image, channels}, {image}, 0, "y0 = x0 + x1")));
+  PointwiseForm mixed = pointwise_form({TensorDesc({5}, DType::f16), TensorDesc({5}, DType::i64)},
+                                       {TensorDesc({5}, DType::bf16), TensorDesc({5}, DType::boolean)}, 2,
+                                       "y0 = x0 * s0 + x1;\ny1 = x0 > s1");
+  mixed.vector = 1;
+  mixed.wide = true;
+  check_golden("mixed_wide", pointwise_source(mixed));
+}
+
+TEST_CASE("generated reductions are as written down", "[small]") {
+  const TensorDesc image({2, 3, 4, 8}), channels({1, 3, 1, 1});
+  const ReduceForm rows = reduce_form({image}, {channels}, welford("x0", "y0 = a2 / a0"));
+  check_golden("welford_channels", reduce_source(rows));
+  check_golden("welford_channels_parts", reduce_parts_source(rows, 32, 8));
+  ReduceForm columns = reduce_form({TensorDesc({6, 40})}, {TensorDesc({1, 40})}, sum_of("x0"));
+  columns.parts = true;
+  check_golden("sum_columns", reduce_source(columns));
+  columns.lanes_x = 32;
+  check_golden("sum_columns_cpu", reduce_cpu_source(columns));
+}
