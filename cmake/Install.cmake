@@ -1,0 +1,43 @@
+# What `cmake --install` puts where: libraries, headers, the command line, the CMake package `dlprim` with the targets
+# dlprim::core and dlprim::net, and pkg-config files. Everything is relocatable: no file holds the prefix.
+include(CMakePackageConfigHelpers)
+
+set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/dlprim")
+set(libraries dlprim_core dlprim_net)
+set_target_properties(dlprim_core PROPERTIES EXPORT_NAME core)
+set_target_properties(dlprim_net PROPERTIES EXPORT_NAME net)
+set_target_properties(${libraries} PROPERTIES INSTALL_RPATH "$ORIGIN")
+
+install(
+  TARGETS ${libraries}
+  EXPORT dlprimTargets
+  RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}"
+  LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
+  ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+install(DIRECTORY include/dlprim DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES_MATCHING PATTERN "*.hpp")
+install(EXPORT dlprimTargets NAMESPACE dlprim:: DESTINATION "${package_dir}")
+
+configure_package_config_file(cmake/dlprimConfig.cmake.in "${PROJECT_BINARY_DIR}/dlprimConfig.cmake"
+                              INSTALL_DESTINATION "${package_dir}")
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/dlprimConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
+install(FILES "${PROJECT_BINARY_DIR}/dlprimConfig.cmake" "${PROJECT_BINARY_DIR}/dlprimConfigVersion.cmake"
+        DESTINATION "${package_dir}")
+
+# The prefix as seen from a file's folder, for files that find their neighbours.
+function(dlprim_path_to_prefix folder result)
+  file(RELATIVE_PATH path "/prefix/${folder}" "/prefix")
+  string(REGEX REPLACE "/$" "" path "${path}")
+  set(${result} "${path}" PARENT_SCOPE)
+endfunction()
+
+dlprim_path_to_prefix("${CMAKE_INSTALL_LIBDIR}/pkgconfig" pkgconfig_to_prefix)
+foreach(library IN ITEMS core net)
+  configure_file(cmake/dlprim-${library}.pc.in "${PROJECT_BINARY_DIR}/dlprim-${library}.pc" @ONLY)
+  install(FILES "${PROJECT_BINARY_DIR}/dlprim-${library}.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+endforeach()
+
+if(TARGET dlprim)
+  dlprim_path_to_prefix("${CMAKE_INSTALL_BINDIR}" bin_to_prefix)
+  set_target_properties(dlprim PROPERTIES INSTALL_RPATH "$ORIGIN/${bin_to_prefix}/${CMAKE_INSTALL_LIBDIR}")
+  install(TARGETS dlprim RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+endif()

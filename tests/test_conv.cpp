@@ -128,7 +128,7 @@ TEST_CASE("conv: random cases are exact", "[conv]") {
 }
 
 TEST_CASE("conv: random cases by the engine chosen are exact", "[conv][small]") {
-  for (const ConvCase& c : random_convs(12, 7)) {
+  for (const ConvCase& c : random_convs(6, 7)) {
     const Data data = exact_data(c);
     check_forward(c, data, engine("auto"), true);
     check_backward(c, data, engine("auto"));

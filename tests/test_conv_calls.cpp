@@ -7,7 +7,6 @@
 
 using namespace dlprim;
 using namespace dlprim::test;
-using Catch::Matchers::Contains;
 
 namespace {
 
@@ -164,25 +163,25 @@ TEST_CASE("conv: bias gradient", "[conv][small]") {
   };
   CHECK(call({}, db) == "dy: is not defined");
   CHECK(call(dy, {}) == "dbias: is not defined");
-  CHECK_THAT(call(dy.slice(0, 0, 1).reshape({3, 4, 4}), db), Contains("dy: rank 3 must be 4"));
-  CHECK_THAT(call(dy, Tensor(context(), {4})), Contains("dbias: shape [4] must be [3]"));
-  CHECK_THAT(call(dy, Tensor(context(), {3}, DType::f16)), Contains("dbias: dtype f16 must be f32"));
-  CHECK_THAT(call(dy, dy.as_strided({3}, {1})), Contains("dbias: shares memory with dy"));
+  CHECK_THAT(call(dy.slice(0, 0, 1).reshape({3, 4, 4}), db), contains("dy: rank 3 must be 4"));
+  CHECK_THAT(call(dy, Tensor(context(), {4})), contains("dbias: shape [4] must be [3]"));
+  CHECK_THAT(call(dy, Tensor(context(), {3}, DType::f16)), contains("dbias: dtype f16 must be f32"));
+  CHECK_THAT(call(dy, dy.as_strided({3}, {1})), contains("dbias: shares memory with dy"));
 }
 
 TEST_CASE("conv: engines by name", "[conv][small]") {
   const TensorDesc x({2, 3, 8, 8}), w({4, 3, 3, 3}), y({2, 4, 6, 6});
   const ConvDesc desc{x, w, y, {}, false};
   CHECK_THAT(refusal([&] { Conv2D(context(), desc, engine("winograd")); }),
-             Contains("conv2d has no engine 'winograd'"));
+             contains("conv2d has no engine 'winograd'"));
   for (const std::string& name : serving_engines()) {
     CHECK(Conv2D(context(), desc, engine(name)).engine() == name);
     CHECK(Conv2DBackwardData(context(), desc, engine(name)).engine() == name);
     CHECK(Conv2DBackwardFilter(context(), desc, engine(name)).engine() == name);
   }
   const Conv2D plan(context(), desc);
-  CHECK_THAT(plan.explain(), Contains("op=conv2d") && Contains(" n=2 c=3 h=8 w=8 k=4 r=3 s=3 p=6 q=6") &&
-                                 Contains(plan.engine() + ": chosen"));
+  CHECK_THAT(plan.explain(), contains("op=conv2d") && contains(" n=2 c=3 h=8 w=8 k=4 r=3 s=3 p=6 q=6") &&
+                                 contains(plan.engine() + ": chosen"));
 }
 
 TEST_CASE("conv: problems beyond 32 bits go to the engine that counts in 64", "[conv][small]") {
@@ -196,7 +195,7 @@ TEST_CASE("conv: problems beyond 32 bits go to the engine that counts in 64", "[
     for (const std::string& name : serving_engines())
       if (name != "naive")
         CHECK_THAT(refusal([&] { Conv2D(context(), desc, engine(name)); }),
-                   Contains(name + " refused") && Contains("extent 42949673") && Contains("32 bits"));
+                   contains(name + " refused") && contains("extent 42949673") && contains("32 bits"));
   }
   // More pixels than an int counts, in memory that is hardly any: all rows are the same one.
   const TensorDesc flat({1 << 16, 1, 1 << 16, 1}, {0, 0, 0, 0}, DType::f32, true);
@@ -221,11 +220,11 @@ TEST_CASE("conv: workspace", "[conv][small]") {
     plan.run(stream(), x, dy, other.tensor());
     CHECK(host_bytes(dw.tensor()) == host_bytes(other.tensor()));
     const Tensor small(context(), {size - 1}, DType::u8);
-    CHECK_THAT(refusal([&] { plan.run(stream(), x, dy, dw.tensor(), small); }), Contains("workspace: "));
+    CHECK_THAT(refusal([&] { plan.run(stream(), x, dy, dw.tensor(), small); }), contains("workspace: "));
     const Tensor big(context(), {size + dw.tensor().bytes()}, DType::u8);
     const Tensor inside = big.slice(0, 0, dw.tensor().bytes()).reinterpret(DType::f32).reshape(c.w_shape());
     CHECK_THAT(refusal([&] { plan.run(stream(), x, dy, inside, big); }),
-               Contains("workspace: shares memory"));
+               contains("workspace: shares memory"));
   }
   Options none;
   none.workspace_limit = 0;

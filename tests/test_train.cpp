@@ -1,7 +1,8 @@
-// Training: each solver against its formula in double, what it refuses, and a small net that learns, twice
-// the same.
+// Training: the first values of parameters, each solver against its formula in double, what it refuses, and a
+// small net that learns, twice the same.
 #include <cmath>
 #include <functional>
+#include <map>
 
 #include <dlprim/solver.hpp>
 
@@ -55,6 +56,43 @@ double compare(OneLayer& layer, Solver& solver, int steps,
 }
 
 }  // namespace
+
+TEST_CASE("parameters start as the seed says") {
+  const auto make = [](uint64_t seed) {
+    Net net(stream(), seed);
+    const Value x = net.input({8, 9, 9});
+    const Value h = net.batch_norm(net.conv(x, ConvLayer(16, 3)), {}, "norm");
+    net.linear(net.flatten(h), LinearLayer(64).named("head"));
+    std::map<std::string, std::vector<float>> values;
+    for (const Parameter& p : net.parameters()) values[p.name] = host_values(p.value);
+    return values;
+  };
+  const auto values = make(42);
+  CHECK(values.size() == 8);
+  CHECK(make(42) == values);
+  CHECK(make(43).at("head.weight") != values.at("head.weight"));
+  CHECK(values.at("norm.weight") == std::vector<float>(16, 1.0f));
+  CHECK(values.at("norm.bias") == std::vector<float>(16, 0.0f));
+  CHECK(values.at("norm.running_mean") == std::vector<float>(16, 0.0f));
+  CHECK(values.at("norm.running_var") == std::vector<float>(16, 1.0f));
+  for (const auto& [name, fan_in] :
+       std::map<std::string, double>{{"conv1.weight", 72}, {"head.weight", 784}}) {
+    const std::vector<float>& w = values.at(name);
+    const double bound = 1 / std::sqrt(fan_in);
+    double sum = 0, squares = 0, largest = 0;
+    for (float v : w) {
+      sum += v;
+      squares += static_cast<double>(v) * v;
+      largest = std::max(largest, std::abs(static_cast<double>(v)));
+    }
+    const auto count = static_cast<double>(w.size());
+    CHECK(largest <= bound * (1 + 1e-6));
+    CHECK(largest > 0.98 * bound);
+    CHECK(std::abs(sum / count) < 4 * bound / std::sqrt(3 * count));  // four deviations of the mean
+    CHECK(squares / count == Approx(bound * bound / 3).epsilon(0.1));
+  }
+  CHECK(values.at("conv1.bias") != std::vector<float>(16, 0.0f));
+}
 
 TEST_CASE("SGD is its formula") {
   const auto [momentum, decay, nesterov] = GENERATE(table<double, double, bool>(

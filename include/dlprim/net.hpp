@@ -14,6 +14,7 @@
 //   const float value = read<float>(stream, pass[loss])[0];  // the only line that waits for the device
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -45,8 +46,8 @@ class Value {
 
  private:
   friend struct detail::Graph;
-  Value(const detail::Graph* graph, int id) : graph_(graph), id_(id) {}
-  const detail::Graph* graph_ = nullptr;
+  Value(uint64_t graph, int id) : graph_(graph), id_(id) {}
+  uint64_t graph_ = 0;  ///< its number; 0: none
   int id_ = -1;
 };
 
@@ -85,8 +86,8 @@ class DLPRIM_API Pass {
   std::shared_ptr<detail::PassState> state_;
 };
 
-/// One thread at a time may use a net. Everything is asynchronous but save(). Layers throw ValidationError
-/// when their input does not fit; the net has not changed then.
+/// Copies share one graph. One thread at a time may use it. Everything is asynchronous but save(). Layers
+/// throw ValidationError when their input does not fit; the net has not changed then.
 class DLPRIM_API Net {
  public:
   /// Parameters are made, and their first values drawn from `seed`, in `stream` as layers are added. A pass

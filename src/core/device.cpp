@@ -160,13 +160,14 @@ const char* name_of(MatrixEngine engine) noexcept {
 }
 
 /// What the loader shows, asked once in a process: facts never change, and threads read them without a lock.
+/// Never destroyed: when the process ends, a driver may be gone before our statics.
 struct Device::Listing {
   std::vector<Device> devices;
   std::vector<BrokenPlatform> broken;
 
   Listing();
   static const Listing& get() {
-    static const Listing listing;
+    static const Listing& listing = *new Listing;
     return listing;
   }
 };
@@ -203,7 +204,7 @@ Device::Device(const cl::Device& device) {
   if (state_) return;
   // A part of a device, say. One state for each, so that its probes run once in a process.
   static std::mutex mutex;
-  static std::map<cl_device_id, std::shared_ptr<State>> others;
+  static auto& others = *new std::map<cl_device_id, std::shared_ptr<State>>;
   std::lock_guard<std::mutex> lock(mutex);
   std::shared_ptr<State>& state = others[device()];
   if (!state) {

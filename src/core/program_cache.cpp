@@ -118,7 +118,7 @@ Kernel ProgramCache::generated(const std::string& name, const std::string& sourc
 std::shared_ptr<const Program> ProgramCache::program(const std::string& name, const std::string& source,
                                                      const std::string& options) {
   const std::string key = options + '\n' + source;
-  std::promise<std::shared_ptr<const Program>> promise;
+  std::promise<Outcome> promise;
   Built built;
   bool mine = false;
   {
@@ -130,15 +130,23 @@ std::shared_ptr<const Program> ProgramCache::program(const std::string& name, co
     if (!mine) stats_.reused++;
   }
   if (mine) {
-    try {
-      promise.set_value(make(name, source, options));
-    } catch (...) {
-      promise.set_exception(std::current_exception());
+    const auto forget = [&] {  // those who wait get the error; who asks later tries again
       std::lock_guard<std::mutex> lock(mutex_);
-      programs_.erase(key);  // those who wait get the error; who asks later tries again
+      programs_.erase(key);
+    };
+    try {
+      promise.set_value({make(name, source, options), {}});
+    } catch (const BuildError& error) {
+      forget();
+      promise.set_value({nullptr, error.log()});
+    } catch (...) {
+      forget();
+      promise.set_exception(std::current_exception());
     }
   }
-  return built.get();
+  const Outcome& outcome = built.get();
+  if (!outcome.program) throw BuildError(name, options, outcome.log);
+  return outcome.program;
 }
 
 std::shared_ptr<const Program> ProgramCache::make(const std::string& name, const std::string& source,

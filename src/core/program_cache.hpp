@@ -64,7 +64,13 @@ class ProgramCache {
   ProgramStats stats() const;
 
  private:
-  using Built = std::shared_future<std::shared_ptr<const Program>>;
+  /// A program, or what the compiler said when there is none. Each thread that waits throws an error of its
+  /// own.
+  struct Outcome {
+    std::shared_ptr<const Program> program;
+    std::string log;
+  };
+  using Built = std::shared_future<Outcome>;
 
   std::shared_ptr<const Program> program(const std::string& name, const std::string& source,
                                          const std::string& options);

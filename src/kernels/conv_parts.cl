@@ -1,12 +1,13 @@
-// The last step of a sum that was computed in parts: y[i] = part 0's x[i] + part 1's x[i] + ..., always in that order.
+// The last step of a sum that was computed in parts: y[i] = part 0's x[i] + part 1's x[i] + ..., always in
+// that order.
 
 // Elements that a work-item adds up side by side.
 #ifndef WIDTH
 #define WIDTH 1
 #endif
 
-__kernel void conv_add_parts(__global const float *restrict x, long x_offset, __global float *restrict y, long y_offset,
-                             long count, int parts) {
+__kernel void conv_add_parts(__global const float* restrict x, long x_offset, __global float* restrict y,
+                             long y_offset, long count, int parts) {
   const long begin = (long)get_global_id(0) * WIDTH;
   const int width = (int)min((long)WIDTH, count - begin);
   x += x_offset + begin;

@@ -26,6 +26,14 @@
 #define VEC PASTE(float, VW)
 #define VLOAD PASTE(vload, VW)
 #define VSTORE PASTE(vstore, VW)
+#define IVEC PASTE(int, VW)
+#define AS_VEC PASTE(as_float, VW)
+#define AS_IVEC PASTE(as_int, VW)
+#if VW == 16
+#define LANES ((int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15))
+#else
+#define LANES ((int8)(0, 1, 2, 3, 4, 5, 6, 7))
+#endif
 
 static VEC load_run(__global const float* p, int count) {
   if (count >= VW) return VLOAD(0, p);

@@ -13,9 +13,8 @@ __kernel void probe(__global int* y) {
 #endif
 
 #ifdef PROBE_FP16
-#ifdef cl_khr_fp16
+// Asked for although the driver may not list it: some know it all the same.
 #pragma OPENCL EXTENSION cl_khr_fp16 : enable
-#endif
 __kernel void probe(__global int* y) {
   const int i = (int)get_global_id(0);
   const half a = (half)i;

@@ -79,7 +79,7 @@ void infer_shapes(PassState& pass) {
   }
 }
 
-/// How many more nodes read each value before nobody does; 0 stands for "keep" as well, in outputs.
+/// How often each value will be read: once by every use of it, and once more for what backward() needs.
 std::vector<int> count_uses(const PassState& pass) {
   std::vector<int> uses(pass.graph->nodes.size(), 0);
   for (size_t id = 0; id < uses.size(); id++) {
@@ -88,7 +88,7 @@ std::vector<int> count_uses(const PassState& pass) {
     for (int k = 0; k < static_cast<int>(node.inputs.size()); k++) {
       int& input_uses = uses[static_cast<size_t>(node.inputs[static_cast<size_t>(k)])];
       input_uses += 1;
-      if (pass.mode == Mode::training && node.needs_input(k)) input_uses += 1;  // never reached in forward
+      if (pass.mode == Mode::training && node.needs_input(k)) input_uses += 1;  // backward's
     }
     if (pass.mode == Mode::training && node.needs_output()) uses[id] += 1;
   }

@@ -2,6 +2,7 @@
 #include "net/graph.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 
 #include <dlprim/copy.hpp>
@@ -19,9 +20,21 @@ Tensor InputNode::forward(const ForwardStep& /*step*/) const {
   return {};
 }  // its value is fed
 
+namespace {
+
+uint64_t next_number() {
+  static std::atomic<uint64_t> number{0};
+  return ++number;
+}
+
+}  // namespace
+
+Graph::Graph(const Stream& stream_, uint64_t seed)
+    : number(next_number()), stream(stream_), random{seed, 0} {}
+
 int Graph::id_of(const char* argument, Value value) const {
-  require(value.graph_ != nullptr, argument, "is no value: it is empty");
-  require(value.graph_ == this, argument, "is a value of another net");
+  require(value.graph_ != 0, argument, "is no value: it is empty");
+  require(value.graph_ == number, argument, "is a value of another net");
   return value.id_;
 }
 
@@ -43,7 +56,7 @@ Value Graph::add(std::unique_ptr<Node> node, const std::vector<Value>& inputs, c
   element_count(node->shape);
   node->name = name_for(node->kind(), name);
   nodes.push_back(std::move(node));
-  return Value(this, static_cast<int>(nodes.size()) - 1);
+  return Value(number, static_cast<int>(nodes.size()) - 1);
 }
 
 std::string Graph::name_for(const char* kind, const std::string& given) const {

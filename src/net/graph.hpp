@@ -70,9 +70,10 @@ class InputNode : public Node {
 };
 
 struct Graph {
-  Graph(const Stream& stream_, uint64_t seed) : stream(stream_), random{seed, 0} {}
+  Graph(const Stream& stream_, uint64_t seed);
 
-  Stream stream;  ///< where parameters are made
+  const uint64_t number;  ///< no other graph of this process has it, not even a later one
+  Stream stream;          ///< where parameters are made
   RandomState random;
   std::vector<std::unique_ptr<const Node>> nodes;
   std::vector<Parameter> parameters;

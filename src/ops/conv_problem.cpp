@@ -185,5 +185,17 @@ std::string refuse_large(const ConvProblem& p) {
   return {};
 }
 
+std::string refuse_depthwise(const ConvProblem& p) {
+  if (p.groups == 1 || p.group_c() != 1 || p.group_k() != 1) return {};
+  return cat("1 channel and 1 filter in each of ", p.groups,
+             " groups: the product's tiles would be mostly padding");
+}
+
+std::array<int, 4> used_strides(const Strides& strides, const std::array<int, 4>& sizes) {
+  std::array<int, 4> used{};
+  for (size_t i = 0; i < 4; i++) used[i] = sizes[i] > 1 ? static_cast<int>(strides[static_cast<int>(i)]) : 0;
+  return used;
+}
+
 }  // namespace detail
 }  // namespace dlprim

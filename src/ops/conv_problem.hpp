@@ -25,6 +25,8 @@ struct ConvProblem {
   Activation activation = Activation::identity;
   bool bias = false;
 
+  std::array<int, 4> x_sizes() const { return {n, c, h, w}; }
+  std::array<int, 4> y_sizes() const { return {n, k, p, q}; }
   int group_c() const { return c / groups; }
   int group_k() const { return k / groups; }
   int taps() const { return r * s; }
@@ -54,6 +56,13 @@ struct ConvGemm {
 ConvGemm conv_gemm(const ConvProblem& problem);
 /// Why an engine that counts elements and matrix columns in 32 bits cannot serve; empty if it can.
 std::string refuse_large(const ConvProblem& problem);
+
+/// Why an engine that multiplies matrices should not serve: with one channel and one filter a group they have
+/// one row. Empty if it should.
+std::string refuse_depthwise(const ConvProblem& problem);
+/// Strides as the kernels that count in 32 bits take them: 0 where a dimension of size 1 has any stride at
+/// all.
+std::array<int, 4> used_strides(const Strides& strides, const std::array<int, 4>& sizes);
 
 using ConvEngine = Engine<ConvProblem, ConvImpl>;
 // The engines, each in its own conv_<name>.cpp.

@@ -20,12 +20,6 @@ void bind_divisor(Launch& launch, int d) {
   launch.arg(d).arg(static_cast<uint32_t>((power + divisor - 1) / divisor)).arg(shift);
 }
 
-/// Strides of dimensions of size 1 are never used and may be anything.
-void bind_strides(Launch& launch, const Strides& strides, const std::array<int, 4>& sizes) {
-  for (int i = 0; i < 4; i++)
-    launch.arg(sizes[static_cast<size_t>(i)] > 1 ? static_cast<int>(strides[i]) : 0);
-}
-
 class Tile : public ConvImpl {
  public:
   Tile(const Context& context, const ConvProblem& problem, const Options& options) : p_(problem) {
@@ -46,7 +40,8 @@ class Tile : public ConvImpl {
       case ConvDirection::backward_filter: {
         // Neighbouring work-items take neighbouring elements: pixels, or channels where those lie side by
         // side.
-        defines.set("A_UNIT_K", p_.y[1] != 1 || p_.k == 1).set("B_UNIT_K", p_.x[1] != 1 || p_.c == 1);
+        const bool channels_last = p_.c > 1 && p_.x[1] == 1 && p_.k > 1 && p_.y[1] == 1;
+        defines.set("A_UNIT_K", !channels_last).set("B_UNIT_K", !channels_last);
         tile_ = gemm_tile_for(device, g.m, g.n, kLikelyParts * p_.groups);
         const int64_t tiles = ceil_div(g.m, tile_.tm) * ceil_div(g.n, tile_.tn) * p_.groups;
         parts_ = conv_parts_for(g.k, kLeastSteps, tiles, device, results(),
@@ -94,14 +89,14 @@ class Tile : public ConvImpl {
     return int64_t{p_.p - 1} * p_.stride[0] >= p_.h || int64_t{p_.q - 1} * p_.stride[1] >= p_.w;
   }
   void bind_shape(Launch& launch, bool data) const {
-    const std::array<int, 4> x{p_.n, p_.c, p_.h, p_.w}, y{p_.n, p_.k, p_.p, p_.q};
-    const std::array<int, 4>&source = data ? y : x, &target = data ? x : y;
+    const std::array<int, 4> source = data ? p_.y_sizes() : p_.x_sizes();
+    const std::array<int, 4> target = data ? p_.x_sizes() : p_.y_sizes();
     launch.arg(data ? p_.group_k() : p_.group_c()).arg(source[2]).arg(source[3]);
     for (int divisor : {target[2] * target[3], target[3], p_.taps(), p_.s, p_.stride[0], p_.stride[1]})
       bind_divisor(launch, divisor);
     launch.arg(p_.pad[0]).arg(p_.pad[1]).arg(p_.dilation[0]).arg(p_.dilation[1]);
-    bind_strides(launch, data ? p_.y : p_.x, source);
-    bind_strides(launch, data ? p_.x : p_.y, target);
+    for (int stride : used_strides(data ? p_.y : p_.x, source)) launch.arg(stride);
+    for (int stride : used_strides(data ? p_.x : p_.y, target)) launch.arg(stride);
   }
 
   const ConvProblem p_;
@@ -114,6 +109,7 @@ class Tile : public ConvImpl {
 std::string refuse(const Context& context, const ConvProblem& p, const Options&) {
   std::string reason = refuse_gemm_tile(context.device());
   if (reason.empty()) reason = refuse_large(p);
+  if (reason.empty()) reason = refuse_depthwise(p);
   return reason;
 }
 

@@ -11,7 +11,7 @@ namespace dlprim {
 using namespace detail;
 
 struct Dropout::Impl : EngineImpl {
-  RandomFill fill;                         ///< direct: y; masked: 1 where an element is dropped
+  RandomFill fill;                         ///< masked: 1 where an element is dropped
   std::unique_ptr<const Pointwise> apply;  ///< masked
   size_t bytes = 0;
   Impl(RandomFill fill_) : fill(std::move(fill_)) {}
@@ -20,7 +20,7 @@ struct Dropout::Impl : EngineImpl {
 
 namespace {
 
-std::string refuse_direct(const Context&, const DropoutDesc& desc, const Options&) {
+std::string refuse_strides(const Context&, const DropoutDesc& desc, const Options&) {
   if (!is_row_major(desc.x)) return cat("x is not row-major, its strides are ", to_string(desc.x.strides));
   return is_row_major(desc.y) ? "" : cat("y is not row-major, its strides are ", to_string(desc.y.strides));
 }
@@ -32,12 +32,21 @@ std::string refuse_masked(const Context&, const DropoutDesc& desc, const Options
              : "";
 }
 
-std::unique_ptr<const Dropout::Impl> make_direct(const Context& context, const DropoutDesc& desc,
-                                                 const Options&) {
+std::unique_ptr<const Dropout::Impl> make_whole(const Context& context, const DropoutDesc& desc, bool cpu) {
   Defines defines;
   defines.set("UNIFORM", false).set("NORMAL", false).set("DROPOUT", true);
   defines.set("X_DTYPE", name_of(desc.x.dtype)).set("X_T", storage_type(desc.x.dtype));
-  return std::make_unique<const Dropout::Impl>(RandomFill(context, desc.y, defines));
+  return std::make_unique<const Dropout::Impl>(RandomFill(context, desc.y, defines, cpu));
+}
+
+std::unique_ptr<const Dropout::Impl> make_cpu(const Context& context, const DropoutDesc& desc,
+                                              const Options&) {
+  return make_whole(context, desc, true);
+}
+
+std::unique_ptr<const Dropout::Impl> make_direct(const Context& context, const DropoutDesc& desc,
+                                                 const Options&) {
+  return make_whole(context, desc, false);
 }
 
 std::unique_ptr<const Dropout::Impl> make_masked(const Context& context, const DropoutDesc& desc,
@@ -45,7 +54,8 @@ std::unique_ptr<const Dropout::Impl> make_masked(const Context& context, const D
   Defines defines;
   defines.set("UNIFORM", false).set("NORMAL", false).set("DROPOUT", false);
   const TensorDesc mask(desc.x.shape, DType::u8);
-  auto impl = std::make_unique<Dropout::Impl>(RandomFill(context, mask, defines));
+  auto impl =
+      std::make_unique<Dropout::Impl>(RandomFill(context, mask, defines, RandomFill::prefers_cpu(context)));
   impl->apply =
       std::make_unique<const Pointwise>(context, std::vector<TensorDesc>{desc.x, mask},
                                         std::vector<TensorDesc>{desc.y}, 1, "y0 = x1 ? 0 : x0 * s0");
@@ -57,8 +67,10 @@ std::unique_ptr<const Dropout::Impl> make_masked(const Context& context, const D
 
 Dropout::Dropout(const Context& context, const DropoutDesc& desc, const Options& options)
     : Plan(nullptr), desc_(desc) {
-  static const std::vector<Engine<DropoutDesc, Impl>> engines = {{"direct", refuse_direct, make_direct},
-                                                                 {"masked", refuse_masked, make_masked}};
+  std::vector<Engine<DropoutDesc, Impl>> engines = {{"cpu", refuse_strides, make_cpu},
+                                                    {"direct", refuse_strides, make_direct},
+                                                    {"masked", refuse_masked, make_masked}};
+  if (!RandomFill::prefers_cpu(context)) std::swap(engines[0], engines[1]);
   require_floating("x", desc.x, false);
   require_floating("y", desc.y, false);
   require_shape("y", desc.y, desc.x.shape);

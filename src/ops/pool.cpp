@@ -2,7 +2,6 @@
 #include <dlprim/pool.hpp>
 
 #include <algorithm>
-#include <climits>
 
 #include "core/composed.hpp"
 #include "core/gen/expression.hpp"
@@ -65,17 +64,12 @@ struct PoolImpl : EngineImpl {
 
 namespace {
 
-/// Whether what a kernel steps along lies without gaps: channels, or whole planes of the written tensors.
+/// Whether all tensors have stride 1 along the axis that work runs along.
 bool unit_strides(const Problem& problem) {
+  const int axis = problem.channels_last() ? 1 : 3;
+  const auto unit = [&](const TensorDesc& t) { return t.strides[axis] == 1 || t.shape[axis] == 1; };
   const PoolDesc& d = problem.desc;
-  const auto channels = [](const TensorDesc& t) { return t.strides[1] == 1; };
-  const auto planes = [](const TensorDesc& t) {
-    return (t.strides[3] == 1 || t.shape[3] == 1) && (t.strides[2] == t.shape[3] || t.shape[2] == 1);
-  };
-  if (problem.channels_last())
-    return channels(d.x) && channels(d.y) && (!d.indices || channels(d.indices_desc));
-  if (problem.backward) return planes(d.x);
-  return planes(d.y) && (!d.indices || planes(d.indices_desc));
+  return unit(d.x) && unit(d.y) && (!d.indices || unit(d.indices_desc));
 }
 
 Defines common_defines(const Problem& problem) {
@@ -100,16 +94,8 @@ std::unique_ptr<PoolImpl> make_impl(const Context& context, const Problem& probl
   return impl;
 }
 
-std::string refuse_cpu(const Context&, const Problem& problem, const Options&) {
-  const PoolDesc& d = problem.desc;
-  const int64_t side = std::max(d.x.shape[2] + d.params.pad_begin[0], d.x.shape[3] + d.params.pad_begin[1]);
-  if (side >= 1 << 21) return cat("a side of ", side, " elements exceeds 2^21");
-  for (const TensorDesc* t : {&d.x, &d.y, d.indices ? &d.indices_desc : &d.y}) {
-    // What the lanes reach: eight channels, or a plane.
-    const int64_t plane = t->shape[2] * t->strides[2] + t->shape[3] * t->strides[3];
-    const int64_t reach = problem.channels_last() ? 8 * t->strides[1] : plane;
-    if (reach > INT_MAX) return cat("a plane reaches over ", reach, " elements, more than 2^31");
-  }
+// Each form runs on every device, and is the better one on its own kind.
+std::string never(const Context&, const Problem&, const Options&) {
   return "";
 }
 
@@ -118,18 +104,15 @@ std::unique_ptr<const PoolImpl> make_cpu(const Context& context, const Problem& 
   const Shape &x = problem.desc.x.shape,
               &written = (problem.backward ? problem.desc.x : problem.desc.y).shape;
   const bool last = problem.channels_last();
-  // What `block` counts: rows, or elements of a plane in multiples of the lanes.
-  const int64_t units = last ? written[2] : written[2] * written[3];
-  const int64_t block = last ? std::clamp<int64_t>(kElements / (written[3] * x[1]), 1, units) : kElements;
-  auto impl = make_impl(context, problem, "pool_cpu",
-                        common_defines(problem).set("UNIT", unit_strides(problem)), block);
-  impl->global[0] = static_cast<size_t>(ceil_div(units, block));
+  const int64_t row = std::max<int64_t>(written[3] * (last ? x[1] : 1), 1);
+  const int64_t block = std::clamp<int64_t>(kElements / row, 1, written[2]);
+  const int64_t step = problem.desc.params.stride[1];
+  Defines defines = common_defines(problem);
+  defines.set("UNIT", unit_strides(problem)).set("STRIDE_W", step <= 2 ? step : 0);
+  auto impl = make_impl(context, problem, "pool_cpu", defines, block);
+  impl->global[0] = static_cast<size_t>(ceil_div(written[2], block));
   impl->global[1] = static_cast<size_t>(last ? x[0] : x[0] * x[1]);
   return impl;
-}
-
-std::string refuse_direct(const Context&, const Problem&, const Options&) {
-  return "";
 }
 
 std::unique_ptr<const PoolImpl> make_direct(const Context& context, const Problem& problem, const Options&) {
@@ -174,9 +157,7 @@ std::shared_ptr<const PoolImpl> plan(const Context& context, const Problem& prob
     to_int("x", d.x.shape[2] * d.x.shape[3]);
   }
 
-  // Either form runs on every device; each is the better one on its own kind.
-  std::vector<Engine<Problem, PoolImpl>> engines = {{"cpu", refuse_cpu, make_cpu},
-                                                    {"direct", refuse_direct, make_direct}};
+  std::vector<Engine<Problem, PoolImpl>> engines = {{"cpu", never, make_cpu}, {"direct", never, make_direct}};
   if (context.device().kind() != DeviceKind::cpu) std::swap(engines[0], engines[1]);
   PlanInfo made;
   const char* op = problem.backward ? "pool2d_backward" : "pool2d";

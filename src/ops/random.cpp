@@ -1,4 +1,5 @@
-// Random numbers: `direct` writes row-major memory; `copied` serves other strides by way of the workspace.
+// Random numbers: `cpu` and `direct`, the two forms of random.cl, write row-major memory; `copied` serves
+// other strides by way of the workspace.
 #include <dlprim/pointwise.hpp>
 #include <dlprim/random.hpp>
 
@@ -13,12 +14,15 @@ using namespace detail;
 
 namespace detail {
 
-RandomFill::RandomFill(const Context& context, const TensorDesc& y, const Defines& defines) {
+RandomFill::RandomFill(const Context& context, const TensorDesc& y, const Defines& defines, bool cpu)
+    : count_(element_count(y.shape)), cpu_(cpu) {
   Defines all = defines;
-  all.set("DTYPE", name_of(y.dtype)).set("T", storage_type(y.dtype));
+  all.set("DTYPE", name_of(y.dtype)).set("T", storage_type(y.dtype)).set("WORDS", cpu ? 8 : 1);
   kernel_ = context.state().programs.kernel("random", "random_fill", all);
-  count_ = element_count(y.shape);
-  cpu_ = context.device().kind() == DeviceKind::cpu;
+}
+
+bool RandomFill::prefers_cpu(const Context& context) {
+  return context.device().kind() == DeviceKind::cpu;
 }
 
 void RandomFill::run(const Stream& stream, const Tensor* x, const Tensor& y, const Draw& draw,
@@ -56,7 +60,7 @@ struct Random::Impl : EngineImpl {
 
 namespace {
 
-std::string refuse_direct(const Context&, const RandomDesc& desc, const Options&) {
+std::string refuse_strides(const Context&, const RandomDesc& desc, const Options&) {
   return is_row_major(desc.y) ? "" : cat("y is not row-major, its strides are ", to_string(desc.y.strides));
 }
 
@@ -74,15 +78,22 @@ Defines defines_of(Distribution distribution) {
   return defines.set("DROPOUT", false);
 }
 
+std::unique_ptr<const Random::Impl> make_cpu(const Context& context, const RandomDesc& desc, const Options&) {
+  return std::make_unique<const Random::Impl>(
+      RandomFill(context, desc.y, defines_of(desc.distribution), true));
+}
+
 std::unique_ptr<const Random::Impl> make_direct(const Context& context, const RandomDesc& desc,
                                                 const Options&) {
-  return std::make_unique<const Random::Impl>(RandomFill(context, desc.y, defines_of(desc.distribution)));
+  return std::make_unique<const Random::Impl>(
+      RandomFill(context, desc.y, defines_of(desc.distribution), false));
 }
 
 std::unique_ptr<const Random::Impl> make_copied(const Context& context, const RandomDesc& desc,
                                                 const Options&) {
   const TensorDesc plain(desc.y.shape);
-  auto impl = std::make_unique<Random::Impl>(RandomFill(context, plain, defines_of(desc.distribution)));
+  auto impl = std::make_unique<Random::Impl>(
+      RandomFill(context, plain, defines_of(desc.distribution), RandomFill::prefers_cpu(context)));
   impl->copy = std::make_unique<const Pointwise>(context, std::vector<TensorDesc>{plain},
                                                  std::vector<TensorDesc>{desc.y}, 0, "y0 = x0");
   impl->bytes = static_cast<size_t>(element_count(plain.shape)) * sizeof(float);
@@ -129,8 +140,11 @@ Draw make_draw(Distribution distribution, double a, double b) {
 
 Random::Random(const Context& context, const RandomDesc& desc, const Options& options)
     : Plan(nullptr), desc_(desc) {
-  static const std::vector<Engine<RandomDesc, Impl>> engines = {{"direct", refuse_direct, make_direct},
-                                                                {"copied", refuse_copied, make_copied}};
+  // The forms run on every device, and each is the better one on its own kind.
+  std::vector<Engine<RandomDesc, Impl>> engines = {{"cpu", refuse_strides, make_cpu},
+                                                   {"direct", refuse_strides, make_direct},
+                                                   {"copied", refuse_copied, make_copied}};
+  if (!RandomFill::prefers_cpu(context)) std::swap(engines[0], engines[1]);
   require_writable("y", desc.y);
   PlanInfo info;
   const char* distribution = name_of(desc.distribution);

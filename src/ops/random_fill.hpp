@@ -19,7 +19,9 @@ struct Draw {
 /// Fills a row-major tensor.
 class RandomFill {
  public:
-  RandomFill(const Context& context, const TensorDesc& y, const Defines& defines);
+  /// `cpu`: the form with vectors, of few work-items.
+  RandomFill(const Context& context, const TensorDesc& y, const Defines& defines, bool cpu);
+  static bool prefers_cpu(const Context& context);
   /// `x` is dropout's input, else null.
   void run(const Stream& stream, const Tensor* x, const Tensor& y, const Draw& draw,
            const RandomState& state) const;

@@ -135,6 +135,7 @@ const std::vector<ConvCase>& odd_convs() {
       {"asymmetric", 2, 3, 7, 6, 4, 3, 2, asymmetric({2, 1}, {0, 3}, {2, 1})},
       {"pad_in_front_only", 1, 2, 5, 5, 3, 4, 3, asymmetric({1, 1}, {3, 2}, {0, 0})},
       {"pad_behind_only", 1, 2, 5, 5, 3, 4, 3, asymmetric({1, 2}, {0, 0}, {3, 2})},
+      {"pad_beyond_32_bits", 2, 2, 5, 5, 3, 3, 3, asymmetric({1 << 29, 1}, {1 << 30, 1}, {6, 1})},
       {"cropped", 2, 3, 9, 8, 4, 3, 3, asymmetric({1, 1}, {-2, 1}, {1, -3})},
       {"cropped_strided", 1, 2, 12, 11, 3, 2, 3, asymmetric({2, 3}, {-1, -2}, {-3, -1})},
       {"dilated", 2, 3, 11, 10, 4, 3, 3, window(1, 2, 2)},

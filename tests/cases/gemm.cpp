@@ -135,4 +135,45 @@ std::vector<GemmCase> bench_gemms() {
   return cases;
 }
 
+namespace {
+
+Gemm small_plan(const Options& options) {
+  return Gemm(context(), {TensorDesc({4, 4}), TensorDesc({4, 4}), TensorDesc({4, 4})}, options);
+}
+
+}  // namespace
+
+const std::vector<std::string>& gemm_engines() {
+  static const std::vector<std::string> names = {"cpu", "tile", "naive"};
+  return names;
+}
+
+Options gemm_engine(const std::string& name) {
+  Options options;
+  options.engine = name;
+  return options;
+}
+
+std::string gemm_refusal(const std::string& engine) {
+  const std::string text = small_plan(gemm_engine("naive")).explain();
+  const std::string mark = engine + ": refused, ";
+  const auto at = text.find(mark);
+  return at == std::string::npos ? "" : text.substr(at + mark.size(), text.find('\n', at) - at - mark.size());
+}
+
+std::string gemm_refusal_by_name(const std::string& engine) {
+  try {
+    return small_plan(gemm_engine(engine)).engine() == engine ? "" : "another engine was given";
+  } catch (const ValidationError& error) {
+    return error.what();
+  }
+}
+
+std::vector<std::string> serving_gemm_engines() {
+  std::vector<std::string> names;
+  for (const std::string& name : gemm_engines())
+    if (gemm_refusal(name).empty()) names.push_back(name);
+  return names;
+}
+
 }  // namespace dlprim::test

@@ -60,4 +60,15 @@ std::vector<GemmCase> tiled_gemms();
 /// What benchmarks time: squares, the four transpositions, and shapes of linear layers.
 std::vector<GemmCase> bench_gemms();
 
+/// The names of all engines, in their order.
+const std::vector<std::string>& gemm_engines();
+/// Options that ask for one.
+Options gemm_engine(const std::string& name);
+/// Why the engine does not serve on this device unless it is asked for; empty if it does.
+std::string gemm_refusal(const std::string& engine);
+/// What asking for the engine throws; empty if it is given.
+std::string gemm_refusal_by_name(const std::string& engine);
+/// The engines without a refusal.
+std::vector<std::string> serving_gemm_engines();
+
 }  // namespace dlprim::test

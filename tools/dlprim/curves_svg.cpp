@@ -1,3 +1,4 @@
+// Two panels drawn as text. It knows how to scale and label axes, and nothing of training.
 #include "curves_svg.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Device::find, with words for a machine where there is nothing to find.
 #include "device_choice.hpp"
 
 #include "commands.hpp"

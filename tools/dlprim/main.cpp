@@ -76,6 +76,7 @@ int main(int argc, char** argv) {
       "Deep-learning primitives over OpenCL: look at devices, train and run a network on any of them.",
       "dlprim");
   app.footer("'dlprim COMMAND --help' lists a command's options.");
+  app.set_version_flag("--version", "dlprim " DLPRIM_VERSION);
   app.require_subcommand(1);
   TrainOptions train_options;
   EvalOptions eval_options;

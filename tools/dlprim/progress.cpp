@@ -1,3 +1,5 @@
+// The bar and the lines. Times between them are wall-clock times: what is shown never changes what is
+// computed.
 #include "progress.hpp"
 
 #include <algorithm>
@@ -34,7 +36,9 @@ Progress::Progress(int64_t total, int64_t epochs)
       epochs_(epochs),
       terminal_(isatty(STDOUT_FILENO) != 0),
       start_(Clock::now()),
-      last_(start_) {}
+      last_(start_) {
+  if (terminal_) last_ -= std::chrono::seconds(1);  // the bar is there from the first moment
+}
 
 double Progress::seconds() const {
   return before_ + (running_ ? std::chrono::duration<double>(Clock::now() - start_).count() : 0);

@@ -1,0 +1,272 @@
+// Batch normalisation: training, inference and the backward direction against the references.
+#include <dlprim/batch_norm.hpp>
+
+#include <cmath>
+#include <limits>
+
+#include "cases/nn.hpp"
+#include "catch.hpp"
+
+using namespace dlprim;
+using namespace dlprim::test;
+
+namespace {
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+/// Everything that a training step takes and gives.
+struct Step {
+  Shape shape;
+  Placing placing;
+  DType dtype;
+  int64_t channels;
+  Tensor x, dy, gamma, beta, running_mean, running_var;
+  Guarded y, mean, inv_std, dx, dgamma, dbeta;
+
+  Step(const Shape& shape_, Placing placing_, DType dtype_, double offset = 0, double spread = 1)
+      : shape(shape_),
+        placing(placing_),
+        dtype(dtype_),
+        channels(shape_[1]),
+        y(shape, strides_in(placing, shape), dtype, 37),
+        mean({channels}, DType::f32, 37),
+        inv_std({channels}, DType::f32, 37),
+        dx(shape, strides_in(placing, shape), dtype, 37),
+        dgamma({channels}, DType::f32, 37),
+        dbeta({channels}, DType::f32, 37) {
+    Rng rng(31);
+    const int64_t count = element_count(shape);
+    x = placed(placing, shape, reals(count, rng, offset - spread, offset + spread), dtype);
+    dy = placed(placing, shape, reals(count, rng), dtype);
+    const auto channel = [&](double low, double high) {
+      return placed(Placing::row_major, {channels}, reals(channels, rng, low, high));
+    };
+    gamma = channel(0.5, 2), beta = channel(-1, 1), running_mean = channel(-1, 1),
+    running_var = channel(0.5, 2);
+  }
+
+  bool intact() const {
+    return y.intact() && mean.intact() && inv_std.intact() && dx.intact() && dgamma.intact() &&
+           dbeta.intact();
+  }
+};
+
+void check(const Shape& shape, Placing placing, DType dtype, double offset = 0) {
+  INFO("batch_norm of " << name_of(dtype) << to_string(shape) << " " << name_of(placing) << " around "
+                        << offset);
+  const BatchNormParams params{1e-3, 0.2};
+  const Step s(shape, placing, dtype, offset);
+  const Values mean_before = values_of(s.running_mean), var_before = values_of(s.running_var);
+  batch_norm_training(stream(), s.x, s.gamma, s.beta, params, s.running_mean, s.running_var, s.y.tensor(),
+                      s.mean.tensor(), s.inv_std.tensor());
+
+  const BatchNormed expected =
+      batch_norm_reference(values_of(s.x), shape, values_of(s.gamma), values_of(s.beta), params.epsilon);
+  // Welford's mean and squares keep a few units of the values; x - mean then loses what the offset takes.
+  const double exact = (64 + 8 * std::abs(offset)) * 0x1p-24, stored = exact + storage_roundoff(dtype);
+  Values inv_std, running_mean, running_var;
+  for (size_t c = 0; c < expected.mean.size(); c++) {
+    inv_std.push_back(1 / std::sqrt(expected.variance[c] + params.epsilon));
+    running_mean.push_back(0.8 * mean_before[c] + 0.2 * expected.mean[c]);
+    running_var.push_back(0.8 * var_before[c] + 0.2 * expected.unbiased[c]);
+  }
+  CHECK(deviation(host_values(s.y.tensor()), expected.y) <= 4 * stored);
+  CHECK(deviation(host_values(s.mean.tensor()), expected.mean) <= exact);
+  CHECK(deviation(host_values(s.inv_std.tensor()), inv_std) <= exact);
+  CHECK(deviation(host_values(s.running_mean), running_mean) <= exact);
+  CHECK(deviation(host_values(s.running_var), running_var) <= exact);
+
+  batch_norm_backward(stream(), s.dy, s.x, s.gamma, s.mean.tensor(), s.inv_std.tensor(), s.dx.tensor(),
+                      s.dgamma.tensor(), s.dbeta.tensor());
+  const BatchNormGradients gradients = batch_norm_backward_reference(values_of(s.dy), values_of(s.x), shape,
+                                                                     values_of(s.gamma), params.epsilon);
+  CHECK(deviation(host_values(s.dx.tensor()), gradients.dx) <= 4 * stored);
+  // Sums of n terms of either sign: both the result and the partial sums grow as sqrt(n), each addition
+  // rounds.
+  const double terms =
+      static_cast<double>(element_count(shape)) / static_cast<double>(std::max<int64_t>(shape[1], 1));
+  const double summed = 4 * exact + 16 * std::sqrt(terms) * 0x1p-24;
+  CHECK(deviation(host_values(s.dgamma.tensor()), gradients.dgamma) <= summed);
+  CHECK(deviation(host_values(s.dbeta.tensor()), gradients.dbeta) <= summed);
+  CHECK(s.intact());
+
+  // Again, from the same input: the same bits.
+  const Step t(shape, placing, dtype, offset);
+  batch_norm_training(stream(), t.x, t.gamma, t.beta, params, {}, {}, t.y.tensor(), t.mean.tensor(),
+                      t.inv_std.tensor());
+  batch_norm_backward(stream(), t.dy, t.x, t.gamma, t.mean.tensor(), t.inv_std.tensor(), t.dx.tensor(),
+                      t.dgamma.tensor(), t.dbeta.tensor());
+  CHECK(host_bytes(s.y.tensor()) == host_bytes(t.y.tensor()));
+  CHECK(host_bytes(s.inv_std.tensor()) == host_bytes(t.inv_std.tensor()));
+  CHECK(host_bytes(s.dx.tensor()) == host_bytes(t.dx.tensor()));
+  CHECK(host_bytes(s.dgamma.tensor()) == host_bytes(t.dgamma.tensor()));
+
+  // Inference with statistics of its own.
+  const Guarded y(shape, strides_in(placing, shape), dtype, 37);
+  batch_norm_inference(stream(), t.x, t.gamma, t.beta, t.running_mean, t.running_var, params.epsilon,
+                       y.tensor());
+  Values normal = values_of(t.x);
+  const AxisView view(shape, 1);
+  const Values gamma = values_of(t.gamma), beta = values_of(t.beta);
+  for (size_t i = 0; i < normal.size(); i++) {
+    const size_t c = i / static_cast<size_t>(view.inner) % static_cast<size_t>(view.size);
+    normal[i] = (normal[i] - mean_before[c]) / std::sqrt(var_before[c] + params.epsilon) * gamma[c] + beta[c];
+  }
+  CHECK(deviation(host_values(y.tensor()), normal) <= 4 * stored);
+  CHECK(y.intact());
+}
+
+}  // namespace
+
+TEST_CASE("batch normalisation of odd shapes in every form of memory", "[small]") {
+  for (Placing placing : kPlacings) check({3, 5, 4, 7}, placing, DType::f32);
+  check({2, 1, 1, 1}, Placing::row_major, DType::f32);
+  check({1, 3, 1, 2}, Placing::row_major, DType::f32);
+  check({9, 4}, Placing::row_major, DType::f32);
+  check({2, 3, 2, 1, 3}, Placing::row_major, DType::f32);
+  check({2, 0, 3}, Placing::row_major, DType::f32);
+}
+
+TEST_CASE("batch normalisation of 16-bit floats", "[small]") {
+  for (DType dtype : {DType::f16, DType::bf16}) {
+    check({3, 5, 4, 7}, Placing::row_major, dtype);
+    check({3, 5, 4, 8}, Placing::channels_last, dtype);
+  }
+}
+
+TEST_CASE("batch normalisation of larger shapes") {
+  check({16, 33, 28, 28}, Placing::row_major, DType::f32);
+  check({16, 33, 28, 28}, Placing::channels_last, DType::f32);
+  check({4096, 10}, Placing::row_major, DType::f32);
+}
+
+TEST_CASE("batch normalisation far from zero loses no more than the input did", "[small]") {
+  // E[x^2] - E[x]^2 would have no correct digit left here.
+  check({8, 3, 5, 5}, Placing::row_major, DType::f32, 4096);
+}
+
+TEST_CASE("batch normalisation of special values", "[small]") {
+  // A NaN or an infinity spoils its own channel only; a constant channel has variance 0.
+  const float inf = std::numeric_limits<float>::infinity();
+  const Tensor x = device_tensor({2, 4}, {1, kNan, inf, 7, 3, 5, 1, 7});
+  const Tensor gamma = device_tensor({4}, {1, 1, 1, 1}), beta = device_tensor({4}, {0, 0, 0, 0.5f});
+  const Guarded y({2, 4}), mean({4}), inv_std({4});
+  batch_norm_training(stream(), x, gamma, beta, {0.25, 0.1}, {}, {}, y.tensor(), mean.tensor(),
+                      inv_std.tensor());
+  const double one = 1 / std::sqrt(1.25);
+  CHECK(deviation(host_values(y.tensor()), {-one, kNan, kNan, 0.5, one, kNan, kNan, 0.5}) <= 1e-6);
+  CHECK(host_values(inv_std.tensor())[3] == 2);
+}
+
+TEST_CASE("batch normalisation gradients agree with finite differences", "[small]") {
+  const Shape shape{3, 2, 2, 2};
+  const Step s(shape, Placing::row_major, DType::f32);
+  const BatchNormParams params{1e-2, 0.1};
+  batch_norm_training(stream(), s.x, s.gamma, s.beta, params, {}, {}, s.y.tensor(), s.mean.tensor(),
+                      s.inv_std.tensor());
+  batch_norm_backward(stream(), s.dy, s.x, s.gamma, s.mean.tensor(), s.inv_std.tensor(), s.dx.tensor(),
+                      s.dgamma.tensor(), s.dbeta.tensor());
+  const Values x = values_of(s.x), dy = values_of(s.dy), gamma = values_of(s.gamma), beta = values_of(s.beta);
+  const auto loss = [&](const Values& at, const Values& scale, const Values& shift) {
+    const Values y = batch_norm_reference(at, shape, scale, shift, params.epsilon).y;
+    double sum = 0;
+    for (size_t i = 0; i < y.size(); i++) sum += y[i] * dy[i];
+    return sum;
+  };
+  const std::vector<float> dx = host_values(s.dx.tensor()), dgamma = host_values(s.dgamma.tensor()),
+                           dbeta = host_values(s.dbeta.tensor());
+  for (size_t i = 0; i < x.size(); i++)
+    CHECK(dx[i] ==
+          Approx(numeric_gradient([&](const Values& v) { return loss(v, gamma, beta); }, x, i)).margin(1e-5));
+  for (size_t c = 0; c < 2; c++) {
+    CHECK(dgamma[c] ==
+          Approx(numeric_gradient([&](const Values& v) { return loss(x, v, beta); }, gamma, c)).margin(1e-5));
+    CHECK(dbeta[c] ==
+          Approx(numeric_gradient([&](const Values& v) { return loss(x, gamma, v); }, beta, c)).margin(1e-5));
+  }
+}
+
+TEST_CASE("batch normalisation in place", "[small]") {
+  const Step s({3, 5, 4}, Placing::row_major, DType::f32), t({3, 5, 4}, Placing::row_major, DType::f32);
+  batch_norm_training(stream(), s.x, s.gamma, s.beta, {}, {}, {}, s.y.tensor(), s.mean.tensor(),
+                      s.inv_std.tensor());
+  batch_norm_backward(stream(), s.dy, s.x, s.gamma, s.mean.tensor(), s.inv_std.tensor(), s.dx.tensor(),
+                      s.dgamma.tensor(), s.dbeta.tensor());
+  batch_norm_backward(stream(), t.dy, t.x, t.gamma, s.mean.tensor(), s.inv_std.tensor(), t.dy,
+                      t.dgamma.tensor(), t.dbeta.tensor());
+  CHECK(host_bytes(t.dy) == host_bytes(s.dx.tensor()));
+  batch_norm_training(stream(), t.x, t.gamma, t.beta, {}, {}, {}, t.x, t.mean.tensor(), t.inv_std.tensor());
+  CHECK(host_bytes(t.x) == host_bytes(s.y.tensor()));
+}
+
+TEST_CASE("batch normalisation with a workspace of the user's", "[small]") {
+  const Step s({3, 5, 4}, Placing::row_major, DType::f32), t({3, 5, 4}, Placing::row_major, DType::f32);
+  BatchNormDesc desc{s.x, s.y.tensor(), {}, {}, true};
+  const BatchNormTraining plan(context(), desc);
+  CHECK(plan.engine() == "generated");
+  CHECK(plan.workspace_size() >= 20);
+  const Guarded workspace({static_cast<int64_t>(plan.workspace_size())}, DType::u8);
+  plan.run(stream(), s.x, s.gamma, s.beta, s.running_mean, s.running_var, s.y.tensor(), s.mean.tensor(),
+           s.inv_std.tensor(), workspace.tensor());
+  plan.run(stream(), t.x, t.gamma, t.beta, t.running_mean, t.running_var, t.y.tensor(), t.mean.tensor(),
+           t.inv_std.tensor());
+  CHECK(workspace.intact());
+  CHECK(host_bytes(s.running_var) == host_bytes(t.running_var));
+  CHECK(error_of<ValidationError>([&] {
+          plan.run(stream(), s.x, s.gamma, s.beta, {}, {}, s.y.tensor(), s.mean.tensor(), s.inv_std.tensor());
+        }) == "running_mean: is not defined");
+}
+
+TEST_CASE("batch normalisation refuses bad input and changes nothing", "[small]") {
+  const Step s({3, 5, 4}, Placing::row_major, DType::f32);
+  const std::vector<unsigned char> mean = host_bytes(s.running_mean), var = host_bytes(s.running_var);
+  const std::vector<unsigned char> y_before = host_bytes(s.y.tensor()),
+                                   mean_before = host_bytes(s.mean.tensor());
+  struct Arguments {
+    Tensor x, gamma, beta, running_mean, running_var, y, mean, inv_std;
+    BatchNormParams params;
+  };
+  const auto refused = [&](auto change) {
+    Arguments a{s.x,
+                s.gamma,
+                s.beta,
+                s.running_mean,
+                s.running_var,
+                s.y.tensor(),
+                s.mean.tensor(),
+                s.inv_std.tensor(),
+                {}};
+    change(a);
+    return error_of<ValidationError>([&] {
+      batch_norm_training(stream(), a.x, a.gamma, a.beta, a.params, a.running_mean, a.running_var, a.y,
+                          a.mean, a.inv_std);
+    });
+  };
+  CHECK(refused([](Arguments& a) { a.x = {}; }) == "x: is not defined");
+  CHECK(refused([](Arguments& a) { a.x = a.x.slice(0, 0, 2); }) == "y: shape [3, 5, 4] must be [2, 5, 4]");
+  CHECK(refused([](Arguments& a) {
+          a.x = a.x.slice(0, 0, 1).slice(2, 0, 1);
+          a.y = a.y.slice(0, 0, 1).slice(2, 0, 1);
+        }) == "x: shape [1, 5, 1] has 1 values a channel, a variance needs at least 2");
+  CHECK(refused([](Arguments& a) { a.gamma = {}; }) == "gamma: is not defined");
+  CHECK(refused([](Arguments& a) { a.beta = a.beta.slice(0, 0, 4); }) == "beta: shape [4] must be [5]");
+  CHECK(refused([](Arguments& a) { a.mean = cast(stream(), a.mean, DType::f16); }) ==
+        "mean: dtype f16 must be f32");
+  CHECK(refused([](Arguments& a) { a.running_var = {}; }) ==
+        "running_var: is not defined, though the other running statistic is");
+  CHECK(refused([](Arguments& a) { a.inv_std = a.mean; }) == "inv_std: shares memory with mean");
+  CHECK(refused([](Arguments& a) { a.running_var = a.running_mean; }) ==
+        "running_var: shares memory with running_mean");
+  CHECK(refused([](Arguments& a) { a.mean = a.gamma; }) == "mean: shares memory with gamma");
+  CHECK(refused([](Arguments& a) { a.params.epsilon = -1; }) ==
+        "epsilon: -1 must be finite and not negative");
+  CHECK(refused([](Arguments& a) { a.params.epsilon = kNan; }) ==
+        "epsilon: nan must be finite and not negative");
+  CHECK(refused([](Arguments& a) { a.params.momentum = 1.5; }) == "momentum: 1.5 must lie in [0, 1]");
+  CHECK(refused([](Arguments& a) { a.x = a.x.reshape({60}), a.y = a.y.reshape({60}); }) ==
+        "x: rank 1 must be 2 or more, [N, C, ...]");
+  CHECK(host_bytes(s.running_mean) == mean);
+  CHECK(host_bytes(s.running_var) == var);
+  CHECK(host_bytes(s.y.tensor()) == y_before);
+  CHECK(host_bytes(s.mean.tensor()) == mean_before);
+}

@@ -1,0 +1,124 @@
+// Dropout: every engine by name against the reference's words, its use backward, bad input.
+#include <dlprim/dropout.hpp>
+
+#include <cmath>
+#include <limits>
+
+#include "cases/nn.hpp"
+#include "catch.hpp"
+
+using namespace dlprim;
+using namespace dlprim::test;
+
+namespace {
+
+Options engine(const char* name) {
+  Options options;
+  options.engine = name;
+  return options;
+}
+
+constexpr const char* kEngines[] = {"cpu", "direct", "masked"};
+
+Values dropout_reference(const Values& x, double p, const RandomState& state) {
+  Values y;
+  for (size_t i = 0; i < x.size(); i++)
+    y.push_back(random_word(state.seed, state.offset + i) < p * 0x1p32 ? 0 : x[i] / (1 - p));
+  return y;
+}
+
+void check(const char* name, double p, const Shape& shape, Placing placing, DType dtype) {
+  INFO("engine=" << name << " p=" << p << " " << name_of(dtype) << to_string(shape) << " "
+                 << name_of(placing));
+  const RandomState state{0xfeedface12345678, 13};
+  Rng rng(3);
+  const Tensor x = placed(placing, shape, reals(element_count(shape), rng), dtype);
+  const Guarded y(shape, strides_in(placing, shape), dtype, 37),
+      again(shape, strides_in(placing, shape), dtype, 37);
+  const Dropout plan(context(), {x, y.tensor()}, engine(name));
+  plan.run(stream(), x, p, state, y.tensor());
+  plan.run(stream(), x, p, state, again.tensor());
+  CHECK(deviation(host_values(y.tensor()), dropout_reference(values_of(x), p, state)) <=
+        4 * 0x1p-24 + storage_roundoff(dtype));
+  CHECK(y.intact());
+  CHECK(host_bytes(y.tensor()) == host_bytes(again.tensor()));
+}
+
+}  // namespace
+
+TEST_CASE("dropout of odd shapes, every engine", "[small]") {
+  for (const char* name : kEngines)
+    for (const Shape& shape : {Shape{}, Shape{0}, Shape{1}, Shape{5}, Shape{2, 3, 5, 7}})
+      for (double p : {0.0, 0.1, 0.5}) check(name, p, shape, Placing::row_major, DType::f32);
+}
+
+TEST_CASE("dropout in strided memory and of 16-bit floats", "[small]") {
+  for (Placing placing : {Placing::channels_last, Placing::gaps})
+    check("auto", 0.4, {3, 4, 5}, placing, DType::f32);
+  for (DType dtype : {DType::f16, DType::bf16})
+    for (const char* name : kEngines) check(name, 0.4, {3, 4, 5}, Placing::row_major, dtype);
+}
+
+TEST_CASE("dropout of many elements") {
+  for (const char* name : kEngines) check(name, 0.3, {7, 14289}, Placing::row_major, DType::f32);
+}
+
+TEST_CASE("dropout drops everything, special values too", "[small]") {
+  const float nan = std::numeric_limits<float>::quiet_NaN(), inf = std::numeric_limits<float>::infinity();
+  const Tensor x = device_tensor({4}, {nan, inf, -inf, 1});
+  for (const char* name : kEngines) {
+    INFO("engine " << name);
+    const Guarded y({4});
+    const Dropout plan(context(), {x, y.tensor()}, engine(name));
+    plan.run(stream(), x, 1, {}, y.tensor());
+    CHECK(host_values(y.tensor()) == std::vector<float>(4, 0.0f));
+    plan.run(stream(), x, 0, {}, y.tensor());
+    CHECK(deviation(host_values(y.tensor()), values_of(x)) == 0);
+  }
+}
+
+TEST_CASE("the backward direction of dropout is dropout", "[small]") {
+  const RandomState state{5, 100};
+  Rng rng(29);
+  const std::vector<float> at = reals(40, rng), weights = reals(40, rng);
+  const Tensor dy = device_tensor({40}, weights);
+  const Guarded dx({40});
+  dropout(stream(), dy, 0.35, state, dx.tensor());
+  const auto loss = [&](const Values& v) {
+    const Values y = dropout_reference(v, 0.35, state);
+    double sum = 0;
+    for (size_t i = 0; i < y.size(); i++) sum += y[i] * weights[i];
+    return sum;
+  };
+  const std::vector<float> gradient = host_values(dx.tensor());
+  for (size_t i = 0; i < at.size(); i++)
+    CHECK(gradient[i] == Approx(numeric_gradient(loss, {at.begin(), at.end()}, i)).margin(1e-6));
+}
+
+TEST_CASE("dropout in place", "[small]") {
+  const RandomState state{1, 2};
+  const std::vector<float> values = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+  const Values expected = dropout_reference({values.begin(), values.end()}, 0.5, state);
+  for (Placing placing : {Placing::row_major, Placing::gaps}) {
+    INFO(name_of(placing));
+    const Tensor x = placed(placing, {3, 3}, values);
+    dropout(stream(), x, 0.5, state, x);
+    CHECK(deviation(host_values(x), expected) == 0);
+  }
+}
+
+TEST_CASE("dropout refuses bad input", "[small]") {
+  const Tensor x = device_tensor({4}, {1, 2, 3, 4}), y = device_tensor({4}, {0, 0, 0, 0});
+  const auto refused = [&](const Tensor& from, double p, const Tensor& to) {
+    return error_of<ValidationError>([&] { dropout(stream(), from, p, {}, to); });
+  };
+  CHECK(refused({}, 0.5, y) == "x: is not defined");
+  CHECK(refused(x, 1.01, y) == "p: 1.01 must lie in [0, 1]");
+  CHECK(refused(x, std::nan(""), y) == "p: nan must lie in [0, 1]");
+  CHECK(refused(x, 0.5, y.slice(0, 0, 2)) == "y: shape [2] must be [4]");
+  CHECK(refused(x.slice(0, 0, 3), 0.5, x.slice(0, 1, 4)) ==
+        "y: shares memory with x without being the same tensor");
+  CHECK(refused(device_tensor({4}, {1, 2, 3, 4}, DType::i32), 0.5, y) ==
+        "x: dtype i32 must be f32, f16 or bf16");
+  CHECK(host_values(y) == std::vector<float>(4, 0.0f));
+}
