@@ -27,7 +27,9 @@ std::vector<const char*> engines() {
   return {"gpu"};
 }
 
-std::vector<TensorDesc> descs(const std::vector<Tensor>& tensors) { return {tensors.begin(), tensors.end()}; }
+std::vector<TensorDesc> descs(const std::vector<Tensor>& tensors) {
+  return {tensors.begin(), tensors.end()};
+}
 
 void run(const char* name, const std::vector<Tensor>& xs, const std::vector<Tensor>& ys,
          const std::vector<double>& scalars, const std::string& body) {
@@ -36,7 +38,9 @@ void run(const char* name, const std::vector<Tensor>& xs, const std::vector<Tens
 }
 
 /// Elements of a broadcast view in row-major order of `shape`.
-std::vector<float> expanded(const Tensor& x, const Shape& shape) { return host_values(x.expand(shape)); }
+std::vector<float> expanded(const Tensor& x, const Shape& shape) {
+  return host_values(x.expand(shape));
+}
 
 }  // namespace
 
@@ -44,20 +48,21 @@ TEST_CASE("pointwise adds broadcast inputs of many forms", "[small]") {
   struct Case {
     Shape a, b, y;
   };
-  const std::vector<Case> cases = {{{7}, {7}, {7}},
-                                   {{8}, {1}, {8}},
-                                   {{1}, {1}, {1}},
-                                   {{0}, {1}, {0}},
-                                   {{3, 0, 2}, {3, 0, 2}, {3, 0, 2}},
-                                   {{}, {}, {}},
-                                   {{2, 3, 5, 7}, {3, 1, 1}, {2, 3, 5, 7}},
-                                   {{2, 3, 4, 8}, {3, 1, 1}, {2, 3, 4, 8}},
-                                   {{4, 1, 8}, {5, 1}, {4, 5, 8}},
-                                   {{1, 6}, {5, 1}, {5, 6}},
-                                   {{2, 1, 2, 1, 2, 1, 2, 3}, {1, 3, 1, 2, 1, 2, 1, 3}, {2, 3, 2, 2, 2, 2, 2, 3}},
-                                   {{1023}, {1023}, {1023}},
-                                   {{4096}, {4096}, {4096}},
-                                   {{257, 33}, {33}, {257, 33}}};
+  const std::vector<Case> cases = {
+      {{7}, {7}, {7}},
+      {{8}, {1}, {8}},
+      {{1}, {1}, {1}},
+      {{0}, {1}, {0}},
+      {{3, 0, 2}, {3, 0, 2}, {3, 0, 2}},
+      {{}, {}, {}},
+      {{2, 3, 5, 7}, {3, 1, 1}, {2, 3, 5, 7}},
+      {{2, 3, 4, 8}, {3, 1, 1}, {2, 3, 4, 8}},
+      {{4, 1, 8}, {5, 1}, {4, 5, 8}},
+      {{1, 6}, {5, 1}, {5, 6}},
+      {{2, 1, 2, 1, 2, 1, 2, 3}, {1, 3, 1, 2, 1, 2, 1, 3}, {2, 3, 2, 2, 2, 2, 2, 3}},
+      {{1023}, {1023}, {1023}},
+      {{4096}, {4096}, {4096}},
+      {{257, 33}, {33}, {257, 33}}};
   Rng rng(1);
   for (const Case& c : cases)
     for (const char* name : engines()) {
@@ -77,8 +82,9 @@ TEST_CASE("pointwise adds broadcast inputs of many forms", "[small]") {
 TEST_CASE("pointwise follows strides, offsets and permutations", "[small]") {
   Rng rng(2);
   const Tensor base = device_tensor({4, 6, 8, 10}, integers(1920, rng, 100));
-  const std::vector<Tensor> views = {base.permute({0, 2, 3, 1}), base.slice(3, 1, 10, 2), base.slice(0, 1, 3),
-                                     base.slice(1, 2, 3),        base.transpose(0, 3),    base.slice(3, 3, 4)};
+  const std::vector<Tensor> views = {base.permute({0, 2, 3, 1}), base.slice(3, 1, 10, 2),
+                                     base.slice(0, 1, 3),        base.slice(1, 2, 3),
+                                     base.transpose(0, 3),       base.slice(3, 3, 4)};
   for (const Tensor& x : views)
     for (const char* name : engines()) {
       INFO("engine " << name << " shape " << to_string(x.shape()) << " strides " << to_string(x.strides()));
@@ -100,28 +106,49 @@ TEST_CASE("pointwise follows strides, offsets and permutations", "[small]") {
 TEST_CASE("pointwise converts every dtype to every other", "[small]") {
   const std::vector<DType> dtypes = {DType::f32, DType::f16, DType::bf16, DType::f64, DType::i8,
                                      DType::u8,  DType::i16, DType::i32,  DType::i64, DType::boolean};
-  const bool fp64 = context().device().probes().fp64;
   const std::vector<float> values = {0, 1, 2, 3, 100, 127, 5, 64, 1, 0, 17, 6, 9};
-  for (DType from : dtypes)
-    for (DType to : dtypes) {
-      if (!fp64 && (from == DType::f64 || to == DType::f64)) continue;
-      INFO(name_of(from) << " to " << name_of(to));
-      const Tensor x = device_tensor({13}, values, from);
-      const Guarded y({13}, to);
-      copy(stream(), x, y.tensor());
-      std::vector<float> expected = values;
-      if (from == DType::boolean || to == DType::boolean)
-        for (float& v : expected) v = v != 0;
-      CHECK(host_values(y.tensor()) == expected);
-      CHECK(y.intact());
+  std::vector<DType> usable;
+  for (DType dtype : dtypes)
+    if (dtype != DType::f64 || context().device().probes().fp64) usable.push_back(dtype);
+  for (DType from : usable) {
+    // One kernel with an output of every dtype: a hundred kernels would take a minute to compile.
+    std::vector<Guarded> guards;
+    std::vector<Tensor> ys;
+    std::string body;
+    for (DType to : usable) {
+      body += "y" + std::to_string(guards.size()) + (to == DType::boolean ? " = x0 != 0; " : " = x0; ");
+      guards.emplace_back(Shape{13}, to);
+      ys.push_back(guards.back().tensor());
     }
+    pointwise(stream(), {device_tensor({13}, values, from)}, ys, {}, body);
+    for (size_t i = 0; i < usable.size(); i++) {
+      INFO(name_of(from) << " to " << name_of(usable[i]));
+      std::vector<float> expected = values;
+      if (from == DType::boolean || usable[i] == DType::boolean)
+        for (float& v : expected) v = v != 0;
+      CHECK(host_values(ys[i]) == expected);
+      CHECK(guards[i].intact());
+    }
+  }
+}
+
+TEST_CASE("copy converts, and makes bool of what is not zero", "[small]") {
+  const Tensor x = device_tensor({4}, {0, 0.5f, -0.0f, -3});
+  const Guarded truth({4}, DType::boolean), whole({4}, DType::i32);
+  copy(stream(), x, truth.tensor());
+  copy(stream(), x, whole.tensor());
+  CHECK(host_values(truth.tensor()) == std::vector<float>{0, 1, 0, 1});
+  CHECK(host_values(whole.tensor()) == std::vector<float>{0, 0, 0, -3});
+  CHECK((truth.intact() && whole.intact()));
+  CHECK_THROWS_AS(copy(stream(), Tensor(), whole.tensor()), ValidationError);
 }
 
 TEST_CASE("the 16-bit floats round to nearest even and keep special values", "[small]") {
   const float inf = std::numeric_limits<float>::infinity();
-  const std::vector<float> values = {1.0f,    1.00048828125f, 1.001f,   65504, 65519,  65520, 1e30f, -1e30f, inf,
-                                     -inf,    5.9604645e-8f,  2.9e-8f,  -0.0f, 0.0f,   1e-7f, 3.14159265f,
-                                     0x1p-14f, 0x1.ffcp-15f,  -2.5e-6f, 1.0f / 3};
+  const std::vector<float> values = {1.0f,          1.00048828125f, 1.001f,       65504,    65519,
+                                     65520,         1e30f,          -1e30f,       inf,      -inf,
+                                     5.9604645e-8f, 2.9e-8f,        -0.0f,        0.0f,     1e-7f,
+                                     3.14159265f,   0x1p-14f,       0x1.ffcp-15f, -2.5e-6f, 1.0f / 3};
   const auto n = static_cast<int64_t>(values.size());
   const Tensor x = device_tensor({n}, values);
   for (DType to : {DType::f16, DType::bf16}) {
@@ -206,15 +233,18 @@ TEST_CASE("bad pointwise input is refused by name and value", "[small]") {
   const Tensor y(context(), {2, 3});
   const Tensor short_y(context(), {3});
   using V = ValidationError;
-  const auto call = [&](std::vector<Tensor> xs, std::vector<Tensor> ys, std::vector<double> s, const char* body) {
+  const auto call = [&](std::vector<Tensor> xs, std::vector<Tensor> ys, std::vector<double> s,
+                        const char* body) {
     return error_of<V>([=] { pointwise(stream(), xs, ys, s, body); });
   };
-  CHECK_THAT(call({x}, {short_y}, {}, "y0 = x0"), contains("inputs[0]") && contains("[2, 3]") && contains("[3]"));
+  CHECK_THAT(call({x}, {short_y}, {}, "y0 = x0"),
+             contains("inputs[0]") && contains("[2, 3]") && contains("[3]"));
   CHECK_THAT(call({x}, {}, {}, "y0 = x0"), contains("outputs"));
   CHECK_THAT(call({Tensor()}, {y}, {}, "y0 = x0"), contains("inputs[0]") && contains("not defined"));
   CHECK_THAT(call({x}, {y}, {}, "  "), contains("body"));
   CHECK_THAT(call({x}, {y}, {}, "y0 = x0 // note"), contains("comment"));
-  CHECK_THAT(call({x}, {short_y.expand({2, 3})}, {}, "y0 = x0"), contains("outputs[0]") && contains("one address"));
+  CHECK_THAT(call({x}, {short_y.expand({2, 3})}, {}, "y0 = x0"),
+             contains("outputs[0]") && contains("one address"));
   CHECK_THAT(call({x}, {y, y}, {}, "y0 = x0; y1 = x0"), contains("outputs[1]") && contains("outputs[0]"));
   const Context other(context().device());
   CHECK_THAT(call({Tensor(other, {2, 3})}, {y}, {}, "y0 = x0"), contains("another context"));

