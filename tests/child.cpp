@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <stdexcept>
@@ -16,6 +17,18 @@ std::string quoted(const std::string& text) {
   for (char c : text) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return result + "'";
 }
+
+/// The variables that this program was started with. Loading OpenCL drivers changes them, and a child must not
+/// inherit that.
+const std::vector<std::string>& first_environment() {
+  static const std::vector<std::string> variables = [] {
+    std::vector<std::string> result;
+    for (char** variable = environ; *variable; variable++) result.emplace_back(*variable);
+    return result;
+  }();
+  return variables;
+}
+[[maybe_unused]] const size_t kTakenAtStart = first_environment().size();
 
 }  // namespace
 
@@ -32,7 +45,9 @@ TempDir::~TempDir() {
 
 Child run_child(const std::string& name, const std::vector<std::pair<std::string, std::string>>& variables,
                 const std::vector<std::string>& without) {
-  std::string command = "env";
+  std::string command = "env -i";
+  for (const std::string& variable : first_environment()) command += " " + quoted(variable);
+  command += " env";
   for (const std::string& variable : without) command += " -u " + variable;
   for (const auto& [variable, value] : variables) {
     // The other way to name OpenCL drivers must not add to what the test chose.

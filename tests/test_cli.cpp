@@ -132,7 +132,8 @@ TEST_CASE("without any OpenCL device the way to one is told") {
   const TempDir empty;
   for (const char* arguments : {"train", "eval --weights none", "devices"}) {
     INFO(arguments);
-    const Result result = run(arguments, "OCL_ICD_FILENAMES= OCL_ICD_VENDORS='" + empty.path().string() + "'");
+    const Result result =
+        run(arguments, "OCL_ICD_FILENAMES= OCL_ICD_VENDORS='" + empty.path().string() + "'");
     CHECK(result.code == 2);
     CHECK(contains(result.out + result.err, "pocl-opencl-icd"));
   }

@@ -31,7 +31,9 @@ struct RandomState {
 enum class Distribution : uint8_t {
   uniform,  ///< in [a, b): a + (b - a) * (w / 2^8) / 2^24, w / 2^8 an integer; below b also after rounding to
             ///< f32
-  normal,   ///< of mean a and deviation b, by Box and Muller's transform of the words 2 k and 2 k + 1
+  normal,   ///< of mean a and deviation b, by Box and Muller's transform of the words 2 k and 2 k + 1 of the
+            ///< stream: a + b * sqrt(-2 log(u)) times cos, then sin, of 2 pi (w[2 k + 1] / 2^8) / 2^24, u
+           ///< being w[2 k] / 2^32 + 1 / 2^33 rounded to f32
   bernoulli  ///< 1 where w < a * 2^32, else 0; b is not used
 };
 

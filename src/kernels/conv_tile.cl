@@ -71,7 +71,7 @@ static float gather(__global const float* image, int row, int column, int number
   row += r * dilation_h;
   column += s * dilation_w;
 #endif
-  const int inside = row >= 0 && row < source_h && column >= 0 && column < source_w;
+  const int inside = (uint)row < (uint)source_h && (uint)column < (uint)source_w;  // not negative either
   return inside ? image[c * s_c + row * s_h + column * s_w] : 0.0f;
 }
 

@@ -21,6 +21,14 @@ Tensor floats_at(const Tensor& workspace, int64_t begin, int64_t count) {
   return workspace.reinterpret(DType::f32).slice(0, begin, begin + count);
 }
 
+/// GEMM's tiles with at most 8 rows: filters come in multiples of 8, and 8 rows of 32 columns are as fast as
+/// 12 (64 filters: 186 against 165 GFLOP/s, 256: 223 against 220; 2 cores with 16 floats a vector).
+GemmCpuTiles tiles_for(const Device& device, const ConvGemm& g) {
+  GemmCpuTiles tiles = gemm_cpu_tiles_for(device, g.m, g.n);
+  tiles.mr = std::min(tiles.mr, 8);
+  return tiles;
+}
+
 class CpuBase : public ConvImpl {
  public:
   CpuBase(const Context& context, const ConvProblem& problem, const ConvGemm& g)
@@ -28,7 +36,7 @@ class CpuBase : public ConvImpl {
         m_(static_cast<int>(g.m)),
         n_(static_cast<int>(g.n)),
         k_(static_cast<int>(g.k)),
-        tiles_(gemm_cpu_tiles_for(context.device(), g.m, g.n)) {}
+        tiles_(tiles_for(context.device(), g)) {}
 
  protected:
   int64_t packed_floats() const { return p_.groups * round_up(m_, tiles_.mr) * k_; }
@@ -165,7 +173,7 @@ std::string refuse(const Context& context, const ConvProblem& p, const Options& 
   if (reason.empty() && p.direction == ConvDirection::backward_filter) reason = refuse_depthwise(p);
   if (!reason.empty()) return reason;
   const ConvGemm g = conv_gemm(p);
-  const GemmCpuTiles tiles = gemm_cpu_tiles_for(context.device(), g.m, g.n);
+  const GemmCpuTiles tiles = tiles_for(context.device(), g);
   const auto least = static_cast<uint64_t>(lines(p.groups * round_up(g.m, tiles.mr) * g.k)) * sizeof(float);
   if (least > options.workspace_limit)
     return cat("needs ", least, " bytes of workspace, the limit is ", options.workspace_limit);
