@@ -18,8 +18,8 @@ std::string quoted(const std::string& text) {
   return result + "'";
 }
 
-/// The variables that this program was started with. Loading OpenCL drivers changes them, and a child must not
-/// inherit that.
+/// The variables that this program was started with. Loading OpenCL drivers changes them, and a child must
+/// not inherit that.
 const std::vector<std::string>& first_environment() {
   static const std::vector<std::string> variables = [] {
     std::vector<std::string> result;

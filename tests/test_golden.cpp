@@ -28,7 +28,8 @@ std::string without_includes(std::string text) {
 
 void check_golden(const std::string& name, const std::string& source) {
   INFO(name);
-  const std::string path = std::string(DLPRIM_GOLDEN_DIR) + "/" + name + ".cl", text = without_includes(source);
+  const std::string path = std::string(DLPRIM_GOLDEN_DIR) + "/" + name + ".cl",
+                    text = without_includes(source);
   if (std::getenv("DLPRIM_UPDATE_GOLDEN")) std::ofstream(path) << text;
   std::ifstream file(path);
   std::stringstream golden;
@@ -36,8 +37,8 @@ void check_golden(const std::string& name, const std::string& source) {
   CHECK(text == golden.str());
 }
 
-PointwiseForm pointwise_form(const std::vector<TensorDesc>& xs, const std::vector<TensorDesc>& ys, int scalars,
-                             const std::string& body) {
+PointwiseForm pointwise_form(const std::vector<TensorDesc>& xs, const std::vector<TensorDesc>& ys,
+                             int scalars, const std::string& body) {
   const LoopNest nest = make_loop_nest(xs, ys, false);
   PointwiseForm form;
   form.operands = make_operands(xs, ys, nest);
@@ -52,7 +53,8 @@ PointwiseForm pointwise_form(const std::vector<TensorDesc>& xs, const std::vecto
   return form;
 }
 
-ReduceForm reduce_form(const std::vector<TensorDesc>& xs, const std::vector<TensorDesc>& ys, const Reduction& reduction) {
+ReduceForm reduce_form(const std::vector<TensorDesc>& xs, const std::vector<TensorDesc>& ys,
+                       const Reduction& reduction) {
   const LoopNest nest = make_loop_nest(xs, ys, true);
   ReduceForm form;
   form.operands = make_operands(xs, ys, nest);
@@ -72,7 +74,8 @@ ReduceForm reduce_form(const std::vector<TensorDesc>& xs, const std::vector<Tens
 
 TEST_CASE("generated pointwise kernels are as written down", "[small]") {
   const TensorDesc image({2, 3, 4, 8}), channels({3, 1, 1});
-  check_golden("add_channels", pointwise_source(pointwise_form({image, channels}, {image}, 0, "y0 = x0 + x1")));
+  check_golden("add_channels",
+               pointwise_source(pointwise_form({image, channels}, {image}, 0, "y0 = x0 + x1")));
   check_golden("add_channels_cpu",
                pointwise_cpu_source(pointwise_form({image, channels}, {image}, 0, "y0 = x0 + x1")));
   PointwiseForm mixed = pointwise_form({TensorDesc({5}, DType::f16), TensorDesc({5}, DType::i64)},

@@ -254,6 +254,7 @@ TEST_CASE("pooling refuses bad input", "[small]") {
         }) == "x: size 4 along H with padding 0 and 0 has no room for a window of 5");
   CHECK(bad([](PoolParams& p) { p.kernel[0] = int64_t{1} << 40; }).find("does not fit in 32 bits") !=
         std::string::npos);
+  CHECK(bad([](PoolParams& p) { p.mode = static_cast<PoolMode>(7); }) == "mode: number 7 does not exist");
   PoolParams average;
   average.mode = PoolMode::average;
   CHECK(refused(x, average, y, indices) == "indices: average pooling has none");

@@ -29,12 +29,14 @@ struct RandomState {
 };
 
 enum class Distribution : uint8_t {
-  uniform,  ///< in [a, b): a + (b - a) * (w / 2^8) / 2^24, w / 2^8 an integer; below b also after rounding to
-            ///< f32
-  normal,   ///< of mean a and deviation b, by Box and Muller's transform of the words 2 k and 2 k + 1 of the
-            ///< stream: a + b * sqrt(-2 log(u)) times cos, then sin, of 2 pi (w[2 k + 1] / 2^8) / 2^24, u
-           ///< being w[2 k] / 2^32 + 1 / 2^33 rounded to f32
-  bernoulli  ///< 1 where w < a * 2^32, else 0; b is not used
+  /// In [a, b): a + (b - a) * u with u = floor(w / 2^8) / 2^24; below b also after rounding to f32.
+  uniform,
+  /// Of mean a and deviation b, by Box and Muller's transform of the stream's words w0 = w[2 k] and
+  /// w1 = w[2 k + 1]: a + b * sqrt(-2 log(u)) times cos, then sin, of 2 pi floor(w1 / 2^8) / 2^24, where u is
+  /// w0 / 2^32 + 1 / 2^33 rounded to f32.
+  normal,
+  /// 1 where w < a * 2^32, else 0; b is not used.
+  bernoulli
 };
 
 struct RandomDesc {

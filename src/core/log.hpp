@@ -1,5 +1,6 @@
 // The log: silent unless the environment variable DLPRIM_LOG asks. 1: a line per operator and per program
-// made; 2: also a line per kernel launch with its device time, and per OpenCL buffer.
+// made; 2: also a line per kernel launch with its device time, and per OpenCL buffer, and what the device's
+// compiler remarks on a program.
 #pragma once
 
 #include <string>

@@ -169,6 +169,10 @@ std::shared_ptr<const Program> ProgramCache::make(const std::string& name, const
     const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
     log_line(
         cat(loaded ? "load" : "build", " program=", name, " seconds=", seconds, " options='", options, "'"));
+    // Compilers end even an empty log with a line end.
+    const std::string remarks = loaded || log_level() < 2 ? "" : build_log(result->program, device_.cl()());
+    if (remarks.find_first_not_of(" \n") != std::string::npos)
+      log_line(cat("remarks on ", name, ":\n", remarks));
   }
   std::lock_guard<std::mutex> lock(mutex_);
   (loaded ? stats_.from_disk : stats_.built)++;

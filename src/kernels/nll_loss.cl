@@ -1,5 +1,5 @@
-// The negative log-likelihood loss' own steps: picking each row's term, and the gradient. The sums over rows are
-// generated reductions.
+// The negative log-likelihood loss' own steps: picking each row's term, and the gradient. The sums over rows
+// are generated reductions.
 
 #include "types.cl"
 
@@ -20,9 +20,9 @@
 
 // picked[b] = -log_p[b, target[b]] and picked[rows + b] = 1, or 0 and 0 where the target is no class.
 // A work-item takes `block` rows.
-__kernel void nll_pick(__global const T* log_p, long log_p_o, long step_b, long step_c, __global const TARGET* target,
-                       long target_o, long target_step, __global float* picked, long picked_o, long rows, long classes,
-                       int block) {
+__kernel void nll_pick(__global const T* log_p, long log_p_o, long step_b, long step_c,
+                       __global const TARGET* target, long target_o, long target_step, __global float* picked,
+                       long picked_o, long rows, long classes, int block) {
   const long begin = (long)get_global_id(0) * block, end = min(begin + block, rows);
   picked += picked_o;
   for (long b = begin; b < end; b++) {
@@ -33,11 +33,12 @@ __kernel void nll_pick(__global const T* log_p, long log_p_o, long step_b, long 
   }
 }
 
-// d[b, c] = -dloss / count where c is the row's target, else 0. A work-item takes `block` rows and, from its column
-// on, every `columns`-th class.
-__kernel void nll_gradient(__global const LOSS_T* dloss, long dloss_o, __global const float* count, long count_o,
-                           __global const TARGET* target, long target_o, long target_step, __global T* d, long d_o,
-                           long step_b, long step_c, long rows, long classes, int block, int columns) {
+// d[b, c] = -dloss / count where c is the row's target, else 0. A work-item takes `block` rows and, from its
+// column on, every `columns`-th class.
+__kernel void nll_gradient(__global const LOSS_T* dloss, long dloss_o, __global const float* count,
+                           long count_o, __global const TARGET* target, long target_o, long target_step,
+                           __global T* d, long d_o, long step_b, long step_c, long rows, long classes,
+                           int block, int columns) {
   const long column = (long)get_global_id(0);
   const long begin = (long)get_global_id(1) * block, end = min(begin + block, rows);
   const float slope = -JOIN(LOAD_, LOSS_DTYPE)(dloss, dloss_o) / count[count_o];

@@ -1,5 +1,6 @@
-// Philox 4x32-10, the counter-based generator of Salmon, Moraes, Dror and Shaw (SC 2011): four random words from a
-// counter of four words and a key of two. Integer arithmetic alone, so every device gives the same words.
+// Philox 4x32-10, the counter-based generator of Salmon, Moraes, Dror and Shaw (SC 2011): four random words
+// from a counter of four words and a key of two. Integer arithmetic alone, so every device gives the same
+// words.
 // WORDS 1, or 8 for eight counters at once in vectors.
 
 #ifndef WORDS

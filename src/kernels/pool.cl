@@ -1,8 +1,8 @@
-// Two-dimensional pooling, forward and backward, on a GPU: a work-item makes one element. The backward direction
-// gathers: an element of dx adds up, in a fixed order, what the windows over it hand back. The CPU form is in
-// pool_cpu.cl; what both share is in pool_common.cl.
-// CHANNELS_LAST says along which axis neighbouring work-items run: then the grid is (C, N * P * Q), with H and W in
-// place of P and Q backward; else (P * Q, N * C).
+// Two-dimensional pooling, forward and backward, on a GPU: a work-item makes one element. The backward
+// direction gathers: an element of dx adds up, in a fixed order, what the windows over it hand back. The CPU
+// form is in pool_cpu.cl; what both share is in pool_common.cl.
+// CHANNELS_LAST says along which axis neighbouring work-items run: then the grid is (C, N * P * Q), with H
+// and W in place of P and Q backward; else (P * Q, N * C).
 
 #include "pool_common.cl"
 

@@ -1,8 +1,8 @@
-// Two-dimensional pooling, forward and backward, on a CPU. A work-group of one item has `block` rows of what is
-// written and makes four results at a time, by loads of neighbouring elements and without branching on data: loads
-// by index or branches cost three to six times as much. Sums are those of pool.cl, in its order.
-// CHANNELS_LAST 0: the lanes run along W, and the grid is (blocks, N * C). Elements whose window touches the left or
-// right border are made one by one. CHANNELS_LAST 1: the lanes are channels, and the grid is (blocks, N).
+// Two-dimensional pooling, forward and backward, on a CPU. A work-group of one item has `block` rows of what
+// is written and makes four results at a time, by loads of neighbouring elements and without branching on
+// data: loads by index or branches cost three to six times as much. Sums are those of pool.cl, in its order.
+// CHANNELS_LAST 0: the lanes run along W, and the grid is (blocks, N * C). Elements whose window touches the
+// left or right border are made one by one. CHANNELS_LAST 1: the lanes are channels, the grid is (blocks, N).
 
 #include "pool_common.cl"
 
@@ -118,7 +118,8 @@ __kernel void pool_forward(TENSOR(const T, x), TENSOR(T, y), TENSOR(int, i), SIZ
         int4 where = (h0 + r0) * W + w0 + s0;
         for (int r = r0; r < r1; r++)
           for (int s = s0; s < s1; s++)
-            TAKE4(NEAR4(from + c * x_c + (h0 + r) * x_h + (w0 + s) * x_w, x_c), (int4)((h0 + r) * W + w0 + s), result, where)
+            TAKE4(NEAR4(from + c * x_c + (h0 + r) * x_h + (w0 + s) * x_w, x_c),
+                  (int4)((h0 + r) * W + w0 + s), result, where)
         if (AVERAGE) result /= (float)divided;
         PUT4(y_to + c * y_c, y_c, result);
         if (INDICES) PUT4_INT(i_to + c * i_c, i_c, where);
@@ -174,7 +175,8 @@ __kernel void pool_forward(TENSOR(const T, x), TENSOR(T, y), TENSOR(int, i), SIZ
   const long plane = (long)get_global_id(1), n = plane / C, c = plane % C;
   const int sw = STRIDE_W ? STRIDE_W : stride_w;
   // The windows of columns [inner, outer) lie inside, and are at least four or none.
-  int inner = min((left + sw - 1) / sw, Q), outer = W + left < kernel_w ? 0 : min((W + left - kernel_w) / sw + 1, Q);
+  int inner = min((left + sw - 1) / sw, Q);
+  int outer = W + left < kernel_w ? 0 : min((W + left - kernel_w) / sw + 1, Q);
   if (outer - inner < 4) inner = outer = Q;
   MY_ROWS(P)
   for (int p = begin; p < end; p++) {
@@ -205,8 +207,8 @@ __kernel void pool_forward(TENSOR(const T, x), TENSOR(T, y), TENSOR(int, i), SIZ
   }
 }
 
-// x stands for dx, y for dy. Padded columns u = w + left are seen as u = m sw + phase: window m - b holds u if
-// phase + b sw < kernel_w, so that for one phase neighbours m have neighbouring windows.
+// x stands for dx, y for dy. Padded columns u = w + left are seen as u = m sw + phase: window m - b holds u
+// if phase + b sw < kernel_w, so that for one phase neighbours m have neighbouring windows.
 __kernel void pool_backward(TENSOR(T, x), TENSOR(const T, y), TENSOR(const int, i), SIZES) {
   const long plane = (long)get_global_id(1), n = plane / C, c = plane % C;
   const int sw = STRIDE_W ? STRIDE_W : stride_w, most = (kernel_w - 1) / sw;

@@ -1,6 +1,6 @@
-// Random numbers into row-major memory: element i is made of word `offset` + i of the seed's stream, see philox.cl.
-// A work-item takes `blocks` blocks of four words, WORDS at a time (1 on GPUs, 8 on CPUs); some words at either end
-// may belong to no element. With DROPOUT the words decide which elements of x go to y.
+// Random numbers into row-major memory: element i is made of word `offset` + i of the seed's stream, see
+// philox.cl. A work-item takes `blocks` blocks of four words, WORDS at a time (1 on GPUs, 8 on CPUs); some
+// words at either end may belong to no element. With DROPOUT the words decide which elements of x go to y.
 
 #include "types.cl"
 #include "philox.cl"
@@ -32,8 +32,8 @@ typedef float reals;
 #define LANES(v, to) (to)[0] = (v)
 #endif
 
-// What becomes of a word, or of two. `a` and `b` are as random.hpp has them, `top` is the largest float below b; fma
-// is rounded once everywhere, so that numbers are the same everywhere.
+// What becomes of a word, or of two. `a` and `b` are as random.hpp has them, `top` is the largest float
+// below b; fma is rounded once everywhere, so that numbers are the same everywhere.
 #if UNIFORM
 #define DRAW(w) min(fma(REALS((w) >> 8) * (reals)(0x1p-24f), (reals)(b - a), (reals)(a)), (reals)(top))
 #elif NORMAL
@@ -53,15 +53,15 @@ typedef float reals;
 #define ELEMENT(value, i) ((value) < threshold ? 1.0f : 0.0f)
 #endif
 
-__kernel void random_fill(SOURCE __global T* y, long y_o, long count, ulong seed, ulong offset, float a, float b,
-                          float top, ulong threshold, int blocks) {
+__kernel void random_fill(SOURCE __global T* y, long y_o, long count, ulong seed, ulong offset, float a,
+                          float b, float top, ulong threshold, int blocks) {
   const ulong first = offset / 4 + (ulong)get_global_id(0) * (ulong)blocks;
   y += y_o;
 #if DROPOUT
   x += x_o;
 #endif
   for (int k = 0; k < blocks; k += WORDS) {
-    const long e = (long)(4 * (first + (ulong)k) - offset);  // the first word's element; -3 to -1: there is none
+    const long e = (long)(4 * (first + (ulong)k) - offset);  // the first word's element; -3 to -1: none
     if (e >= count) return;
     const words w = philox_stream(first + (ulong)k, seed);
 #if UNIFORM

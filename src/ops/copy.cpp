@@ -44,7 +44,9 @@ void fill(const Stream& stream, const Tensor& y, double value) {
   pointwise(stream, {}, {y}, {value}, y.dtype() == DType::boolean ? "y0 = s0 != 0" : "y0 = s0");
 }
 
-Tensor contiguous(const Stream& stream, const Tensor& x) { return cast(stream, x, x.dtype()); }
+Tensor contiguous(const Stream& stream, const Tensor& x) {
+  return cast(stream, x, x.dtype());
+}
 
 Tensor cast(const Stream& stream, const Tensor& x, DType dtype) {
   require(x.defined(), "x", "is not defined");
@@ -69,7 +71,8 @@ void write(const Stream& stream, const Tensor& y, const void* host, int64_t byte
   y.storage()->touch(state.queue);
   state.queue->submitted++;
   if (bytes > kStaged) {
-    cl_check(clEnqueueWriteBuffer(stream.cl()(), y.buffer()(), CL_TRUE, run.begin, run.size, host, 0, nullptr, nullptr),
+    cl_check(clEnqueueWriteBuffer(stream.cl()(), y.buffer()(), CL_TRUE, run.begin, run.size, host, 0, nullptr,
+                                  nullptr),
              "clEnqueueWriteBuffer");
     return;
   }
@@ -78,8 +81,8 @@ void write(const Stream& stream, const Tensor& y, const void* host, int64_t byte
   Staging staging;
   staging.bytes.assign(static_cast<const char*>(host), static_cast<const char*>(host) + bytes);
   cl_event done = nullptr;
-  cl_check(clEnqueueWriteBuffer(stream.cl()(), y.buffer()(), CL_FALSE, run.begin, run.size, staging.bytes.data(), 0,
-                                nullptr, &done),
+  cl_check(clEnqueueWriteBuffer(stream.cl()(), y.buffer()(), CL_FALSE, run.begin, run.size,
+                                staging.bytes.data(), 0, nullptr, &done),
            "clEnqueueWriteBuffer");
   staging.done = cl::Event(done);
   state.staging.push_back(std::move(staging));
@@ -92,7 +95,8 @@ void read(const Stream& stream, const Tensor& x, void* host, int64_t bytes) {
   const Tensor packed = x.is_contiguous() ? x : contiguous(stream, x);
   const Run run = run_of(packed);
   packed.storage()->touch(stream.state().queue);
-  cl_check(clEnqueueReadBuffer(stream.cl()(), packed.buffer()(), CL_TRUE, run.begin, run.size, host, 0, nullptr, nullptr),
+  cl_check(clEnqueueReadBuffer(stream.cl()(), packed.buffer()(), CL_TRUE, run.begin, run.size, host, 0,
+                               nullptr, nullptr),
            "clEnqueueReadBuffer");
 }
 
@@ -100,7 +104,8 @@ namespace detail {
 
 void check_host_type(const Tensor& tensor, DType host, int64_t count) {
   require(tensor.defined(), "tensor", "is not defined");
-  require(tensor.dtype() == host, "host", "elements are ", name_of(host), ", the tensor is ", tensor.describe());
+  require(tensor.dtype() == host, "host", "elements are ", name_of(host), ", the tensor is ",
+          tensor.describe());
   require(tensor.numel() == count, "host", count, " elements, the tensor is ", tensor.describe());
 }
 

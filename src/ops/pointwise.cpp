@@ -31,8 +31,8 @@ struct Problem {
 };
 
 constexpr int kLocal = 256;
-constexpr int64_t kChunk = 8192;       // elements that are worth a CPU work-group
-constexpr int kGroupsPerUnit = 16;     // CPU work-groups a compute unit, so that uneven ones balance
+constexpr int64_t kChunk = 8192;    // elements that are worth a CPU work-group
+constexpr int kGroupsPerUnit = 16;  // CPU work-groups a compute unit, so that uneven ones balance
 
 /// Four elements an access: everything that moves in runs of four does so at aligned places.
 bool can_vectorize(const Problem& p) {
@@ -48,7 +48,8 @@ bool can_vectorize(const Problem& p) {
   return true;
 }
 
-std::unique_ptr<Pointwise::Impl> make_impl(const Context& context, const Problem& p, const std::string& source) {
+std::unique_ptr<Pointwise::Impl> make_impl(const Context& context, const Problem& p,
+                                           const std::string& source) {
   auto impl = std::make_unique<Pointwise::Impl>();
   impl->kernel = context.state().programs.generated("pointwise", source, "pointwise");
   impl->arguments = GeneratedArguments(p.inputs, p.outputs, p.form.scalars, p.form.real, p.nest);
@@ -68,7 +69,8 @@ std::unique_ptr<const Pointwise::Impl> make_gpu(const Context& context, const Pr
   form.unroll = form.vector == 4 ? 2 : 4;
   auto impl = make_impl(context, p, pointwise_source(form));
   impl->local = kLocal;
-  impl->groups = static_cast<size_t>(ceil_div(p.nest.kept_count, int64_t{kLocal} * form.vector * form.unroll));
+  impl->groups =
+      static_cast<size_t>(ceil_div(p.nest.kept_count, int64_t{kLocal} * form.vector * form.unroll));
   return impl;
 }
 
@@ -107,7 +109,8 @@ Pointwise::Pointwise(const Context& context, const std::vector<TensorDesc>& inpu
                      const Options& options)
     : Plan(nullptr) {
   Problem p{inputs, outputs, make_loop_nest(inputs, outputs, false), {}};
-  if (p.nest.kept.empty()) p.nest.kept.push_back({1, std::vector<int64_t>(inputs.size() + outputs.size(), 1)});
+  if (p.nest.kept.empty())
+    p.nest.kept.push_back({1, std::vector<int64_t>(inputs.size() + outputs.size(), 1)});
   p.form.operands = make_operands(inputs, outputs, p.nest);
   p.form.scalars = scalars;
   p.form.body = body;
@@ -123,8 +126,8 @@ Pointwise::Pointwise(const Context& context, const std::vector<TensorDesc>& inpu
   info_ = info;
 }
 
-void Pointwise::run(const Stream& stream, const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs,
-                    const std::vector<double>& scalars) const {
+void Pointwise::run(const Stream& stream, const std::vector<Tensor>& inputs,
+                    const std::vector<Tensor>& outputs, const std::vector<double>& scalars) const {
   require_stream(*info_, stream);
   impl_->arguments.check(stream, inputs, outputs, scalars);
   for (size_t i = 0; i < outputs.size(); i++)
@@ -143,8 +146,9 @@ void pointwise(const Stream& stream, const std::vector<Tensor>& inputs, const st
   PlanKey key("pointwise");
   const auto [xs, ys] = describe_tensors(inputs, outputs, key);
   key.add(scalars.size()).add(body);
-  const auto plan = stream.context().state().plans.get<Pointwise>(
-      key, [&, &xs = xs, &ys = ys] { return Pointwise(stream.context(), xs, ys, static_cast<int>(scalars.size()), body); });
+  const auto plan = stream.context().state().plans.get<Pointwise>(key, [&, &xs = xs, &ys = ys] {
+    return Pointwise(stream.context(), xs, ys, static_cast<int>(scalars.size()), body);
+  });
   plan->run(stream, inputs, outputs, scalars);
 }
 

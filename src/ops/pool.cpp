@@ -142,6 +142,8 @@ std::unique_ptr<const PoolImpl> make_direct(const Context& context, const Proble
 std::shared_ptr<const PoolImpl> plan(const Context& context, const Problem& problem, const Options& options,
                                      std::shared_ptr<const PlanInfo>& info) {
   const PoolDesc& d = problem.desc;
+  require(d.params.mode == PoolMode::max || d.params.mode == PoolMode::average, "mode", "number ",
+          static_cast<int>(d.params.mode), " does not exist");
   const char *x = problem.backward ? "dx" : "x", *y = problem.backward ? "dy" : "y";
   require_floating(x, d.x, false);
   require_dtype(y, d.y, d.x.dtype);

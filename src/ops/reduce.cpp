@@ -37,9 +37,9 @@ struct Problem {
 };
 
 constexpr int kLocal = 256;
-constexpr int kGroupsPerUnit = 8;    // GPU work-groups a compute unit that keep its memory busy
-constexpr int kChunksPerUnit = 4;    // CPU work-groups a compute unit, so that uneven ones balance
-constexpr int64_t kCpuPart = 4096;   // reduced elements that are worth a CPU work-group
+constexpr int kGroupsPerUnit = 8;   // GPU work-groups a compute unit that keep its memory busy
+constexpr int kChunksPerUnit = 4;   // CPU work-groups a compute unit, so that uneven ones balance
+constexpr int64_t kCpuPart = 4096;  // reduced elements that are worth a CPU work-group
 constexpr int kCpuLanes = 16, kCpuBlock = 32;
 
 bool can_vectorize(const Problem& p) {
@@ -56,12 +56,13 @@ bool can_vectorize(const Problem& p) {
   return true;
 }
 
-/// Splits the reduced elements into parts of a multiple of `unit`, so that about `groups` work-groups exist where
-/// `blocks` do already.
+/// Splits the reduced elements into parts of a multiple of `unit`, so that about `groups` work-groups exist
+/// where `blocks` do already.
 void split_into_parts(Reduce::Impl& impl, int64_t blocks, int64_t groups, int64_t unit) {
   const int64_t wanted = ceil_div(groups, std::max<int64_t>(blocks, 1));
   const int64_t most = std::max<int64_t>(impl.reduced / unit, 1);
-  impl.part = round_up(ceil_div(std::max<int64_t>(impl.reduced, 1), std::clamp<int64_t>(wanted, 1, most)), unit);
+  impl.part =
+      round_up(ceil_div(std::max<int64_t>(impl.reduced, 1), std::clamp<int64_t>(wanted, 1, most)), unit);
   impl.parts = std::max<int64_t>(ceil_div(impl.reduced, impl.part), 1);
 }
 
@@ -69,13 +70,15 @@ void split_into_parts(Reduce::Impl& impl, int64_t blocks, int64_t groups, int64_
 void finish_impl(Reduce::Impl& impl, const Context& context, const Problem& p, ReduceForm& form) {
   ProgramCache& programs = context.state().programs;
   form.parts = impl.parts > 1;
-  impl.kernel = programs.generated("reduce", impl.cpu ? reduce_cpu_source(form) : reduce_source(form), "reduce");
+  impl.kernel =
+      programs.generated("reduce", impl.cpu ? reduce_cpu_source(form) : reduce_source(form), "reduce");
   if (form.parts) {
     impl.parts_kernel = programs.generated(
         "reduce_parts",
         reduce_parts_source(form, static_cast<int>(impl.parts_lanes), static_cast<int>(impl.parts_rows)),
         "reduce_parts");
-    impl.workspace = static_cast<size_t>(impl.parts * impl.kept * form.reduction.accumulators) * size_of(form.real);
+    impl.workspace =
+        static_cast<size_t>(impl.parts * impl.kept * form.reduction.accumulators) * size_of(form.real);
   }
   impl.arguments = GeneratedArguments(p.inputs, p.outputs, form.scalars, form.real, p.nest);
 }
@@ -101,7 +104,8 @@ std::unique_ptr<const Reduce::Impl> make_gpu(const Context& context, const Probl
   form.vector = form.along_reduced && can_vectorize(p) ? 4 : 1;
   form.unroll = 4;
   if (form.along_reduced) {
-    // As few lanes an output as leave each with several accesses in flight: more outputs a group, fewer barriers.
+    // As few lanes an output as leave each with several accesses in flight: more outputs a group, fewer
+    // barriers.
     const int64_t accesses = ceil_div(impl->reduced, form.vector * form.unroll);
     form.lanes_x = accesses >= 256 ? 256 : accesses >= 64 ? 64 : 16;
   } else {
@@ -133,7 +137,8 @@ std::unique_ptr<const Reduce::Impl> make_cpu(const Context& context, const Probl
   const int64_t groups = int64_t{context.device().facts().compute_units} * kChunksPerUnit;
   int64_t blocks = impl->kept;
   if (form.along_reduced) {
-    impl->chunk = std::max(ceil_div(impl->kept, groups), std::min(impl->kept, kCpuPart / (impl->reduced + 1) + 1));
+    impl->chunk =
+        std::max(ceil_div(impl->kept, groups), std::min(impl->kept, kCpuPart / (impl->reduced + 1) + 1));
     blocks = impl->chunk ? ceil_div(impl->kept, impl->chunk) : 0;
   } else {
     const int64_t inner = p.nest.kept.back().size;
@@ -169,16 +174,19 @@ Reduction min_of(const std::string& element, const std::string& finish) {
 }
 
 Reduction welford(const std::string& element, const std::string& finish) {
-  // Chan, Golub and LeVeque's pairwise update; counts are exact up to 2^24 in float, and an empty part adds nothing.
+  // Chan, Golub and LeVeque's pairwise update; counts are exact up to 2^24 in float, and an empty part adds
+  // nothing.
   return {3, "a0 = 0; a1 = 0; a2 = 0",
-          "const real v_ = " + element + "; const real d_ = v_ - a1; a0 += 1; a1 += d_ / a0; a2 += d_ * (v_ - a1)",
+          "const real v_ = " + element +
+              "; const real d_ = v_ - a1; a0 += 1; a1 += d_ / a0; a2 += d_ * (v_ - a1)",
           "const real n_ = a0 + b0; const real d_ = b1 - a1; const real w_ = n_ > 0 ? b0 / n_ : 0; "
           "a2 += b2 + d_ * d_ * a0 * w_; a1 += d_ * w_; a0 = n_",
           finish};
 }
 
-Reduce::Reduce(const Context& context, const std::vector<TensorDesc>& inputs, const std::vector<TensorDesc>& outputs,
-               int scalars, const Reduction& reduction, const Options& options)
+Reduce::Reduce(const Context& context, const std::vector<TensorDesc>& inputs,
+               const std::vector<TensorDesc>& outputs, int scalars, const Reduction& reduction,
+               const Options& options)
     : Plan(nullptr) {
   require(!inputs.empty(), "inputs", "there is none");
   require(reduction.accumulators >= 1 && reduction.accumulators <= 8, "reduction", reduction.accumulators,

@@ -16,7 +16,8 @@ void PointwiseCase::run(const Stream& stream, const std::vector<Tensor>& xs, con
 }
 
 std::vector<PointwiseCase> pointwise_cases(int64_t batch) {
-  const Shape image{batch, 64, 56, 56}, small{batch, 512, 7, 7}, rows{batch * 1024, 1024}, short_rows{batch * 8192, 100};
+  const Shape image{batch, 64, 56, 56}, small{batch, 512, 7, 7}, rows{batch * 1024, 1024},
+      short_rows{batch * 8192, 100};
   const Shape channels{1, 64, 1, 1};
   return {
       {"copy", {image}, image, "y0 = x0", {}},

@@ -1,4 +1,5 @@
-// Pointwise and reduction work as networks have it, for tests (at a small batch) and benchmarks (at a large one).
+// Pointwise and reduction work as networks have it, for tests (at a small batch) and benchmarks (at a large
+// one).
 #pragma once
 
 #include <string>
@@ -12,7 +13,7 @@ struct PointwiseCase {
   std::string name;
   std::vector<Shape> inputs;
   Shape output;
-  std::string body;       ///< of a pointwise case; empty for a reduction
+  std::string body;  ///< of a pointwise case; empty for a reduction
   Reduction reduction;
 
   bool reduces() const { return body.empty(); }

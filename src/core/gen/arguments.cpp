@@ -6,14 +6,17 @@
 
 namespace dlprim::detail {
 
-GeneratedArguments::GeneratedArguments(const std::vector<TensorDesc>& inputs, const std::vector<TensorDesc>& outputs,
-                                       int scalars, DType real, const LoopNest& nest)
+GeneratedArguments::GeneratedArguments(const std::vector<TensorDesc>& inputs,
+                                       const std::vector<TensorDesc>& outputs, int scalars, DType real,
+                                       const LoopNest& nest)
     : inputs_(inputs), outputs_(outputs), scalars_(static_cast<size_t>(scalars)), real_(real), nest_(nest) {}
 
 void GeneratedArguments::check(const Stream& stream, const std::vector<Tensor>& inputs,
                                const std::vector<Tensor>& outputs, const std::vector<double>& scalars) const {
-  require(inputs.size() == inputs_.size(), "inputs", inputs.size(), " tensors, the plan has ", inputs_.size());
-  require(outputs.size() == outputs_.size(), "outputs", outputs.size(), " tensors, the plan has ", outputs_.size());
+  require(inputs.size() == inputs_.size(), "inputs", inputs.size(), " tensors, the plan has ",
+          inputs_.size());
+  require(outputs.size() == outputs_.size(), "outputs", outputs.size(), " tensors, the plan has ",
+          outputs_.size());
   require(scalars.size() == scalars_, "scalars", scalars.size(), " numbers, the plan has ", scalars_);
   for (size_t i = 0; i < inputs.size(); i++)
     require_tensor(ArgName("inputs", i), inputs[i], stream.context(), inputs_[i]);
@@ -37,14 +40,15 @@ void GeneratedArguments::bind_index(Launch& launch, int64_t value) const {
 }
 
 /// Sizes, then the strides of tensors [first, last).
-void GeneratedArguments::bind_dims(Launch& launch, const std::vector<LoopDim>& dims, size_t first, size_t last) const {
+void GeneratedArguments::bind_dims(Launch& launch, const std::vector<LoopDim>& dims, size_t first,
+                                   size_t last) const {
   for (const LoopDim& d : dims) bind_index(launch, d.size);
   for (size_t t = first; t < last; t++)
     for (const LoopDim& d : dims) bind_index(launch, d.strides[t]);
 }
 
-void GeneratedArguments::bind(Launch& launch, const std::vector<Tensor>* inputs, const std::vector<Tensor>& outputs,
-                              const std::vector<double>& scalars) const {
+void GeneratedArguments::bind(Launch& launch, const std::vector<Tensor>* inputs,
+                              const std::vector<Tensor>& outputs, const std::vector<double>& scalars) const {
   const size_t xs = inputs_.size(), all = xs + outputs_.size();
   if (inputs)
     for (const Tensor& x : *inputs) launch.arg(x);
@@ -74,9 +78,8 @@ void require_real(const Context& context, DType real) {
           ", which has no double arithmetic");
 }
 
-std::pair<std::vector<TensorDesc>, std::vector<TensorDesc>> describe_tensors(const std::vector<Tensor>& inputs,
-                                                                             const std::vector<Tensor>& outputs,
-                                                                             PlanKey& key) {
+std::pair<std::vector<TensorDesc>, std::vector<TensorDesc>> describe_tensors(
+    const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs, PlanKey& key) {
   const auto describe = [&](const char* what, const std::vector<Tensor>& tensors) {
     std::vector<TensorDesc> descs;
     key.add(tensors.size());

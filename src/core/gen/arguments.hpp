@@ -14,8 +14,8 @@ namespace dlprim::detail {
 class GeneratedArguments {
  public:
   GeneratedArguments() = default;
-  GeneratedArguments(const std::vector<TensorDesc>& inputs, const std::vector<TensorDesc>& outputs, int scalars,
-                     DType real, const LoopNest& nest);
+  GeneratedArguments(const std::vector<TensorDesc>& inputs, const std::vector<TensorDesc>& outputs,
+                     int scalars, DType real, const LoopNest& nest);
 
   /// Counts, contexts and descriptions fit, outputs do not overlap each other, a scalar can be a `real`.
   /// Throws ValidationError.
@@ -41,8 +41,7 @@ double traffic_of(const std::vector<TensorDesc>& inputs, const std::vector<Tenso
 /// Throws ValidationError if `real` is f64 and the device has no double arithmetic.
 void require_real(const Context& context, DType real);
 /// The tensors' descriptions, which are also added to `key`. Throws ValidationError on an undefined one.
-std::pair<std::vector<TensorDesc>, std::vector<TensorDesc>> describe_tensors(const std::vector<Tensor>& inputs,
-                                                                             const std::vector<Tensor>& outputs,
-                                                                             PlanKey& key);
+std::pair<std::vector<TensorDesc>, std::vector<TensorDesc>> describe_tensors(
+    const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs, PlanKey& key);
 
 }  // namespace dlprim::detail

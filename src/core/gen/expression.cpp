@@ -25,15 +25,24 @@ DType real_type(const std::vector<TensorDesc>& inputs, const std::vector<TensorD
 
 const char* storage_type(DType dtype) {
   switch (dtype) {
-    case DType::f32: return "float";
-    case DType::f16: return "half";
-    case DType::bf16: return "ushort";
-    case DType::f64: return "double";
-    case DType::i8: return "char";
-    case DType::i16: return "short";
-    case DType::i32: return "int";
-    case DType::i64: return "long";
-    default: return "uchar";
+    case DType::f32:
+      return "float";
+    case DType::f16:
+      return "half";
+    case DType::bf16:
+      return "ushort";
+    case DType::f64:
+      return "double";
+    case DType::i8:
+      return "char";
+    case DType::i16:
+      return "short";
+    case DType::i32:
+      return "int";
+    case DType::i64:
+      return "long";
+    default:
+      return "uchar";
   }
 }
 
@@ -41,15 +50,19 @@ const char* compute_type(DType dtype) {
   switch (dtype) {
     case DType::f32:
     case DType::f16:
-    case DType::bf16: return "float";
-    case DType::f64: return "double";
-    case DType::i64: return "long";
-    default: return "int";
+    case DType::bf16:
+      return "float";
+    case DType::f64:
+      return "double";
+    case DType::i64:
+      return "long";
+    default:
+      return "int";
   }
 }
 
-std::vector<Operand> make_operands(const std::vector<TensorDesc>& inputs, const std::vector<TensorDesc>& outputs,
-                                   const LoopNest& nest) {
+std::vector<Operand> make_operands(const std::vector<TensorDesc>& inputs,
+                                   const std::vector<TensorDesc>& outputs, const LoopNest& nest) {
   std::vector<Operand> operands;
   const auto add = [&](const std::string& name, DType dtype, bool output) {
     const size_t t = operands.size();
@@ -61,7 +74,8 @@ std::vector<Operand> make_operands(const std::vector<TensorDesc>& inputs, const 
 }
 
 std::string common_head(DType real, bool wide) {
-  std::string text = cat("#define INDEX ", wide ? "ulong" : "uint", "\n#define REAL ", compute_type(real), "\n");
+  std::string text =
+      cat("#define INDEX ", wide ? "ulong" : "uint", "\n#define REAL ", compute_type(real), "\n");
   if (real == DType::i64)
     text += "#define INTEGER_REAL\n#define REAL_LOWEST LONG_MIN\n#define REAL_HIGHEST LONG_MAX\n";
   else
@@ -69,13 +83,13 @@ std::string common_head(DType real, bool wide) {
   return text;
 }
 
-std::string parameter_list(const std::vector<Operand>& operands, int scalars, size_t kept_rank, size_t reduced_rank,
-                           bool inputs_too) {
+std::string parameter_list(const std::vector<Operand>& operands, int scalars, size_t kept_rank,
+                           size_t reduced_rank, bool inputs_too) {
   std::string text;
   for (const Operand& o : operands)
     if (o.output || inputs_too)
-      text += cat("__global ", o.output ? "" : "const ", storage_type(o.dtype), "* ", o.name, "_p, long ", o.name,
-                  "_o,\n");
+      text += cat("__global ", o.output ? "" : "const ", storage_type(o.dtype), "* ", o.name, "_p, long ",
+                  o.name, "_o,\n");
   for (int i = 0; i < scalars; i++) text += cat("real s", i, i + 1 < scalars ? ", " : ",\n");
   const auto numbers = [&](size_t rank, char size, char stride, bool outputs_too) {
     if (rank == 0) return;

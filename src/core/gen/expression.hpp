@@ -1,5 +1,5 @@
-// What the pointwise and the reduction generators share: the types of tensors in kernels, parameter lists, and
-// the text that turns a flat index into offsets.
+// What the pointwise and the reduction generators share: the types of tensors in kernels, parameter lists,
+// and the text that turns a flat index into offsets.
 #pragma once
 
 #include <string>
@@ -11,7 +11,8 @@
 
 namespace dlprim::detail {
 
-/// How a tensor moves along the innermost dimension of a kernel's loop; this much of the strides is compiled in.
+/// How a tensor moves along the innermost dimension of a kernel's loop; this much of the strides is compiled
+/// in.
 enum class InnerStride : uint8_t { one, zero, any };
 
 /// One tensor of a kernel: x0, x1, ... or y0, y1, ...
@@ -30,15 +31,15 @@ const char* storage_type(DType dtype);
 const char* compute_type(DType dtype);
 
 /// Operands for the tensors of a nest, inputs first.
-std::vector<Operand> make_operands(const std::vector<TensorDesc>& inputs, const std::vector<TensorDesc>& outputs,
-                                   const LoopNest& nest);
+std::vector<Operand> make_operands(const std::vector<TensorDesc>& inputs,
+                                   const std::vector<TensorDesc>& outputs, const LoopNest& nest);
 
 /// "#define INDEX uint" and the like, common to all generated kernels.
 std::string common_head(DType real, bool wide);
-/// "__global const float* x0_p, long x0_o," a line per operand for which `wanted` holds, then scalars, then sizes
-/// and strides of the kept (n, t) and reduced (m, u) dimensions.
-std::string parameter_list(const std::vector<Operand>& operands, int scalars, size_t kept_rank, size_t reduced_rank,
-                           bool inputs_too = true);
+/// "__global const float* x0_p, long x0_o," a line per operand for which `wanted` holds, then scalars, then
+/// sizes and strides of the kept (n, t) and reduced (m, u) dimensions.
+std::string parameter_list(const std::vector<Operand>& operands, int scalars, size_t kept_rank,
+                           size_t reduced_rank, bool inputs_too = true);
 
 /// Splits the flat index `index` into coordinates: "const INDEX c0 = ...;" with sizes n0, n1, ...
 /// `coordinate` and `size` are the letters.
@@ -46,8 +47,8 @@ std::string coordinates(const std::string& index, size_t rank, char coordinate, 
 /// "c0 * x0_t0 + c1" for the first `rank` of `full_rank` dimensions; "0" for none.
 std::string offset(const Operand& operand, size_t rank, size_t full_rank, char coordinate, char stride);
 
-/// The expression with a closing semicolon and without line ends. Throws ValidationError if it is empty or holds
-/// a preprocessor line, a comment, a quote or a backslash.
+/// The expression with a closing semicolon and without line ends. Throws ValidationError if it is empty or
+/// holds a preprocessor line, a comment, a quote or a backslash.
 std::string statement(const char* argument, const std::string& text);
 
 }  // namespace dlprim::detail

@@ -15,7 +15,8 @@ bool outside(const LoopDim& a, const LoopDim& b, const std::vector<size_t>& prio
   return false;
 }
 
-/// Insertion sort, since `outside` is no strict weak order when tensors disagree; equal ones keep their order.
+/// Insertion sort, since `outside` is no strict weak order when tensors disagree; equal ones keep their
+/// order.
 void sort_dims(std::vector<LoopDim>& dims, const std::vector<size_t>& priority) {
   for (size_t i = 1; i < dims.size(); i++)
     for (size_t j = i; j > 0 && outside(dims[j], dims[j - 1], priority); j--) std::swap(dims[j], dims[j - 1]);
@@ -26,7 +27,8 @@ void merge_dims(std::vector<LoopDim>& dims) {
     const LoopDim& inner = dims[i];
     LoopDim& outer = dims[i - 1];
     bool fits = true;
-    for (size_t t = 0; t < inner.strides.size(); t++) fits &= outer.strides[t] == inner.strides[t] * inner.size;
+    for (size_t t = 0; t < inner.strides.size(); t++)
+      fits &= outer.strides[t] == inner.strides[t] * inner.size;
     if (!fits) continue;
     outer.size *= inner.size;
     outer.strides = inner.strides;
@@ -41,11 +43,11 @@ int64_t smallest_stride(const std::vector<LoopDim>& dims, size_t tensor) {
   return smallest;
 }
 
-Shape common_shape(const std::vector<TensorDesc>& inputs, const std::vector<TensorDesc>& outputs, bool reduces) {
+Shape common_shape(const std::vector<TensorDesc>& inputs, const std::vector<TensorDesc>& outputs,
+                   bool reduces) {
   require(!outputs.empty(), "outputs", "there is none");
   const Shape& y = outputs[0].shape;
-  for (size_t i = 1; i < outputs.size(); i++)
-    require_shape(ArgName("outputs", i), outputs[i], y);
+  for (size_t i = 1; i < outputs.size(); i++) require_shape(ArgName("outputs", i), outputs[i], y);
   Shape shape = y;
   for (size_t i = 0; i < inputs.size(); i++) {
     try {
@@ -61,7 +63,8 @@ Shape common_shape(const std::vector<TensorDesc>& inputs, const std::vector<Tens
 
 }  // namespace
 
-LoopNest make_loop_nest(const std::vector<TensorDesc>& inputs, const std::vector<TensorDesc>& outputs, bool reduces) {
+LoopNest make_loop_nest(const std::vector<TensorDesc>& inputs, const std::vector<TensorDesc>& outputs,
+                        bool reduces) {
   std::vector<TensorDesc> tensors = inputs;
   tensors.insert(tensors.end(), outputs.begin(), outputs.end());
   const Shape shape = common_shape(inputs, outputs, reduces);

@@ -23,9 +23,10 @@ struct LoopNest {
   bool wide = false;               ///< an index or an offset needs 64 bits
 };
 
-/// The nest over `inputs` and `outputs` (strides are in that order). Inputs broadcast to the outputs' shape; with
-/// `reduces` the outputs may have size 1 or no dimension where the inputs have more.
-/// Throws ValidationError when shapes do not fit.
-LoopNest make_loop_nest(const std::vector<TensorDesc>& inputs, const std::vector<TensorDesc>& outputs, bool reduces);
+/// The nest over `inputs` and `outputs` (strides are in that order). Inputs broadcast to the outputs' shape;
+/// with `reduces` the outputs may have size 1 or no dimension where the inputs have more. Throws
+/// ValidationError when shapes do not fit.
+LoopNest make_loop_nest(const std::vector<TensorDesc>& inputs, const std::vector<TensorDesc>& outputs,
+                        bool reduces);
 
 }  // namespace dlprim::detail

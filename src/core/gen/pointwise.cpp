@@ -7,12 +7,18 @@
 namespace dlprim::detail {
 namespace {
 
-std::string array_name(const Operand& o) { return cat(o.output ? 'Y' : 'X', o.name.substr(1)); }
+std::string array_name(const Operand& o) {
+  return cat(o.output ? 'Y' : 'X', o.name.substr(1));
+}
 
 /// "c1 * x0_t1 + c2": the operand's offset at the coordinates of element i.
-std::string full_offset(const Operand& o, size_t rank) { return offset(o, rank, rank, 'c', 't'); }
+std::string full_offset(const Operand& o, size_t rank) {
+  return offset(o, rank, rank, 'c', 't');
+}
 
-std::string inner_stride(const Operand& o, size_t rank) { return cat(o.name, "_t", rank - 1); }
+std::string inner_stride(const Operand& o, size_t rank) {
+  return cat(o.name, "_t", rank - 1);
+}
 
 }  // namespace
 
@@ -20,12 +26,13 @@ std::string gpu_load(const Operand& o, const std::string& at, InnerStride inner,
                      int vector) {
   const std::string array = array_name(o), type = name_of(o.dtype);
   if (vector == 1) return cat(array, "[u] = LOAD_", type, "(", o.name, "_p, ", at, ");\n");
-  if (inner == InnerStride::one) return cat("VLOAD_", type, "(", o.name, "_p, ", at, ", ", array, " + u * V);\n");
+  if (inner == InnerStride::one)
+    return cat("VLOAD_", type, "(", o.name, "_p, ", at, ", ", array, " + u * V);\n");
   if (inner == InnerStride::zero)
     return cat("{\n  const ", compute_type(o.dtype), " same_ = LOAD_", type, "(", o.name, "_p, ", at,
                ");\n  for (int v = 0; v < V; v++) ", array, "[u * V + v] = same_;\n}\n");
-  return cat("for (int v = 0; v < V; v++) ", array, "[u * V + v] = LOAD_", type, "(", o.name, "_p, ", at, " + v * ", step,
-             ");\n");
+  return cat("for (int v = 0; v < V; v++) ", array, "[u * V + v] = LOAD_", type, "(", o.name, "_p, ", at,
+             " + v * ", step, ");\n");
 }
 
 std::string inputs_from_arrays(const std::vector<Operand>& operands) {
@@ -66,8 +73,9 @@ std::string pointwise_source(const PointwiseForm& form) {
       store += cat("for (int v = 0; v < V; v++) STORE_", name_of(o.dtype), "(", o.name, "_p, ", at, " + v * ",
                    inner_stride(o, form.rank), ", ", array_name(o), "[u * V + v]);\n");
   }
-  const std::string head = common_head(form.real, form.wide) + cat("#define V ", form.vector, "\n#define U ",
-                                                                   form.unroll, "\n#define LOCAL ", form.local, "\n");
+  const std::string head =
+      common_head(form.real, form.wide) +
+      cat("#define V ", form.vector, "\n#define U ", form.unroll, "\n#define LOCAL ", form.local, "\n");
   return fill_slots(kernel_source("pointwise"),
                     {{"HEAD", head},
                      {"PARAMETERS", parameter_list(form.operands, form.scalars, form.rank, 0)},
@@ -83,14 +91,14 @@ std::string pointwise_cpu_source(const PointwiseForm& form) {
   position += cat("const INDEX run = min(n", inner, " - c", inner, ", end - i);\n");
   std::string loads, stores;
   for (const Operand& o : form.operands) {
-    position += cat("__global ", o.output ? "" : "const ", storage_type(o.dtype), "* ", o.name, "_q = ", o.name,
-                    "_p + ", o.name, "_o + ", full_offset(o, form.rank), ";\n");
+    position += cat("__global ", o.output ? "" : "const ", storage_type(o.dtype), "* ", o.name,
+                    "_q = ", o.name, "_p + ", o.name, "_o + ", full_offset(o, form.rank), ";\n");
     const std::string at = inner_index(o.kept, "j", inner_stride(o, form.rank));
     if (o.output)
       stores += cat("STORE_", name_of(o.dtype), "(", o.name, "_q, ", at, ", ", o.name, ");\n");
     else
-      loads += cat("const ", compute_type(o.dtype), " ", o.name, " = LOAD_", name_of(o.dtype), "(", o.name, "_q, ", at,
-                   ");\n");
+      loads += cat("const ", compute_type(o.dtype), " ", o.name, " = LOAD_", name_of(o.dtype), "(", o.name,
+                   "_q, ", at, ");\n");
   }
   return fill_slots(
       kernel_source("pointwise_cpu"),

@@ -14,11 +14,11 @@ struct PointwiseForm {
   int scalars = 0;
   std::string body;
   DType real = DType::f32;
-  size_t rank = 1;      ///< dimensions of the loop nest
-  bool wide = false;    ///< 64-bit indices
-  int vector = 1;       ///< elements an access (GPU): 4 or 1
-  int unroll = 1;       ///< accesses a work-item (GPU)
-  int local = 1;        ///< work-items a group (GPU)
+  size_t rank = 1;    ///< dimensions of the loop nest
+  bool wide = false;  ///< 64-bit indices
+  int vector = 1;     ///< elements an access (GPU): 4 or 1
+  int unroll = 1;     ///< accesses a work-item (GPU)
+  int local = 1;      ///< work-items a group (GPU)
 };
 
 /// The kernel `pointwise` for a GPU. Its arguments after the list of expression.hpp: count.
@@ -27,8 +27,8 @@ std::string pointwise_source(const PointwiseForm& form);
 std::string pointwise_cpu_source(const PointwiseForm& form);
 
 /// Reads `operand` at an offset into array X with V elements an access at access `u`; used by reductions too.
-std::string gpu_load(const Operand& operand, const std::string& at, InnerStride inner, const std::string& step,
-                     int vector);
+std::string gpu_load(const Operand& operand, const std::string& at, InnerStride inner,
+                     const std::string& step, int vector);
 /// "const float x0 = X0[e]; ..." for all inputs, from the arrays that gpu_load fills.
 std::string inputs_from_arrays(const std::vector<Operand>& operands);
 /// "float y0; ..." for all outputs.

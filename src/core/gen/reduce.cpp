@@ -16,10 +16,13 @@ std::string each_accumulator(const ReduceForm& form, const std::string& pattern)
   return text;
 }
 
-std::string init(const ReduceForm& form) { return statement("init", form.reduction.init); }
+std::string init(const ReduceForm& form) {
+  return statement("init", form.reduction.init);
+}
 
 std::string combine_with(const ReduceForm& form, const std::string& source) {
-  return each_accumulator(form, "const real b# = " + source + ";") + statement("combine", form.reduction.combine);
+  return each_accumulator(form, "const real b# = " + source + ";") +
+         statement("combine", form.reduction.combine);
 }
 
 /// Outputs computed from a0, a1, ... and stored for output `k`.
@@ -34,17 +37,21 @@ std::string finish(const ReduceForm& form) {
 }
 
 std::string head(const ReduceForm& form) {
-  return common_head(form.real, form.wide) + cat("#define ALONG_R ", form.along_reduced ? 1 : 0, "\n#define PARTS ",
-                                                 form.parts ? 1 : 0, "\n");
+  return common_head(form.real, form.wide) +
+         cat("#define ALONG_R ", form.along_reduced ? 1 : 0, "\n#define PARTS ", form.parts ? 1 : 0, "\n");
 }
 
 std::string parameters(const ReduceForm& form) {
   return parameter_list(form.operands, form.scalars, form.kept_rank, form.reduced_rank);
 }
 
-std::string pointer_of(const Operand& o) { return cat("__global const ", storage_type(o.dtype), "* ", o.name); }
+std::string pointer_of(const Operand& o) {
+  return cat("__global const ", storage_type(o.dtype), "* ", o.name);
+}
 
-std::string reduced_step(const Operand& o, size_t rank) { return cat(o.name, "_u", rank - 1); }
+std::string reduced_step(const Operand& o, size_t rank) {
+  return cat(o.name, "_u", rank - 1);
+}
 
 std::string local_accumulators(const ReduceForm& form, const std::string& items) {
   return each_accumulator(form, "real a#;\n__local real L#[" + items + "];") + init(form);
@@ -57,14 +64,15 @@ std::string reduce_source(const ReduceForm& form) {
   std::string arrays, load = coordinates("i", form.reduced_rank, 'd', 'm');
   for (const Operand& o : form.operands) {
     if (o.output) continue;
-    base += cat(o.name, "_p += ", o.name, "_o + ", offset(o, form.kept_rank, form.kept_rank, 'c', 't'), ";\n");
+    base +=
+        cat(o.name, "_p += ", o.name, "_o + ", offset(o, form.kept_rank, form.kept_rank, 'c', 't'), ";\n");
     arrays += cat(compute_type(o.dtype), " X", o.name.substr(1), "[U * V];\n");
     const std::string at = offset(o, form.reduced_rank, form.reduced_rank, 'd', 'u');
     const std::string step = form.reduced_rank ? reduced_step(o, form.reduced_rank) : "0";
     load += gpu_load(o, at, o.reduced, step, form.vector);
   }
-  const std::string sizes = cat("#define V ", form.vector, "\n#define U ", form.unroll, "\n#define LX ", form.lanes_x,
-                                "\n#define LY ", form.lanes_y, "\n");
+  const std::string sizes = cat("#define V ", form.vector, "\n#define U ", form.unroll, "\n#define LX ",
+                                form.lanes_x, "\n#define LY ", form.lanes_y, "\n");
   return fill_slots(
       kernel_source("reduce"),
       {{"HEAD", head(form) + sizes},
@@ -85,10 +93,11 @@ std::string reduce_cpu_source(const ReduceForm& form) {
   const std::string load_lanes = each_accumulator(form, "real a# = A#[l];");
   const std::string store_lanes = each_accumulator(form, "A#[l] = a#;");
   std::string base, position, row, loads, row_loads;
-  std::string block = cat("const INDEX blocks = (", kept ? cat("n", kept - 1) : "1", " + LANES - 1) / LANES;\n",
-                          "const INDEX c = block % blocks * LANES;\n",
-                          "const int lanes = (int)min((INDEX)LANES, ", kept ? cat("n", kept - 1) : "1", " - c);\n",
-                          "const INDEX k_first = block / blocks * ", kept ? cat("n", kept - 1) : "1", " + c;\n");
+  std::string block =
+      cat("const INDEX blocks = (", kept ? cat("n", kept - 1) : "1", " + LANES - 1) / LANES;\n",
+          "const INDEX c = block % blocks * LANES;\n", "const int lanes = (int)min((INDEX)LANES, ",
+          kept ? cat("n", kept - 1) : "1", " - c);\n", "const INDEX k_first = block / blocks * ",
+          kept ? cat("n", kept - 1) : "1", " + c;\n");
   base = coordinates("k", kept, 'c', 'n');
   block += coordinates("k_first", kept, 'c', 'n');
   position = row = coordinates("r", reduced, 'd', 'm');
@@ -96,32 +105,35 @@ std::string reduce_cpu_source(const ReduceForm& form) {
                       : "const INDEX run = end - r;\n";
   for (const Operand& o : form.operands) {
     if (o.output) continue;
-    const std::string start = cat(pointer_of(o), "_b = ", o.name, "_p + ", o.name, "_o + ", offset(o, kept, kept, 'c', 't'), ";\n");
+    const std::string start =
+        cat(pointer_of(o), "_b = ", o.name, "_p + ", o.name, "_o + ", offset(o, kept, kept, 'c', 't'), ";\n");
     base += start;
     block += start;
-    const std::string at = cat(pointer_of(o), "_q = ", o.name, "_b + ", offset(o, reduced, reduced, 'd', 'u'), ";\n");
+    const std::string at =
+        cat(pointer_of(o), "_q = ", o.name, "_b + ", offset(o, reduced, reduced, 'd', 'u'), ";\n");
     position += at;
     row += at;
-    const std::string read = cat("const ", compute_type(o.dtype), " ", o.name, " = LOAD_", name_of(o.dtype), "(", o.name, "_q, ");
+    const std::string read =
+        cat("const ", compute_type(o.dtype), " ", o.name, " = LOAD_", name_of(o.dtype), "(", o.name, "_q, ");
     loads += read + (reduced ? inner_index(o.reduced, "j + l", reduced_step(o, reduced)) : "0") + ");\n";
     row_loads += read + (kept ? inner_index(o.kept, "l", cat(o.name, "_t", kept - 1)) : "0") + ");\n";
   }
-  const std::string accumulate = load_lanes + statement("accumulate", form.reduction.accumulate) + store_lanes;
-  return fill_slots(
-      kernel_source("reduce_cpu"),
-      {{"HEAD", head(form) + cat("#define LANES ", form.lanes_x, "\n")},
-       {"PARAMETERS", parameters(form)},
-       {"ACCUMULATORS", each_accumulator(form, "real A#[LANES];")},
-       {"BASE", base},
-       {"INIT", each_accumulator(form, "real a#;") + init(form) + store_lanes},
-       {"POSITION", position},
-       {"ACCUMULATE", loads + accumulate},
-       {"COMBINE", load_lanes + combine_with(form, "A#[other]") + store_lanes},
-       {"BLOCK", block},
-       {"ROW", row},
-       {"ACCUMULATE_ROW", row_loads + accumulate},
-       {"PARTIAL", each_accumulator(form, "w[(# * parts + p) * kept + k] = A#[l];")},
-       {"FINISH", each_accumulator(form, "const real a# = A#[l];") + finish(form)}});
+  const std::string accumulate =
+      load_lanes + statement("accumulate", form.reduction.accumulate) + store_lanes;
+  return fill_slots(kernel_source("reduce_cpu"),
+                    {{"HEAD", head(form) + cat("#define LANES ", form.lanes_x, "\n")},
+                     {"PARAMETERS", parameters(form)},
+                     {"ACCUMULATORS", each_accumulator(form, "real A#[LANES];")},
+                     {"BASE", base},
+                     {"INIT", each_accumulator(form, "real a#;") + init(form) + store_lanes},
+                     {"POSITION", position},
+                     {"ACCUMULATE", loads + accumulate},
+                     {"COMBINE", load_lanes + combine_with(form, "A#[other]") + store_lanes},
+                     {"BLOCK", block},
+                     {"ROW", row},
+                     {"ACCUMULATE_ROW", row_loads + accumulate},
+                     {"PARTIAL", each_accumulator(form, "w[(# * parts + p) * kept + k] = A#[l];")},
+                     {"FINISH", each_accumulator(form, "const real a# = A#[l];") + finish(form)}});
 }
 
 std::string reduce_parts_source(const ReduceForm& form, int lanes_x, int lanes_y) {

@@ -18,9 +18,9 @@ struct ReduceForm {
   DType real = DType::f32;
   size_t kept_rank = 1, reduced_rank = 1;
   bool wide = false;
-  bool along_reduced = true;  ///< neighbouring lanes take neighbouring reduced elements, not outputs
-  bool parts = false;         ///< accumulators go to the workspace, for reduce_parts
-  int vector = 1, unroll = 1; ///< GPU: elements an access, accesses in flight
+  bool along_reduced = true;   ///< neighbouring lanes take neighbouring reduced elements, not outputs
+  bool parts = false;          ///< accumulators go to the workspace, for reduce_parts
+  int vector = 1, unroll = 1;  ///< GPU: elements an access, accesses in flight
   int lanes_x = 1, lanes_y = 1;
 };
 

@@ -1,5 +1,5 @@
-// Slots: named regions of a .cl file that a generator replaces. A region starts with a line "//$ NAME" and ends
-// with "//$ END"; the text between them is the default, with which the file parses by itself.
+// Slots: named regions of a .cl file that a generator replaces. A region starts with a line "//$ NAME" and
+// ends with "//$ END"; the text between them is the default, with which the file parses by itself.
 #pragma once
 
 #include <map>
