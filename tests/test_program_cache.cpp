@@ -118,7 +118,9 @@ TEST_CASE("program cache: a failed build tells name, options and log, to all who
   for (std::string& text : told) threads.emplace_back([&] { text = attempt(); });
   for (std::thread& thread : threads) thread.join();
   CHECK(told == std::vector<std::string>(4, "broken|-DTILE=4|log"));
+  const uint64_t reused = context.program_stats().reused;
   CHECK(attempt() == "broken|-DTILE=4|log");
+  CHECK(context.program_stats().reused == reused);  // a failure is not kept
   CHECK(context.program_stats().built == 0);
   CHECK(run_set(context, programs.generated("p", unique_source(kSet), "set", Defines().set("VALUE", 1))) ==
         1);
@@ -151,6 +153,7 @@ TEST_CASE("program cache: embedded kernels are there", "[program_cache][small]")
 
 TEST_CASE("child: one fixed program", "[.]") {
   const Context context(test::context().device());
+  CHECK(context.device().probes().works);
   const Kernel kernel =
       context.state().programs.generated("fixed", "// fixed\n" + kSet, "set", Defines().set("VALUE", 9));
   CHECK(run_set(context, kernel) == 9);
