@@ -69,7 +69,7 @@ double max_error(const std::vector<float>& a, const std::vector<float>& b);
 double numeric_gradient(const std::function<double(const std::vector<double>&)>& f, std::vector<double> x,
                         size_t i, double step = 1e-4);
 
-/// The text of the error of type E that `f` throws; fails if it throws none or another.
+/// The text of the error of type E that `f` throws, "(nothing was thrown)" if none; another passes through.
 template <class E, class F>
 std::string error_of(F&& f) {
   try {

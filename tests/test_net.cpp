@@ -1,8 +1,7 @@
-// Nets: gradients against differences in double, values used more than once, the two modes, batches that
-// change, what a pass keeps, and everything that is refused.
+// Nets: the two modes, batches that change, what a pass keeps, and everything that is refused. Gradients are
+// in test_net_gradients.cpp, memory that runs out in test_net_failures.cpp.
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include <dlprim/net.hpp>
 
@@ -32,7 +31,7 @@ Tensor labels_tensor(const std::vector<int32_t>& labels) {
   return t;
 }
 
-/// Every layer of an image network; the gradients of such a net are in test_net_gradients.cpp.
+/// A small image network with a loss.
 struct SmallNet {
   static constexpr int64_t kClasses = 4;
   std::vector<int32_t> labels{2, 0, 3};
@@ -218,7 +217,8 @@ TEST_CASE("layers refuse what does not fit and leave the net as it was") {
   CHECK(refusal([&] { net.conv(x, ConvLayer(4, 0)); }) == "kernel: 0 x 0 must be above 0");
   CHECK(refusal([&] { net.conv(x, ConvLayer(4, 3).groups(2)); }) == "groups: 2 does not divide 3 channels");
   CHECK(refusal([&] { net.conv(x, ConvLayer(4, 3).groups(0)); }) == "groups: 0 does not divide 3 channels");
-  CHECK(refusal([&] { net.conv(x, ConvLayer(4, 9)); }) != "(nothing was thrown)");
+  CHECK(refusal([&] { net.conv(x, ConvLayer(4, 9)); }) ==
+        "w: window of 9 along H (9 taps, dilation 1) does not fit into the padded input's 8");
   ConvLayer fused(4, 3);
   fused.params.activation = Activation::relu;
   CHECK(refusal([&] { net.conv(x, fused); }) ==
@@ -229,7 +229,8 @@ TEST_CASE("layers refuse what does not fit and leave the net as it was") {
         "name: 'image' is taken by another layer");
   CHECK(refusal([&] { net.batch_norm(label); }) == "x: 'input2' is i32, must be f32");
   CHECK(refusal([&] { net.relu(bytes); }) == "x: 'input3' is u8, must be f32");
-  CHECK(refusal([&] { net.max_pool(x, 9); }) != "(nothing was thrown)");
+  CHECK(refusal([&] { net.max_pool(x, 9); }) ==
+        "x: size 8 along H with padding 0 and 0 has no room for a window of 9");
   CHECK(refusal([&] { net.dropout(x, 1.5); }) == "p: 1.5 must be in [0, 1]");
   CHECK(refusal([&] { net.dropout(x, NAN); }) == "p: nan must be in [0, 1]");
   CHECK(refusal([&] { net.add(x, net.global_avg_pool(x)); }) ==
@@ -239,6 +240,9 @@ TEST_CASE("layers refuse what does not fit and leave the net as it was") {
         "labels: 'input3' has rank 2 with its batch axis, must have 1");
   CHECK(refusal([&] { net.relu(Value()); }) == "x: is no value: it is empty");
   CHECK(refusal([&] { net.relu(other.input({3})); }) == "x: is a value of another net");
+  BatchNormParams endless;
+  endless.epsilon = INFINITY;
+  CHECK(refusal([&] { net.batch_norm(x, endless); }) == "epsilon: inf must be finite and above 0");
   CHECK(refusal([&] { net.input({3, 0}); }) == "shape: [3, 0] has a size below 1");
   CHECK(net.parameters().empty());
 }
@@ -300,9 +304,14 @@ TEST_CASE("what has no gradient says so, and what the loss does not reach has no
   pass.backward(loss);
   CHECK(parameter(net, "linear1.weight").gradient.defined());
   CHECK_FALSE(parameter(net, "linear2.weight").gradient.defined());
-  Pass second = net.forward(stream(), Mode::training, feeds, {correct});
+  const auto gradient = [&] { return host_values(parameter(net, "linear1.weight").gradient); };
+  const std::vector<float> before = gradient();
+  Pass second = net.forward(stream(), Mode::training, feeds, {loss, correct});
   CHECK(error_of<ValidationError>([&] { second.backward(correct); }) ==
         "count_correct1: count_correct has no gradient");
+  CHECK(gradient() == before);
+  second.backward(loss);  // the refusal has spent nothing
+  CHECK(gradient() == before);
 }
 
 TEST_CASE("the summary names layers, shapes and numbers of parameters") {
@@ -314,4 +323,8 @@ TEST_CASE("the summary names layers, shapes and numbers of parameters") {
     INFO(text);
     CHECK(text.find(part) != std::string::npos);
   }
+  Net named(stream(), 1);
+  const std::string name(200, 'n');
+  named.linear(named.input({2}), LinearLayer(3).named(name));
+  CHECK(named.summary().find("\n" + name + " [N, 3]                          9\n") != std::string::npos);
 }

@@ -75,7 +75,8 @@ class DLPRIM_API Pass {
   /// Differentiates `output`, and puts the gradients into the net's parameters. `dy` is the gradient that
   /// flows into it: 1 if undefined, and then `output` must have one element. Gradients of the values `kept`
   /// (inputs, or any other) can be read afterwards. Can be called once, in training mode. Throws
-  /// ValidationError.
+  /// ValidationError; and OutOfMemory, after which the parameters' old gradients are there, but what the pass
+  /// kept is not: only another forward() helps.
   void backward(Value output, const std::vector<Value>& kept = {}, const Tensor& dy = {});
   /// The gradient of a value that backward() was told to keep.
   const Tensor& gradient(Value kept) const;
@@ -130,7 +131,7 @@ class DLPRIM_API Net {
   Value softmax(Value x);
 
   /// [1]: the mean over the batch of -log softmax(logits)[label]. logits: [N, C]; labels: [N], i32, i64 or
-  /// u8.
+  /// u8. A label outside [0, C) is left out of the mean; with none inside it is NaN.
   Value cross_entropy(Value logits, Value labels);
   /// [1]: how many rows have their largest logit (the first of equals) where the label says. No gradient.
   Value count_correct(Value logits, Value labels);
@@ -155,10 +156,8 @@ class DLPRIM_API Net {
   /// shapes or dtypes that are not exactly the net's): nothing has changed then.
   void load(const Stream& stream, const std::string& path) const;
 
-  /// The library's own part; not for users.
-  const std::shared_ptr<detail::Graph>& graph() const noexcept { return graph_; }
-
  private:
+  friend class Solver;
   std::shared_ptr<detail::Graph> graph_;
 };
 

@@ -1,5 +1,6 @@
 // Pass: its outputs, and the backward direction over its graph, from the output asked for to the parameters.
 // Where a value was used more than once, its gradients are added in the order of the uses, last one first.
+// What was there before stays until all is done.
 #include <dlprim/copy.hpp>
 #include <dlprim/pointwise.hpp>
 
@@ -10,7 +11,6 @@ namespace dlprim {
 namespace {
 
 using detail::BackwardStep;
-using detail::Graph;
 using detail::Node;
 using detail::PassState;
 using detail::require;
@@ -26,6 +26,23 @@ std::vector<bool> leads_somewhere(const PassState& pass, const std::vector<bool>
   }
   return leads;
 }
+
+/// Refuses operators without a gradient on the ways from `top` to what `leads` marks.
+void check_gradients(const PassState& pass, size_t top, const std::vector<bool>& leads) {
+  std::vector<bool> reached(leads.size(), false);
+  reached[top] = true;
+  for (size_t id = top + 1; id-- > 0;) {
+    const Node& node = *pass.graph->nodes[id];
+    if (!reached[id] || !leads[id]) continue;
+    require(node.has_gradient(), node.name.c_str(), node.kind(), " has no gradient");
+    for (int input : node.inputs) reached[static_cast<size_t>(input)] = true;
+  }
+}
+
+/// What one backward() makes.
+struct Gradients {
+  std::vector<Tensor> values, parameters;  ///< as the graph's nodes and parameters
+};
 
 /// sum = sum + dx, where `sum` may be undefined yet, or share its memory with other gradients.
 void accumulate(const Stream& stream, Tensor& sum, Tensor dx) {
@@ -54,13 +71,14 @@ Tensor first_gradient(const PassState& pass, size_t id, const Tensor& dy) {
 }
 
 /// Runs one node's backward direction and hands its dx on to the inputs.
-void step_back(PassState& pass, size_t id, const std::vector<bool>& leads) {
+void step_back(PassState& pass, size_t id, const std::vector<bool>& leads, Gradients& gradients) {
   const Node& node = *pass.graph->nodes[id];
   const auto count = node.inputs.size();
-  BackwardStep step{pass.stream, *pass.graph, std::vector<Tensor>(count), std::vector<Shape>(count), {},
-                    {},          {},          std::vector<bool>(count),   std::vector<Tensor>(count)};
-  step.dy = std::move(pass.gradients[id]);
-  pass.gradients[id] = Tensor();
+  BackwardStep step{
+      pass.stream, *pass.graph, std::vector<Tensor>(count), std::vector<Shape>(count),  {},
+      {},          {},          std::vector<bool>(count),   std::vector<Tensor>(count), gradients.parameters};
+  step.dy = std::move(gradients.values[id]);
+  gradients.values[id] = Tensor();
   step.saved = std::move(pass.saved[id]);
   pass.saved[id] = {};
   if (node.needs_output()) step.y = pass.values[id];
@@ -74,7 +92,7 @@ void step_back(PassState& pass, size_t id, const std::vector<bool>& leads) {
   step.dy = Tensor();  // so that a dx written over it, or passed on, has no second owner
   for (size_t k = 0; k < count; k++)
     if (step.wanted[k] && step.dx[k].defined())
-      accumulate(pass.stream, pass.gradients[static_cast<size_t>(node.inputs[k])], std::move(step.dx[k]));
+      accumulate(pass.stream, gradients.values[static_cast<size_t>(node.inputs[k])], std::move(step.dx[k]));
 }
 
 }  // namespace
@@ -88,7 +106,7 @@ const Tensor& Pass::operator[](Value output) const {
 
 void Pass::backward(Value output, const std::vector<Value>& kept, const Tensor& dy) {
   PassState& pass = *state_;
-  Graph& graph = *pass.graph;
+  detail::Graph& graph = *pass.graph;
   require(pass.mode == Mode::training, "pass",
           "ran in evaluation mode: there is nothing to differentiate by");
   require(!pass.spent, "pass", "backward() has run already");
@@ -103,19 +121,22 @@ void Pass::backward(Value output, const std::vector<Value>& kept, const Tensor& 
     is_kept[id] = true;
   }
   const std::vector<bool> leads = leads_somewhere(pass, is_kept);
-  pass.gradients[top] = first_gradient(pass, top, dy);
+  check_gradients(pass, top, leads);
+  Gradients gradients{std::vector<Tensor>(count), std::vector<Tensor>(graph.parameters.size())};
+  gradients.values[top] = first_gradient(pass, top, dy);
   pass.spent = true;
-  for (Parameter& parameter : graph.parameters) parameter.gradient = Tensor();
   std::vector<Tensor> answers(count);
   for (size_t id = count; id-- > 0;) {
-    if (is_kept[id]) answers[id] = pass.gradients[id];
-    if (pass.gradients[id].defined() && leads[id] && !graph.nodes[id]->inputs.empty())
-      step_back(pass, id, leads);
+    if (is_kept[id]) answers[id] = gradients.values[id];
+    if (gradients.values[id].defined() && leads[id] && !graph.nodes[id]->inputs.empty())
+      step_back(pass, id, leads, gradients);
     // Every node behind this one is done: nobody reads its value or what it saved any more.
     if (!pass.is_output[id]) pass.values[id] = Tensor();
-    pass.gradients[id] = Tensor();
+    gradients.values[id] = Tensor();
     pass.saved[id] = {};
   }
+  for (size_t p = 0; p < graph.parameters.size(); p++)
+    graph.parameters[p].gradient = std::move(gradients.parameters[p]);
   pass.gradients = std::move(answers);
 }
 

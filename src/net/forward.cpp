@@ -68,7 +68,7 @@ void take_feeds(PassState& pass, const std::vector<Feed>& feeds) {
   }
 }
 
-/// The shape of every value of this pass: all operators' checks of shapes, before the first of them runs.
+/// The shape of every value of this pass: all operators' checks, before the first of them runs.
 void infer_shapes(PassState& pass) {
   for (size_t id = 0; id < pass.graph->nodes.size(); id++) {
     const Node& node = *pass.graph->nodes[id];
@@ -76,6 +76,7 @@ void infer_shapes(PassState& pass) {
     std::vector<Shape> x;
     for (int input : node.inputs) x.push_back(pass.shapes[static_cast<size_t>(input)]);
     pass.shapes[id] = node.output_shape(x);
+    node.check(pass.mode, x);
   }
 }
 

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdio>
 
 #include <dlprim/copy.hpp>
 
@@ -12,8 +11,10 @@
 namespace dlprim {
 namespace detail {
 
-void Node::backward(BackwardStep& /*step*/) const {
-  throw ValidationError(name, cat(kind(), " has no gradient"));
+const Tensor& BackwardStep::new_gradient(int parameter) {
+  Tensor& gradient = parameter_gradients[static_cast<size_t>(parameter)];
+  gradient = Tensor(stream, graph.value(parameter).shape());
+  return gradient;
 }
 
 Tensor InputNode::forward(const ForwardStep& /*step*/) const {
@@ -85,12 +86,6 @@ int Graph::add_constant(const std::string& name, const Shape& shape, double valu
   return static_cast<int>(parameters.size()) - 1;
 }
 
-const Tensor& Graph::new_gradient(const Stream& on, int parameter) {
-  Parameter& p = parameters[static_cast<size_t>(parameter)];
-  p.gradient = Tensor(on, p.value.shape());
-  return p.gradient;
-}
-
 }  // namespace detail
 
 using detail::cat;
@@ -117,10 +112,12 @@ const std::vector<Parameter>& Net::parameters() const {
 }
 
 std::string Net::summary() const {
-  const auto line = [](const std::string& name, const std::string& shape, const std::string& count) {
-    char text[160];
-    std::snprintf(text, sizeof text, "%-16s %-20s %12s\n", name.c_str(), shape.c_str(), count.c_str());
-    return std::string(text);
+  const auto padding = [](size_t width, const std::string& text) {
+    return std::string(width - std::min(width, text.size()), ' ');
+  };
+  const auto line = [&](const std::string& name, const std::string& shape, const std::string& count) {
+    return name + padding(16, name) + " " + shape + padding(20, shape) + " " + padding(12, count) + count +
+           "\n";
   };
   std::string table = line("layer", "output", "parameters");
   int64_t total = 0;

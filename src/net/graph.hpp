@@ -28,14 +28,18 @@ struct ForwardStep {
 
 struct BackwardStep {
   const Stream& stream;
-  Graph& graph;
+  const Graph& graph;
   std::vector<Tensor> x;  ///< the inputs, where needs_input()
   std::vector<Shape> x_shapes;
   Tensor y;   ///< the output, if needs_output()
   Tensor dy;  ///< row-major; its memory may be reused if nobody else has a handle on it
   Saved saved;
-  std::vector<bool> wanted;  ///< the inputs whose gradient leads somewhere
-  std::vector<Tensor> dx;    ///< the answer; left undefined where no gradient flows
+  std::vector<bool> wanted;                  ///< the inputs whose gradient leads somewhere
+  std::vector<Tensor> dx;                    ///< the answer; left undefined where no gradient flows
+  std::vector<Tensor>& parameter_gradients;  ///< as Graph::parameters
+
+  /// Fresh memory for the gradient of a parameter.
+  const Tensor& new_gradient(int parameter);
 };
 
 /// An operator of the graph. It has no state of its own but its parameters' places.
@@ -46,9 +50,12 @@ class Node {
   virtual const char* kind() const = 0;
   /// Throws ValidationError if the inputs' shapes do not fit.
   virtual Shape output_shape(const std::vector<Shape>& x) const = 0;
+  /// Throws ValidationError if a pass in this mode cannot have inputs of these shapes.
+  virtual void check(Mode /*mode*/, const std::vector<Shape>& /*x*/) const {}
   virtual Tensor forward(const ForwardStep& step) const = 0;
-  /// Throws ValidationError if the operator has no gradient.
-  virtual void backward(BackwardStep& step) const;
+  virtual bool has_gradient() const { return true; }
+  /// Not called if there is no gradient.
+  virtual void backward(BackwardStep& /*step*/) const {}
   /// True if backward() reads input `k`, or the output.
   virtual bool needs_input(int /*k*/) const { return false; }
   virtual bool needs_output() const { return false; }
@@ -94,11 +101,31 @@ struct Graph {
   int add_uniform(const std::string& name, const Shape& shape, double bound);
   int add_constant(const std::string& name, const Shape& shape, double value, bool trained);
   const Tensor& value(int parameter) const { return parameters[static_cast<size_t>(parameter)].value; }
-  /// Fresh memory for the gradient of a parameter.
-  const Tensor& new_gradient(const Stream& stream, int parameter);
 
  private:
   Parameter& new_parameter(const std::string& name, const Shape& shape, bool trained);
+};
+
+/// Takes back the parameters made, and the random numbers drawn, in its life, unless they are to be kept.
+class Rollback {
+ public:
+  explicit Rollback(Graph& graph)
+      : graph_(graph), parameters_(graph.parameters.size()), random_(graph.random) {}
+  ~Rollback() {
+    if (kept_) return;
+    graph_.parameters.erase(graph_.parameters.begin() + static_cast<std::ptrdiff_t>(parameters_),
+                            graph_.parameters.end());
+    graph_.random = random_;
+  }
+  Rollback(const Rollback&) = delete;
+  Rollback& operator=(const Rollback&) = delete;
+  void keep() { kept_ = true; }
+
+ private:
+  Graph& graph_;
+  const size_t parameters_;
+  const RandomState random_;
+  bool kept_ = false;
 };
 
 struct PassState {

@@ -60,6 +60,7 @@ class CountCorrectNode : public Node {
   Tensor numbers;  ///< 0, 1, ..., C-1 as f32
 
   const char* kind() const override { return "count_correct"; }
+  bool has_gradient() const override { return false; }
   Shape output_shape(const std::vector<Shape>& /*x*/) const override { return {1}; }
   Tensor forward(const ForwardStep& step) const override {
     const int64_t rows = step.x[0].size(0);

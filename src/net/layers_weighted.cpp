@@ -44,9 +44,8 @@ class ConvNode : public WeightedNode {
     return y;
   }
   void backward(BackwardStep& step) const override {
-    conv2d_backward_filter(step.stream, step.x[0], step.dy, params,
-                           step.graph.new_gradient(step.stream, weight));
-    if (bias >= 0) conv2d_backward_bias(step.stream, step.dy, step.graph.new_gradient(step.stream, bias));
+    conv2d_backward_filter(step.stream, step.x[0], step.dy, params, step.new_gradient(weight));
+    if (bias >= 0) conv2d_backward_bias(step.stream, step.dy, step.new_gradient(bias));
     if (!step.wanted[0]) return;
     step.dx[0] = Tensor(step.stream, step.x_shapes[0]);
     conv2d_backward_data(step.stream, step.dy, step.graph.value(weight), params, step.dx[0]);
@@ -63,8 +62,8 @@ class LinearNode : public WeightedNode {
     return y;
   }
   void backward(BackwardStep& step) const override {
-    linear_backward_weights(step.stream, step.x[0], step.dy, step.graph.new_gradient(step.stream, weight));
-    if (bias >= 0) linear_backward_bias(step.stream, step.dy, step.graph.new_gradient(step.stream, bias));
+    linear_backward_weights(step.stream, step.x[0], step.dy, step.new_gradient(weight));
+    if (bias >= 0) linear_backward_bias(step.stream, step.dy, step.new_gradient(bias));
     if (!step.wanted[0]) return;
     step.dx[0] = Tensor(step.stream, step.x_shapes[0]);
     linear_backward_data(step.stream, step.dy, step.graph.value(weight), step.dx[0]);
@@ -80,6 +79,11 @@ class BatchNormNode : public Node {
   bool needs_input(int /*k*/) const override { return true; }
   std::vector<int> parameters() const override { return {gamma, beta, mean, variance}; }
   Shape output_shape(const std::vector<Shape>& x) const override { return x[0]; }
+  void check(Mode mode, const std::vector<Shape>& x) const override {
+    const int64_t count = element_count(x[0]) / x[0][1];
+    require(mode == Mode::evaluation || count >= 2, "feeds", "'", name, "' has shape ", to_string(x[0]),
+            ": training needs 2 or more values in a channel, to have a variance");
+  }
 
   Tensor forward(const ForwardStep& step) const override {
     const Graph& graph = step.graph;
@@ -97,11 +101,10 @@ class BatchNormNode : public Node {
     return y;
   }
   void backward(BackwardStep& step) const override {
-    Graph& graph = step.graph;
+    const Graph& graph = step.graph;
     step.dx[0] = detail::is_sole_owner(step.dy) ? step.dy : Tensor(step.stream, step.x_shapes[0]);
     batch_norm_backward(step.stream, step.dy, step.x[0], graph.value(gamma), step.saved.tensors[0],
-                        step.saved.tensors[1], step.dx[0], graph.new_gradient(step.stream, gamma),
-                        graph.new_gradient(step.stream, beta));
+                        step.saved.tensors[1], step.dx[0], step.new_gradient(gamma), step.new_gradient(beta));
   }
 };
 
@@ -113,9 +116,12 @@ Value add_weighted(Graph& graph, std::unique_ptr<WeightedNode> node, Value x, co
   const std::string name = graph.name_for(node->kind(), given_name);
   const int64_t fan_in = element_count(weight_shape) / weight_shape[0];
   const double bound = 1 / std::sqrt(static_cast<double>(fan_in));
+  detail::Rollback rollback(graph);
   node->weight = graph.add_uniform(name + ".weight", weight_shape, bound);
   if (bias) node->bias = graph.add_uniform(name + ".bias", {weight_shape[0]}, bound);
-  return graph.add(std::move(node), {x}, name);
+  const Value y = graph.add(std::move(node), {x}, name);
+  rollback.keep();
+  return y;
 }
 
 }  // namespace
@@ -145,17 +151,21 @@ Value Net::linear(Value x, const LinearLayer& layer) {
 Value Net::batch_norm(Value x, const BatchNormParams& params, const std::string& given_name) {
   const Shape& in = graph_->layer_input("x", x);
   require(in.size() >= 2, "x", "has shape ", to_string(in), ": there is no channel axis");
-  require(params.epsilon > 0, "epsilon", params.epsilon, " must be above 0");
+  require(std::isfinite(params.epsilon) && params.epsilon > 0, "epsilon", params.epsilon,
+          " must be finite and above 0");
   require(params.momentum >= 0 && params.momentum <= 1, "momentum", params.momentum, " must be in [0, 1]");
   const std::string name = graph_->name_for("batch_norm", given_name);
   const Shape channels{in[1]};
   auto node = std::make_unique<BatchNormNode>();
   node->params = params;
+  detail::Rollback rollback(*graph_);
   node->gamma = graph_->add_constant(name + ".weight", channels, 1, true);
   node->beta = graph_->add_constant(name + ".bias", channels, 0, true);
   node->mean = graph_->add_constant(name + ".running_mean", channels, 0, false);
   node->variance = graph_->add_constant(name + ".running_var", channels, 1, false);
-  return graph_->add(std::move(node), {x}, name);
+  const Value y = graph_->add(std::move(node), {x}, name);
+  rollback.keep();
+  return y;
 }
 
 }  // namespace dlprim

@@ -26,7 +26,7 @@ void require_share(const char* argument, double value) {
 }  // namespace
 
 Solver::Solver(const Net& net, double learning_rate, int state_tensors)
-    : graph_(net.graph()), state_tensors_(state_tensors) {
+    : graph_(net.graph_), state_tensors_(state_tensors) {
   set_learning_rate(learning_rate);
 }
 
@@ -39,22 +39,23 @@ void Solver::set_learning_rate(double rate) {
 
 void Solver::step(const Stream& stream) {
   require(stream.context() == graph_->stream.context(), "stream", "belongs to another context than the net");
-  bool any = false;
-  states_.resize(graph_->parameters.size());
-  for (size_t i = 0; i < states_.size(); i++) {
-    const Parameter& parameter = graph_->parameters[i];
-    if (!parameter.trained || !parameter.gradient.defined()) continue;
-    any = true;
-    State& state = states_[i];
-    while (static_cast<int>(state.tensors.size()) < state_tensors_) {
-      const Tensor zeros(stream, parameter.value.shape());
+  const std::vector<Parameter>& parameters = graph_->parameters;
+  std::vector<size_t> due;
+  for (size_t i = 0; i < parameters.size(); i++)
+    if (parameters[i].trained && parameters[i].gradient.defined()) due.push_back(i);
+  require(!due.empty(), "net", "no parameter has a gradient: Pass::backward comes before Solver::step");
+  // All memory before the first update: without room for it no parameter has changed.
+  states_.resize(parameters.size());
+  for (size_t i : due)
+    while (static_cast<int>(states_[i].tensors.size()) < state_tensors_) {
+      const Tensor zeros(stream, parameters[i].value.shape());
       fill(stream, zeros, 0);
-      state.tensors.push_back(zeros);
+      states_[i].tensors.push_back(zeros);
     }
-    state.steps++;
-    update(stream, parameter.value, parameter.gradient, state);
+  for (size_t i : due) {
+    states_[i].steps++;
+    update(stream, parameters[i].value, parameters[i].gradient, states_[i]);
   }
-  require(any, "net", "no parameter has a gradient: Pass::backward comes before Solver::step");
 }
 
 Sgd::Sgd(const Net& net, const SgdOptions& options)
