@@ -174,6 +174,15 @@ bool Guarded::intact() const {
   return true;
 }
 
+bool is_selected(const std::string& text) {
+  const char* wanted = std::getenv("DLPRIM_TEST_CASE");
+  return !wanted || text.find(wanted) != std::string::npos;
+}
+
+std::string again(const std::string& text) {
+  return "DLPRIM_TEST_CASE='" + text + "'";
+}
+
 double max_error(const std::vector<float>& a, const std::vector<float>& b) {
   if (a.size() != b.size()) return std::numeric_limits<double>::infinity();
   double worst = 0;

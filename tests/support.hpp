@@ -62,6 +62,12 @@ class Guarded {
   std::vector<bool> inside_;  ///< bytes that belong to an element of the tensor
 };
 
+/// False if DLPRIM_TEST_CASE is in the environment and no part of `text`, which tells a case of a list from
+/// the others.
+bool is_selected(const std::string& text);
+/// What to put before the program's name to run that case again and no other: "DLPRIM_TEST_CASE='...'".
+std::string again(const std::string& text);
+
 /// The largest |a - b| / (1 + |b|) over all elements; infinity if the sizes differ or one is NaN.
 double max_error(const std::vector<float>& a, const std::vector<float>& b);
 

@@ -72,9 +72,10 @@ void check_output(Layout layout, const Shape& shape, const std::vector<float>& e
 }
 
 void check_forward(const ConvCase& c, const Data& data, const Options& options, bool bias) {
+  if (!is_selected(c.text())) return;
   const Tensor x = operand(c.layout, c.x_shape(), data.x), w = device_tensor(c.w_shape(), data.w);
   if (!serves<Conv2D>({x, w, c.y_shape(), c.params, bias}, options)) return;
-  INFO("forward by " << options.engine << (bias ? " with bias, " : ", ") << c.text());
+  INFO("forward by " << options.engine << (bias ? " with bias, " : ", ") << again(c.text()));
   const auto expected =
       rounded(conv_forward_reference(c, data.x, data.w, bias ? data.bias : std::vector<float>()));
   const Tensor b = bias ? device_tensor({c.k}, data.bias) : Tensor();
@@ -83,16 +84,17 @@ void check_forward(const ConvCase& c, const Data& data, const Options& options, 
 }
 
 void check_backward(const ConvCase& c, const Data& data, const Options& options) {
+  if (!is_selected(c.text())) return;
   const Tensor x = operand(c.layout, c.x_shape(), data.x), w = device_tensor(c.w_shape(), data.w);
   const Tensor dy = operand(c.layout, c.y_shape(), data.dy);
   const ConvDesc desc{x, w, dy, c.params, false};
   if (serves<Conv2DBackwardData>(desc, options)) {
-    INFO("backward data by " << options.engine << ", " << c.text());
+    INFO("backward data by " << options.engine << ", " << again(c.text()));
     check_output(c.layout, c.x_shape(), rounded(conv_backward_data_reference(c, data.dy, data.w)),
                  [&](const Tensor& dx) { conv2d_backward_data(stream(), dy, w, c.params, dx, options); });
   }
   if (serves<Conv2DBackwardFilter>(desc, options)) {
-    INFO("backward filter by " << options.engine << ", " << c.text());
+    INFO("backward filter by " << options.engine << ", " << again(c.text()));
     check_output(Layout::nchw, c.w_shape(), rounded(conv_backward_filter_reference(c, data.x, data.dy)),
                  [&](const Tensor& dw) { conv2d_backward_filter(stream(), x, dy, c.params, dw, options); });
   }
@@ -140,18 +142,20 @@ TEST_CASE("conv: cases of many tiles are exact", "[conv]") {
 }
 
 TEST_CASE("conv: network layers are exact at batch 2", "[conv]") {
-  for (const ConvCase& layer : network_convs()) {
-    const ConvCase c = layer.with_batch(2);
-    const Data data = exact_data(c);
-    check_forward(c, data, engine("auto"), true);
-    check_backward(c, data, engine("auto"));
-  }
+  for (const std::vector<ConvCase>* layers : {&demo_convs(), &network_convs()})
+    for (const ConvCase& layer : *layers) {
+      const ConvCase c = layer.with_batch(2);
+      const Data data = exact_data(c);
+      check_forward(c, data, engine("auto"), true);
+      check_backward(c, data, engine("auto"));
+    }
 }
 
 // Full size: the references would take minutes, so the engines are compared with each other.
 TEST_CASE("conv: network layers are exact at full batch", "[.large]") {
   for (const ConvCase& c : network_convs()) {
-    INFO(c.text());
+    if (!is_selected(c.text())) continue;
+    INFO(again(c.text()));
     const Data data = exact_data(c);
     const Tensor x = device_tensor(c.x_shape(), data.x), w = device_tensor(c.w_shape(), data.w);
     const Tensor dy = device_tensor(c.y_shape(), data.dy);

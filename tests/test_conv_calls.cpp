@@ -184,6 +184,16 @@ TEST_CASE("conv: engines by name", "[conv][small]") {
                                  contains(plan.engine() + ": chosen"));
 }
 
+TEST_CASE("conv: an ordinary problem goes to the engine of the device's kind", "[conv][small]") {
+  const DeviceKind kind = context().device().kind();
+  if (kind != DeviceKind::cpu && kind != DeviceKind::gpu) return;
+  const std::string expected = kind == DeviceKind::cpu ? "cpu" : "tile";
+  const ConvDesc desc{{{2, 16, 14, 14}}, {{32, 16, 3, 3}}, {{2, 32, 12, 12}}, {}, false};
+  CHECK(Conv2D(context(), desc).engine() == expected);
+  CHECK(Conv2DBackwardData(context(), desc).engine() == expected);
+  CHECK(Conv2DBackwardFilter(context(), desc).engine() == expected);
+}
+
 TEST_CASE("conv: problems beyond 32 bits go to the engine that counts in 64", "[conv][small]") {
   const Strides far{int64_t{1} << 32, 64, 8, 1};
   const TensorDesc near({2, 1, 8, 8}), w({1, 1, 3, 3});

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "cases/nn.hpp"
+#include "cases/pointwise.hpp"
 #include "catch.hpp"
 #include "core/engine.hpp"
 #include "core/gen/pointwise.hpp"
@@ -209,6 +211,26 @@ TEST_CASE("an element count beyond a work-group's share is covered once") {
       run(name, {x}, {x}, {}, "y0 = x0 + 1");
       CHECK(host_values(x) == std::vector<float>(static_cast<size_t>(n), 2));
     }
+  }
+}
+
+TEST_CASE("what benchmarks time is right") {
+  for (const cases::PointwiseCase& c : cases::pointwise_cases(1)) {
+    if (!is_selected(c.name)) continue;
+    INFO(again(c.name));
+    Rng rng(21);
+    std::vector<std::vector<float>> values;
+    std::vector<Tensor> xs;
+    for (const Shape& shape : c.inputs) {
+      values.push_back(integers(element_count(shape), rng));
+      xs.push_back(device_tensor(shape, values.back()));
+    }
+    const Guarded y(c.output);
+    c.run(stream(), xs, y.tensor());
+    // Welford's means are rounded; each of 3136 terms then adds three roundings at most.
+    const double bound = c.reduction.accumulators == 3 ? 3 * 3136 * 0x1p-24 : 0;
+    CHECK(deviation(host_values(y.tensor()), c.reference(values)) <= bound);
+    CHECK(y.intact());
   }
 }
 

@@ -110,8 +110,8 @@ const std::vector<ConvCase>& network_convs() {
 
 const std::vector<ConvCase>& demo_convs() {
   static const std::vector<ConvCase> cases = {
-      {"demo_1_32_3x3_28", 128, 1, 28, 28, 32, 3, 3, window(1, 1)},
-      {"demo_32_64_3x3_14", 128, 32, 14, 14, 64, 3, 3, window(1, 1)},
+      {"demo_1_16_3x3_28", 128, 1, 28, 28, 16, 3, 3, window(1, 1)},
+      {"demo_16_32_3x3_14", 128, 16, 14, 14, 32, 3, 3, window(1, 1)},
   };
   return cases;
 }
