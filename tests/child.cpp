@@ -43,6 +43,12 @@ TempDir::~TempDir() {
   fs::remove_all(path_, ignored);
 }
 
+void copy_vendors(const fs::path& target) {
+  const char* folder = std::getenv("OCL_ICD_VENDORS");
+  for (const auto& entry : fs::directory_iterator(folder && *folder ? folder : "/etc/OpenCL/vendors"))
+    fs::copy_file(entry.path(), target / entry.path().filename());
+}
+
 Child run_child(const std::string& name, const std::vector<std::pair<std::string, std::string>>& variables,
                 const std::vector<std::string>& without) {
   std::string command = "env -i";

@@ -24,6 +24,9 @@ class TempDir {
   std::filesystem::path path_;
 };
 
+/// Copies the OpenCL loader's configuration into `target`, so that a test can add to it.
+void copy_vendors(const std::filesystem::path& target);
+
 struct Child {
   bool passed = false;  ///< the case ran and passed
   std::string output;   ///< stdout and stderr

@@ -139,6 +139,31 @@ TEST_CASE("without any OpenCL device the way to one is told") {
   }
 }
 
+TEST_CASE("a table shows the devices, and a broken platform as broken") {
+  const TempDir vendors;
+  copy_vendors(vendors.path());
+  put(vendors / "0_broken.icd", std::string(DLPRIM_FAKE_ICD) + "\n");
+  const Result result =
+      run("devices", "OCL_ICD_FILENAMES= OCL_ICD_VENDORS='" + vendors.path().string() + "/'");
+  CHECK(result.code == 0);
+  CHECK(contains(result.out, "\n*  "));  // the default
+  for (const char* part : {"works", "sub-group", "matrix", "; driver "}) CHECK(contains(result.out, part));
+  CHECK(contains(result.out, ", A broken platform, is broken: clGetDeviceIDs failed: CL_OUT_OF_HOST_MEMORY"));
+}
+
+TEST_CASE("where no device works the reasons and the way to one are told") {
+  const TempDir empty;
+  const std::string variables = "DLPRIM_CACHE_DIR= DLPRIM_KERNEL_DIR='" + empty.path().string() + "'";
+  for (const char* arguments : {"devices", "train", "eval --weights none"}) {
+    INFO(arguments);
+    const Result result = run(arguments, variables);
+    CHECK(result.code == 2);
+    CHECK(contains(result.out + result.err, ": cannot read "));
+    CHECK(contains(result.out + result.err, "o OpenCL device works"));
+    CHECK(contains(result.out + result.err, "pocl-opencl-icd"));
+  }
+}
+
 TEST_CASE("a device that does not exist is refused by name") {
   const Result result = run("train --device no-such-device");
   CHECK(result.code == 1);
@@ -224,6 +249,8 @@ TEST_CASE("training learns, repeats itself bit for bit, and eval agrees with it"
   CHECK(!contains(first.out, "\r"));  // no bar where there is no terminal
   CHECK(!contains(first.out, "\033"));
   CHECK(contains(first.out, "600 training and 130 test images of 12 x 12"));
+  const std::string last = line_with(first.out, "epoch 4/4  100 %  ");
+  for (const char* part : {" images/s  ", " left  loss ", "  accuracy "}) CHECK(contains(last, part));
 
   const auto log = nlohmann::json::parse(bytes_of(out / "first/log.json"));
   REQUIRE(log["epochs"].size() == 4);
@@ -272,10 +299,10 @@ TEST_CASE("a loss that is no number ends the training with advice") {
   CHECK(contains(complaint(result), "a smaller --lr than 1000 may help"));
 }
 
-TEST_CASE("a terminal gets a bar") {
-  const SmallData data;
-  const std::string command = "'" + program() + "' train --epochs 3 --out '" + (data.folder / "out") + "'" +
-                              data.option() + device_option() + " 2>/dev/null";
+namespace {
+
+/// Runs a shell command in a terminal of 100 columns; `out` has what it shows.
+Result run_in_terminal(const std::string& command) {
   winsize size{};
   size.ws_row = 24;
   size.ws_col = 100;
@@ -293,11 +320,32 @@ TEST_CASE("a terminal gets a bar") {
   int status = 0;
   REQUIRE(waitpid(child, &status, 0) == child);
   close(terminal);
-  CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 0));
-  for (const char* part : {"\r\033[Kepoch ", "[", "images/s", "left  loss ", "test accuracy"})
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, output, ""};
+}
+
+}  // namespace
+
+TEST_CASE("a terminal gets a bar") {
+  const SmallData data;
+  const Result result =
+      run_in_terminal("'" + program() + "' train --epochs 3 --out '" + (data.folder / "out") + "'" +
+                      data.option() + device_option() + " 2>/dev/null");
+  const std::string& output = result.out;
+  CHECK(result.code == 0);
+  for (const char* part : {"\r\033[Kepoch ", "[=", "images/s", "left  loss ", "test accuracy"})
     CHECK(contains(output, part));
   for (size_t at = 0; (at = output.find("\r\033[Kepoch", at)) != std::string::npos;) {
     const size_t end = output.find('\r', ++at);
     CHECK(end - at < 100 + 4);  // a bar never wraps
   }
+}
+
+TEST_CASE("an error takes the bar away before it speaks") {
+  const SmallData data;
+  // Goes wrong after some 70 steps; the bar is there after 20.
+  const Result result = run_in_terminal("'" + program() + "' train --solver sgd --batch 2 --lr 10 --out '" +
+                                        (data.folder / "out") + "'" + data.option() + device_option());
+  CHECK(result.code == 1);
+  CHECK(contains(result.out, "\r\033[Kepoch "));
+  CHECK(contains(result.out, "\r\033[Kdlprim: the loss is no number"));
 }

@@ -3,7 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
+
+#include "format.hpp"
 
 namespace dlprim::cli {
 namespace {
@@ -17,13 +18,6 @@ constexpr const char* kGrid = "#e4e4e4";
 struct Point {
   double x, y;
 };
-
-template <class... Values>
-std::string format(const char* pattern, Values... values) {
-  char text[512];
-  std::snprintf(text, sizeof text, pattern, values...);
-  return text;
-}
 
 std::string escaped(const std::string& text) {
   std::string out;

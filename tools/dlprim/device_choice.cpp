@@ -5,11 +5,15 @@
 
 namespace dlprim::cli {
 
-NoDevice::NoDevice() : Error("there is no OpenCL device.\n" + no_device_advice()) {}
+NoDevice::NoDevice(const std::string& reason) : Error(reason + "\n" + no_device_advice()) {}
 
 Device choose_device(const std::string& selector) {
-  if (Device::list().empty()) throw NoDevice();
-  return Device::find(selector);
+  if (!Device::list().empty() && !selector.empty()) return Device::find(selector);
+  try {
+    return Device::find();
+  } catch (const ValidationError& error) {
+    throw NoDevice(error.what());
+  }
 }
 
 std::string describe(const Device& device) {

@@ -7,10 +7,10 @@
 
 namespace dlprim::cli {
 
-/// This machine has no OpenCL device at all. The text says how to get one.
+/// This machine has no OpenCL device, or none that works. The text says which, and how to get one.
 class NoDevice : public Error {
  public:
-  NoDevice();
+  explicit NoDevice(const std::string& reason);
 };
 
 /// As Device::find. Throws NoDevice, or ValidationError if nothing fits `selector`.

@@ -14,7 +14,7 @@ using dlprim::cli::TrainOptions;
 
 constexpr const char* kDeviceHelp =
     "The device: its number, platform:device, or part of its name, as 'dlprim devices' shows them. "
-    "Without it: the first GPU, else the CPU";
+    "Without it: the first GPU that works, else an accelerator, else the CPU";
 
 CLI::App* add_train(CLI::App& app, TrainOptions& options) {
   CLI::App* train = app.add_subcommand(

@@ -12,7 +12,7 @@ namespace dlprim::cli {
 namespace {
 
 constexpr double kBarPeriod = 0.1;    // seconds between two drawings of the bar
-constexpr double kLinePeriod = 10.0;  // and between two plain lines
+constexpr double kLinePeriod = 10.0;  // and between two plain lines, of which each epoch's end has one
 
 int terminal_width() {
   winsize size{};
@@ -40,6 +40,11 @@ Progress::Progress(int64_t total, int64_t epochs)
   if (terminal_) last_ -= std::chrono::seconds(1);  // the bar is there from the first moment
 }
 
+Progress::~Progress() {
+  clear();
+  std::fflush(stdout);
+}
+
 double Progress::seconds() const {
   return before_ + (running_ ? std::chrono::duration<double>(Clock::now() - start_).count() : 0);
 }
@@ -57,7 +62,7 @@ void Progress::resume() {
 void Progress::show(int64_t done, int64_t epoch, double share, double loss, double accuracy) {
   const Clock::time_point now = Clock::now();
   const double waited = std::chrono::duration<double>(now - last_).count();
-  if (waited < (terminal_ ? kBarPeriod : kLinePeriod)) return;
+  if (waited < (terminal_ ? kBarPeriod : kLinePeriod) && (terminal_ || share < 1)) return;
   last_ = now;
   const double rate = static_cast<double>(done) / std::max(seconds(), 1e-9);
   const double left = static_cast<double>(total_ - done) / std::max(rate, 1e-9);

@@ -12,6 +12,10 @@ class Progress {
  public:
   /// `total` images in `epochs` epochs together.
   Progress(int64_t total, int64_t epochs);
+  /// Removes the bar, so that an error's text begins a line.
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
 
   /// `done` images of all, in the `epoch`-th (from 1), `share` of which is done. Loss and accuracy are
   /// running ones.

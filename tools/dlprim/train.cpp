@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -17,6 +16,7 @@
 #include "commands.hpp"
 #include "curves_svg.hpp"
 #include "device_choice.hpp"
+#include "format.hpp"
 #include "progress.hpp"
 
 namespace dlprim::cli {
@@ -24,13 +24,6 @@ namespace {
 
 constexpr double kPi = 3.14159265358979323846;
 constexpr int64_t kReadEvery = 20;  // steps between two looks at the device's losses: each waits for it
-
-template <class... Values>
-std::string format(const char* pattern, Values... values) {
-  char text[512];
-  std::snprintf(text, sizeof text, pattern, values...);
-  return text;
-}
 
 struct Epoch {
   Score train, test;
