@@ -1,10 +1,7 @@
-// Convolution over the shapes of tests/cases/conv, in its three directions: GFLOP/s, and the share of what
-// the device's multiply-adds reach. --engine=NAME times one engine by name; --batch=N sets the network
-// layers' batch (64, as the cases say, but 8 on a CPU).
-#include <algorithm>
-#include <cstring>
-
+// Convolution over the shapes of tests/cases/conv, in its three directions. --engine=NAME times one engine by
+// name; --batch=N sets the network layers' batch (64, as the cases say, but 8 on a CPU).
 #include "cases/conv.hpp"
+#include "main.hpp"
 #include "timing.hpp"
 
 namespace {
@@ -21,7 +18,7 @@ void time_conv(benchmark::State& state, const ConvCase& c, const std::string& di
   const Tensor x = random(c.x_shape()), w = random(c.w_shape()), y = random(c.y_shape());
   const ConvDesc desc{x, w, y, c.params, false};
   const auto time = [&](const Plan& plan, const auto& run) {
-    bench::time_runs(state, stream(), c.flops(), 0, run);
+    bench::time_runs(state, stream(), c.flops(), c.bytes(), run);
     state.SetLabel(plan.engine());
   };
   if (direction == "forward") {
@@ -36,36 +33,22 @@ void time_conv(benchmark::State& state, const ConvCase& c, const std::string& di
   }
 }
 
-/// Takes "--name=value" out of the arguments; `otherwise` if there is none.
-std::string take(const std::string& name, const std::string& otherwise, int& argc, char** argv) {
-  for (int i = 1; i < argc; i++)
-    if (std::strncmp(argv[i], (name + "=").c_str(), name.size() + 1) == 0) {
-      const std::string value = argv[i] + name.size() + 1;
-      std::rotate(argv + i, argv + i + 1, argv + argc);
-      argc--;
-      return value;
-    }
-  return otherwise;
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
-  Options options;
-  options.engine = take("--engine", "auto", argc, argv);
-  const bool cpu = context().device().kind() == DeviceKind::cpu;
-  const int64_t batch = std::stol(take("--batch", cpu ? "8" : "64", argc, argv));
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
-  std::vector<ConvCase> cases = demo_convs();
-  for (const ConvCase& c : network_convs()) cases.push_back(c.with_batch(batch));
-  for (const ConvCase& c : cases)
-    for (const char* direction : {"forward", "backward_data", "backward_filter"})
-      benchmark::RegisterBenchmark(
-          ("conv/" + c.name + "/n" + std::to_string(c.n) + "/" + direction).c_str(),
-          [&options, c, direction](benchmark::State& state) { time_conv(state, c, direction, options); })
-          ->UseManualTime()
-          ->Unit(benchmark::kMillisecond);
-  benchmark::RunSpecifiedBenchmarks();
-  return 0;
+  return bench::run_main(argc, argv, [](bench::Arguments& arguments) {
+    Options options;
+    options.engine = arguments.take("engine", "auto");
+    const bool cpu = context().device().kind() == DeviceKind::cpu;
+    const int64_t batch = arguments.take_count("batch", cpu ? 8 : 64);
+    std::vector<ConvCase> cases = demo_convs();
+    for (const ConvCase& c : network_convs()) cases.push_back(c.with_batch(batch));
+    for (const ConvCase& c : cases)
+      for (const char* direction : {"forward", "backward_data", "backward_filter"})
+        benchmark::RegisterBenchmark(
+            ("conv/" + c.name + "/n" + std::to_string(c.n) + "/" + direction).c_str(),
+            [options, c, direction](benchmark::State& state) { time_conv(state, c, direction, options); })
+            ->UseManualTime()
+            ->Unit(benchmark::kMillisecond);
+  });
 }

@@ -1,6 +1,8 @@
 // Times the generator's kernels over the cases of tests/cases/pointwise: GB/s, and the share of the device's
-// own copy rate. The batch is 256 images on a GPU and 8 on a CPU: more than the last cache holds in both.
+// own copy rate. --batch=N sets how many images: 256 on a GPU and 8 on a CPU, more than the last cache holds
+// in both, if it is not given.
 #include "cases/pointwise.hpp"
+#include "main.hpp"
 #include "support.hpp"
 #include "timing.hpp"
 
@@ -22,11 +24,11 @@ void run_case(benchmark::State& state, const cases::PointwiseCase& c) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  benchmark::Initialize(&argc, argv);
-  const bool cpu = test::context().device().kind() == DeviceKind::cpu;
-  for (const cases::PointwiseCase& c : cases::pointwise_cases(cpu ? 8 : 256))
-    benchmark::RegisterBenchmark(("pointwise/" + c.name).c_str(), [c](benchmark::State& s) {
-      run_case(s, c);
-    })->UseManualTime();
-  benchmark::RunSpecifiedBenchmarks();
+  return bench::run_main(argc, argv, [](bench::Arguments& arguments) {
+    const bool cpu = test::context().device().kind() == DeviceKind::cpu;
+    for (const cases::PointwiseCase& c : cases::pointwise_cases(arguments.take_count("batch", cpu ? 8 : 256)))
+      benchmark::RegisterBenchmark(("pointwise/" + c.name).c_str(), [c](benchmark::State& s) {
+        run_case(s, c);
+      })->UseManualTime();
+  });
 }

@@ -57,6 +57,11 @@ double ConvCase::flops() const {
   return 2.0 * static_cast<double>(element_count(y_shape())) * static_cast<double>(c / params.groups * r * s);
 }
 
+double ConvCase::bytes() const {
+  return 4 *
+         static_cast<double>(element_count(x_shape()) + element_count(w_shape()) + element_count(y_shape()));
+}
+
 std::string ConvCase::text() const {
   std::ostringstream out;
   const auto pair = [&](const char* what, const std::array<int64_t, 2>& v) {

@@ -29,6 +29,8 @@ struct ConvCase {
   Shape y_shape() const { return conv2d_output_shape(x_shape(), w_shape(), params); }
   /// Multiplications and additions of one run in any direction, padding counted as work.
   double flops() const;
+  /// Bytes of x, w and y.
+  double bytes() const;
   /// One line that tells the case from all others.
   std::string text() const;
   ConvCase with_batch(int64_t batch) const;
