@@ -173,6 +173,30 @@ TEST_CASE("memory: a block that changed hands unused still waits for its first o
   CHECK(context.memory_stats().device_allocations == 1);
 }
 
+TEST_CASE("memory: a stream that was only made to wait for a block hands the wait on", "[memory]") {
+  const Context context = fresh();
+  const Stream first(context), second(context), third(context);
+  const Shape shape{11 * kMiB / 4};
+  Tensor x(first, shape, DType::i32);
+  Gate gate(first);
+  set(first, x, 1);
+  x = Tensor();
+  Tensor bound(second, shape, DType::i32);  // given to a kernel whose range is empty
+  const detail::Kernel kernel = context.state().programs.generated("test_memory", kSet, "set");
+  detail::Launch(second, kernel).arg(bound).arg(2).run({0}, {1});
+  bound = Tensor();
+  const Tensor y(third, shape, DType::i32);
+  set(third, y, 3);
+  const Event done = third.record();
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  CHECK_FALSE(done.done());
+  CHECK(context.memory_stats().cross_stream_waits == 2);
+  CHECK(context.memory_stats().device_allocations == 1);
+  gate.open();
+  third.finish();
+  CHECK(filled(third, y, 3));
+}
+
 TEST_CASE("memory: a part of a block remembers the whole block's work", "[memory]") {
   const Context context = fresh();
   const Stream first(context), second(context);
@@ -346,7 +370,9 @@ TEST_CASE("memory: the cache is emptied and the allocation tried again", "[memor
 TEST_CASE("memory: more than the device gives in one piece is refused", "[memory][small]") {
   const Context& context = test::context();
   const auto most = static_cast<int64_t>(context.device().facts().max_allocation);
-  CHECK_THROWS_AS(bytes_of(context, most + 1), OutOfMemory);
+  CHECK(test::error_of<OutOfMemory>([&] { bytes_of(context, most + 1); }) ==
+        "out of device memory: asked for " + std::to_string(most + 1) + " bytes, the device gives at most " +
+            std::to_string(most) + " in one piece");
   CHECK_THROWS_AS(bytes_of(context, int64_t{1} << 58), OutOfMemory);
 }
 

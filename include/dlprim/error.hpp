@@ -62,12 +62,12 @@ class DLPRIM_API DeviceError : public Error {
 class DLPRIM_API OutOfMemory : public Error {
  public:
   OutOfMemory(uint64_t asked, uint64_t held, uint64_t limit)
-      : Error("out of device memory: asked for " + std::to_string(asked) + " bytes while holding " +
-              std::to_string(held) + " of at most " + std::to_string(limit)),
-        asked_(asked),
-        held_(held),
-        limit_(limit) {}
-  uint64_t asked() const noexcept { return asked_; }  ///< bytes of the allocation that failed
+      : OutOfMemory("asked for " + std::to_string(asked) + " bytes while holding " + std::to_string(held) +
+                        " of at most " + std::to_string(limit),
+                    asked, held, limit) {}
+  OutOfMemory(const std::string& reason, uint64_t asked, uint64_t held, uint64_t limit)
+      : Error("out of device memory: " + reason), asked_(asked), held_(held), limit_(limit) {}
+  uint64_t asked() const noexcept { return asked_; }  ///< bytes of the allocation that failed; 0: not known
   uint64_t held() const noexcept { return held_; }    ///< bytes the context held at that moment
   uint64_t limit() const noexcept { return limit_; }  ///< bytes the context may hold at most
 

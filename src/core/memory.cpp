@@ -1,6 +1,8 @@
+// The pool of device memory, and what tensors share of it.
 #include "core/memory.hpp"
 
 #include <algorithm>
+#include <new>
 
 #include "core/check.hpp"
 #include "core/log.hpp"
@@ -19,7 +21,8 @@ uint64_t round_to(uint64_t value, uint64_t unit) {
   return (value + unit - 1) / unit * unit;
 }
 
-/// Classes of 512 bytes below 1 MiB, of a sixteenth of the size's power of two above: at most 1/16 is wasted.
+/// Multiples of 512 bytes up to 1 MiB; above, of a sixteenth of the power of two below the size, so that
+/// rounding adds at most a sixteenth.
 uint64_t size_class(uint64_t bytes) {
   if (bytes <= kSmall) return std::max(round_to(bytes, kAlign), kAlign);
   uint64_t unit = kSmall / 16;
@@ -46,7 +49,10 @@ Allocator::~Allocator() {
 
 Block* Allocator::allocate(uint64_t bytes, const QueueState* queue) {
   std::lock_guard<std::mutex> lock(mutex_);
-  if (bytes > max_allocation_) throw OutOfMemory(bytes, stats_.held, max_allocation_);
+  if (bytes > max_allocation_)
+    throw OutOfMemory(
+        cat("asked for ", bytes, " bytes, the device gives at most ", max_allocation_, " in one piece"),
+        bytes, stats_.held, stats_.limit);
   const uint64_t size =
       std::min(size_class(bytes), std::max(round_to(max_allocation_, kAlign) - kAlign, bytes));
   const bool small = size <= kSmall;
@@ -127,9 +133,6 @@ void Allocator::split(Block* block, uint64_t size) {
 Block* Allocator::merge(Block* block, Block* neighbour) {
   Block* first = block->offset < neighbour->offset ? block : neighbour;
   Block* second = first == block ? neighbour : block;
-  first->size += second->size;
-  first->next = second->next;
-  if (first->next) first->next->previous = first;
   for (PendingUse& use : second->pending) {
     auto same = std::find_if(first->pending.begin(), first->pending.end(),
                              [&](const PendingUse& p) { return p.queue == use.queue; });
@@ -138,6 +141,9 @@ Block* Allocator::merge(Block* block, Block* neighbour) {
     else
       same->submitted = std::max(same->submitted, use.submitted);
   }
+  first->size += second->size;
+  first->next = second->next;
+  if (first->next) first->next->previous = first;
   delete second;
   return first;  // NOLINT(clang-analyzer-cplusplus.NewDelete): the two are never one
 }
@@ -206,20 +212,20 @@ Storage::Storage(const Context& owner, const cl::Buffer& user_buffer, uint64_t b
 
 Storage::~Storage() {
   if (!block_) return;
-  // A block that nobody touched still waits for what its earlier owner left.
-  std::vector<PendingUse> pending;
-  if (users_.empty()) pending = std::move(block_->pending);
-  for (auto& queue : users_) {
-    const uint64_t submitted = queue->submitted.load();
-    pending.push_back({std::move(queue), submitted});
+  for (PendingUse& use : users_) use.submitted = use.queue->submitted.load();
+  try {
+    // A block that nobody touched still waits for what its earlier owner left.
+    context.state().allocator.release(block_, std::move(users_.empty() ? block_->pending : users_));
+  } catch (const std::bad_alloc&) {  // the pool cannot note the block, which stays unused
   }
-  context.state().allocator.release(block_, std::move(pending));
 }
 
 void Storage::touch(const std::shared_ptr<QueueState>& queue) {
   if (!block_ || last_user_.load(std::memory_order_acquire) == queue.get()) return;
   std::lock_guard<std::mutex> lock(mutex_);
-  if (std::find(users_.begin(), users_.end(), queue) == users_.end()) {
+  const auto same = [&](const PendingUse& use) { return use.queue == queue; };
+  if (std::none_of(users_.begin(), users_.end(), same)) {
+    users_.reserve(users_.size() + 1);
     for (const PendingUse& use : block_->pending) {
       if (use.queue == queue || use.done()) continue;
       cl_event marker = nullptr;
@@ -229,9 +235,10 @@ void Storage::touch(const std::shared_ptr<QueueState>& queue) {
       cl_check(clFlush(use.queue->queue()), "clFlush");
       cl_check(clEnqueueBarrierWithWaitList(queue->queue(), 1, &marker, nullptr),
                "clEnqueueBarrierWithWaitList");
+      queue->submitted++;  // whoever gets the block after this queue waits for the barrier
       context.state().allocator.count_cross_stream_wait();
     }
-    users_.push_back(queue);
+    users_.push_back({queue, 0});
   }
   last_user_.store(queue.get(), std::memory_order_release);
 }

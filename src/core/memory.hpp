@@ -110,7 +110,7 @@ struct Storage {
   Block* block_ = nullptr;
   std::atomic<const QueueState*> last_user_{nullptr};
   std::mutex mutex_;
-  std::vector<std::shared_ptr<QueueState>> users_;
+  std::vector<PendingUse> users_;  ///< their `submitted` is set when the memory goes back
 };
 
 }  // namespace dlprim::detail
