@@ -1,5 +1,6 @@
 // Activations, forward and backward: values, forms of memory, dtypes, special values, bad input.
 #include <dlprim/activation.hpp>
+#include <dlprim/conv.hpp>
 
 #include <cmath>
 #include <limits>
@@ -172,6 +173,13 @@ TEST_CASE("activations refuse bad input", "[small]") {
         "y: shares memory with x without being the same tensor");
   CHECK(refused(x.expand({4, 4}), y.expand({4, 4})).find("y: strides [0, 1]") == 0);
   CHECK(refused(x, y, static_cast<Activation>(9)) == "f: activation 9 does not exist");
+  const Tensor image = device_tensor({1, 1, 2, 2}, {1, 2, 3, 4}), filter = device_tensor({1, 1, 1, 1}, {1});
+  ConvParams params;
+  params.activation = static_cast<Activation>(17);
+  CHECK(error_of<ValidationError>([&] { conv2d(stream(), image, filter, {}, params, image); }) ==
+        "params: activation 17 does not exist");
+  CHECK(name_of(Activation::tanh) == std::string("tanh"));
+  CHECK(name_of(params.activation) == std::string("unknown"));
   CHECK(error_of<ValidationError>([&] { activation_backward(stream(), x, y, Activation::relu, y); }) ==
         "dx: shares memory with y");
   CHECK(host_values(y) == std::vector<float>(4, 0.0f));

@@ -118,6 +118,8 @@ TEST_CASE("check: tensors are refused by what differs", "[error]") {
   CHECK(error_of<ValidationError>([&] {
           require_tensor("x", x.as_strided({4, 6}, {1, 4}), context, TensorDesc({4, 6}));
         }) == "x: strides [1, 4] must be [6, 1]");
+  CHECK_NOTHROW(require_tensor("x", x.as_strided({1, 6}, {99, 1}), context, TensorDesc({1, 6})));
+  CHECK(renamed(ValidationError("inputs[0]", "is null"), "x").what() == std::string("x: is null"));
   const Tensor shifted = x.slice(0, 1, 4).reshape({18}).slice(0, 1, 5);
   CHECK(error_of<ValidationError>([&] {
           require_tensor("x", shifted, context, TensorDesc({4}));
@@ -133,12 +135,51 @@ TEST_CASE("check: overlap of memory", "[error]") {
   Context& context = test::context();
   const Tensor x(context, {4, 6});
   const Tensor y(context, {4, 6});
-  CHECK_FALSE(ranges_overlap(x, y));
-  CHECK(ranges_overlap(x, x));
-  CHECK(ranges_overlap(x, x.slice(0, 3, 4)));
-  CHECK_FALSE(ranges_overlap(x.slice(0, 0, 2), x.slice(0, 2, 4)));
-  CHECK(ranges_overlap(x.slice(0, 0, 3), x.slice(0, 2, 4)));
-  CHECK_FALSE(ranges_overlap(x, Tensor()));
-  CHECK_FALSE(ranges_overlap(x, x.slice(0, 2, 2)));  // nothing, in the middle of x
+  CHECK_FALSE(memory_overlaps(x, y));
+  CHECK(memory_overlaps(x, x));
+  CHECK(memory_overlaps(x, x.slice(0, 3, 4)));
+  CHECK_FALSE(memory_overlaps(x.slice(0, 0, 2), x.slice(0, 2, 4)));
+  CHECK(memory_overlaps(x.slice(0, 0, 3), x.slice(0, 2, 4)));
+  CHECK_FALSE(memory_overlaps(x, Tensor()));
+  CHECK_FALSE(memory_overlaps(x, x.slice(0, 2, 2)));  // nothing, in the middle of x
   CHECK(error_of<ValidationError>([&] { require_no_overlap("y", x, "x", x); }) == "y: shares memory with x");
+}
+
+TEST_CASE("check: views that are interleaved do not overlap", "[error]") {
+  const Tensor x(test::context(), {4, 6, 8});
+  const auto apart = [](const Tensor& a, const Tensor& b) {
+    return !memory_overlaps(a, b) && !memory_overlaps(b, a);
+  };
+  for (int axis = 0; axis < 3; axis++) {
+    CHECK(apart(x.slice(axis, 0, 2), x.slice(axis, 2, 4)));
+    CHECK(apart(x.slice(axis, 0, 1), x.slice(axis, 1, 4)));
+    CHECK(apart(x.slice(axis, 0, 4, 2), x.slice(axis, 1, 4, 2)));
+    CHECK_FALSE(apart(x.slice(axis, 0, 3), x.slice(axis, 2, 4)));
+    CHECK_FALSE(apart(x.slice(axis, 0, 4, 2), x.slice(axis, 2, 4)));
+    CHECK_FALSE(apart(x.slice(axis, 0, 2), x.slice(axis, 0, 2)));
+  }
+  // One row of the left half against all of the right one, other dtypes, and columns that step over a row's
+  // end.
+  CHECK(apart(x.slice(2, 0, 4).slice(0, 3, 4), x.slice(2, 4, 8)));
+  const Tensor m(test::context(), {4, 8});
+  const Tensor halves = m.reinterpret(DType::f16).reshape({4, 16});
+  CHECK(apart(m.slice(1, 0, 4), halves.slice(1, 8, 16)));
+  CHECK_FALSE(apart(m.slice(1, 0, 4), halves.slice(1, 7, 16)));
+  CHECK_FALSE(apart(m.slice(1, 0, 4), m.as_strided({3, 6}, {8, 1}, 4)));
+}
+
+TEST_CASE("check: descriptions whose strides make no sense are refused", "[error]") {
+  const auto refusal = [](const Shape& shape, const Strides& strides) {
+    return error_of<ValidationError>(
+        [&] { require_strides("x", TensorDesc(shape, strides, DType::f32, true)); });
+  };
+  CHECK_NOTHROW(require_strides("x", TensorDesc({2, 3}, {0, 5}, DType::f32, true)));
+  CHECK_NOTHROW(require_strides("x", TensorDesc({2, 1}, {1, INT64_MAX}, DType::f32, true)));
+  CHECK_NOTHROW(require_strides("x", TensorDesc({0, 3}, {3, 1}, DType::f32, true)));
+  CHECK(refusal({2, 3}, {1}) == "x: strides [1] do not fit shape [2, 3]");
+  CHECK(refusal({2, 3}, {-3, 1}) == "x: strides [-3, 1] must not be negative");
+  CHECK(refusal({-2, 3}, {3, 1}) == "x: shape [-2, 3] must not be negative");
+  CHECK(refusal({3, 3}, {INT64_MAX, 1}).find("reach too far") != std::string::npos);
+  CHECK(refusal({INT64_MAX, INT64_MAX}, {0, 0}).find("too many elements") != std::string::npos);
+  CHECK_THROWS_AS(require_writable("y", TensorDesc({3}, {-1}, DType::f32, true)), ValidationError);
 }

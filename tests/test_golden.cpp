@@ -7,11 +7,13 @@
 #include "catch.hpp"
 #include "core/gen/pointwise.hpp"
 #include "core/gen/reduce.hpp"
+#include "core/gen/slots.hpp"
 #include "core/kernel_source.hpp"
 #include "support.hpp"
 
 using namespace dlprim;
 using namespace dlprim::detail;
+using test::error_of;
 
 namespace {
 
@@ -84,6 +86,15 @@ TEST_CASE("generated pointwise kernels are as written down", "[small]") {
   mixed.vector = 1;
   mixed.wide = true;
   check_golden("mixed_wide", pointwise_source(mixed));
+}
+
+TEST_CASE("a slot without an end is refused", "[small]") {
+  const auto filled = [](const char* text) {
+    return error_of<ValidationError>([&] { fill_slots(text, {{"A", "a"}, {"B", "b"}}); });
+  };
+  CHECK(fill_slots("//$ A\n1\n//$ END\n2\n", {{"A", "a"}}) == "a\n2\n");
+  CHECK(filled("//$ A\n1\n//$ B\n2\n//$ END\n") == "slot: A has no END");
+  CHECK(filled("//$ A\n1\n//$ END\n//$ B\n2\n") == "slot: B has no END");
 }
 
 TEST_CASE("generated reductions are as written down", "[small]") {

@@ -127,6 +127,20 @@ TEST_CASE("linear: refusals name the argument", "[linear][small]") {
   CHECK(error([&] { linear_backward_data(stream(), y, w, w); }) == "dx: shape [4, 5] must be [3, 5]");
   CHECK(error([&] { linear_backward_weights(stream(), x, w, w); }) == "x: shape [3, 5] must be [4, 5]");
   CHECK(error([&] { linear_backward_bias(stream(), y, x); }) == "dbias: shape [3, 5] must be [4]");
+  CHECK(error([&] { linear(stream(), x, w, bias, static_cast<Activation>(17), y); }) ==
+        "activation: activation 17 does not exist");
+  CHECK(error([&] { linear_backward_bias(stream(), y, Tensor(context(), {4}, DType::i32)); }) ==
+        "dbias: dtype i32 must be f32");
+  CHECK(error([&] {
+          linear_backward_bias(stream(), Tensor(context(), {3, 4}, DType::i32), bias);
+        }) == "dy: dtype i32 must be f32");
+  CHECK(error([&] { linear_backward_bias(stream(), y, y.slice(0, 1, 2).reshape({4})); }) ==
+        "dbias: shares memory with dy");
+  CHECK(error([&] {
+          linear_backward_bias(stream(), y, y.slice(1, 0, 1).slice(0, 0, 1).reshape({1}).expand({4}));
+        }).find("dbias: strides [0]") == 0);
+  CHECK(error([&] { linear_backward_bias(stream(), y, Tensor(Context(context().device()), {4})); }) ==
+        "dbias: belongs to another context");
   const Tensor square(context(), {4, 4});
   CHECK(error([&] {
           linear(stream(), square, w.as_strided({4, 4}, {4, 1}), none, f, square);

@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <string>
 
+#include <dlprim/pointwise.hpp>
+#include <dlprim/pool.hpp>
+#include <dlprim/softmax.hpp>
+
 #include "catch.hpp"
 #include "child.hpp"
 #include "core/launch.hpp"
@@ -25,6 +29,22 @@ int count(const std::string& text, const std::string& part) {
 }
 
 }  // namespace
+
+TEST_CASE("child: a queue that measures no time", "[.]") {
+  const Context context(test::context().device());
+  cl_int code = CL_SUCCESS;
+  const cl::CommandQueue queue(clCreateCommandQueue(context.cl()(), context.device().cl()(), 0, &code));
+  REQUIRE(code == CL_SUCCESS);
+  const Stream stream(context, queue);
+  const Tensor x(stream, {4, 1000}), y(stream, {4, 1}), image(stream, {1, 2, 4, 4}),
+      small(stream, {1, 2, 2, 2});
+  fill(stream, x, 1);
+  pointwise(stream, {x}, {x}, {}, "y0 = fmod(x0, 2) > 100 % 7");
+  Reduce(context, {x}, {y}, 0, sum_of("x0")).run(stream, {x}, {y}, {});
+  pool2d(stream, image, {}, small);
+  Softmax(context, {x, x, {}, 1, false}).run(stream, x, x);
+  stream.finish();
+}
 
 TEST_CASE("child: operators", "[.]") {
   const Context context(test::context().device());
@@ -67,6 +87,27 @@ TEST_CASE("log: a line per operator, with its kernels, time and rates", "[log]")
     CHECK(count(line, " gflops=") == 1);
     CHECK(count(line, " gbytes=") == 1);
   }
+}
+
+TEST_CASE("log: a queue that measures no time has its lines without it", "[log]") {
+  const test::Child child = test::run_child("child: a queue that measures no time", {{"DLPRIM_LOG", "1"}});
+  INFO(child.output);
+  CHECK(child.passed);
+  const std::string engine = test::context().device().kind() == DeviceKind::cpu ? "cpu" : "gpu";
+  CHECK(count(child.output,
+              "op=pointwise engine=" + engine + " y0=f32[4,1000] body=y0%20=%20s0 workspace=0") == 1);
+  CHECK(count(child.output, "op=pointwise engine=" + engine +
+                                " x0=f32[4,1000] y0=f32[4,1000] "
+                                "body=y0%20=%20fmod(x0,%202)%20>%20100%20%25%207 workspace=0 kernels=1\n") ==
+        1);
+  CHECK(count(child.output,
+              "op=reduce engine=" + engine + " x0=f32[4,1000] y0=f32[4,1] accumulate=a0%20+=%20x0") == 1);
+  CHECK(count(child.output, " ceil_mode=0 count_include_pad=1 indices=0 workspace=0 kernels=1\n") == 1);
+  const size_t at = child.output.find("op=softmax");
+  REQUIRE(at != std::string::npos);
+  const std::string line = child.output.substr(at, child.output.find('\n', at) - at);
+  CHECK((count(line, " workspace=") == 1 && count(line, " workspace=0 ") == 0));
+  CHECK(count(child.output, " us=") == 0);
 }
 
 TEST_CASE("log: level 2 adds kernels and buffers", "[log]") {

@@ -131,6 +131,35 @@ TEST_CASE("a workspace of the user's is used and checked", "[small]") {
   CHECK(host_values(dy)[0] == 65536);
   CHECK_THROWS_AS(plan.run(stream(), {dx}, {dy}, {}, Tensor(context(), {bytes - 1}, DType::u8)),
                   ValidationError);
+  const auto refused = [&](const Tensor& workspace) {
+    return error_of<ValidationError>([&] { plan.run(stream(), {dx}, {dy}, {}, workspace); });
+  };
+  CHECK(refused(dx) == "workspace: shares memory with inputs[0]");
+  const Tensor large(context(), {bytes / 4 + 4});
+  const Tensor inside = large.slice(0, 0, 1), workspace = large.slice(0, 0, bytes / 4);
+  CHECK(error_of<ValidationError>([&] { plan.run(stream(), {dx}, {inside}, {}, workspace); }) ==
+        "workspace: shares memory with outputs[0]");
+  CHECK(refused(Tensor(Context(context().device()), {bytes}, DType::u8)) ==
+        "workspace: belongs to another context");
+  CHECK(host_values(dx) == std::vector<float>(1 << 16, 1));
+}
+
+TEST_CASE("a reduction keeps to the limit of its workspace", "[small]") {
+  const Tensor x(context(), {1 << 16}), y(context(), {1});
+  fill(stream(), x, 1);
+  for (const char* name : engines()) {
+    Options options = engine(name);
+    const size_t wanted = Reduce(context(), {x}, {y}, 0, sum_of("x0"), options).workspace_size();
+    REQUIRE(wanted > 12);
+    for (size_t limit : {wanted, wanted - 1, size_t{12}, size_t{0}}) {
+      INFO(name << " limit " << limit);
+      options.workspace_limit = limit;
+      const Reduce plan(context(), {x}, {y}, 0, sum_of("x0"), options);
+      CHECK(plan.workspace_size() <= limit);
+      plan.run(stream(), {x}, {y}, {});
+      CHECK(host_values(y)[0] == 65536);
+    }
+  }
 }
 
 TEST_CASE("strided inputs reduce along their own memory order", "[small]") {
@@ -212,6 +241,26 @@ TEST_CASE("maximum and minimum, with infinities and NaN", "[small]") {
     run(name, {i}, {most.tensor()}, {}, max_of("x0"));
     CHECK(host_values(most.tensor()) == std::vector<float>{-5, -1});
   }
+}
+
+TEST_CASE("maximum and minimum of nothing are the lowest and the highest number", "[small]") {
+  const std::pair<DType, std::pair<float, float>> limits[] = {
+      {DType::i8, {-128, 127}},
+      {DType::u8, {0, 255}},
+      {DType::i16, {-32768, 32767}},
+      {DType::i32, {-0x1p31f, 0x1p31f}},  // the highest is 2^31 - 1, a float cannot tell
+      {DType::i64, {-0x1p63f, 0x1p63f}},
+      {DType::f32, {-std::numeric_limits<float>::infinity(), std::numeric_limits<float>::infinity()}}};
+  for (const char* name : engines())
+    for (const auto& [dtype, limit] : limits) {
+      INFO(name << " " << name_of(dtype));
+      const Tensor x(context(), {2, 0}, dtype);
+      const Guarded low({2, 1}, dtype), high({2, 1}, dtype);
+      run(name, {x}, {low.tensor()}, {}, max_of("x0"));
+      run(name, {x}, {high.tensor()}, {}, min_of("x0"));
+      CHECK(host_values(low.tensor()) == std::vector<float>(2, limit.first));
+      CHECK(host_values(high.tensor()) == std::vector<float>(2, limit.second));
+    }
 }
 
 TEST_CASE("sums of every dtype", "[small]") {

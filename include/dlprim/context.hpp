@@ -58,7 +58,6 @@ class DLPRIM_API Context {
 
   /// The library's own part; not for users.
   detail::ContextState& state() const noexcept { return *state_; }
-  const std::shared_ptr<detail::ContextState>& shared_state() const noexcept { return state_; }
 
   friend bool operator==(const Context& a, const Context& b) noexcept { return a.state_ == b.state_; }
   friend bool operator!=(const Context& a, const Context& b) noexcept { return a.state_ != b.state_; }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 #include <dlprim/export.hpp>
@@ -26,21 +27,32 @@ DLPRIM_API void write(const Stream& stream, const Tensor& y, const void* host, i
 DLPRIM_API void read(const Stream& stream, const Tensor& x, void* host, int64_t bytes);
 
 namespace detail {
-DLPRIM_API void check_host_type(const Tensor& tensor, DType host, int64_t count);
-}
+DLPRIM_API void check_host_type(const char* argument, const Tensor& tensor, DType host, int64_t count);
+/// std::vector<bool> is no array: its elements go by way of bytes.
+template <class T>
+using HostElement = std::conditional_t<std::is_same_v<T, bool>, unsigned char, T>;
+}  // namespace detail
 
 /// The same with the element type and count checked.
 template <class T>
 void write(const Stream& stream, const Tensor& y, const std::vector<T>& host) {
-  detail::check_host_type(y, dtype_for<T>(), static_cast<int64_t>(host.size()));
-  write(stream, y, host.data(), y.bytes());
+  detail::check_host_type("y", y, dtype_for<T>(), static_cast<int64_t>(host.size()));
+  if constexpr (std::is_same_v<T, bool>) {
+    const std::vector<detail::HostElement<T>> bytes(host.begin(), host.end());
+    write(stream, y, bytes.data(), y.bytes());
+  } else {
+    write(stream, y, host.data(), y.bytes());
+  }
 }
 template <class T>
 std::vector<T> read(const Stream& stream, const Tensor& x) {
-  std::vector<T> host(static_cast<size_t>(x.numel()));
-  detail::check_host_type(x, dtype_for<T>(), x.numel());
+  detail::check_host_type("x", x, dtype_for<T>(), x.numel());
+  std::vector<detail::HostElement<T>> host(static_cast<size_t>(x.numel()));
   read(stream, x, host.data(), x.bytes());
-  return host;
+  if constexpr (std::is_same_v<T, bool>)
+    return {host.begin(), host.end()};
+  else
+    return host;
 }
 
 }  // namespace dlprim

@@ -49,7 +49,6 @@ class DLPRIM_API Stream {
 
   /// The library's own part; not for users.
   detail::StreamState& state() const noexcept { return *state_; }
-  const std::shared_ptr<detail::StreamState>& shared_state() const noexcept { return state_; }
 
   friend bool operator==(const Stream& a, const Stream& b) noexcept { return a.state_ == b.state_; }
   friend bool operator!=(const Stream& a, const Stream& b) noexcept { return a.state_ != b.state_; }

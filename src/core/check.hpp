@@ -20,6 +20,7 @@ class ArgName {
   ArgName(const char* name) : name_(name) {}  // NOLINT: a plain name is the usual case
   ArgName(const char* name, size_t index) : name_(name), index_(static_cast<int>(index)) {}
   std::string text() const { return index_ < 0 ? std::string(name_) : cat(name_, '[', index_, ']'); }
+  friend std::ostream& operator<<(std::ostream& out, const ArgName& name) { return out << name.text(); }
 
  private:
   const char* name_;
@@ -32,15 +33,27 @@ void require(bool ok, const ArgName& argument, const Parts&... parts) {
   if (!ok) throw ValidationError(argument.text(), cat(parts...));
 }
 
-/// The tensor exists, lives in `context`, and is as `desc` says.
+/// The refusal `error` under the name of another function's argument.
+ValidationError renamed(const ValidationError& error, const ArgName& argument);
+
+/// The tensor exists and lives in `context`.
+void require_context(const ArgName& argument, const Tensor& tensor, const Context& context);
+/// The same, and the tensor is as `desc` says. Strides of dimensions of size 1 may differ: nothing steps
+/// along them.
 void require_tensor(const ArgName& argument, const Tensor& tensor, const Context& context,
                     const TensorDesc& desc);
-/// Strides reach every element without two sharing one address; needed of every output.
+/// A stride for each dimension, no negative size or stride, and all that they reach can be counted; needed of
+/// every description.
+void require_strides(const ArgName& argument, const TensorDesc& desc);
+/// The same, and strides reach every element without two sharing one address; needed of every output.
 void require_writable(const ArgName& argument, const TensorDesc& desc);
-/// The memory ranges of the two tensors are apart.
+/// The two tensors share no memory, as far as memory_overlaps can tell.
 void require_no_overlap(const ArgName& output, const Tensor& y, const ArgName& input, const Tensor& x);
-/// True if the two tensors share at least one byte of their address ranges.
-bool ranges_overlap(const Tensor& a, const Tensor& b);
+/// False if no byte belongs to both tensors: their address ranges are apart, or they are interleaved, as
+/// columns of one matrix are. True otherwise, and where strides are too involved to tell.
+bool memory_overlaps(const Tensor& a, const Tensor& b);
+/// Two views of one memory have their elements at the same places.
+bool same_elements(const Tensor& a, const Tensor& b);
 
 void require_rank(const ArgName& argument, const TensorDesc& desc, int rank);
 void require_dtype(const ArgName& argument, const TensorDesc& desc, DType dtype);

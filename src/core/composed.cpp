@@ -1,3 +1,4 @@
+// Checks and texts of operators that are made of others.
 #include "core/composed.hpp"
 
 namespace dlprim::detail {
@@ -27,7 +28,7 @@ std::string brief(const TensorDesc& desc) {
   return text;
 }
 
-double traffic(std::initializer_list<TensorDesc> tensors) {
+double traffic(const std::vector<TensorDesc>& tensors) {
   double bytes = 0;
   for (const TensorDesc& desc : tensors)
     bytes += static_cast<double>(element_count(desc.shape)) * static_cast<double>(size_of(desc.dtype));
@@ -36,14 +37,17 @@ double traffic(std::initializer_list<TensorDesc> tensors) {
 
 bool is_row_major(const TensorDesc& desc) {
   int64_t step = 1;
+  bool packed = true;
   for (int i = desc.shape.size() - 1; i >= 0; i--) {
-    if (desc.shape[i] > 1 && desc.strides[i] != step) return false;
+    if (desc.shape[i] == 0) return true;
+    packed &= desc.shape[i] == 1 || desc.strides[i] == step;
     step *= desc.shape[i];
   }
-  return true;
+  return packed;
 }
 
 void require_floating(const char* argument, const TensorDesc& desc, bool f64) {
+  require_strides(argument, desc);
   const bool ok = is_floating(desc.dtype) && (f64 || desc.dtype != DType::f64);
   require(ok, argument, "dtype ", name_of(desc.dtype), " must be f32, f16",
           f64 ? ", bf16 or f64" : " or bf16");
@@ -62,9 +66,8 @@ void require_apart(std::initializer_list<Named> outputs, std::initializer_list<N
 }
 
 void require_same_or_apart(const Named& y, const Named& x) {
-  if (!ranges_overlap(y.tensor, x.tensor)) return;
-  const bool same = y.tensor.offset() == x.tensor.offset() && y.tensor.dtype() == x.tensor.dtype() &&
-                    y.tensor.shape() == x.tensor.shape() && y.tensor.strides() == x.tensor.strides();
+  if (!memory_overlaps(y.tensor, x.tensor)) return;
+  const bool same = same_elements(y.tensor, x.tensor) && y.tensor.dtype() == x.tensor.dtype();
   require(same, y.name, "shares memory with ", x.name, " without being the same tensor");
 }
 

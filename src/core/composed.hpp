@@ -7,6 +7,7 @@
 #include <initializer_list>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/engine.hpp"
 #include "core/launch.hpp"
@@ -22,12 +23,13 @@ std::shared_ptr<const PlanInfo> single_engine(const char* op, const char* engine
 /// "f32[2,3,4]", and "f32[2,3,4]/12,1,3" if it is not row-major: for plans' texts, without white space.
 std::string brief(const TensorDesc& desc);
 /// Bytes of the tensors' elements.
-double traffic(std::initializer_list<TensorDesc> tensors);
+double traffic(const std::vector<TensorDesc>& tensors);
 
-/// Elements lie row-major without gaps.
+/// Elements lie row-major without gaps; the strides of dimensions of size 1 do not matter.
 bool is_row_major(const TensorDesc& desc);
 
-/// f32, f16, bf16; f64 too if `f64` is true. Throws ValidationError otherwise.
+/// Strides as require_strides wants them, and f32, f16, bf16; f64 too if `f64` is true. Throws
+/// ValidationError otherwise.
 void require_floating(const char* argument, const TensorDesc& desc, bool f64);
 
 struct Named {
@@ -55,12 +57,20 @@ class WorkspaceParts {
   /// The place of a part of `bytes`.
   size_t add(size_t bytes) {
     const size_t at = size_;
-    size_ += (bytes + 63) / 64 * 64;
+    size_ += (bytes + kBoundary - 1) / kBoundary * kBoundary;
     return at;
   }
   size_t size() const { return size_; }
+  /// Options for a plan whose workspace becomes one more part, within the operator's limit.
+  Options rest(const Options& options) const {
+    Options result;
+    result.workspace_limit =
+        options.workspace_limit > size_ ? (options.workspace_limit - size_) / kBoundary * kBoundary : 0;
+    return result;
+  }
 
  private:
+  static constexpr size_t kBoundary = 64;
   size_t size_ = 0;
 };
 

@@ -229,12 +229,16 @@ Device Device::find(std::string_view selector) {
   std::vector<Device> fitting;
   for (const Device& device : devices) {
     const DeviceFacts& f = device.facts();
-    const bool fits = numbers.empty() ? contains_ignoring_case(f.name, selector) ||
-                                            contains_ignoring_case(f.platform, selector)
-                      : numbers.size() == 1 ? numbers[0] == f.index
-                                            : numbers[0] == f.platform_index && numbers[1] == f.device_index;
-    if (fits) fitting.push_back(device);
+    if ((numbers.size() == 1 && numbers[0] == f.index) ||
+        (numbers.size() == 2 && numbers[0] == f.platform_index && numbers[1] == f.device_index))
+      fitting.push_back(device);
   }
+  // No index, or one that no device has: "3090" is part of a name.
+  if (fitting.empty())
+    for (const Device& device : devices)
+      if (contains_ignoring_case(device.name(), selector) ||
+          contains_ignoring_case(device.facts().platform, selector))
+        fitting.push_back(device);
   if (fitting.empty())
     throw ValidationError("device", cat("'", selector, "' fits none of:", listing(devices)));
   for (const Device& device : fitting)

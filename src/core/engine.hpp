@@ -64,6 +64,8 @@ std::unique_ptr<const Impl> choose_engine(const char* op, const std::vector<Engi
   require(chosen != nullptr, "engine", op, ": ", options.engine == "auto" ? "every engine" : options.engine,
           " refused:", refusals);
   info.workspace = chosen->workspace_size();
+  require(info.workspace <= options.workspace_limit, "workspace_limit", op, ": ", info.engine, " needs ",
+          info.workspace, " bytes of workspace, the limit is ", options.workspace_limit);
   info.context = &context.state();
   return chosen;
 }

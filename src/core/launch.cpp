@@ -1,3 +1,4 @@
+// Binding arguments, checking ranges, enqueuing.
 #include "core/launch.hpp"
 
 #include "core/check.hpp"
@@ -55,26 +56,25 @@ void Launch::run(std::initializer_list<size_t> global, std::initializer_list<siz
 
   StreamState& stream = stream_.state();
   cl_event event = nullptr;
-  const auto enqueue = [&] {
+  enqueue_command(stream_.context(), "clEnqueueNDRangeKernel", kernel.name, [&] {
     return clEnqueueNDRangeKernel(stream.queue->queue(), borrowed_(), static_cast<cl_uint>(global.size()),
                                   nullptr, global.begin(), local.begin(), 0, nullptr,
-                                  stream.profiles ? &event : nullptr);
-  };
-  cl_int code = enqueue();
-  if (code == CL_MEM_OBJECT_ALLOCATION_FAILURE) {  // drivers that make buffers at their first use
-    stream_.context().empty_cache();
-    code = enqueue();
-    if (code == CL_MEM_OBJECT_ALLOCATION_FAILURE) {
-      const MemoryStats stats = stream_.context().memory_stats();
-      throw OutOfMemory(0, stats.held, stats.limit);
-    }
-  }
-  if (code != CL_SUCCESS) throw DeviceError("clEnqueueNDRangeKernel(" + kernel.name + ")", code);
+                                  stream.logs ? &event : nullptr);
+  });
+  const cl::Event done(event);
   stream.queue->submitted++;
-  if (event) {
-    if (stream.open_operators == 0) stream.records.push_back({"op=" + kernel.name, 0, 0, {}});
-    stream.records.back().kernels.emplace_back(kernel.name, cl::Event(event));
-  }
+  if (!stream.logs) return;
+  if (stream.open_operators == 0) stream.records.push_back({"op=" + kernel.name, 0, 0, {}});
+  stream.records.back().kernels.emplace_back(kernel.name, done);
+}
+
+void throw_command_error(const Context& context, const char* call, const std::string& what, cl_int code) {
+  const std::string name = what.empty() ? call : cat(call, "(", what, ")");
+  if (code != CL_MEM_OBJECT_ALLOCATION_FAILURE) throw DeviceError(name, code);
+  const MemoryStats stats = context.memory_stats();
+  throw OutOfMemory(cat("no room for the buffers of ", name, " while holding ", stats.held,
+                        " bytes of at most ", stats.limit),
+                    0, stats.held, stats.limit);
 }
 
 }  // namespace dlprim::detail

@@ -6,9 +6,8 @@
 
 #include <cstdint>
 #include <initializer_list>
-#include <memory>
+#include <string>
 #include <type_traits>
-#include <vector>
 
 #include <dlprim/stream.hpp>
 #include <dlprim/tensor.hpp>
@@ -35,11 +34,6 @@ class Launch {
     bind(&value, sizeof value);
     return *this;
   }
-  /// `bytes` of local memory.
-  Launch& local(size_t bytes) {
-    bind(nullptr, bytes);
-    return *this;
-  }
 
   /// Enqueues over `global` work-items in groups of `local`; an empty global range enqueues nothing.
   /// Throws ValidationError (missing arguments, ranges that do not divide or exceed the device),
@@ -54,5 +48,21 @@ class Launch {
   cl::Kernel borrowed_;
   unsigned next_ = 0;
 };
+
+[[noreturn]] void throw_command_error(const Context& context, const char* call, const std::string& what,
+                                      cl_int code);
+
+/// Calls `enqueue`, which puts a command on a queue and gives OpenCL's code; once more with an emptied cache
+/// where there is no room, since some drivers make buffers at their first use. Throws OutOfMemory or
+/// DeviceError, which names `call` and `what`.
+template <class F>
+void enqueue_command(const Context& context, const char* call, const std::string& what, const F& enqueue) {
+  cl_int code = enqueue();
+  if (code == CL_MEM_OBJECT_ALLOCATION_FAILURE) {
+    context.empty_cache();
+    code = enqueue();
+  }
+  if (code != CL_SUCCESS) throw_command_error(context, call, what, code);
+}
 
 }  // namespace dlprim::detail

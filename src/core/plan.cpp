@@ -34,7 +34,8 @@ Tensor workspace_for(const PlanInfo& info, const Stream& stream, const Tensor& g
   if (info.workspace == 0) return {};
   const auto bytes = static_cast<int64_t>(info.workspace);
   if (!given.defined()) return Tensor(stream, {bytes}, DType::u8);
-  require(given.is_contiguous() && given.bytes() >= bytes, "workspace", given.describe(), " is not ", bytes,
+  require_context("workspace", given, stream.context());
+  require(given.is_contiguous() && given.bytes() >= bytes, "workspace", given, " is not ", bytes,
           " contiguous bytes");
   const Tensor raw = given.reinterpret(DType::u8).slice(0, 0, bytes);
   require(raw.offset() % 16 == 0, "workspace", "does not start on a 16-byte boundary");

@@ -35,6 +35,8 @@ struct OperatorRecord {
   std::vector<std::pair<std::string, cl::Event>> kernels;
 };
 
+struct PlanInfo;
+
 /// Host memory that a transfer still reads.
 struct Staging {
   std::vector<char> bytes;
@@ -42,21 +44,26 @@ struct Staging {
 };
 
 struct StreamState {
-  StreamState(const Context& context_, const cl::CommandQueue& queue_, bool profiles_)
-      : context(context_), queue(std::make_shared<QueueState>()), profiles(profiles_) {
+  StreamState(const Context& context_, const cl::CommandQueue& queue_, bool logs_, bool measures_)
+      : context(context_), queue(std::make_shared<QueueState>()), logs(logs_), measures(measures_) {
     queue->queue = queue_;
   }
   ~StreamState();
 
   Context context;
   std::shared_ptr<QueueState> queue;
-  bool profiles;                        ///< the queue measures device time and the log wants it
+  bool logs;                            ///< the log wants operators
+  bool measures;                        ///< the queue measures device time
   std::vector<OperatorRecord> records;  ///< not reported yet; the last one may still be open
   int open_operators = 0;               ///< depth of operators that call operators
   std::vector<Staging> staging;
+  cl_int failure = CL_SUCCESS;  ///< of the first command that was seen to fail; finish() throws it
 
-  /// Reports the operators whose kernels are done; all of them if `everything`.
+  /// Whether the command is done or has failed.
+  bool ended(const cl::Event& command);
+  /// Reports the operators whose kernels have ended; all of them if `everything`.
   void report(bool everything);
+  /// Frees the host memory of transfers that have ended.
   void release_staging();
 };
 
@@ -66,6 +73,8 @@ class OperatorScope {
  public:
   /// `text` is "op=gemm engine=cpu m=64 ..."; it is only read when the log asks.
   OperatorScope(const Stream& stream, const std::string& text, double flops, double bytes);
+  /// A plan's run: its text with its workspace.
+  OperatorScope(const Stream& stream, const PlanInfo& info);
   ~OperatorScope();
   OperatorScope(const OperatorScope&) = delete;
   OperatorScope& operator=(const OperatorScope&) = delete;

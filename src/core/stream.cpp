@@ -2,8 +2,10 @@
 #include <dlprim/stream.hpp>
 
 #include <algorithm>
+#include <utility>
 
 #include "core/check.hpp"
+#include "core/engine.hpp"
 #include "core/log.hpp"
 #include "core/state.hpp"
 
@@ -29,13 +31,7 @@ T queue_info(const cl::CommandQueue& queue, cl_command_queue_info what) {
   return value;
 }
 
-bool event_done(const cl::Event& event) {
-  cl_int status = CL_QUEUED;
-  cl_check(clGetEventInfo(event(), CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr),
-           "clGetEventInfo");
-  if (status < 0) throw DeviceError("a command on the device", status);
-  return status == CL_COMPLETE;
-}
+constexpr const char* kCommand = "a command on the device";
 
 /// Device time in seconds; 0 where the driver does not know.
 double device_seconds(const cl::Event& event) {
@@ -47,14 +43,17 @@ double device_seconds(const cl::Event& event) {
   return static_cast<double>(end - start) * 1e-9;
 }
 
-void report_record(const detail::OperatorRecord& record) {
+void report_record(const detail::OperatorRecord& record, bool measured) {
   double seconds = 0;
   for (const auto& [name, event] : record.kernels) {
-    const double time = device_seconds(event);
+    const double time = measured ? device_seconds(event) : 0;
     seconds += time;
-    if (detail::log_level() >= 2) detail::log_line(detail::cat("kernel name=", name, " us=", time * 1e6));
+    if (detail::log_level() >= 2)
+      detail::log_line(measured ? detail::cat("kernel name=", name, " us=", time * 1e6)
+                                : "kernel name=" + name);
   }
-  std::string text = detail::cat(record.text, " kernels=", record.kernels.size(), " us=", seconds * 1e6);
+  std::string text = detail::cat(record.text, " kernels=", record.kernels.size());
+  if (measured) text += detail::cat(" us=", seconds * 1e6);
   if (seconds > 0 && record.flops > 0) text += detail::cat(" gflops=", record.flops / seconds * 1e-9);
   if (seconds > 0 && record.bytes > 0) text += detail::cat(" gbytes=", record.bytes / seconds * 1e-9);
   detail::log_line(text);
@@ -70,7 +69,12 @@ void Event::wait() const {
 }
 
 bool Event::done() const {
-  return event_() == nullptr || event_done(event_);
+  if (event_() == nullptr) return true;
+  cl_int status = CL_QUEUED;
+  cl_check(clGetEventInfo(event_(), CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr),
+           "clGetEventInfo");
+  cl_check(std::min(status, CL_SUCCESS), kCommand);
+  return status == CL_COMPLETE;
 }
 
 Stream::Stream(const Context& context) : Stream(context, make_queue(context)) {}
@@ -83,8 +87,8 @@ Stream::Stream(const Context& context, const cl::CommandQueue& queue) {
           "belongs to another device than ", context.device().name());
   const auto properties = queue_info<cl_command_queue_properties>(queue, CL_QUEUE_PROPERTIES);
   require(!(properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE), "queue", "executes out of order");
-  const bool profiles = detail::log_level() >= 1 && (properties & CL_QUEUE_PROFILING_ENABLE) != 0;
-  state_ = std::make_shared<detail::StreamState>(context, queue, profiles);
+  const bool measures = (properties & CL_QUEUE_PROFILING_ENABLE) != 0;
+  state_ = std::make_shared<detail::StreamState>(context, queue, detail::log_level() >= 1, measures);
 }
 
 const Context& Stream::context() const noexcept {
@@ -100,14 +104,15 @@ void Stream::finish() const {
   state_->queue->drained = submitted;
   state_->release_staging();
   state_->report(true);
+  cl_check(std::exchange(state_->failure, CL_SUCCESS), kCommand);
 }
 
 Event Stream::record() const {
   cl_event event = nullptr;
   cl_check(clEnqueueMarkerWithWaitList(cl()(), 0, nullptr, &event), "clEnqueueMarkerWithWaitList");
   const Event result{cl::Event(event)};
-  cl_check(clFlush(cl()()),
-           "clFlush");  // so that whoever waits for it is not kept waiting for this stream's host
+  // So that whoever waits for it is not kept waiting for this stream's host.
+  cl_check(clFlush(cl()()), "clFlush");
   return result;
 }
 
@@ -127,28 +132,42 @@ StreamState::~StreamState() {
   }
 }
 
+bool StreamState::ended(const cl::Event& command) {
+  cl_int status = CL_COMPLETE;
+  clGetEventInfo(command(), CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr);
+  if (failure == CL_SUCCESS) failure = std::min(status, CL_SUCCESS);
+  return status <= CL_COMPLETE;
+}
+
 void StreamState::report(bool everything) {
   size_t reported = 0;
   for (; reported < records.size() - static_cast<size_t>(open_operators > 0); reported++) {
     const auto& kernels = records[reported].kernels;
-    if (!everything && !kernels.empty() && !event_done(kernels.back().second)) break;
-    report_record(records[reported]);
+    bool over = true;
+    for (const auto& [name, event] : kernels) over &= ended(event);
+    if (!over && !everything) break;
+    report_record(records[reported], measures);
   }
   records.erase(records.begin(), records.begin() + static_cast<std::ptrdiff_t>(reported));
 }
 
 void StreamState::release_staging() {
   staging.erase(
-      std::remove_if(staging.begin(), staging.end(), [](const Staging& s) { return event_done(s.done); }),
+      std::remove_if(staging.begin(), staging.end(), [this](const Staging& s) { return ended(s.done); }),
       staging.end());
 }
 
 OperatorScope::OperatorScope(const Stream& stream, const std::string& text, double flops, double bytes) {
   StreamState& state = stream.state();
-  if (!state.profiles) return;
+  if (!state.logs) return;
   state_ = &state;
   if (state.open_operators++ == 0) state.records.push_back({text, flops, bytes, {}});
 }
+
+OperatorScope::OperatorScope(const Stream& stream, const PlanInfo& info)
+    : OperatorScope(stream,
+                    stream.state().logs ? cat(info.text, " workspace=", info.workspace) : std::string(),
+                    info.flops, info.bytes) {}
 
 OperatorScope::~OperatorScope() {
   if (!state_ || --state_->open_operators > 0) return;
@@ -156,7 +175,7 @@ OperatorScope::~OperatorScope() {
   if (state_->records.size() < kKept) return;
   try {
     state_->report(false);
-  } catch (...) {  // the failed command is reported by finish()
+  } catch (...) {  // no memory for the lines
   }
 }
 

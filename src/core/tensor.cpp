@@ -86,32 +86,31 @@ const Context& Tensor::context() const {
 
 Tensor Tensor::reshape(const Shape& shape) const {
   require(defined(), "tensor", "is not defined");
-  require(is_contiguous(), "tensor", "reshape of ", describe(), " with strides ", to_string(strides_),
+  require(is_contiguous(), "tensor", "reshape of ", *this, " with strides ", strides_,
           " needs contiguous memory");
   Shape result = shape;
   int open = -1;
   for (int i = 0; i < shape.size(); i++) {
-    require(shape[i] >= -1 && (shape[i] != -1 || open < 0), "shape", to_string(shape), " for ", describe());
+    require(shape[i] >= -1 && (shape[i] != -1 || open < 0), "shape", shape, " for ", *this);
     if (shape[i] == -1) result[open = i] = 1;
   }
   if (open >= 0) {
     const int64_t known = element_count(result);
-    require(known > 0 && numel_ % known == 0, "shape", to_string(shape), " does not fit ", describe());
+    require(known > 0 && numel_ % known == 0, "shape", shape, " does not fit ", *this);
     result[open] = numel_ / known;
   }
-  require(element_count(result) == numel_, "shape", to_string(shape), " does not fit ", describe());
+  require(element_count(result) == numel_, "shape", shape, " does not fit ", *this);
   return Tensor(storage_, offset_, result, contiguous_strides(result), dtype_);
 }
 
 Tensor Tensor::permute(const Dims& axes) const {
   require(defined(), "tensor", "is not defined");
-  require(axes.size() == rank(), "axes", to_string(axes), " for ", describe());
+  require(axes.size() == rank(), "axes", axes, " for ", *this);
   Shape shape = Dims::filled(rank(), 0);
   Strides strides = shape;
   unsigned seen = 0;
   for (int i = 0; i < rank(); i++) {
-    require(axes[i] >= 0 && axes[i] < rank() && !(seen >> axes[i] & 1u), "axes", to_string(axes), " for ",
-            describe());
+    require(axes[i] >= 0 && axes[i] < rank() && !(seen >> axes[i] & 1u), "axes", axes, " for ", *this);
     seen |= 1u << axes[i];
     shape[i] = shape_[static_cast<int>(axes[i])];
     strides[i] = strides_[static_cast<int>(axes[i])];
@@ -130,8 +129,9 @@ Tensor Tensor::transpose(int axis0, int axis1) const {
 
 Tensor Tensor::slice(int axis, int64_t start, int64_t end, int64_t step) const {
   const int a = detail::normalize_axis("axis", axis, rank());
-  require(start >= 0 && start <= end && end <= shape_[a] && step >= 1, "slice", start, ":", end, ":", step,
-          " of axis ", a, " of ", describe());
+  require(start >= 0 && start <= shape_[a], "start", start, " along axis ", a, " of ", *this);
+  require(end >= start && end <= shape_[a], "end", end, " behind ", start, " along axis ", a, " of ", *this);
+  require(step >= 1, "step", step, " must be 1 or more");
   Shape shape = shape_;
   Strides strides = strides_;
   shape[a] = start == end ? 0 : (end - start - 1) / step + 1;
@@ -142,11 +142,11 @@ Tensor Tensor::slice(int axis, int64_t start, int64_t end, int64_t step) const {
 Tensor Tensor::expand(const Shape& shape) const {
   require(defined(), "tensor", "is not defined");
   const int extra = shape.size() - rank();
-  require(extra >= 0, "shape", to_string(shape), " for ", describe());
+  require(extra >= 0, "shape", shape, " for ", *this);
   Strides strides = Dims::filled(shape.size(), 0);
   for (int i = extra; i < shape.size(); i++) {
     const int64_t size = shape_[i - extra];
-    require(size == shape[i] || size == 1, "shape", to_string(shape), " for ", describe());
+    require(size == shape[i] || size == 1, "shape", shape, " for ", *this);
     strides[i] = size == shape[i] ? strides_[i - extra] : 0;
   }
   return Tensor(storage_, offset_, shape, strides, dtype_);
@@ -154,22 +154,22 @@ Tensor Tensor::expand(const Shape& shape) const {
 
 Tensor Tensor::reinterpret(DType dtype) const {
   require(defined(), "tensor", "is not defined");
-  require(is_contiguous(), "tensor", "reinterpret of ", describe(), " needs contiguous memory");
+  require(is_contiguous(), "tensor", "reinterpret of ", *this, " needs contiguous memory");
   const auto from = static_cast<int64_t>(size_of(dtype_)), to = static_cast<int64_t>(size_of(dtype));
-  require(bytes() % to == 0 && offset_ * from % to == 0, "dtype", describe(), " does not divide into ",
+  require(bytes() % to == 0 && offset_ * from % to == 0, "dtype", *this, " does not divide into ",
           name_of(dtype));
   return Tensor(storage_, offset_ * from / to, {bytes() / to}, {1}, dtype);
 }
 
 Tensor Tensor::as_strided(const Shape& shape, const Strides& strides, int64_t offset) const {
   require(defined(), "tensor", "is not defined");
-  require(shape.size() == strides.size(), "strides", to_string(strides), " for shape ", to_string(shape));
+  require(shape.size() == strides.size(), "strides", strides, " for shape ", shape);
   element_count(shape);
   __int128 last = static_cast<__int128>(offset_) + offset;
   const __int128 first = last;
   bool empty = false;
   for (int i = 0; i < shape.size(); i++) {
-    require(strides[i] >= 0, "strides", "negative stride in ", to_string(strides));
+    require(strides[i] >= 0, "strides", "negative stride in ", strides);
     if (shape[i] == 0) empty = true;
     last += static_cast<__int128>(shape[i] > 0 ? shape[i] - 1 : 0) * strides[i];
   }
@@ -177,8 +177,8 @@ Tensor Tensor::as_strided(const Shape& shape, const Strides& strides, int64_t of
   const bool inside =
       first * size >= static_cast<__int128>(storage_->offset) &&
       (last + (empty ? 0 : 1)) * size <= static_cast<__int128>(storage_->offset + storage_->size);
-  require(inside || empty, "shape", to_string(shape), " with strides ", to_string(strides), " at offset ",
-          offset, " leaves the memory of ", storage_->size, " bytes");
+  require(inside || empty, "shape", shape, " with strides ", strides, " at offset ", offset,
+          " leaves the memory of ", storage_->size, " bytes");
   return Tensor(storage_, empty ? offset_ : offset_ + offset, shape, strides, dtype_);
 }
 

@@ -3,6 +3,7 @@
 #include <dlprim/pointwise.hpp>
 
 #include "core/composed.hpp"
+#include "ops/activation_impl.hpp"
 
 namespace dlprim {
 
@@ -19,22 +20,22 @@ struct Expressions {
   const char *name, *forward, *backward;
 };
 
-/// The texts of `f`. Backward, x0 is dy and x1 is y; comparisons are such that a NaN in y passes dy on.
+/// In the enumeration's order. Backward, x0 is dy and x1 is y; comparisons are such that a NaN in y passes dy
+/// on.
+constexpr Expressions kExpressions[] = {
+    {"identity", "y0 = x0", "y0 = x0"},
+    {"relu", "y0 = relu(x0)", "y0 = x1 <= 0 ? 0 : x0"},
+    {"relu6", "y0 = relu6(x0)", "y0 = x1 <= 0 || x1 >= 6 ? 0 : x0"},
+    {"sigmoid", "y0 = sigmoid(x0)", "y0 = x0 * x1 * (1 - x1)"},
+    {"tanh", "y0 = tanh(x0)", "y0 = x0 * (1 - x1 * x1)"},
+};
+
 const Expressions& expressions(Activation f) {
-  static const Expressions table[] = {
-      {"identity", "y0 = x0", "y0 = x0"},
-      {"relu", "y0 = relu(x0)", "y0 = x1 <= 0 ? 0 : x0"},
-      {"relu6", "y0 = relu6(x0)", "y0 = x1 <= 0 || x1 >= 6 ? 0 : x0"},
-      {"sigmoid", "y0 = sigmoid(x0)", "y0 = x0 * x1 * (1 - x1)"},
-      {"tanh", "y0 = tanh(x0)", "y0 = x0 * (1 - x1 * x1)"},
-  };
-  const auto i = static_cast<size_t>(f);
-  require(i < std::size(table), "f", "activation ", i, " does not exist");
-  return table[i];
+  return kExpressions[static_cast<size_t>(f)];
 }
 
 void check(const char* x, const char* y, const ActivationDesc& desc) {
-  expressions(desc.f);
+  require_activation("f", desc.f);
   require_floating(x, desc.x, true);
   require_floating(y, desc.y, true);
   require_shape(y, desc.y, desc.x.shape);
@@ -43,7 +44,7 @@ void check(const char* x, const char* y, const ActivationDesc& desc) {
 std::shared_ptr<const PlanInfo> make_info(const char* op, const Context& context, const ActivationDesc& desc,
                                           double bytes, const Options& options) {
   PlanInfo info;
-  info.text = cat("f=", expressions(desc.f).name, " x=", brief(desc.x), " y=", brief(desc.y));
+  info.text = cat("f=", name_of(desc.f), " x=", brief(desc.x), " y=", brief(desc.y));
   info.flops = static_cast<double>(element_count(desc.x.shape));
   info.bytes = bytes;
   return single_engine(op, "generated", "", context, options, std::move(info));
@@ -52,19 +53,12 @@ std::shared_ptr<const PlanInfo> make_info(const char* op, const Context& context
 }  // namespace
 
 const char* name_of(Activation activation) noexcept {
-  switch (activation) {
-    case Activation::identity:
-      return "identity";
-    case Activation::relu:
-      return "relu";
-    case Activation::relu6:
-      return "relu6";
-    case Activation::sigmoid:
-      return "sigmoid";
-    case Activation::tanh:
-      return "tanh";
-  }
-  return "unknown";
+  return static_cast<size_t>(activation) < std::size(kExpressions) ? expressions(activation).name : "unknown";
+}
+
+void detail::require_activation(const char* argument, Activation f) {
+  const auto i = static_cast<size_t>(f);
+  require(i < std::size(kExpressions), argument, "activation ", i, " does not exist");
 }
 
 ActivationForward::ActivationForward(const Context& context, const ActivationDesc& desc,
@@ -82,7 +76,7 @@ void ActivationForward::run(const Stream& stream, const Tensor& x, const Tensor&
   require_tensor("x", x, stream.context(), impl_->desc.x);
   require_tensor("y", y, stream.context(), impl_->desc.y);
   require_same_or_apart({"y", y}, {"x", x});
-  const OperatorScope scope(stream, info_->text, info_->flops, info_->bytes);
+  const OperatorScope scope(stream, *info_);
   impl_->kernel.run(stream, {x}, {y}, {});
 }
 
@@ -106,7 +100,7 @@ void ActivationBackward::run(const Stream& stream, const Tensor& dy, const Tenso
   require_tensor("dx", dx, stream.context(), impl_->desc.dx);
   require_same_or_apart({"dx", dx}, {"dy", dy});
   require_apart({{"dx", dx}}, {{"y", y}});
-  const OperatorScope scope(stream, info_->text, info_->flops, info_->bytes);
+  const OperatorScope scope(stream, *info_);
   impl_->kernel.run(stream, {dy, y}, {dx}, {});
 }
 

@@ -72,9 +72,9 @@ int64_t values_per_channel(const Shape& shape) {
   return count;
 }
 
-PlanInfo make_info(const BatchNormDesc& desc, double bytes, size_t workspace) {
+PlanInfo make_info(const BatchNormDesc& desc, const std::string& params, double bytes, size_t workspace) {
   PlanInfo info;
-  info.text = cat("x=", brief(desc.x), " y=", brief(desc.y));
+  info.text = cat("x=", brief(desc.x), " y=", brief(desc.y), params);
   info.flops = 8 * static_cast<double>(element_count(desc.x.shape));
   info.bytes = bytes;
   info.workspace = workspace;
@@ -92,24 +92,29 @@ BatchNormTraining::BatchNormTraining(const Context& context, const BatchNormDesc
   const double momentum = desc.params.momentum;
   require(momentum >= 0 && momentum <= 1, "momentum", momentum, " must lie in [0, 1]");
   const int64_t count = values_per_channel(desc.x.shape);
-  require(count >= 2 || desc.x.shape[1] == 0, "x", "shape ", to_string(desc.x.shape), " has ", count,
+  require(count >= 2 || desc.x.shape[1] == 0, "x", "shape ", desc.x.shape, " has ", count,
           " values a channel, a variance needs at least 2");
 
   const TensorDesc c = channel_desc(desc), wide = across_desc(desc);
+  WorkspaceParts parts;
+  const size_t variance_at = parts.add(static_cast<size_t>(desc.x.shape[1]) * sizeof(float));
   auto impl = std::make_shared<Impl>(
       // a1 is the mean, a2 the sum of squared deviations of a0 values; the running variance is the unbiased
       // one.
       Impl{Reduce(context, {desc.x}, {wide, wide, wide}, 1,
-                  welford("x0", "y0 = a1; y1 = 1 / sqrt(a2 / a0 + s0); y2 = a2 / (a0 - 1)")),
+                  welford("x0", "y0 = a1; y1 = 1 / sqrt(a2 / a0 + s0); y2 = a2 / (a0 - 1)"),
+                  parts.rest(options)),
            Pointwise(context, {desc.x, wide, wide, wide, wide}, {desc.y}, 0,
                      "y0 = (x0 - x1) * (x2 * x3) + x4"),
            Pointwise(context, {c, c, c, c}, {c, c}, 2, "y0 = s0 * x0 + s1 * x2; y1 = s0 * x1 + s1 * x3")});
-  WorkspaceParts parts;
-  impl->variance_at = parts.add(static_cast<size_t>(desc.x.shape[1]) * sizeof(float));
+  impl->variance_at = variance_at;
   impl->scratch_at = parts.add(impl->statistics.workspace_size());
   impl_ = impl;
-  info_ = single_engine("batch_norm_training", "generated", "", context, options,
-                        make_info(desc, traffic({desc.x, desc.y}), parts.size()));
+  info_ = single_engine(
+      "batch_norm_training", "generated", "", context, options,
+      make_info(desc,
+                cat(" epsilon=", desc.params.epsilon, " momentum=", momentum, " running=", desc.running),
+                traffic({desc.x, desc.y}), parts.size()));
 }
 
 void BatchNormTraining::run(const Stream& stream, const Tensor& x, const Tensor& gamma, const Tensor& beta,
@@ -145,7 +150,7 @@ void BatchNormTraining::run(const Stream& stream, const Tensor& x, const Tensor&
   const Tensor scratch = workspace_scratch(space, impl_->scratch_at, impl_->statistics);
   const std::vector<Tensor> wide = across(desc_, {mean, inv_std, variance, gamma, beta});
 
-  const OperatorScope scope(stream, info_->text, info_->flops, info_->bytes);
+  const OperatorScope scope(stream, *info_);
   impl_->statistics.run(stream, {x}, {wide[0], wide[1], wide[2]}, {desc_.params.epsilon}, scratch);
   impl_->normalize.run(stream, {x, wide[0], wide[1], wide[3], wide[4]}, {y}, {});
   const double momentum = desc_.params.momentum;
@@ -164,7 +169,7 @@ BatchNormInference::BatchNormInference(const Context& context, const BatchNormDe
   impl_ = std::make_shared<const Impl>(Impl{Pointwise(context, {desc.x, wide, wide, wide, wide}, {desc.y}, 1,
                                                       "y0 = (x0 - x1) * (x3 / sqrt(x2 + s0)) + x4")});
   info_ = single_engine("batch_norm_inference", "generated", "", context, options,
-                        make_info(desc, traffic({desc.x, desc.y}), 0));
+                        make_info(desc, cat(" epsilon=", desc.params.epsilon), traffic({desc.x, desc.y}), 0));
 }
 
 void BatchNormInference::run(const Stream& stream, const Tensor& x, const Tensor& gamma, const Tensor& beta,
@@ -179,7 +184,7 @@ void BatchNormInference::run(const Stream& stream, const Tensor& x, const Tensor
   require_apart({{"y", y}}, {{"running_mean", running_mean}, {"running_var", running_var}});
   if (y.numel() == 0) return;
   const std::vector<Tensor> wide = across(desc_, {running_mean, running_var, gamma, beta});
-  const OperatorScope scope(stream, info_->text, info_->flops, info_->bytes);
+  const OperatorScope scope(stream, *info_);
   impl_->normalize.run(stream, {x, wide[0], wide[1], wide[2], wide[3]}, {y}, {desc_.params.epsilon});
 }
 
@@ -197,16 +202,16 @@ BatchNormBackward::BatchNormBackward(const Context& context, const BatchNormDesc
   sums.accumulate = "a0 += x0; a1 += x0 * ((x1 - x2) * x3)";
   sums.combine = "a0 += b0; a1 += b1";
   sums.finish = "y0 = a0; y1 = a1";
-  auto impl = std::make_shared<Impl>(
-      Impl{Reduce(context, {desc.y, desc.x, wide, wide}, {wide, wide}, 0, sums),
-           Pointwise(context, {desc.y, desc.x, wide, wide, wide, wide, wide}, {desc.dx}, 1,
-                     "y0 = (x0 - s0 * (x5 + (x1 - x2) * x3 * x6)) * (x4 * x3)")});
+  auto impl = std::make_shared<Impl>(Impl{
+      Reduce(context, {desc.y, desc.x, wide, wide}, {wide, wide}, 0, sums, WorkspaceParts().rest(options)),
+      Pointwise(context, {desc.y, desc.x, wide, wide, wide, wide, wide}, {desc.dx}, 1,
+                "y0 = (x0 - s0 * (x5 + (x1 - x2) * x3 * x6)) * (x4 * x3)")});
   const int64_t count = values_per_channel(desc.x.shape);
   impl->share = count > 0 ? 1.0 / static_cast<double>(count) : 0.0;
   const size_t workspace = impl->sums.workspace_size();
   impl_ = impl;
   info_ = single_engine("batch_norm_backward", "generated", "", context, options,
-                        make_info(desc, traffic({desc.x, desc.y, desc.dx}), workspace));
+                        make_info(desc, "", traffic({desc.x, desc.y, desc.dx}), workspace));
 }
 
 void BatchNormBackward::run(const Stream& stream, const Tensor& dy, const Tensor& x, const Tensor& gamma,
@@ -225,7 +230,7 @@ void BatchNormBackward::run(const Stream& stream, const Tensor& dy, const Tensor
 
   const Tensor space = workspace_for(*info_, stream, workspace);
   const std::vector<Tensor> wide = across(desc_, {mean, inv_std, gamma, dbeta, dgamma});
-  const OperatorScope scope(stream, info_->text, info_->flops, info_->bytes);
+  const OperatorScope scope(stream, *info_);
   impl_->sums.run(stream, {dy, x, wide[0], wide[1]}, {wide[3], wide[4]}, {}, space);
   impl_->finish.run(stream, {dy, x, wide[0], wide[1], wide[2], wide[3], wide[4]}, {dx}, {impl_->share});
 }

@@ -1,7 +1,7 @@
 // Convolution's public face: plans, calls, the list of engines.
 #include <dlprim/conv.hpp>
 
-#include "core/state.hpp"
+#include "core/composed.hpp"
 #include "ops/conv_problem.hpp"
 
 namespace dlprim {
@@ -23,19 +23,23 @@ Made make_plan(const char* op, ConvDirection direction, const Context& context, 
   std::shared_ptr<const ConvImpl> impl = choose_engine(op, engines, context, problem, options, *info);
   info->text = cat("op=", op, " engine=", info->engine, " ", conv_text(problem));
   info->flops = conv_flops(problem);
-  info->bytes = 4.0 * static_cast<double>(element_count(desc.x.shape) + element_count(desc.w.shape) +
-                                          element_count(desc.y.shape));
+  info->bytes = traffic({desc.x, desc.w, desc.y});
   return {info, impl};
+}
+
+void check_memory(const PlanInfo& info, const Named& output, std::initializer_list<Named> inputs,
+                  const Tensor& workspace) {
+  require_apart({output}, inputs);
+  if (info.workspace == 0) return;
+  require_apart({{"workspace", workspace}}, inputs);
+  require_apart({{"workspace", workspace}}, {output});
 }
 
 void enqueue(const Stream& stream, const PlanInfo& info, const ConvImpl& impl, const ConvTensors& t,
              const Tensor& output, const Tensor& workspace) {
-  if (info.workspace > 0)
-    for (const Tensor* operand : {&t.x, &t.w, &t.bias, &t.y})
-      require_no_overlap("workspace", workspace, "an operand", *operand);
   if (output.numel() == 0) return;
   const Tensor ws = workspace_for(info, stream, workspace);
-  OperatorScope scope(stream, info.text, info.flops, info.bytes);
+  const OperatorScope scope(stream, info);
   impl.run(stream, t, ws);
 }
 
@@ -43,22 +47,13 @@ TensorDesc bias_desc(const ConvDesc& desc) {
   return {{desc.w.shape[0]}, {1}, DType::f32, false};
 }
 
-/// run(plan), with the plan from the context's cache.
-template <class P, class Run>
-void run_cached(const char* op, const Stream& stream, const ConvDesc& desc, const Options& options,
-                const Run& run) {
+PlanKey key_of(const char* op, const ConvDesc& desc) {
   PlanKey key(op);
   const ConvParams& p = desc.params;
   key.add(desc.x).add(desc.w).add(desc.y).add(desc.bias).add(p.groups).add(p.activation);
   for (size_t i = 0; i < 2; i++)
     key.add(p.stride[i]).add(p.pad_begin[i]).add(p.pad_end[i]).add(p.dilation[i]);
-  key.add(options.engine).add(options.workspace_limit).add(options.deterministic).add(options.math);
-  const Context& context = stream.context();
-  run(*context.state().plans.get<P>(key, [&] { return P(context, desc, options); }));
-}
-
-void require_defined(std::initializer_list<std::pair<const char*, const Tensor*>> tensors) {
-  for (const auto& [name, tensor] : tensors) require(tensor->defined(), name, "is not defined");
+  return key;
 }
 
 }  // namespace
@@ -79,9 +74,7 @@ void Conv2D::run(const Stream& stream, const Tensor& x, const Tensor& w, const T
           desc_.bias ? "is not defined" : "is given, but the plan has none");
   if (desc_.bias) require_tensor("bias", bias, stream.context(), bias_desc(desc_));
   require_tensor("y", y, stream.context(), desc_.y);
-  require_no_overlap("y", y, "x", x);
-  require_no_overlap("y", y, "w", w);
-  require_no_overlap("y", y, "bias", bias);
+  check_memory(*info_, {"y", y}, {{"x", x}, {"w", w}, {"bias", bias}}, workspace);
   enqueue(stream, *info_, *impl_, {x, w, bias, y}, y, workspace);
 }
 
@@ -98,8 +91,7 @@ void Conv2DBackwardData::run(const Stream& stream, const Tensor& dy, const Tenso
   require_tensor("dy", dy, stream.context(), desc_.y);
   require_tensor("w", w, stream.context(), desc_.w);
   require_tensor("dx", dx, stream.context(), desc_.x);
-  require_no_overlap("dx", dx, "dy", dy);
-  require_no_overlap("dx", dx, "w", w);
+  check_memory(*info_, {"dx", dx}, {{"dy", dy}, {"w", w}}, workspace);
   enqueue(stream, *info_, *impl_, {dx, w, {}, dy}, dx, workspace);
 }
 
@@ -117,30 +109,31 @@ void Conv2DBackwardFilter::run(const Stream& stream, const Tensor& x, const Tens
   require_tensor("x", x, stream.context(), desc_.x);
   require_tensor("dy", dy, stream.context(), desc_.y);
   require_tensor("dw", dw, stream.context(), desc_.w);
-  require_no_overlap("dw", dw, "x", x);
-  require_no_overlap("dw", dw, "dy", dy);
+  check_memory(*info_, {"dw", dw}, {{"x", x}, {"dy", dy}}, workspace);
   enqueue(stream, *info_, *impl_, {x, dw, {}, dy}, dw, workspace);
 }
 
 void conv2d(const Stream& stream, const Tensor& x, const Tensor& w, const Tensor& bias,
             const ConvParams& params, const Tensor& y, const Options& options) {
-  require_defined({{"x", &x}, {"w", &w}, {"y", &y}});
-  run_cached<Conv2D>("conv2d", stream, {x, w, y, params, bias.defined()}, options,
-                     [&](const Conv2D& plan) { plan.run(stream, x, w, bias, y); });
+  require_defined({{"x", x}, {"w", w}, {"y", y}});
+  const ConvDesc desc{x, w, y, params, bias.defined()};
+  cached_plan<Conv2D>(stream, key_of("conv2d", desc), desc, options)->run(stream, x, w, bias, y);
 }
 
 void conv2d_backward_data(const Stream& stream, const Tensor& dy, const Tensor& w, const ConvParams& params,
                           const Tensor& dx, const Options& options) {
-  require_defined({{"dy", &dy}, {"w", &w}, {"dx", &dx}});
-  run_cached<Conv2DBackwardData>("conv2d_backward_data", stream, {dx, w, dy, params, false}, options,
-                                 [&](const Conv2DBackwardData& plan) { plan.run(stream, dy, w, dx); });
+  require_defined({{"dy", dy}, {"w", w}, {"dx", dx}});
+  const ConvDesc desc{dx, w, dy, params, false};
+  cached_plan<Conv2DBackwardData>(stream, key_of("conv2d_backward_data", desc), desc, options)
+      ->run(stream, dy, w, dx);
 }
 
 void conv2d_backward_filter(const Stream& stream, const Tensor& x, const Tensor& dy, const ConvParams& params,
                             const Tensor& dw, const Options& options) {
-  require_defined({{"x", &x}, {"dy", &dy}, {"dw", &dw}});
-  run_cached<Conv2DBackwardFilter>("conv2d_backward_filter", stream, {x, dw, dy, params, false}, options,
-                                   [&](const Conv2DBackwardFilter& plan) { plan.run(stream, x, dy, dw); });
+  require_defined({{"x", x}, {"dy", dy}, {"dw", dw}});
+  const ConvDesc desc{x, dw, dy, params, false};
+  cached_plan<Conv2DBackwardFilter>(stream, key_of("conv2d_backward_filter", desc), desc, options)
+      ->run(stream, x, dy, dw);
 }
 
 }  // namespace dlprim

@@ -8,12 +8,13 @@ namespace dlprim {
 
 void conv2d_backward_bias(const Stream& stream, const Tensor& dy, const Tensor& dbias) {
   using namespace detail;
-  require(dy.defined(), "dy", "is not defined");
-  require(dbias.defined(), "dbias", "is not defined");
+  require_context("dy", dy, stream.context());
+  require_context("dbias", dbias, stream.context());
   require_rank("dy", dy, 4);
   require_dtype("dy", dy, DType::f32);
   require_dtype("dbias", dbias, DType::f32);
   require_shape("dbias", dbias, {dy.size(1)});
+  require_writable("dbias", dbias);
   require_no_overlap("dbias", dbias, "dy", dy);
   const int64_t step = dbias.strides()[0];
   // The three reduced axes have size 1, so their strides are never used.

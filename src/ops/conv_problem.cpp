@@ -5,6 +5,9 @@
 #include <climits>
 #include <cstdlib>
 
+#include "core/composed.hpp"
+#include "ops/activation_impl.hpp"
+
 namespace dlprim {
 
 using namespace detail;
@@ -41,50 +44,24 @@ int64_t output_size(const Shape& x, const Shape& w, const ConvParams& params, in
   return (padded - window) / params.stride[at] + 1;
 }
 
-/// Size-1 dimensions may have any stride.
-bool row_major(const TensorDesc& desc) {
-  const Strides packed = contiguous_strides(desc.shape);
-  for (int i = 0; i < desc.shape.size(); i++) {
-    if (desc.shape[i] == 0) return true;
-    if (desc.shape[i] > 1 && desc.strides[i] != packed[i]) return false;
-  }
-  return true;
-}
-
-void require_strides(const char* argument, const TensorDesc& desc) {
-  require(desc.strides.size() == desc.shape.size(), argument, "strides ", to_string(desc.strides),
-          " do not fit shape ", to_string(desc.shape));
-  double reach = 0, count = 1;
-  for (int i = 0; i < desc.shape.size(); i++) {
-    require(desc.strides[i] >= 0, argument, "strides ", to_string(desc.strides), " must not be negative");
-    reach += static_cast<double>(desc.strides[i]) * static_cast<double>(desc.shape[i]);
-    count *= static_cast<double>(std::max<int64_t>(desc.shape[i], 1));  // products of some sizes stand alone
-  }
-  require(count < 0x1p60, argument, "too many elements in ", to_string(desc.shape));
-  require(reach < 0x1p60, argument, "strides ", to_string(desc.strides), " of shape ", to_string(desc.shape),
-          " reach too far");
-}
-
 }  // namespace
 
 Shape conv2d_output_shape(const Shape& x, const Shape& w, const ConvParams& params) {
-  require(x.size() == 4, "x", "rank ", x.size(), " must be 4, shape is ", to_string(x));
-  require(w.size() == 4, "w", "rank ", w.size(), " must be 4, shape is ", to_string(w));
+  require(x.size() == 4, "x", "rank ", x.size(), " must be 4, shape is ", x);
+  require(w.size() == 4, "w", "rank ", w.size(), " must be 4, shape is ", w);
   require_params(params);
   for (int i = 0; i < 4; i++) {
-    require(x[i] >= 0 && x[i] <= INT_MAX, "x", "shape ", to_string(x), ": sizes must be in [0, ", INT_MAX,
-            "]");
-    require(w[i] >= (i < 2 ? 0 : 1) && w[i] <= INT_MAX, "w", "shape ", to_string(w), ": ",
+    require(x[i] >= 0 && x[i] <= INT_MAX, "x", "shape ", x, ": sizes must be in [0, ", INT_MAX, "]");
+    require(w[i] >= (i < 2 ? 0 : 1) && w[i] <= INT_MAX, "w", "shape ", w, ": ",
             i < 2 ? "channels must be in [0, " : "taps must be in [1, ", INT_MAX, "]");
   }
   require(x[1] % params.groups == 0, "params", "groups ", params.groups, " do not divide x's ", x[1],
           " channels");
   require(w[0] % params.groups == 0, "params", "groups ", params.groups, " do not divide w's ", w[0],
           " filters");
-  require(w[1] == x[1] / params.groups, "w", "shape ", to_string(w), ": dimension 1 must be ",
-          x[1] / params.groups, ", x's ", x[1], " channels over ", params.groups, " groups");
-  require(w[2] * w[3] <= INT_MAX, "w", "shape ", to_string(w), " has ", w[2] * w[3],
-          " taps, must be at most ", INT_MAX);
+  require(w[1] == x[1] / params.groups, "w", "shape ", w, ": dimension 1 must be ", x[1] / params.groups,
+          ", x's ", x[1], " channels over ", params.groups, " groups");
+  require(w[2] * w[3] <= INT_MAX, "w", "shape ", w, " has ", w[2] * w[3], " taps, must be at most ", INT_MAX);
   return {x[0], w[0], output_size(x, w, params, 0), output_size(x, w, params, 1)};
 }
 
@@ -108,8 +85,9 @@ ConvProblem conv_problem(ConvDirection direction, const ConvDesc& desc) {
     require_dtype(name, *tensor, DType::f32);
     require_strides(name, *tensor);
   }
-  require(row_major(desc.w), w_name, "strides ", to_string(desc.w.strides), " of shape ",
-          to_string(desc.w.shape), " must be row-major");
+  require(is_row_major(desc.w), w_name, "strides ", desc.w.strides, " of shape ", desc.w.shape,
+          " must be row-major");
+  require_activation("params", desc.params.activation);
   if (forward) require_writable(y_name, desc.y);
   if (data) require_writable(x_name, desc.x);
   require(forward || desc.params.activation == Activation::identity, "params", "activation ",
@@ -118,9 +96,8 @@ ConvProblem conv_problem(ConvDirection direction, const ConvDesc& desc) {
 
   ConvProblem p;
   p.direction = direction;
-  const auto size = [](int64_t value) {
-    return static_cast<int>(value);
-  };  // conv2d_output_shape checked them
+  // conv2d_output_shape checked them.
+  const auto size = [](int64_t value) { return static_cast<int>(value); };
   p.n = size(desc.x.shape[0]), p.c = size(desc.x.shape[1]), p.h = size(desc.x.shape[2]),
   p.w = size(desc.x.shape[3]);
   p.k = size(desc.w.shape[0]), p.r = size(desc.w.shape[2]), p.s = size(desc.w.shape[3]);

@@ -18,8 +18,8 @@ enum class ConvDirection : uint8_t { forward, backward_data, backward_filter };
 struct ConvProblem {
   ConvDirection direction = ConvDirection::forward;
   int n = 0, c = 0, h = 0, w = 0, k = 0, r = 0, s = 0, p = 0, q = 0, groups = 1;
-  std::array<int, 2> stride{1, 1}, pad{0, 0},
-      dilation{1, 1};                                ///< pad: in front; the output's size holds the rest
+  /// `pad` is that in front; the output's size holds the rest.
+  std::array<int, 2> stride{1, 1}, pad{0, 0}, dilation{1, 1};
   Strides x, y;                                      ///< elements, [N, C, H, W] and [N, K, P, Q]
   int64_t x_extent = 0, y_extent = 0, w_extent = 0;  ///< elements from the first to the last one
   Activation activation = Activation::identity;

@@ -1,11 +1,13 @@
 // Copies, casts and fills through the pointwise generator; transfers between host and device.
 #include <dlprim/copy.hpp>
 
+#include <cmath>
 #include <cstring>
 
 #include <dlprim/pointwise.hpp>
 
 #include "core/check.hpp"
+#include "core/launch.hpp"
 #include "core/state.hpp"
 
 namespace dlprim {
@@ -13,8 +15,6 @@ namespace dlprim {
 using namespace detail;
 
 namespace {
-
-constexpr int64_t kStaged = int64_t{1} << 20;  // bytes up to which a write goes through a host copy
 
 /// The tensor's bytes as one run of its buffer.
 struct Run {
@@ -26,22 +26,34 @@ Run run_of(const Tensor& t) {
 
 void require_bytes(const char* argument, const Tensor& t, const void* host, int64_t bytes) {
   require(t.defined(), argument, "is not defined");
-  require(bytes == t.bytes(), "bytes", bytes, " for ", t.describe(), " of ", t.bytes());
+  require(bytes == t.bytes(), "bytes", bytes, " for ", t, " of ", t.bytes());
   require(host != nullptr || bytes == 0, "host", "is null");
 }
 
 }  // namespace
 
 void copy(const Stream& stream, const Tensor& x, const Tensor& y) {
-  require(x.defined(), "x", "is not defined");
-  require(y.defined(), "y", "is not defined");
+  require_context("x", x, stream.context());
+  require_context("y", y, stream.context());
+  require_writable("y", y);
+  Shape shape;
+  try {
+    shape = broadcast_shapes(x.shape(), y.shape());
+  } catch (const ValidationError& error) {
+    throw renamed(error, "x");
+  }
+  require(shape == y.shape(), "x", "shape ", x.shape(), " does not broadcast to y's ", y.shape());
+  require(!memory_overlaps(y, x) || same_elements(y, x), "y", "overlaps x without being the same elements");
   const bool to_bool = y.dtype() == DType::boolean && x.dtype() != DType::boolean;
   pointwise(stream, {x}, {y}, {}, to_bool ? "y0 = x0 != 0" : "y0 = x0");
 }
 
 void fill(const Stream& stream, const Tensor& y, double value) {
-  require(y.defined(), "y", "is not defined");
-  pointwise(stream, {}, {y}, {value}, y.dtype() == DType::boolean ? "y0 = s0 != 0" : "y0 = s0");
+  require_context("y", y, stream.context());
+  require_writable("y", y);
+  const bool boolean = y.dtype() == DType::boolean;
+  require(boolean || is_floating(y.dtype()) || std::abs(value) < 0x1p63, "value", value, " for ", y);
+  pointwise(stream, {}, {y}, {boolean ? double(value != 0) : value}, "y0 = s0");
 }
 
 Tensor contiguous(const Stream& stream, const Tensor& x) {
@@ -68,18 +80,12 @@ void write(const Stream& stream, const Tensor& y, const void* host, int64_t byte
   }
   const Run run = run_of(y);
   StreamState& state = stream.state();
-  y.storage()->touch(state.queue);
-  state.queue->submitted++;
-  if (bytes > kStaged) {
-    cl_check(clEnqueueWriteBuffer(stream.cl()(), y.buffer()(), CL_TRUE, run.begin, run.size, host, 0, nullptr,
-                                  nullptr),
-             "clEnqueueWriteBuffer");
-    return;
-  }
-  // The driver may read host memory later: it reads a copy that lives until then.
   state.release_staging();
+  // The driver reads host memory when the queue gets there: it reads a copy that lives until then.
   Staging staging;
   staging.bytes.assign(static_cast<const char*>(host), static_cast<const char*>(host) + bytes);
+  y.storage()->touch(state.queue);
+  state.queue->submitted++;
   cl_event done = nullptr;
   cl_check(clEnqueueWriteBuffer(stream.cl()(), y.buffer()(), CL_FALSE, run.begin, run.size,
                                 staging.bytes.data(), 0, nullptr, &done),
@@ -95,18 +101,18 @@ void read(const Stream& stream, const Tensor& x, void* host, int64_t bytes) {
   const Tensor packed = x.is_contiguous() ? x : contiguous(stream, x);
   const Run run = run_of(packed);
   packed.storage()->touch(stream.state().queue);
-  cl_check(clEnqueueReadBuffer(stream.cl()(), packed.buffer()(), CL_TRUE, run.begin, run.size, host, 0,
-                               nullptr, nullptr),
-           "clEnqueueReadBuffer");
+  enqueue_command(stream.context(), "clEnqueueReadBuffer", {}, [&] {
+    return clEnqueueReadBuffer(stream.cl()(), packed.buffer()(), CL_TRUE, run.begin, run.size, host, 0,
+                               nullptr, nullptr);
+  });
 }
 
 namespace detail {
 
-void check_host_type(const Tensor& tensor, DType host, int64_t count) {
-  require(tensor.defined(), "tensor", "is not defined");
-  require(tensor.dtype() == host, "host", "elements are ", name_of(host), ", the tensor is ",
-          tensor.describe());
-  require(tensor.numel() == count, "host", count, " elements, the tensor is ", tensor.describe());
+void check_host_type(const char* argument, const Tensor& tensor, DType host, int64_t count) {
+  require(tensor.defined(), argument, "is not defined");
+  require(tensor.dtype() == host, argument, tensor, ", the host's elements are ", name_of(host));
+  require(tensor.numel() == count, "host", count, " elements for ", argument, ", ", tensor);
 }
 
 }  // namespace detail

@@ -91,11 +91,11 @@ void Dropout::run(const Stream& stream, const Tensor& x, double p, const RandomS
   require_apart({{"workspace", workspace}}, {{"x", x}, {"y", y}});
   check_state(state, y.numel());
   Draw draw;
-  draw.threshold = probability_threshold(p);
+  draw.threshold = probability_threshold("p", p);
   draw.a = p < 1 ? static_cast<float>(1 / (1 - p)) : 0;
   if (y.numel() == 0) return;
   const Tensor space = workspace_for(*info_, stream, workspace);
-  const OperatorScope scope(stream, info_->text, info_->flops, info_->bytes);
+  const OperatorScope scope(stream, *info_);
   if (!impl_->apply) return impl_->fill.run(stream, &x, y, draw, state);
   const Tensor mask = workspace_part(space, 0, y.shape(), DType::u8);
   impl_->fill.run(stream, nullptr, mask, draw, state);

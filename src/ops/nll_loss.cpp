@@ -39,6 +39,7 @@ void check(const char* log_p, const char* loss, const NllLossDesc& desc) {
   const DType t = desc.target.dtype;
   require(t == DType::i32 || t == DType::i64 || t == DType::u8, "target", "dtype ", name_of(t),
           " must be i32, i64 or u8");
+  require_strides("target", desc.target);
   require_shape("target", desc.target, {desc.log_p.shape[0]});
   require_floating(loss, desc.loss, false);
   require_shape(loss, desc.loss, {1});
@@ -69,17 +70,19 @@ NllLoss::NllLoss(const Context& context, const NllLossDesc& desc, const Options&
   check("log_p", "loss", desc);
   const int64_t rows = desc.log_p.shape[0];
   const TensorDesc part({rows}, {1}, DType::f32, false);
-  auto impl = std::make_shared<Impl>(Impl{
-      kernel(context, "nll_pick", desc),
-      Reduce(context, {part, part}, {desc.loss}, 0,
-             Reduction{2, "a0 = 0; a1 = 0", "a0 += x0; a1 += x1", "a0 += b0; a1 += b1", "y0 = a0 / a1"})});
-  impl->block = context.device().kind() == DeviceKind::cpu ? 1024 : 1;
   WorkspaceParts parts;
-  impl->picked_at = parts.add(static_cast<size_t>(rows) * 2 * sizeof(float));
+  const size_t picked_at = parts.add(static_cast<size_t>(rows) * 2 * sizeof(float));
+  auto impl = std::make_shared<Impl>(
+      Impl{kernel(context, "nll_pick", desc),
+           Reduce(context, {part, part}, {desc.loss}, 0,
+                  Reduction{2, "a0 = 0; a1 = 0", "a0 += x0; a1 += x1", "a0 += b0; a1 += b1", "y0 = a0 / a1"},
+                  parts.rest(options))});
+  impl->block = context.device().kind() == DeviceKind::cpu ? 1024 : 1;
+  impl->picked_at = picked_at;
   impl->scratch_at = parts.add(impl->mean.workspace_size());
   impl_ = impl;
-  info_ = make_info("nll_loss", context, desc, traffic({desc.target, desc.target, part, part}), parts.size(),
-                    options);
+  info_ =
+      make_info("nll_loss", context, desc, traffic({desc.target, part, part, part}), parts.size(), options);
 }
 
 void NllLoss::run(const Stream& stream, const Tensor& log_p, const Tensor& target, const Tensor& loss,
@@ -93,7 +96,7 @@ void NllLoss::run(const Stream& stream, const Tensor& log_p, const Tensor& targe
   const int64_t rows = log_p.size(0), block = impl_->block;
   const Tensor picked = workspace_part(space, impl_->picked_at, {2 * rows});
 
-  const OperatorScope scope(stream, info_->text, info_->flops, info_->bytes);
+  const OperatorScope scope(stream, *info_);
   if (rows > 0)
     Launch(stream, impl_->pick)
         .arg(log_p)
@@ -116,15 +119,17 @@ NllLossBackward::NllLossBackward(const Context& context, const NllLossDesc& desc
     : Plan(nullptr), desc_(desc) {
   check("d_log_p", "dloss", desc);
   require_writable("d_log_p", desc.log_p);
-  auto impl = std::make_shared<Impl>(Impl{
-      kernel(context, "nll_gradient", desc),
-      Reduce(context, {desc.target}, {TensorDesc({1})}, 1, sum_of("(x0 >= 0 && x0 < s0 ? 1.0f : 0.0f)"))});
+  WorkspaceParts parts;
+  const size_t count_at = parts.add(sizeof(float));
+  auto impl =
+      std::make_shared<Impl>(Impl{kernel(context, "nll_gradient", desc),
+                                  Reduce(context, {desc.target}, {TensorDesc({1})}, 1,
+                                         sum_of("(x0 >= 0 && x0 < s0 ? 1.0f : 0.0f)"), parts.rest(options))});
   if (context.device().kind() == DeviceKind::cpu)
     impl->block = static_cast<int>(std::max<int64_t>(1, 4096 / std::max<int64_t>(1, desc.log_p.shape[1])));
   else
     impl->columns = desc.log_p.shape[1] > 32 ? 64 : 16;
-  WorkspaceParts parts;
-  impl->count_at = parts.add(sizeof(float));
+  impl->count_at = count_at;
   impl->scratch_at = parts.add(impl->count.workspace_size());
   impl_ = impl;
   info_ = make_info("nll_loss_backward", context, desc, traffic({desc.target, desc.log_p}), parts.size(),
@@ -144,7 +149,7 @@ void NllLossBackward::run(const Stream& stream, const Tensor& dloss, const Tenso
   const Tensor count = workspace_part(space, impl_->count_at, {1});
   const int64_t rows = d_log_p.size(0), classes = d_log_p.size(1);
 
-  const OperatorScope scope(stream, info_->text, info_->flops, info_->bytes);
+  const OperatorScope scope(stream, *info_);
   impl_->count.run(stream, {target}, {count}, {static_cast<double>(classes)},
                    workspace_scratch(space, impl_->scratch_at, impl_->count));
   const auto columns = static_cast<size_t>(impl_->columns), lanes = columns > 1 ? 256 / columns : 1;

@@ -4,11 +4,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/engine.hpp"
+#include "core/composed.hpp"
 #include "core/gen/arguments.hpp"
+#include "core/gen/engines.hpp"
 #include "core/gen/pointwise.hpp"
-#include "core/launch.hpp"
-#include "core/state.hpp"
 
 namespace dlprim {
 
@@ -28,25 +27,15 @@ struct Problem {
   std::vector<TensorDesc> inputs, outputs;
   LoopNest nest;
   PointwiseForm form;
+  std::vector<TensorDesc> tensors() const {
+    std::vector<TensorDesc> all = inputs;
+    all.insert(all.end(), outputs.begin(), outputs.end());
+    return all;
+  }
 };
 
-constexpr int kLocal = 256;
 constexpr int64_t kChunk = 8192;    // elements that are worth a CPU work-group
 constexpr int kGroupsPerUnit = 16;  // CPU work-groups a compute unit, so that uneven ones balance
-
-/// Four elements an access: everything that moves in runs of four does so at aligned places.
-bool can_vectorize(const Problem& p) {
-  const std::vector<LoopDim>& dims = p.nest.kept;
-  if (dims.back().size % 4 != 0) return false;
-  for (size_t t = 0; t < p.form.operands.size(); t++) {
-    if (p.form.operands[t].kept != InnerStride::one) continue;
-    const TensorDesc& desc = t < p.inputs.size() ? p.inputs[t] : p.outputs[t - p.inputs.size()];
-    if (!desc.aligned || size_of(desc.dtype) > 4) return false;
-    for (size_t d = 0; d + 1 < dims.size(); d++)
-      if (dims[d].strides[t] % 4 != 0) return false;
-  }
-  return true;
-}
 
 std::unique_ptr<Pointwise::Impl> make_impl(const Context& context, const Problem& p,
                                            const std::string& source) {
@@ -57,26 +46,16 @@ std::unique_ptr<Pointwise::Impl> make_impl(const Context& context, const Problem
   return impl;
 }
 
-std::string refuse_gpu(const Context& context, const Problem&, const Options&) {
-  const int most = context.device().facts().max_work_group;
-  return most < kLocal ? cat("groups of ", kLocal, " exceed the device's ", most) : "";
-}
-
 std::unique_ptr<const Pointwise::Impl> make_gpu(const Context& context, const Problem& p, const Options&) {
   PointwiseForm form = p.form;
-  form.local = kLocal;
-  form.vector = can_vectorize(p) ? 4 : 1;
+  form.local = kGpuGroup;
+  form.vector = can_vectorize(p.form.operands, p.tensors(), p.nest, false) ? 4 : 1;
   form.unroll = form.vector == 4 ? 2 : 4;
   auto impl = make_impl(context, p, pointwise_source(form));
-  impl->local = kLocal;
+  impl->local = kGpuGroup;
   impl->groups =
-      static_cast<size_t>(ceil_div(p.nest.kept_count, int64_t{kLocal} * form.vector * form.unroll));
+      static_cast<size_t>(ceil_div(p.nest.kept_count, int64_t{kGpuGroup} * form.vector * form.unroll));
   return impl;
-}
-
-std::string refuse_cpu(const Context& context, const Problem&, const Options&) {
-  const DeviceKind kind = context.device().kind();
-  return kind != DeviceKind::cpu ? cat("the device is a ", name_of(kind), ", not a CPU") : "";
 }
 
 std::unique_ptr<const Pointwise::Impl> make_cpu(const Context& context, const Problem& p, const Options&) {
@@ -88,18 +67,10 @@ std::unique_ptr<const Pointwise::Impl> make_cpu(const Context& context, const Pr
   return impl;
 }
 
-const std::vector<Engine<Problem, Pointwise::Impl>>& engines() {
-  static const std::vector<Engine<Problem, Pointwise::Impl>> list = {{"cpu", refuse_cpu, make_cpu},
-                                                                     {"gpu", refuse_gpu, make_gpu}};
-  return list;
-}
-
 /// An output may be an input, element for element; other overlaps would read what was already overwritten.
 void require_elementwise_alias(const Tensor& y, size_t i, const Tensor& x, size_t j) {
-  if (!ranges_overlap(y, x)) return;
-  require(y.offset() == x.offset() && y.shape() == x.shape() && y.strides() == x.strides() &&
-              size_of(y.dtype()) == size_of(x.dtype()),
-          ArgName("outputs", i), "overlaps inputs[", j, "] without being the same elements");
+  require(!memory_overlaps(y, x) || same_elements(y, x), ArgName("outputs", i), "overlaps inputs[", j,
+          "] without being the same elements");
 }
 
 }  // namespace
@@ -117,12 +88,13 @@ Pointwise::Pointwise(const Context& context, const std::vector<TensorDesc>& inpu
   p.form.real = real_type(inputs, outputs);
   p.form.rank = p.nest.kept.size();
   p.form.wide = p.nest.wide;
-  auto info = std::make_shared<PlanInfo>();
-  info->text = cat("op=pointwise count=", p.nest.kept_count, " body='", body, "'");
-  info->bytes = traffic_of(inputs, outputs);
   require_real(context, p.form.real);
   for (size_t i = 0; i < outputs.size(); i++) require_writable(ArgName("outputs", i), outputs[i]);
-  impl_ = choose_engine("pointwise", engines(), context, p, options, *info);
+  auto info = std::make_shared<PlanInfo>();
+  const auto engines = generated_engines<Problem, Impl>(context, make_cpu, make_gpu);
+  impl_ = choose_engine("pointwise", engines, context, p, options, *info);
+  info->text = cat("op=pointwise engine=", info->engine, generated_text(inputs, outputs, "body", body));
+  info->bytes = traffic(inputs) + traffic(outputs);
   info_ = info;
 }
 
@@ -133,7 +105,7 @@ void Pointwise::run(const Stream& stream, const std::vector<Tensor>& inputs,
   for (size_t i = 0; i < outputs.size(); i++)
     for (size_t j = 0; j < inputs.size(); j++) require_elementwise_alias(outputs[i], i, inputs[j], j);
   if (impl_->count == 0) return;
-  OperatorScope scope(stream, info_->text, 0, info_->bytes);
+  OperatorScope scope(stream, *info_);
   Launch launch(stream, impl_->kernel);
   impl_->arguments.bind(launch, &inputs, outputs, scalars);
   impl_->arguments.bind_index(launch, impl_->count);

@@ -146,6 +146,7 @@ std::shared_ptr<const PoolImpl> plan(const Context& context, const Problem& prob
           static_cast<int>(d.params.mode), " does not exist");
   const char *x = problem.backward ? "dx" : "x", *y = problem.backward ? "dy" : "y";
   require_floating(x, d.x, false);
+  require_floating(y, d.y, false);
   require_dtype(y, d.y, d.x.dtype);
   require_shape(y, d.y, pool2d_output_shape(d.x.shape, d.params));
   require_writable(problem.backward ? x : y, problem.backward ? d.x : d.y);
@@ -155,6 +156,7 @@ std::shared_ptr<const PoolImpl> plan(const Context& context, const Problem& prob
   if (d.indices) {
     require_dtype("indices", d.indices_desc, DType::i32);
     require_shape("indices", d.indices_desc, d.y.shape);
+    require_strides("indices", d.indices_desc);
     if (!problem.backward) require_writable("indices", d.indices_desc);
     to_int("x", d.x.shape[2] * d.x.shape[3]);
   }
@@ -168,7 +170,8 @@ std::shared_ptr<const PoolImpl> plan(const Context& context, const Problem& prob
   made.text =
       cat("op=", op, " engine=", made.engine, " mode=", problem.max() ? "max" : "average", " x=", brief(d.x),
           " kernel=", p.kernel[0], ",", p.kernel[1], " stride=", p.stride[0], ",", p.stride[1],
-          " pad=", p.pad_begin[0], ",", p.pad_begin[1], ",", p.pad_end[0], ",", p.pad_end[1]);
+          " pad=", p.pad_begin[0], ",", p.pad_begin[1], ",", p.pad_end[0], ",", p.pad_end[1],
+          " ceil_mode=", p.ceil_mode, " count_include_pad=", p.count_include_pad, " indices=", d.indices);
   made.flops = static_cast<double>(element_count(d.y.shape)) * static_cast<double>(p.kernel[0] * p.kernel[1]);
   made.bytes = traffic({d.x, d.y}) + (d.indices ? traffic({d.indices_desc}) : 0);
   info = std::make_shared<const PlanInfo>(std::move(made));
@@ -212,7 +215,7 @@ Pool2D::Pool2D(const Context& context, const PoolDesc& desc, const Options& opti
 void Pool2D::run(const Stream& stream, const Tensor& x, const Tensor& y, const Tensor& indices) const {
   check_run(*info_, stream, desc_, {"x", x}, {"y", y}, indices);
   require_apart({{"y", y}, {"indices", indices}}, {{"x", x}});
-  const OperatorScope scope(stream, info_->text, info_->flops, info_->bytes);
+  const OperatorScope scope(stream, *info_);
   impl_->run(stream, x, y, indices);
 }
 
@@ -223,7 +226,7 @@ void Pool2DBackward::run(const Stream& stream, const Tensor& dy, const Tensor& i
                          const Tensor& dx) const {
   check_run(*info_, stream, desc_, {"dx", dx}, {"dy", dy}, indices);
   require_apart({{"dx", dx}}, {{"dy", dy}, {"indices", indices}});
-  const OperatorScope scope(stream, info_->text, info_->flops, info_->bytes);
+  const OperatorScope scope(stream, *info_);
   impl_->run(stream, dx, dy, indices);
 }
 

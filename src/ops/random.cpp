@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/composed.hpp"
+#include "core/gen/arguments.hpp"
 #include "ops/random_fill.hpp"
 
 namespace dlprim {
@@ -43,8 +44,8 @@ void check_state(const RandomState& state, int64_t count) {
           " and ", count, " elements pass 2^64");
 }
 
-uint64_t probability_threshold(double p) {
-  require(p >= 0 && p <= 1, "p", p, " must lie in [0, 1]");
+uint64_t probability_threshold(const char* argument, double p) {
+  require(p >= 0 && p <= 1, argument, p, " must lie in [0, 1]");
   return static_cast<uint64_t>(std::ceil(p * 0x1p32));
 }
 
@@ -95,7 +96,8 @@ std::unique_ptr<const Random::Impl> make_copied(const Context& context, const Ra
   auto impl = std::make_unique<Random::Impl>(
       RandomFill(context, plain, defines_of(desc.distribution), RandomFill::prefers_cpu(context)));
   impl->copy = std::make_unique<const Pointwise>(context, std::vector<TensorDesc>{plain},
-                                                 std::vector<TensorDesc>{desc.y}, 0, "y0 = x0");
+                                                 std::vector<TensorDesc>{desc.y}, 0,
+                                                 desc.y.dtype == DType::boolean ? "y0 = x0 != 0" : "y0 = x0");
   impl->bytes = static_cast<size_t>(element_count(plain.shape)) * sizeof(float);
   return impl;
 }
@@ -112,26 +114,28 @@ const char* name_of(Distribution distribution) {
   throw ValidationError("distribution", cat("number ", static_cast<int>(distribution), " does not exist"));
 }
 
-Draw make_draw(Distribution distribution, double a, double b) {
+/// The kernel's numbers; refusals call a and b by the names given.
+Draw make_draw(Distribution distribution, double a, double b, const char* a_name, const char* b_name) {
   Draw draw;
   if (distribution == Distribution::bernoulli) {
-    draw.threshold = probability_threshold(a);
+    draw.threshold = probability_threshold(a_name, a);
     return draw;
   }
-  const bool uniform = distribution == Distribution::uniform;
   const auto number = [](const char* name, double value) {
     const auto result = static_cast<float>(value);
     require(std::isfinite(result), name, value, " is not a finite f32");
     return result;
   };
-  draw.a = number(uniform ? "low" : "mean", a);
-  draw.b = number(uniform ? "high" : "deviation", b);
-  if (uniform) {
-    require(a <= b, "high", b, " must not be below low, ", a);
-    number("high - low", static_cast<double>(draw.b) - draw.a);
+  draw.a = number(a_name, a);
+  draw.b = number(b_name, b);
+  if (distribution == Distribution::uniform) {
+    require(a <= b, b_name, b, " must not be below ", a_name, ", ", a);
+    const double range = static_cast<double>(draw.b) - draw.a;
+    require(std::isfinite(static_cast<float>(range)), b_name, b, " less ", a_name, ", ", a,
+            ", is not a finite f32");
     draw.top = draw.b > draw.a ? std::nextafter(draw.b, draw.a) : draw.a;
   } else {
-    require(b >= 0, "deviation", b, " must not be negative");
+    require(b >= 0, b_name, b, " must not be negative");
   }
   return draw;
 }
@@ -146,6 +150,7 @@ Random::Random(const Context& context, const RandomDesc& desc, const Options& op
                                                    {"copied", refuse_copied, make_copied}};
   if (!RandomFill::prefers_cpu(context)) std::swap(engines[0], engines[1]);
   require_writable("y", desc.y);
+  require_real(context, desc.y.dtype);
   PlanInfo info;
   const char* distribution = name_of(desc.distribution);
   impl_ = choose_engine("random", engines, context, desc, options, info);
@@ -160,10 +165,10 @@ void Random::run(const Stream& stream, double a, double b, const RandomState& st
   require_tensor("y", y, stream.context(), desc_.y);
   require_apart({{"workspace", workspace}}, {{"y", y}});
   check_state(state, y.numel());
-  const Draw draw = make_draw(desc_.distribution, a, b);
+  const Draw draw = make_draw(desc_.distribution, a, b, "a", "b");
   if (y.numel() == 0) return;
   const Tensor space = workspace_for(*info_, stream, workspace);
-  const OperatorScope scope(stream, info_->text, info_->flops, info_->bytes);
+  const OperatorScope scope(stream, *info_);
   if (!impl_->copy) return impl_->fill.run(stream, nullptr, y, draw, state);
   const Tensor plain = workspace_part(space, 0, y.shape());
   impl_->fill.run(stream, nullptr, plain, draw, state);
@@ -173,8 +178,9 @@ void Random::run(const Stream& stream, double a, double b, const RandomState& st
 namespace {
 
 void random(const Stream& stream, Distribution distribution, double a, double b, const RandomState& state,
-            const Tensor& y) {
+            const Tensor& y, const char* a_name, const char* b_name) {
   require_defined({{"y", y}});
+  make_draw(distribution, a, b, a_name, b_name);
   const RandomDesc desc{y, distribution};
   cached_plan<Random>(stream, PlanKey("random").add(desc.y).add(distribution), desc)
       ->run(stream, a, b, state, y);
@@ -184,14 +190,14 @@ void random(const Stream& stream, Distribution distribution, double a, double b,
 
 void random_uniform(const Stream& stream, const Tensor& y, double low, double high,
                     const RandomState& state) {
-  random(stream, Distribution::uniform, low, high, state, y);
+  random(stream, Distribution::uniform, low, high, state, y, "low", "high");
 }
 void random_normal(const Stream& stream, const Tensor& y, double mean, double deviation,
                    const RandomState& state) {
-  random(stream, Distribution::normal, mean, deviation, state, y);
+  random(stream, Distribution::normal, mean, deviation, state, y, "mean", "deviation");
 }
 void random_bernoulli(const Stream& stream, const Tensor& y, double p, const RandomState& state) {
-  random(stream, Distribution::bernoulli, p, 0, state, y);
+  random(stream, Distribution::bernoulli, p, 0, state, y, "p", "");
 }
 
 }  // namespace dlprim

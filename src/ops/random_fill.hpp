@@ -35,6 +35,6 @@ class RandomFill {
 /// The words of `count` elements exist. Throws ValidationError.
 void check_state(const RandomState& state, int64_t count);
 /// The words below the threshold are p of all. Throws ValidationError unless 0 <= p <= 1.
-uint64_t probability_threshold(double p);
+uint64_t probability_threshold(const char* argument, double p);
 
 }  // namespace dlprim::detail

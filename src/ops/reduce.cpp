@@ -3,11 +3,10 @@
 
 #include <dlprim/pointwise.hpp>
 
-#include "core/engine.hpp"
+#include "core/composed.hpp"
 #include "core/gen/arguments.hpp"
+#include "core/gen/engines.hpp"
 #include "core/gen/reduce.hpp"
-#include "core/launch.hpp"
-#include "core/state.hpp"
 
 namespace dlprim {
 
@@ -16,7 +15,7 @@ using namespace detail;
 struct Reduce::Impl : EngineImpl {
   Kernel kernel, parts_kernel;
   GeneratedArguments arguments;
-  size_t workspace = 0;
+  size_t workspace = 0, part_bytes = 0;
   int64_t kept = 0, reduced = 0;
   int64_t parts = 1, part = 0;  ///< how many, and reduced elements in each
   int64_t chunk = 0;            ///< outputs a work-item (CPU, along the reduced elements)
@@ -36,31 +35,18 @@ struct Problem {
   ReduceForm form;
 };
 
-constexpr int kLocal = 256;
 constexpr int kGroupsPerUnit = 8;   // GPU work-groups a compute unit that keep its memory busy
 constexpr int kChunksPerUnit = 4;   // CPU work-groups a compute unit, so that uneven ones balance
 constexpr int64_t kCpuPart = 4096;  // reduced elements that are worth a CPU work-group
 constexpr int kCpuLanes = 16, kCpuBlock = 32;
 
-bool can_vectorize(const Problem& p) {
-  const std::vector<LoopDim>& dims = p.nest.reduced;
-  if (dims.empty() || dims.back().size % 4 != 0) return false;
-  for (size_t t = 0; t < p.inputs.size(); t++) {
-    if (p.form.operands[t].reduced != InnerStride::one) continue;
-    if (!p.inputs[t].aligned || size_of(p.inputs[t].dtype) > 4) return false;
-    for (size_t d = 0; d + 1 < dims.size(); d++)
-      if (dims[d].strides[t] % 4 != 0) return false;
-    for (const LoopDim& d : p.nest.kept)
-      if (d.strides[t] % 4 != 0) return false;
-  }
-  return true;
-}
-
 /// Splits the reduced elements into parts of a multiple of `unit`, so that about `groups` work-groups exist
-/// where `blocks` do already.
-void split_into_parts(Reduce::Impl& impl, int64_t blocks, int64_t groups, int64_t unit) {
+/// where `blocks` do already, and the parts' accumulators stay within `limit` bytes.
+void split_into_parts(Reduce::Impl& impl, int64_t blocks, int64_t groups, int64_t unit, size_t limit) {
   const int64_t wanted = ceil_div(groups, std::max<int64_t>(blocks, 1));
-  const int64_t most = std::max<int64_t>(impl.reduced / unit, 1);
+  const auto room =
+      static_cast<int64_t>(std::min<size_t>(limit / std::max<size_t>(impl.part_bytes, 1), INT64_MAX));
+  const int64_t most = std::max<int64_t>(std::min(impl.reduced / unit, room), 1);
   impl.part =
       round_up(ceil_div(std::max<int64_t>(impl.reduced, 1), std::clamp<int64_t>(wanted, 1, most)), unit);
   impl.parts = std::max<int64_t>(ceil_div(impl.reduced, impl.part), 1);
@@ -77,8 +63,7 @@ void finish_impl(Reduce::Impl& impl, const Context& context, const Problem& p, R
         "reduce_parts",
         reduce_parts_source(form, static_cast<int>(impl.parts_lanes), static_cast<int>(impl.parts_rows)),
         "reduce_parts");
-    impl.workspace =
-        static_cast<size_t>(impl.parts * impl.kept * form.reduction.accumulators) * size_of(form.real);
+    impl.workspace = static_cast<size_t>(impl.parts) * impl.part_bytes;
   }
   impl.arguments = GeneratedArguments(p.inputs, p.outputs, form.scalars, form.real, p.nest);
 }
@@ -88,20 +73,17 @@ std::unique_ptr<Reduce::Impl> start_impl(const Problem& p, bool cpu) {
   impl->kept = p.nest.kept_count;
   impl->reduced = p.nest.reduced_count;
   impl->real = p.form.real;
+  impl->part_bytes = static_cast<size_t>(impl->kept * p.form.reduction.accumulators) * size_of(p.form.real);
   impl->cpu = cpu;
   return impl;
 }
 
-std::string refuse_gpu(const Context& context, const Problem&, const Options&) {
-  const int most = context.device().facts().max_work_group;
-  return most < kLocal ? cat("groups of ", kLocal, " exceed the device's ", most) : "";
-}
-
-std::unique_ptr<const Reduce::Impl> make_gpu(const Context& context, const Problem& p, const Options&) {
+std::unique_ptr<const Reduce::Impl> make_gpu(const Context& context, const Problem& p,
+                                             const Options& options) {
   auto impl = start_impl(p, false);
   ReduceForm form = p.form;
   form.along_reduced = p.nest.reduced_innermost || p.nest.kept.empty();
-  form.vector = form.along_reduced && can_vectorize(p) ? 4 : 1;
+  form.vector = form.along_reduced && can_vectorize(p.form.operands, p.inputs, p.nest, true) ? 4 : 1;
   form.unroll = 4;
   if (form.along_reduced) {
     // As few lanes an output as leave each with several accesses in flight: more outputs a group, fewer
@@ -111,25 +93,22 @@ std::unique_ptr<const Reduce::Impl> make_gpu(const Context& context, const Probl
   } else {
     form.lanes_x = impl->kept > 32 ? 64 : 32;
   }
-  form.lanes_y = kLocal / form.lanes_x;
+  form.lanes_y = kGpuGroup / form.lanes_x;
   const int share = form.along_reduced ? form.lanes_x : form.lanes_y;
   const int64_t blocks = ceil_div(impl->kept, form.along_reduced ? form.lanes_y : form.lanes_x);
   const int64_t target = int64_t{context.device().facts().compute_units} * kGroupsPerUnit;
-  split_into_parts(*impl, blocks, target, int64_t{share} * form.vector * form.unroll);
+  split_into_parts(*impl, blocks, target, int64_t{share} * form.vector * form.unroll,
+                   options.workspace_limit);
   impl->parts_lanes = 32;
-  impl->parts_rows = kLocal / 32;
-  impl->local = kLocal;
+  impl->parts_rows = kGpuGroup / 32;
+  impl->local = kGpuGroup;
   impl->groups = static_cast<size_t>(blocks);
   finish_impl(*impl, context, p, form);
   return impl;
 }
 
-std::string refuse_cpu(const Context& context, const Problem&, const Options&) {
-  const DeviceKind kind = context.device().kind();
-  return kind != DeviceKind::cpu ? cat("the device is a ", name_of(kind), ", not a CPU") : "";
-}
-
-std::unique_ptr<const Reduce::Impl> make_cpu(const Context& context, const Problem& p, const Options&) {
+std::unique_ptr<const Reduce::Impl> make_cpu(const Context& context, const Problem& p,
+                                             const Options& options) {
   auto impl = start_impl(p, true);
   ReduceForm form = p.form;
   form.along_reduced = p.nest.reduced_innermost || p.nest.kept.empty();
@@ -144,16 +123,18 @@ std::unique_ptr<const Reduce::Impl> make_cpu(const Context& context, const Probl
     const int64_t inner = p.nest.kept.back().size;
     blocks = inner ? impl->kept / inner * ceil_div(inner, kCpuBlock) : 0;
   }
-  split_into_parts(*impl, blocks, groups, kCpuPart);
+  split_into_parts(*impl, blocks, groups, kCpuPart, options.workspace_limit);
   impl->groups = static_cast<size_t>(blocks);
   finish_impl(*impl, context, p, form);
   return impl;
 }
 
-const std::vector<Engine<Problem, Reduce::Impl>>& engines() {
-  static const std::vector<Engine<Problem, Reduce::Impl>> list = {{"cpu", refuse_cpu, make_cpu},
-                                                                  {"gpu", refuse_gpu, make_gpu}};
-  return list;
+/// The dtype whose lowest and highest numbers every output can hold: what a maximum or minimum of nothing is.
+DType narrowest(const std::vector<TensorDesc>& outputs) {
+  DType least = DType::i64;
+  for (const TensorDesc& y : outputs)
+    if (size_of(y.dtype) < size_of(least)) least = y.dtype;
+  return least;
 }
 
 }  // namespace
@@ -163,7 +144,7 @@ Reduction sum_of(const std::string& element, const std::string& finish) {
 }
 
 Reduction max_of(const std::string& element, const std::string& finish) {
-  // A comparison with NaN is false, so "not at most" takes NaN in; once in, only another NaN replaces it.
+  // A comparison with NaN is false, so "not at most" takes NaN in; once in, it stays.
   return {1, "a0 = REAL_LOWEST", "const real v_ = " + element + "; a0 = a0 != a0 || v_ <= a0 ? a0 : v_",
           "a0 = a0 != a0 || b0 <= a0 ? a0 : b0", finish};
 }
@@ -199,13 +180,15 @@ Reduce::Reduce(const Context& context, const std::vector<TensorDesc>& inputs,
   p.form.kept_rank = p.nest.kept.size();
   p.form.reduced_rank = p.nest.reduced.size();
   p.form.wide = p.nest.wide;
-  auto info = std::make_shared<PlanInfo>();
-  info->text = cat("op=reduce kept=", p.nest.kept_count, " reduced=", p.nest.reduced_count, " accumulate='",
-                   reduction.accumulate, "'");
-  info->bytes = traffic_of(inputs, outputs);
+  if (p.nest.reduced_count == 0) p.form.limits = narrowest(outputs);
   require_real(context, p.form.real);
   for (size_t i = 0; i < outputs.size(); i++) require_writable(ArgName("outputs", i), outputs[i]);
-  impl_ = choose_engine("reduce", engines(), context, p, options, *info);
+  auto info = std::make_shared<PlanInfo>();
+  const auto engines = generated_engines<Problem, Impl>(context, make_cpu, make_gpu);
+  impl_ = choose_engine("reduce", engines, context, p, options, *info);
+  info->text = cat("op=reduce engine=", info->engine,
+                   generated_text(inputs, outputs, "accumulate", reduction.accumulate));
+  info->bytes = traffic(inputs) + traffic(outputs);
   info_ = info;
 }
 
@@ -217,11 +200,17 @@ void Reduce::run(const Stream& stream, const std::vector<Tensor>& inputs, const 
   for (size_t i = 0; i < outputs.size(); i++)
     for (size_t j = 0; j < inputs.size(); j++)
       require_no_overlap(ArgName("outputs", i), outputs[i], ArgName("inputs", j), inputs[j]);
+  if (info_->workspace > 0) {
+    for (size_t i = 0; i < outputs.size(); i++)
+      require_no_overlap("workspace", workspace, ArgName("outputs", i), outputs[i]);
+    for (size_t j = 0; j < inputs.size(); j++)
+      require_no_overlap("workspace", workspace, ArgName("inputs", j), inputs[j]);
+  }
   if (impl.kept == 0) return;
   Tensor ws = workspace_for(*info_, stream, workspace);
   if (ws.defined()) ws = ws.reinterpret(impl.real);
 
-  OperatorScope scope(stream, info_->text, 0, info_->bytes);
+  OperatorScope scope(stream, *info_);
   {
     Launch launch(stream, impl.kernel);
     impl.arguments.bind(launch, &inputs, outputs, scalars);

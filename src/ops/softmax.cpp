@@ -60,17 +60,19 @@ Softmax::Softmax(const Context& context, const SoftmaxDesc& desc, const Options&
     : Plan(nullptr), desc_(desc) {
   const Rows rows = check("x", "y", desc);
   require_writable("y", desc.y);
-  // x0 - x1 is NaN where a whole row is -infinity, or where it has +infinity: so is the result, as it should.
-  auto impl = std::make_shared<Impl>(
-      Impl{rows.shape, rows.dtype, Reduce(context, {desc.x}, {rows.desc()}, 0, max_of("x0")),
-           Reduce(context, {desc.x, rows.desc()}, {rows.desc()}, 0,
-                  sum_of("exp(x0 - x1)", desc.log ? "y0 = log(a0)" : "y0 = a0")),
-           Pointwise(context, {desc.x, rows.desc(), rows.desc()}, {desc.y}, 0,
-                     desc.log ? "y0 = x0 - x1 - x2" : "y0 = exp(x0 - x1) / x2")});
   WorkspaceParts parts;
   const size_t row_bytes = static_cast<size_t>(element_count(rows.shape)) * size_of(rows.dtype);
-  impl->maximum_at = parts.add(row_bytes);
-  impl->sum_at = parts.add(row_bytes);
+  const size_t maximum_at = parts.add(row_bytes), sum_at = parts.add(row_bytes);
+  const Options rest = parts.rest(options);
+  // x0 - x1 is NaN where a whole row is -infinity, or where it has +infinity: so is the result, as it should.
+  auto impl = std::make_shared<Impl>(
+      Impl{rows.shape, rows.dtype, Reduce(context, {desc.x}, {rows.desc()}, 0, max_of("x0"), rest),
+           Reduce(context, {desc.x, rows.desc()}, {rows.desc()}, 0,
+                  sum_of("exp(x0 - x1)", desc.log ? "y0 = log(a0)" : "y0 = a0"), rest),
+           Pointwise(context, {desc.x, rows.desc(), rows.desc()}, {desc.y}, 0,
+                     desc.log ? "y0 = x0 - x1 - x2" : "y0 = exp(x0 - x1) / x2")});
+  impl->maximum_at = maximum_at;
+  impl->sum_at = sum_at;
   impl->scratch_at = parts.add(std::max(impl->maximum.workspace_size(), impl->sum.workspace_size()));
   impl_ = impl;
   info_ = single_engine(desc.log ? "log_softmax" : "softmax", "generated", "", context, options,
@@ -88,7 +90,7 @@ void Softmax::run(const Stream& stream, const Tensor& x, const Tensor& y, const 
   const Tensor maximum = workspace_part(space, impl_->maximum_at, impl_->row, impl_->dtype);
   const Tensor sum = workspace_part(space, impl_->sum_at, impl_->row, impl_->dtype);
 
-  const OperatorScope scope(stream, info_->text, info_->flops, info_->bytes);
+  const OperatorScope scope(stream, *info_);
   impl_->maximum.run(stream, {x}, {maximum}, {}, workspace_scratch(space, impl_->scratch_at, impl_->maximum));
   impl_->sum.run(stream, {x, maximum}, {sum}, {}, workspace_scratch(space, impl_->scratch_at, impl_->sum));
   impl_->finish.run(stream, {x, maximum, sum}, {y}, {});
@@ -100,15 +102,17 @@ SoftmaxBackward::SoftmaxBackward(const Context& context, const SoftmaxDesc& desc
   require_floating("dx", desc.dx, true);
   require_shape("dx", desc.dx, desc.x.shape);
   require_writable("dx", desc.dx);
+  WorkspaceParts parts;
+  const size_t sum_at = parts.add(static_cast<size_t>(element_count(rows.shape)) * size_of(rows.dtype));
+  const Options rest = parts.rest(options);
   // Log-softmax reads only dy for the sum; the expression for the other reads both.
   auto impl = std::make_shared<Impl>(
       Impl{rows.shape, rows.dtype,
-           desc.log ? Reduce(context, {desc.x}, {rows.desc()}, 0, sum_of("x0"))
-                    : Reduce(context, {desc.x, desc.y}, {rows.desc()}, 0, sum_of("x0 * x1")),
+           desc.log ? Reduce(context, {desc.x}, {rows.desc()}, 0, sum_of("x0"), rest)
+                    : Reduce(context, {desc.x, desc.y}, {rows.desc()}, 0, sum_of("x0 * x1"), rest),
            Pointwise(context, {desc.x, desc.y, rows.desc()}, {desc.dx}, 0,
                      desc.log ? "y0 = x0 - exp(x1) * x2" : "y0 = x1 * (x0 - x2)")});
-  WorkspaceParts parts;
-  impl->sum_at = parts.add(static_cast<size_t>(element_count(rows.shape)) * size_of(rows.dtype));
+  impl->sum_at = sum_at;
   impl->scratch_at = parts.add(impl->sum.workspace_size());
   impl_ = impl;
   info_ = single_engine(desc.log ? "log_softmax_backward" : "softmax_backward", "generated", "", context,
@@ -128,7 +132,7 @@ void SoftmaxBackward::run(const Stream& stream, const Tensor& dy, const Tensor& 
   const Tensor space = workspace_for(*info_, stream, workspace);
   const Tensor sum = workspace_part(space, impl_->sum_at, impl_->row, impl_->dtype);
 
-  const OperatorScope scope(stream, info_->text, info_->flops, info_->bytes);
+  const OperatorScope scope(stream, *info_);
   const std::vector<Tensor> summed = desc_.log ? std::vector<Tensor>{dy} : std::vector<Tensor>{dy, y};
   impl_->sum.run(stream, summed, {sum}, {}, workspace_scratch(space, impl_->scratch_at, impl_->sum));
   impl_->finish.run(stream, {dy, y, sum}, {dx}, {});

@@ -1,8 +1,10 @@
+// Checking and binding what generated kernels take.
 #include "core/gen/arguments.hpp"
 
 #include <cmath>
 
 #include "core/check.hpp"
+#include "core/composed.hpp"
 
 namespace dlprim::detail {
 
@@ -23,7 +25,7 @@ void GeneratedArguments::check(const Stream& stream, const std::vector<Tensor>& 
   for (size_t i = 0; i < outputs.size(); i++) {
     require_tensor(ArgName("outputs", i), outputs[i], stream.context(), outputs_[i]);
     for (size_t j = 0; j < i; j++)
-      require(!ranges_overlap(outputs[i], outputs[j]), ArgName("outputs", i), "shares memory with outputs[",
+      require(!memory_overlaps(outputs[i], outputs[j]), ArgName("outputs", i), "shares memory with outputs[",
               j, "]");
   }
   if (real_ != DType::i64) return;
@@ -65,12 +67,19 @@ void GeneratedArguments::bind(Launch& launch, const std::vector<Tensor>* inputs,
   if (inputs) bind_dims(launch, nest_.reduced, 0, xs);
 }
 
-double traffic_of(const std::vector<TensorDesc>& inputs, const std::vector<TensorDesc>& outputs) {
-  double bytes = 0;
-  for (const auto* list : {&inputs, &outputs})
-    for (const TensorDesc& t : *list)
-      bytes += static_cast<double>(element_count(t.shape)) * static_cast<double>(size_of(t.dtype));
-  return bytes;
+std::string generated_text(const std::vector<TensorDesc>& inputs, const std::vector<TensorDesc>& outputs,
+                           const char* what, const std::string& expression) {
+  std::string text;
+  for (size_t i = 0; i < inputs.size(); i++) text += cat(" x", i, "=", brief(inputs[i]));
+  for (size_t i = 0; i < outputs.size(); i++) text += cat(" y", i, "=", brief(outputs[i]));
+  text += cat(" ", what, "=");
+  for (char c : expression) {
+    if (c > ' ' && c != '%')
+      text += c;
+    else
+      text += c == '%' ? "%25" : "%20";
+  }
+  return text;
 }
 
 void require_real(const Context& context, DType real) {

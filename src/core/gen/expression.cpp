@@ -1,3 +1,4 @@
+// The parts of text that all generated kernels have.
 #include "core/gen/expression.hpp"
 
 #include "core/check.hpp"
@@ -9,6 +10,38 @@ InnerStride form_of(const std::vector<LoopDim>& dims, size_t tensor) {
   if (dims.empty()) return InnerStride::one;
   const int64_t stride = dims.back().strides[tensor];
   return stride == 1 ? InnerStride::one : stride == 0 ? InnerStride::zero : InnerStride::any;
+}
+
+const char* lowest(DType integer) {
+  switch (integer) {
+    case DType::i8:
+      return "CHAR_MIN";
+    case DType::i16:
+      return "SHRT_MIN";
+    case DType::i32:
+      return "INT_MIN";
+    case DType::i64:
+      return "LONG_MIN";
+    default:
+      return "0";
+  }
+}
+
+const char* highest(DType integer) {
+  switch (integer) {
+    case DType::i8:
+      return "CHAR_MAX";
+    case DType::u8:
+      return "UCHAR_MAX";
+    case DType::i16:
+      return "SHRT_MAX";
+    case DType::i32:
+      return "INT_MAX";
+    case DType::i64:
+      return "LONG_MAX";
+    default:
+      return "1";
+  }
 }
 
 }  // namespace
@@ -73,11 +106,28 @@ std::vector<Operand> make_operands(const std::vector<TensorDesc>& inputs,
   return operands;
 }
 
-std::string common_head(DType real, bool wide) {
+bool can_vectorize(const std::vector<Operand>& operands, const std::vector<TensorDesc>& tensors,
+                   const LoopNest& nest, bool along_reduced) {
+  const std::vector<LoopDim>& along = along_reduced ? nest.reduced : nest.kept;
+  const std::vector<LoopDim>& across = along_reduced ? nest.kept : nest.reduced;
+  if (along.empty() || along.back().size % 4 != 0) return false;
+  for (size_t t = 0; t < tensors.size(); t++) {
+    if ((along_reduced ? operands[t].reduced : operands[t].kept) != InnerStride::one) continue;
+    if (!tensors[t].aligned || size_of(tensors[t].dtype) > 4) return false;
+    for (size_t d = 0; d + 1 < along.size(); d++)
+      if (along[d].strides[t] % 4 != 0) return false;
+    for (const LoopDim& d : across)
+      if (d.strides[t] % 4 != 0) return false;
+  }
+  return true;
+}
+
+std::string common_head(DType real, bool wide, DType limits) {
   std::string text =
       cat("#define INDEX ", wide ? "ulong" : "uint", "\n#define REAL ", compute_type(real), "\n");
   if (real == DType::i64)
-    text += "#define INTEGER_REAL\n#define REAL_LOWEST LONG_MIN\n#define REAL_HIGHEST LONG_MAX\n";
+    text += cat("#define INTEGER_REAL\n#define REAL_LOWEST ", lowest(limits), "\n#define REAL_HIGHEST ",
+                highest(limits), "\n");
   else
     text += "#define REAL_LOWEST (-INFINITY)\n#define REAL_HIGHEST INFINITY\n";
   return text;

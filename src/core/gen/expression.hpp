@@ -34,10 +34,16 @@ const char* compute_type(DType dtype);
 std::vector<Operand> make_operands(const std::vector<TensorDesc>& inputs,
                                    const std::vector<TensorDesc>& outputs, const LoopNest& nest);
 
-/// "#define INDEX uint" and the like, common to all generated kernels.
-std::string common_head(DType real, bool wide);
-/// "__global const float* x0_p, long x0_o," a line per operand for which `wanted` holds, then scalars, then
-/// sizes and strides of the kept (n, t) and reduced (m, u) dimensions.
+/// Whether `tensors`, the first operands, can be read or written four elements at a time along the innermost
+/// reduced dimension, or kept one: all that step by one there start at aligned places.
+bool can_vectorize(const std::vector<Operand>& operands, const std::vector<TensorDesc>& tensors,
+                   const LoopNest& nest, bool along_reduced);
+
+/// "#define INDEX uint" and the like, common to all generated kernels. REAL_LOWEST and REAL_HIGHEST are those
+/// of floats, or of the integer type `limits`.
+std::string common_head(DType real, bool wide, DType limits = DType::i64);
+/// "__global const float* x0_p, long x0_o," a line per operand, without inputs unless `inputs_too`, then
+/// scalars, then sizes and strides of the kept (n, t) and reduced (m, u) dimensions.
 std::string parameter_list(const std::vector<Operand>& operands, int scalars, size_t kept_rank,
                            size_t reduced_rank, bool inputs_too = true);
 

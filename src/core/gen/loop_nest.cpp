@@ -1,3 +1,4 @@
+// Sorting and merging the dimensions of a loop nest.
 #include "core/gen/loop_nest.hpp"
 
 #include <algorithm>
@@ -53,10 +54,10 @@ Shape common_shape(const std::vector<TensorDesc>& inputs, const std::vector<Tens
     try {
       shape = broadcast_shapes(shape, inputs[i].shape);
     } catch (const ValidationError& error) {
-      throw ValidationError(ArgName("inputs", i).text(), error.what());
+      throw renamed(error, ArgName("inputs", i));
     }
-    require(reduces || shape == y, ArgName("inputs", i), "shape ", to_string(inputs[i].shape),
-            " does not broadcast to the outputs' ", to_string(y));
+    require(reduces || shape == y, ArgName("inputs", i), "shape ", inputs[i].shape,
+            " does not broadcast to the outputs' ", y);
   }
   return shape;
 }
@@ -65,6 +66,8 @@ Shape common_shape(const std::vector<TensorDesc>& inputs, const std::vector<Tens
 
 LoopNest make_loop_nest(const std::vector<TensorDesc>& inputs, const std::vector<TensorDesc>& outputs,
                         bool reduces) {
+  for (size_t i = 0; i < inputs.size(); i++) require_strides(ArgName("inputs", i), inputs[i]);
+  for (size_t i = 0; i < outputs.size(); i++) require_strides(ArgName("outputs", i), outputs[i]);
   std::vector<TensorDesc> tensors = inputs;
   tensors.insert(tensors.end(), outputs.begin(), outputs.end());
   const Shape shape = common_shape(inputs, outputs, reduces);

@@ -1,3 +1,4 @@
+// The text of pointwise kernels.
 #include "core/gen/pointwise.hpp"
 
 #include "core/check.hpp"

@@ -1,3 +1,4 @@
+// The text of reduction kernels.
 #include "core/gen/reduce.hpp"
 
 #include "core/check.hpp"
@@ -37,7 +38,7 @@ std::string finish(const ReduceForm& form) {
 }
 
 std::string head(const ReduceForm& form) {
-  return common_head(form.real, form.wide) +
+  return common_head(form.real, form.wide, form.limits) +
          cat("#define ALONG_R ", form.along_reduced ? 1 : 0, "\n#define PARTS ", form.parts ? 1 : 0, "\n");
 }
 
@@ -139,7 +140,7 @@ std::string reduce_cpu_source(const ReduceForm& form) {
 std::string reduce_parts_source(const ReduceForm& form, int lanes_x, int lanes_y) {
   const std::string sizes = cat("#define LX ", lanes_x, "\n#define LY ", lanes_y, "\n");
   return fill_slots(kernel_source("reduce_parts"),
-                    {{"HEAD", common_head(form.real, form.wide) + sizes},
+                    {{"HEAD", common_head(form.real, form.wide, form.limits) + sizes},
                      {"PARAMETERS", parameter_list(form.operands, form.scalars, form.kept_rank, 0, false)},
                      {"ACCUMULATORS", local_accumulators(form, "LX * LY")},
                      {"COMBINE_PART", combine_with(form, "ws_p[((ulong)# * parts + q) * kept + k]")},

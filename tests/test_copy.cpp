@@ -1,0 +1,81 @@
+// Copies, casts, fills and transfers: bool, interleaved views, refusals in the caller's names.
+#include <dlprim/copy.hpp>
+
+#include <limits>
+
+#include "catch.hpp"
+#include "support.hpp"
+
+using namespace dlprim;
+using namespace dlprim::test;
+
+namespace {
+
+template <class F>
+std::string refused(F&& f) {
+  return error_of<ValidationError>(f);
+}
+
+}  // namespace
+
+TEST_CASE("copy: columns of one matrix go to other columns of it", "[copy][small]") {
+  std::vector<float> values(3 * 8);
+  for (size_t i = 0; i < values.size(); i++) values[i] = static_cast<float>(i);
+  const Tensor x = device_tensor({3, 8}, values);
+  copy(stream(), x.slice(1, 0, 4), x.slice(1, 4, 8));
+  copy(stream(), x.slice(1, 0, 8, 2).slice(1, 0, 1), x.slice(1, 1, 8, 2).slice(1, 0, 1));
+  for (size_t row = 0; row < 3; row++) {
+    for (size_t i = 0; i < 4; i++) values[row * 8 + 4 + i] = values[row * 8 + i];
+    values[row * 8 + 1] = values[row * 8];
+  }
+  CHECK(host_values(x) == values);
+  CHECK(refused([&] { copy(stream(), x.slice(1, 0, 4), x.slice(1, 3, 7)); }) ==
+        "y: overlaps x without being the same elements");
+  CHECK(refused([&] { copy(stream(), x.slice(1, 0, 5), x.slice(1, 4, 8)); }).find("x: ") == 0);
+}
+
+TEST_CASE("copy: every nonzero number becomes true", "[copy][small]") {
+  const Guarded y({4}, DType::boolean), z({4}, DType::boolean);
+  copy(stream(), device_tensor({4}, {0, 0.5f, -0.0f, std::nanf("")}), y.tensor());
+  CHECK(host_bytes(y.tensor()) == std::vector<unsigned char>{0, 1, 0, 1});
+  for (double value : {0.5, -3.0, 1e30, std::numeric_limits<double>::quiet_NaN()}) {
+    fill(stream(), z.tensor(), value);
+    CHECK(host_bytes(z.tensor()) == std::vector<unsigned char>{1, 1, 1, 1});
+  }
+  fill(stream(), z.tensor(), -0.0);
+  CHECK(host_bytes(z.tensor()) == std::vector<unsigned char>{0, 0, 0, 0});
+  CHECK((y.intact() && z.intact()));
+}
+
+TEST_CASE("copy: vectors of bool", "[copy][small]") {
+  const Guarded y({3}, DType::boolean);
+  const std::vector<bool> host{true, false, true};
+  write(stream(), y.tensor(), host);
+  CHECK(host_bytes(y.tensor()) == std::vector<unsigned char>{1, 0, 1});
+  CHECK(read<bool>(stream(), y.tensor()) == host);
+  CHECK(y.intact());
+}
+
+TEST_CASE("copy: refusals name the function's arguments", "[copy][small]") {
+  const Context other(context().device());
+  const Tensor x = device_tensor({2, 3}, {1, 2, 3, 4, 5, 6}), y = device_tensor({3}, {7, 8, 9});
+  const Tensor foreign(other, {3}), i(context(), {3}, DType::i32);
+  CHECK(refused([&] { copy(stream(), x, y); }) == "x: shape [2, 3] does not broadcast to y's [3]");
+  CHECK(refused([&] { copy(stream(), Tensor(context(), {2}), y); }) ==
+        "x: [2] and [3] do not broadcast: 2 against 3");
+  CHECK(refused([&] { copy(stream(), {}, y); }) == "x: is not defined");
+  CHECK(refused([&] { copy(stream(), x, {}); }) == "y: is not defined");
+  CHECK(refused([&] { copy(stream(), foreign, y); }) == "x: belongs to another context");
+  CHECK(refused([&] { copy(stream(), y, foreign); }) == "y: belongs to another context");
+  CHECK(refused([&] { copy(stream(), x, y.expand({2, 3})); }).find("y: strides [0, 1] of shape [2, 3]") == 0);
+  CHECK(refused([&] { fill(stream(), foreign, 1); }) == "y: belongs to another context");
+  CHECK(refused([&] { fill(stream(), i, 0x1p63); }) == "value: 9.22337204e+18 for i32[3]");
+  CHECK(refused([&] { fill(stream(), i, std::numeric_limits<double>::quiet_NaN()); }) ==
+        "value: nan for i32[3]");
+  CHECK(refused([&] { write(stream(), i, std::vector<float>(3)); }) ==
+        "y: i32[3], the host's elements are f32");
+  CHECK(refused([&] { write(stream(), y, std::vector<float>(2)); }) == "host: 2 elements for y, f32[3]");
+  CHECK(refused([&] { read<float>(stream(), i); }) == "x: i32[3], the host's elements are f32");
+  CHECK(refused([&] { read<float>(stream(), {}); }) == "x: is not defined");
+  CHECK(host_values(y) == std::vector<float>{7, 8, 9});
+}
