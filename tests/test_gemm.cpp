@@ -13,8 +13,15 @@ using Bias = GemmDesc::Bias;
 namespace {
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-std::vector<float> rounded(const std::vector<double>& values) {
-  return {values.begin(), values.end()};
+std::vector<float> rounded(const std::vector<double>& values, DType dtype = DType::f32) {
+  const std::vector<float> floats(values.begin(), values.end());
+  if (dtype == DType::f32) return floats;
+  return host_values(device_tensor({static_cast<int64_t>(values.size())}, floats, dtype));
+}
+
+/// Devices without double arithmetic refuse f64 as a whole.
+bool has(DType dtype) {
+  return dtype != DType::f64 || context().device().probes().fp64;
 }
 
 /// Equal values, NaN equal to NaN.
@@ -32,13 +39,15 @@ struct Result {
 
 /// Runs the case twice by the call form into poisoned, guarded outputs (which hold data.c if beta is not 0).
 Result run(const GemmCase& x, const GemmData& data, const Options& options) {
-  const Tensor a = matrix(x.m, x.k, x.a, data.a), b = matrix(x.k, x.n, x.b, data.b),
-               bias = bias_tensor(x, data.bias);
+  const Tensor a = operand_a(x, data), b = operand_b(x, data), bias = bias_tensor(x, data.bias);
+  const int64_t pitch = x.n + x.c.gap;
+  const Shape shape = x.batch == 0 ? Shape{x.m, x.n} : Shape{x.batch, x.m, x.n};
+  const Strides strides = x.batch == 0 ? Strides{pitch, 1} : Strides{x.m * pitch, pitch, 1};
   Result result;
   std::vector<unsigned char> bytes[2];
   for (auto& output : bytes) {
-    const Guarded c({x.m, x.n}, {x.n + x.c.gap, 1}, DType::f32, 64 + x.c.offset);
-    if (x.beta != 0) write(stream(), c.tensor(), data.c);
+    const Guarded c(shape, strides, x.c_dtype, 64 + x.c.offset);
+    if (x.beta != 0) copy(stream(), device_tensor(shape, data.c, x.c_dtype), c.tensor());
     gemm(stream(), a, b, bias, x.params(), c.tensor(), options);
     output = host_bytes(c.tensor());
     result.values = host_values(c.tensor());
@@ -53,9 +62,13 @@ void check_exact(const GemmCase& x, const std::string& engine) {
   INFO("engine=" << engine << " " << x.text());
   const GemmData data = integer_data(x);
   const Result result = run(x, data, gemm_engine(engine));
-  CHECK(same(result.values, rounded(gemm_reference(x, data))));
+  CHECK(same(result.values, rounded(gemm_reference(x, data), x.c_dtype)));
   CHECK(result.intact);
   CHECK(result.repeats);
+}
+
+TensorDesc desc_of_c(const GemmCase& x) {
+  return TensorDesc(x.batch == 0 ? Shape{x.m, x.n} : Shape{x.batch, x.m, x.n}, x.c_dtype);
 }
 
 GemmDesc desc_of(const Shape& a, const Shape& b, const Shape& c) {
@@ -95,6 +108,16 @@ TEST_CASE("gemm: odd sizes are exact", "[gemm]") {
 TEST_CASE("gemm: many tiles are exact", "[gemm]") {
   for (const std::string& engine : serving_gemm_engines())
     for (const GemmCase& x : tiled_gemms()) check_exact(x, engine);
+}
+
+TEST_CASE("gemm: every dtype and batches of products are exact", "[gemm]") {
+  for (const GemmCase& x : typed_gemms()) {
+    if (!has(x.dtype)) continue;
+    const GemmData data = integer_data(x);
+    const Gemm chosen(context(), {operand_a(x, data), operand_b(x, data), desc_of_c(x)});
+    for (const std::string& engine : serving_gemm_engines())
+      if (chosen.explain().find(engine + ": refused") == std::string::npos) check_exact(x, engine);
+  }
 }
 
 TEST_CASE("gemm: gaps and offsets are neither read nor written", "[gemm][small]") {

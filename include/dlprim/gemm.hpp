@@ -9,11 +9,17 @@
 
 namespace dlprim {
 
-/// A: [M, K], B: [K, N], C: [M, N]. A transposed operand is a view: a.transpose(0, 1). Each of A and B has
-/// one dimension of stride 1 (or of size 1); C's rows are contiguous (stride 1 along N). f32.
+/// A: [M, K], B: [K, N], C: [M, N]; or a batch of products, A: [Z, M, K], B: [Z, K, N], C: [Z, M, N], where A
+/// or B may be the same for all: an expanded view, of stride 0. A transposed operand is a view:
+/// a.transpose(-1, -2). Each of A and B has one of its last dimensions of stride 1 (or of size 1); C's rows
+/// are contiguous.
+///
+/// A and B have one dtype: f32, f16, bf16 or f64, summed in f32 or f64, or i8, summed in i32. C has the same;
+/// f16 and bf16 may also give f32; i8 gives i32. The bias has C's.
 struct GemmDesc {
   TensorDesc a, b, c;
-  /// Finite. beta 0: C is not read, NaN in it does not spread. alpha 0: the same of A and B.
+  /// Finite; for i8 whole numbers. beta 0: C is not read, NaN in it does not spread. alpha 0: the same of A,
+  /// B.
   float alpha = 1, beta = 0;
   enum class Bias : uint8_t {
     none,
@@ -25,8 +31,8 @@ struct GemmDesc {
 
 class DLPRIM_API Gemm : public Plan {
  public:
-  /// Throws ValidationError (ranks, sizes that do not match or exceed 2^31 - 4097, strides, dtypes),
-  /// BuildError.
+  /// Throws ValidationError (ranks, sizes that do not match or exceed 2^31 - 4097, strides, dtypes; for i8,
+  /// an activation other than identity, relu and relu6), BuildError.
   explicit Gemm(const Context& context, const GemmDesc& desc, const Options& options = {});
   /// Tensors as described; `bias` is contiguous, and undefined exactly if the description has none; c shares
   /// no memory with the others. K = 0 gives activation(beta * C + bias).

@@ -7,14 +7,17 @@
 #include "core/binary_cache.hpp"
 #include "core/check.hpp"
 #include "core/defines.hpp"
+#include "core/device_ptx.hpp"
 #include "core/kernel_source.hpp"
 #include "core/log.hpp"
+#include "core/program_binary.hpp"
 
 namespace dlprim::detail {
 namespace {
 
 constexpr int kItems = 64;
-constexpr const char* kKeyVersion = "probes 3";
+constexpr int kRoom = 1024;  // ints of the buffer; what a probe has behind its results is its own
+constexpr const char* kKeyVersion = "probes 4";
 
 /// A context and a queue of its own, and the runs of probe kernels in them.
 class Prober {
@@ -26,24 +29,25 @@ class Prober {
     queue_ = cl::CommandQueue(clCreateCommandQueue(context_(), id_, 0, &code));
     cl_check(code, "clCreateCommandQueue");
     buffer_ =
-        cl::Buffer(clCreateBuffer(context_(), CL_MEM_READ_WRITE, kItems * sizeof(cl_int), nullptr, &code));
+        cl::Buffer(clCreateBuffer(context_(), CL_MEM_READ_WRITE, kRoom * sizeof(cl_int), nullptr, &code));
     cl_check(code, "clCreateBuffer");
   }
 
-  /// Runs the probe that `macro` selects in one group. The first result is returned, -1 if any of the others
-  /// is not what it must be. Throws DeviceError when it cannot build or run.
-  int run(const char* macro, int64_t local_bytes = 1024) const {
+  /// Runs the probe that `macro` selects in one group of `items`. The first result is returned, -1 if any of
+  /// the others is not what it must be. Throws DeviceError when it cannot build or run.
+  int run(const char* macro, int64_t local_bytes = 1024, size_t items = kItems) const {
     const std::string options = Defines().set(macro, 1).set("LOCAL_BYTES", local_bytes).options();
     const char* text = source_.c_str();
     const size_t size = source_.size();
     cl_int code = CL_SUCCESS;
-    const cl::Program program(clCreateProgramWithSource(context_(), 1, &text, &size, &code));
+    cl::Program program(clCreateProgramWithSource(context_(), 1, &text, &size, &code));
     cl_check(code, "clCreateProgramWithSource");
     cl_check(clBuildProgram(program(), 1, &id_, options.c_str(), nullptr, nullptr), "clBuildProgram");
+    if (has_covered_ptx(program_binary(program))) program = uncover_ptx(context_, id_, program, macro);
     const cl::Kernel kernel(clCreateKernel(program(), "probe", &code));
     cl_check(code, "clCreateKernel");
     std::vector<cl_int> y(kItems, -7);
-    const size_t bytes = y.size() * sizeof(cl_int), items = kItems;
+    const size_t bytes = y.size() * sizeof(cl_int);
     const cl_mem memory = buffer_();
     cl_check(clEnqueueWriteBuffer(queue_(), memory, CL_TRUE, 0, bytes, y.data(), 0, nullptr, nullptr),
              "clEnqueueWriteBuffer");
@@ -58,9 +62,9 @@ class Prober {
   }
 
   /// True if the probe builds, runs and is right.
-  bool shows(const char* macro, int64_t local_bytes = 1024) const {
+  bool shows(const char* macro, int64_t local_bytes = 1024, size_t items = kItems) const {
     try {
-      return run(macro, local_bytes) == 1;
+      return run(macro, local_bytes, items) == 1;
     } catch (const Error&) {
       return false;  // not having a capability is an answer
     }
@@ -116,6 +120,7 @@ DeviceProbes run_probes(const Device& device) {
     if (worth_trying("subgroups"))
       result.sub_group_width = prober.width(nvidia ? "PROBE_NV_SHUFFLE" : "PROBE_SUB_GROUP");
     if (nvidia && prober.shows("PROBE_NV_MMA")) result.matrix = MatrixEngine::nv_mma;
+    if (nvidia && prober.shows("PROBE_NV_WGMMA", 1024, 128)) result.matrix = MatrixEngine::nv_wgmma;
   } catch (const Error& error) {
     result.failure = error.what();
   }

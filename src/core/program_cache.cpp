@@ -4,50 +4,15 @@
 
 #include "core/binary_cache.hpp"
 #include "core/check.hpp"
+#include "core/device_ptx.hpp"
 #include "core/kernel_source.hpp"
 #include "core/log.hpp"
+#include "core/program_binary.hpp"
 
 namespace dlprim::detail {
 namespace {
 
 constexpr const char* kKeyVersion = "program 1";
-
-std::string build_log(const cl::Program& program, cl_device_id device) {
-  size_t size = 0;
-  if (clGetProgramBuildInfo(program(), device, CL_PROGRAM_BUILD_LOG, 0, nullptr, &size) != CL_SUCCESS)
-    return "";
-  std::string log(size, '\0');
-  clGetProgramBuildInfo(program(), device, CL_PROGRAM_BUILD_LOG, size, log.data(), nullptr);
-  return log.c_str();
-}
-
-/// The program's binary; empty where the driver gives none.
-std::string binary_of(const cl::Program& program) {
-  cl_uint devices = 0;
-  size_t size = 0;
-  if (clGetProgramInfo(program(), CL_PROGRAM_NUM_DEVICES, sizeof devices, &devices, nullptr) != CL_SUCCESS ||
-      devices != 1 ||
-      clGetProgramInfo(program(), CL_PROGRAM_BINARY_SIZES, sizeof size, &size, nullptr) != CL_SUCCESS ||
-      !size)
-    return "";
-  std::string binary(size, '\0');
-  auto* bytes = reinterpret_cast<unsigned char*>(binary.data());
-  if (clGetProgramInfo(program(), CL_PROGRAM_BINARIES, sizeof bytes, &bytes, nullptr) != CL_SUCCESS)
-    return "";
-  return binary;
-}
-
-/// A built program out of a binary; empty if the driver does not take it.
-cl::Program from_binary(const cl::Context& context, cl_device_id device, const std::string& binary,
-                        const std::string& options) {
-  const auto* bytes = reinterpret_cast<const unsigned char*>(binary.data());
-  const size_t size = binary.size();
-  cl_int code = CL_SUCCESS, status = CL_SUCCESS;
-  cl::Program program(clCreateProgramWithBinary(context(), 1, &device, &size, &bytes, &status, &code));
-  if (code != CL_SUCCESS || status != CL_SUCCESS) return {};
-  if (clBuildProgram(program(), 1, &device, options.c_str(), nullptr, nullptr) != CL_SUCCESS) return {};
-  return program;
-}
 
 }  // namespace
 
@@ -158,11 +123,11 @@ std::shared_ptr<const Program> ProgramCache::make(const std::string& name, const
   auto result = std::make_shared<Program>();
   result->name = name;
   if (const auto binary = disk.load(key))
-    result->program = from_binary(context_, device_.cl()(), *binary, options);
+    result->program = program_from_binary(context_, device_.cl()(), *binary, options);
   const bool loaded = result->program() != nullptr;
   if (!loaded) {
     result->program = build(name, source, options);
-    const std::string binary = binary_of(result->program);
+    const std::string binary = program_binary(result->program);
     if (!binary.empty()) disk.store(key, binary);
   }
   if (log_level() >= 1) {
@@ -170,7 +135,7 @@ std::shared_ptr<const Program> ProgramCache::make(const std::string& name, const
     log_line(
         cat(loaded ? "load" : "build", " program=", name, " seconds=", seconds, " options='", options, "'"));
     // Compilers end even an empty log with a line end.
-    const std::string remarks = loaded || log_level() < 2 ? "" : build_log(result->program, device_.cl()());
+    const std::string remarks = loaded || log_level() < 2 ? "" : program_log(result->program, device_.cl()());
     if (remarks.find_first_not_of(" \n") != std::string::npos)
       log_line(cat("remarks on ", name, ":\n", remarks));
   }
@@ -189,9 +154,9 @@ cl::Program ProgramCache::build(const std::string& name, const std::string& sour
   cl_check(code, "clCreateProgramWithSource");
   code = clBuildProgram(program(), 1, &device, options.c_str(), nullptr, nullptr);
   if (code == CL_BUILD_PROGRAM_FAILURE || code == CL_INVALID_BUILD_OPTIONS)
-    throw BuildError(name, options, build_log(program, device));
+    throw BuildError(name, options, program_log(program, device));
   cl_check(code, "clBuildProgram");
-  return program;
+  return has_covered_ptx(source) ? uncover_ptx(context_, device, program, name) : program;
 }
 
 }  // namespace dlprim::detail

@@ -98,7 +98,7 @@ static float load_source(__global const float* source, int k, int n, SHAPE_PARAM
 }
 #define LOAD_A(m, k) load_target(target, m, k_begin + (k), SHAPE)
 #define LOAD_B(k, n) load_source(source, k_begin + (k), n, SHAPE)
-#define STORE_C(m, n, v) result[(m) * (long)N + (n)] = (v);
+#define STORE_SUM(m, n, v) result[(m) * (long)N + (n)] = (v);
 
 #else
 
@@ -129,7 +129,7 @@ static float load_source(__global const float* source, int k, int n, SHAPE_PARAM
 #define LOAD_A(m, k) a[a_offset + (a_at + (m)*taps)]
 #endif
 #define COLUMN_BIAS(m) bias[bias_offset + (long)get_group_id(2) * M + (m)]
-#define STORE_C(m, n, v)                                                             \
+#define STORE_SUM(m, n, v)                                                             \
   {                                                                                  \
     PIXEL(n)                                                                         \
     target[image * t_n + (m)*t_c + pixel_i * t_h + pixel_j * t_w] = FINISH(v, m, n); \

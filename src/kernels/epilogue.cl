@@ -8,13 +8,18 @@
 #define BIAS 0
 #endif
 
-#define EPILOGUE_PARAMETERS float alpha, float beta, __global const float *restrict bias, long bias_offset
+#ifndef BIAS_STORAGE
+#define BIAS_STORAGE float
+#define LOAD_BIAS(i) bias[i]
+#endif
+#define EPILOGUE_PARAMETERS \
+  float alpha, float beta, __global const BIAS_STORAGE *restrict bias, long bias_offset
 
 #ifndef ROW_BIAS
-#define ROW_BIAS(n) bias[bias_offset + (n)]
+#define ROW_BIAS(n) LOAD_BIAS(bias_offset + (n))
 #endif
 #ifndef COLUMN_BIAS
-#define COLUMN_BIAS(m) bias[bias_offset + (m)]
+#define COLUMN_BIAS(m) LOAD_BIAS(bias_offset + (m))
 #endif
 
 #if BIAS == 1

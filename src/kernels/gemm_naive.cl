@@ -1,18 +1,20 @@
-// GEMM, one element of C per work-item: serves every device and every stride; slow. The work-items along
-// dimension 0 take neighbouring columns.
-#include "epilogue.cl"
+// GEMM, one element of C per work-item: serves every device, type and stride; slow. The work-items along dimension 0
+// take neighbouring columns, those along dimension 2 the products of a batch.
+#include "gemm_types.cl"
 
-__kernel void gemm_naive(int M, int N, int K, __global const float* restrict a, long a_offset, long a_m,
-                         long a_k, __global const float* restrict b, long b_offset, long b_k, long b_n,
-                         __global float* restrict c, long c_offset, long ldc, EPILOGUE_PARAMETERS) {
+__kernel void gemm_naive(int M, int N, int K, __global const AB_STORAGE* restrict a, long a_offset, long a_m,
+                         long a_k, long a_batch, __global const AB_STORAGE* restrict b, long b_offset,
+                         long b_k, long b_n, long b_batch, __global C_STORAGE* restrict c, long c_offset,
+                         long ldc, long c_batch, EPILOGUE_PARAMETERS) {
   const int n = (int)get_global_id(0), m = (int)get_global_id(1);
+  const long z = (long)get_global_id(2);
   if (n >= N || m >= M) return;
-  a += a_offset + m * a_m;
-  b += b_offset + n * b_n;
-  c += c_offset + m * ldc + n;
-  float sum = 0;
-  for (int k = 0; k < K; k++) sum = fma(a[k * a_k], b[k * b_k], sum);
-  sum *= alpha;
-  if (beta != 0) sum = fma(beta, *c, sum);
-  *c = FINISH(sum, m, n);
+  a += a_offset + z * a_batch + m * a_m;
+  b += b_offset + z * b_batch + n * b_n;
+  c += c_offset + z * c_batch + m * ldc + n;
+  REAL sum = 0;
+  for (int k = 0; k < K; k++) sum = MULTIPLY_ADD((REAL)LOAD_AB(a, k * a_k), (REAL)LOAD_AB(b, k * b_k), sum);
+  sum *= (REAL)alpha;
+  if (beta != 0) sum = MULTIPLY_ADD((REAL)beta, (REAL)LOAD_C(c, 0), sum);
+  STORE_C(c, 0, FINISH(sum, m, n));
 }

@@ -18,7 +18,7 @@
 //   A_STEP(k)     with A_UNIT_K 1: statements (declarations too) run in each step, for the item's k; k >= K
 //                 may occur.
 //   B_UNIT_K, LOAD_B(k, n), B_COLUMN(n), B_STEP(k)   the same of B; n takes the place of m.
-//   STORE_C(m, n, v)  statements that store the sum v, a float before alpha, bias and activation, for m < M,
+//   STORE_SUM(m, n, v)  statements that store the sum v, a REAL before alpha, bias and activation, for m < M,
 //                 n < N.
 // Slots for B are independent of those for A: plain A (a, a_offset, lda among PARAMETERS) goes with a
 // gathered B, and the other way round.
@@ -43,9 +43,6 @@
 #define PA (TM + 4)
 #define PB (TN + 4)
 
-#ifndef SETUP
-#define SETUP
-#endif
 #ifndef A_UNIT_K
 #define A_UNIT_K 1
 #endif
@@ -64,27 +61,41 @@
 #define C_VECTOR 0
 #endif
 
-#ifndef PARAMETERS
-#define PARAMETERS                                                                             \
-  __global const float *restrict a, long a_offset, long lda, __global const float *restrict b, \
-      long b_offset, long ldb, __global float *restrict c, long c_offset, long ldc
-#endif
+#include "gemm_types.cl"
 
-#include "epilogue.cl"
+#ifndef PARAMETERS
+#define PARAMETERS                                                                                       \
+  __global const AB_STORAGE *restrict a, long a_offset, long lda, long a_batch,                          \
+      __global const AB_STORAGE *restrict b, long b_offset, long ldb, long b_batch,                      \
+      __global C_STORAGE *restrict c, long c_offset, long ldc, long c_batch
+#define SETUP                                    \
+  a_offset += (long)get_group_id(2) * a_batch; \
+  b_offset += (long)get_group_id(2) * b_batch; \
+  c_offset += (long)get_group_id(2) * c_batch;
+#endif
+#ifndef SETUP
+#define SETUP
+#endif
 
 #ifndef LOAD_A
 #if A_UNIT_K
-#define LOAD_A(m, k) a[a_offset + (long)(m)*lda + (k)]
+#define A_AT(m, k) (a_offset + (long)(m)*lda + (k))
 #else
-#define LOAD_A(m, k) a[a_offset + (long)(k)*lda + (m)]
+#define A_AT(m, k) (a_offset + (long)(k)*lda + (m))
 #endif
 #endif
 #ifndef LOAD_B
 #if B_UNIT_K
-#define LOAD_B(k, n) b[b_offset + (long)(n)*ldb + (k)]
+#define B_AT(k, n) (b_offset + (long)(n)*ldb + (k))
 #else
-#define LOAD_B(k, n) b[b_offset + (long)(k)*ldb + (n)]
+#define B_AT(k, n) (b_offset + (long)(k)*ldb + (n))
 #endif
+#endif
+#ifndef LOAD_A
+#define LOAD_A(m, k) LOAD_AB(a, A_AT(m, k))
+#endif
+#ifndef LOAD_B
+#define LOAD_B(k, n) LOAD_AB(b, B_AT(k, n))
 #endif
 #ifndef A_ROW
 #define A_ROW(m)
@@ -99,31 +110,32 @@
 #define B_STEP(k)
 #endif
 
-#ifndef STORE_C
-#define STORE_C(m, n, v)                                                     \
-  {                                                                          \
-    __global float* at = c + c_offset + (long)(m)*ldc + (n);                 \
-    const float sum = beta != 0 ? fma(beta, *at, alpha * (v)) : alpha * (v); \
-    *at = FINISH(sum, m, n);                                                 \
+#ifndef STORE_SUM
+#define STORE_SUM(m, n, v)                                                             \
+  {                                                                                    \
+    const long at = c_offset + (long)(m)*ldc + (n);                                    \
+    REAL sum = (REAL)alpha * (v);                                                      \
+    if (beta != 0) sum = MULTIPLY_ADD((REAL)beta, (REAL)LOAD_C(c, at), sum);           \
+    STORE_C(c, at, FINISH(sum, m, n));                                                 \
   }
 #endif
 
 #if A_VECTOR
 #define A_WIDE 4
-#define A_TYPE float4
-#define FETCH_A(m, k) (*(__global const float4*)&LOAD_A(m, k))
+#define A_FETCHED float4
+#define FETCH_A(m, k) (*(__global const float4*)(a + A_AT(m, k)))
 #else
 #define A_WIDE 1
-#define A_TYPE float
+#define A_FETCHED REAL
 #define FETCH_A(m, k) LOAD_A(m, k)
 #endif
 #if B_VECTOR
 #define B_WIDE 4
-#define B_TYPE float4
-#define FETCH_B(k, n) (*(__global const float4*)&LOAD_B(k, n))
+#define B_FETCHED float4
+#define FETCH_B(k, n) (*(__global const float4*)(b + B_AT(k, n)))
 #else
 #define B_WIDE 1
-#define B_TYPE float
+#define B_FETCHED REAL
 #define FETCH_B(k, n) LOAD_B(k, n)
 #endif
 
@@ -150,7 +162,7 @@
 #endif
 
 // One load put into a local tile, whose element (m, k) lies at k * pitch + m.
-static void put1(__local float* at, int pitch, float v) {
+static void put1(__local REAL* at, int pitch, REAL v) {
   *at = v;
 }
 static void put4_along(__local float* at, int pitch, float4 v) {
@@ -177,9 +189,10 @@ static void put4_across(__local float* at, int pitch, float4 v) {
 #define PUT_B put4_along
 #endif
 
+#define REAL4 JOIN2(REAL, 4)
 #define UNPACK(to, at, from) \
   {                          \
-    const float4 v = from;   \
+    const REAL4 v = from;    \
     to[at] = v.s0;           \
     to[(at) + 1] = v.s1;     \
     to[(at) + 2] = v.s2;     \
@@ -188,7 +201,7 @@ static void put4_across(__local float* at, int pitch, float4 v) {
 
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_tile(int M, int N, int K, PARAMETERS,
                                                                            EPILOGUE_PARAMETERS) {
-  __local float4 tile_a[2][TK * PA / 4], tile_b[2][TK * PB / 4];
+  __local REAL4 tile_a[2][TK * PA / 4], tile_b[2][TK * PB / 4];
   const int item = (int)get_local_id(0), tx = item % (TN / RN), ty = item / (TN / RN);
   SETUP
   const int n0 = (int)get_group_id(0) * TN, m0 = (int)get_group_id(1) * TM;
@@ -202,7 +215,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_tile(int M
   B_COLUMN(n_item)
 #endif
 
-  float sums[RM][RN];
+  REAL sums[RM][RN];
 #pragma unroll
   for (int i = 0; i < RM; i++)
 #pragma unroll
@@ -210,8 +223,8 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_tile(int M
 
   // Step s fetches tile s into registers, multiplies tile s - 1, and puts tile s into the other buffer.
   for (int s = 0; s <= steps; s++) {
-    A_TYPE next_a[A_LOADS];
-    B_TYPE next_b[B_LOADS];
+    A_FETCHED next_a[A_LOADS];
+    B_FETCHED next_b[B_LOADS];
     if (s < steps) {
 #if A_UNIT_K
       const int k_item_a = s * TK + A_K(0);
@@ -224,7 +237,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_tile(int M
 #else
         const int k = s * TK + A_K(i), m = m_item;
 #endif
-        next_a[i] = (A_TYPE)(0);
+        next_a[i] = (A_FETCHED)(0);
         if (k < K) next_a[i] = FETCH_A(m, k);
       }
 #if B_UNIT_K
@@ -238,15 +251,15 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_tile(int M
 #else
         const int k = s * TK + B_K(i), n = n_item;
 #endif
-        next_b[i] = (B_TYPE)(0);
+        next_b[i] = (B_FETCHED)(0);
         if (k < K) next_b[i] = FETCH_B(k, n);
       }
     }
     if (s > 0) {
-      __local const float4 *from_a = tile_a[(s - 1) & 1] + ty, *from_b = tile_b[(s - 1) & 1] + tx;
+      __local const REAL4 *from_a = tile_a[(s - 1) & 1] + ty, *from_b = tile_b[(s - 1) & 1] + tx;
 #pragma unroll
       for (int k = 0; k < TK; k++) {
-        float part_a[RM], part_b[RN];
+        REAL part_a[RM], part_b[RN];
 #pragma unroll
         for (int i = 0; i < RM; i += 4) UNPACK(part_a, i, from_a[(k * PA + i / 4 * (TM / (RM / 4))) / 4])
 #pragma unroll
@@ -254,11 +267,11 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_tile(int M
 #pragma unroll
         for (int i = 0; i < RM; i++)
 #pragma unroll
-          for (int j = 0; j < RN; j++) sums[i][j] = fma(part_a[i], part_b[j], sums[i][j]);
+          for (int j = 0; j < RN; j++) sums[i][j] = MULTIPLY_ADD(part_a[i], part_b[j], sums[i][j]);
       }
     }
     if (s < steps) {
-      __local float *to_a = (__local float*)tile_a[s & 1], *to_b = (__local float*)tile_b[s & 1];
+      __local REAL *to_a = (__local REAL*)tile_a[s & 1], *to_b = (__local REAL*)tile_b[s & 1];
 #pragma unroll
       for (int i = 0; i < A_LOADS; i++) PUT_A(to_a + A_K(i) * PA + A_M(i), PA, next_a[i]);
 #pragma unroll
@@ -285,7 +298,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_tile(int M
 #else
 #pragma unroll
       for (int l = 0; l < 4; l++)
-        if (n + l < N) STORE_C(m, (n + l), sums[i][j + l])
+        if (n + l < N) STORE_SUM(m, (n + l), sums[i][j + l])
 #endif
     }
   }

@@ -92,3 +92,42 @@ __kernel void probe(__global int* y) {
   y[i] = good ? 3 * i + 1 : -1;
 }
 #endif
+
+#ifdef PROBE_NV_WGMMA
+#include "ptx.cl"
+// 64x8x8 by tf32, B brought by a bulk copy through a map made here: A[row][k] = row, B[column][k] = column + 1, so
+// C[row][column] = 8 row (column + 1). The map and B lie in y behind the results.
+__kernel __attribute__((reqd_work_group_size(128, 1, 1))) void probe(__global int* y) {
+  __local float b[8 * 32] __attribute__((aligned(1024)));
+  __local ulong bar;
+  const int i = (int)get_global_id(0), lane = i & 31, row = i / 32 * 16 + lane / 4;
+  __global float* from = (__global float*)(y + 256);
+  from[i] = (float)(i / 32 + 1);
+  from[i + 128] = (float)(i / 32 + 5);
+  barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
+  if (i == 0) {
+    mbarrier_init(SHARED(&bar), 1);
+    fence_async();
+    __global ulong* tensor_map = (__global ulong*)(y + 128);
+    MAKE_MAP(tensor_map, from, 7, 32, 8, 1, 128, 1024, 32, 8)
+    mbarrier_expect(SHARED(&bar), 1024);
+    bulk_copy(SHARED(b), tensor_map, 0, 0, 0, SHARED(&bar));
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+  mbarrier_wait(SHARED(&bar), 0);
+  const uint lo = as_uint((float)row), hi = as_uint((float)(row + 8));
+  float c[4] = {0, 0, 0, 0};
+  __asm__ volatile(
+      "//@wgmma.fence.sync.aligned;\n"
+      "//@wgmma.mma_async.sync.aligned.m64n8k8.f32.tf32.tf32 {%0, %1, %2, %3}, {%4, %5, %4, %5}, %6, 1, 1, 1;\n"
+      "//@wgmma.commit_group.sync.aligned;\n"
+      "//@wgmma.wait_group.sync.aligned 0;"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(lo), "r"(hi), "l"(wgmma_descriptor(SHARED(b), 16, 1024))
+      : "memory");
+  const int column = 2 * (lane % 4);
+  const int good = (int)c[0] == 8 * row * (column + 1) && (int)c[1] == 8 * row * (column + 2) &&
+                   (int)c[2] == 8 * (row + 8) * (column + 1) && (int)c[3] == 8 * (row + 8) * (column + 2);
+  if (i < 64) y[i] = good ? 3 * i + 1 : -1;
+}
+#endif

@@ -38,7 +38,7 @@ struct Cpu : Gemm::Impl {
       slab = static_cast<int>(limit / packed_bytes(p, tiles, tiles.mr)) * tiles.mr;
     share = gemm_cpu_share_for(tiles, context.device(), slab, p.n);
 
-    Defines defines = gemm_epilogue(p.bias, p.activation);
+    Defines defines = gemm_defines(p);
     tiles.define(defines);
     defines.set("A_UNIT_K", p.a.unit_k).set("B_UNIT_K", p.b.unit_k);
     pack = context.state().programs.kernel("gemm_cpu", "gemm_pack_a", defines);
@@ -83,7 +83,8 @@ struct Cpu : Gemm::Impl {
 };
 
 std::string refuse(const Context& context, const GemmProblem& p, const Options& options) {
-  std::string reason = refuse_gemm_cpu(context.device(), options.engine == kGemmCpu.name);
+  std::string reason = refuse_but_plain_f32(p);
+  if (reason.empty()) reason = refuse_gemm_cpu(context.device(), options.engine == kGemmCpu.name);
   if (!reason.empty()) return reason;
   const GemmCpuTiles tiles = gemm_cpu_tiles_for(context.device(), p.m, p.n);
   const auto least = static_cast<uint64_t>(packed_bytes(p, tiles, std::min(p.m, tiles.mr)));

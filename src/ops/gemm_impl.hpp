@@ -13,21 +13,26 @@ namespace dlprim::detail {
 struct GemmOperand {
   bool unit_k = false;  ///< the runs lie along k; else along m (of A) or n (of B)
   int64_t pitch = 0;
-  bool vectors = false;  ///< 16-byte loads along the runs meet only aligned, existing elements
+  int64_t batch = 0;     ///< elements from one product's matrix to the next
+  bool aligned = false;  ///< element 0, all runs and matrices start on 16-byte boundaries
+  bool vectors = false;  ///< and the runs' length is a multiple of 16 bytes
 };
 
 struct GemmProblem {
-  int m = 0, n = 0, k = 0;  ///< k is 0 when alpha is
+  int m = 0, n = 0, k = 0, batch = 1;  ///< k is 0 when alpha is
+  DType dtype = DType::f32, c_dtype = DType::f32;
   GemmOperand a, b;
-  int64_t ldc = 0;
-  bool c_vectors = false;
+  int64_t ldc = 0, c_batch = 0;
+  int64_t c_vector = 1;  ///< a power of 2, at most 8, that divides N and all distances in C
   float alpha = 1, beta = 0;
   GemmDesc::Bias bias = GemmDesc::Bias::none;
   Activation activation = Activation::identity;
 };
 
-/// The macros of epilogue.cl.
-Defines gemm_epilogue(GemmDesc::Bias bias, Activation activation);
+/// The macros of gemm_types.cl and epilogue.cl.
+Defines gemm_defines(const GemmProblem& problem);
+/// Why an engine that serves only f32 and single products cannot; empty if it can.
+std::string refuse_but_plain_f32(const GemmProblem& problem);
 
 using GemmEngine = Engine<GemmProblem, Gemm::Impl>;
 

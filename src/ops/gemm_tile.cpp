@@ -21,12 +21,13 @@ constexpr Candidate kCandidates[] = {
 
 struct Tile : Gemm::Impl {
   Tile(const Context& context, const GemmProblem& problem)
-      : Impl(problem), tile(gemm_tile_for(context.device(), problem.m, problem.n)) {
-    Defines defines = gemm_epilogue(p.bias, p.activation);
+      : Impl(problem), tile(gemm_tile_for(context.device(), problem.m, problem.n, problem.batch)) {
+    Defines defines = gemm_defines(p);
+    const bool f32 = p.dtype == DType::f32;
     tile.define(defines);
-    defines.set("A_UNIT_K", p.a.unit_k).set("A_VECTOR", p.a.vectors);
-    defines.set("B_UNIT_K", p.b.unit_k).set("B_VECTOR", p.b.vectors);
-    defines.set("C_VECTOR", p.c_vectors);
+    defines.set("A_UNIT_K", p.a.unit_k).set("A_VECTOR", f32 && p.a.vectors);
+    defines.set("B_UNIT_K", p.b.unit_k).set("B_VECTOR", f32 && p.b.vectors);
+    defines.set("C_VECTOR", f32 && p.c_vector >= 4);
     kernel = context.state().programs.kernel("gemm_tile", "gemm_tile", defines);
   }
 
@@ -34,19 +35,20 @@ struct Tile : Gemm::Impl {
            const Tensor&) const override {
     const auto items = static_cast<size_t>(tile.items());
     Launch launch(stream, kernel);
-    launch.arg(p.m).arg(p.n).arg(p.k).arg(a).arg(p.a.pitch).arg(b).arg(p.b.pitch).arg(c).arg(p.ldc);
-    launch.arg(p.alpha).arg(p.beta).arg(bias);
-    launch.run(
-        {static_cast<size_t>(ceil_div(p.n, tile.tn)) * items, static_cast<size_t>(ceil_div(p.m, tile.tm))},
-        {items, 1});
+    launch.arg(p.m).arg(p.n).arg(p.k).arg(a).arg(p.a.pitch).arg(p.a.batch).arg(b).arg(p.b.pitch).arg(
+        p.b.batch);
+    launch.arg(c).arg(p.ldc).arg(p.c_batch).arg(p.alpha).arg(p.beta).arg(bias);
+    launch.run({static_cast<size_t>(ceil_div(p.n, tile.tn)) * items,
+                static_cast<size_t>(ceil_div(p.m, tile.tm)), static_cast<size_t>(p.batch)},
+               {items, 1, 1});
   }
 
   GemmTile tile;
   Kernel kernel;
 };
 
-std::string refuse(const Context& context, const GemmProblem&, const Options&) {
-  return refuse_gemm_tile(context.device());
+std::string refuse(const Context& context, const GemmProblem& p, const Options&) {
+  return refuse_gemm_tile(context.device(), size_of(p.dtype) == 8 ? 8 : 4);
 }
 
 std::unique_ptr<const Gemm::Impl> make(const Context& context, const GemmProblem& problem, const Options&) {
@@ -75,14 +77,15 @@ GemmTile gemm_tile_for(const Device& device, int64_t m, int64_t n, int64_t batch
   return best->tile;
 }
 
-std::string refuse_gemm_tile(const Device& device) {
+std::string refuse_gemm_tile(const Device& device, uint64_t element) {
   const DeviceFacts& facts = device.facts();
   for (const Candidate& candidate : kCandidates) {
     const GemmTile& t = candidate.tile;
     if (facts.max_work_group < t.items())
       return cat("needs work-groups of ", t.items(), ", the device has ", facts.max_work_group);
-    if (facts.local_memory < t.local_bytes())
-      return cat("needs ", t.local_bytes(), " bytes of local memory, the device has ", facts.local_memory);
+    const uint64_t bytes = t.local_bytes() / sizeof(float) * element;
+    if (facts.local_memory < bytes)
+      return cat("needs ", bytes, " bytes of local memory, the device has ", facts.local_memory);
   }
   return {};
 }

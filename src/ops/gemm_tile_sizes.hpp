@@ -15,7 +15,7 @@ struct GemmTile {
   int rm, rn;      ///< the sums of a work-item
 
   int items() const { return tm / rm * (tn / rn); }
-  /// Bytes of local memory: two buffers of both tiles.
+  /// Bytes of local memory: two buffers of both tiles of floats.
   uint64_t local_bytes() const { return uint64_t{8} * tk * (tm + 4 + tn + 4); }
   /// TM, TN, TK, RM, RN.
   void define(Defines& defines) const;
@@ -24,6 +24,7 @@ struct GemmTile {
 /// The tile predicted to be fastest for `batch` products of M x N results each.
 GemmTile gemm_tile_for(const Device& device, int64_t m, int64_t n, int64_t batch = 1);
 /// Why gemm_tile.cl cannot run on the device; empty if it can.
-std::string refuse_gemm_tile(const Device& device);
+/// `element`: bytes of an element in local memory.
+std::string refuse_gemm_tile(const Device& device, uint64_t element = sizeof(float));
 
 }  // namespace dlprim::detail

@@ -10,7 +10,7 @@
 namespace dlprim::test {
 
 double GemmCase::flops() const {
-  return 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+  return 2.0 * static_cast<double>(products()) * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
 }
 
 int64_t GemmCase::bias_size() const {
@@ -31,21 +31,61 @@ std::string GemmCase::text() const {
   layout("c", c);
   out << " alpha=" << alpha << " beta=" << beta << " bias=" << kBias[static_cast<int>(bias)]
       << " activation=" << name_of(activation);
+  if (dtype != DType::f32 || c_dtype != DType::f32) out << " dtype=" << name_of(dtype) << " c_dtype=" << name_of(c_dtype);
+  if (batch != 0) out << " batch=" << batch << (one_a ? " one_a" : "") << (one_b ? " one_b" : "");
   return out.str();
 }
 
+namespace {
+
+int64_t size_a(const GemmCase& x) {
+  return (x.one_a ? 1 : x.products()) * x.m * x.k;
+}
+int64_t size_b(const GemmCase& x) {
+  return (x.one_b ? 1 : x.products()) * x.k * x.n;
+}
+
+/// Matrices of a batch lie behind each other, all with the layout's gaps.
+Tensor operand(const GemmCase& x, int64_t rows, int64_t columns, const MatrixLayout& layout,
+               const std::vector<float>& values, bool one) {
+  if (x.batch == 0) return matrix(rows, columns, layout, values, x.dtype);
+  if (one || x.batch == 1) {
+    const Tensor only = matrix(rows, columns, layout, values, x.dtype);
+    return only.expand({x.batch, rows, columns});
+  }
+  // As one matrix whose runs are those of all, in turn.
+  std::vector<float> all(values.size());
+  const int64_t runs = layout.transposed ? columns : rows, run = layout.transposed ? rows : columns;
+  for (int64_t z = 0; z < x.batch; z++)
+    for (int64_t i = 0; i < rows; i++)
+      for (int64_t j = 0; j < columns; j++) {
+        const int64_t r = layout.transposed ? j : i, e = layout.transposed ? i : j;
+        all[static_cast<size_t>((z * runs + r) * run + e)] = values[static_cast<size_t>((z * rows + i) * columns + j)];
+      }
+  MatrixLayout plain = layout;
+  plain.transposed = false;
+  const Tensor tall = matrix(x.batch * runs, run, plain, all, x.dtype);
+  const int64_t pitch = run + layout.gap;
+  const Strides strides = layout.transposed ? Strides{runs * pitch, 1, pitch} : Strides{runs * pitch, pitch, 1};
+  return tall.as_strided({x.batch, rows, columns}, strides);
+}
+
+}  // namespace
+
 GemmData integer_data(const GemmCase& x, uint64_t seed) {
   Rng rng(seed);
-  return {integers(x.m * x.k, rng), integers(x.k * x.n, rng), integers(x.m * x.n, rng, 9),
+  return {integers(size_a(x), rng), integers(size_b(x), rng), integers(x.products() * x.m * x.n, rng, 9),
           integers(x.bias_size(), rng, 9)};
 }
 
 GemmData real_data(const GemmCase& x, uint64_t seed) {
   Rng rng(seed);
-  return {reals(x.m * x.k, rng), reals(x.k * x.n, rng), reals(x.m * x.n, rng), reals(x.bias_size(), rng)};
+  return {reals(size_a(x), rng), reals(size_b(x), rng), reals(x.products() * x.m * x.n, rng),
+          reals(x.bias_size(), rng)};
 }
 
-Tensor matrix(int64_t rows, int64_t columns, const MatrixLayout& layout, const std::vector<float>& values) {
+Tensor matrix(int64_t rows, int64_t columns, const MatrixLayout& layout, const std::vector<float>& values,
+              DType dtype) {
   const int64_t run = layout.transposed ? rows : columns, runs = layout.transposed ? columns : rows;
   const int64_t pitch = run + layout.gap;
   std::vector<float> memory(static_cast<size_t>(layout.offset + runs * pitch),
@@ -56,7 +96,7 @@ Tensor matrix(int64_t rows, int64_t columns, const MatrixLayout& layout, const s
           values[static_cast<size_t>(i * columns + j)];
   const Strides strides = layout.transposed ? Strides{1, pitch} : Strides{pitch, 1};
   const auto size = static_cast<int64_t>(memory.size());
-  return device_tensor({size}, memory).as_strided({rows, columns}, strides, size == 0 ? 0 : layout.offset);
+  return device_tensor({size}, memory, dtype).as_strided({rows, columns}, strides, size == 0 ? 0 : layout.offset);
 }
 
 Tensor bias_tensor(const GemmCase& x, const std::vector<float>& values) {
@@ -64,27 +104,35 @@ Tensor bias_tensor(const GemmCase& x, const std::vector<float>& values) {
     case GemmDesc::Bias::none:
       return {};
     case GemmDesc::Bias::row:
-      return device_tensor({x.n}, values);
+      return device_tensor({x.n}, values, x.c_dtype);
     case GemmDesc::Bias::column:
-      return device_tensor({x.m, 1}, values);
+      return device_tensor({x.m, 1}, values, x.c_dtype);
   }
   return {};
 }
 
+Tensor operand_a(const GemmCase& x, const GemmData& data) {
+  return operand(x, x.m, x.k, x.a, data.a, x.one_a);
+}
+Tensor operand_b(const GemmCase& x, const GemmData& data) {
+  return operand(x, x.k, x.n, x.b, data.b, x.one_b);
+}
+
 std::vector<double> gemm_reference(const GemmCase& x, const GemmData& data) {
-  std::vector<double> result(static_cast<size_t>(x.m * x.n), 0.0);
-  for (int64_t i = 0; i < x.m; i++) {
+  std::vector<double> result(static_cast<size_t>(x.products() * x.m * x.n), 0.0);
+  for (int64_t i = 0; i < x.products() * x.m; i++) {
+    const int64_t z = i / x.m;
     double* row = result.data() + i * x.n;
+    const float* a = data.a.data() + (x.one_a ? i % x.m : i) * x.k;
     for (int64_t l = 0; l < x.k && x.alpha != 0; l++) {
-      const double a = data.a[static_cast<size_t>(i * x.k + l)];
-      const float* b = data.b.data() + l * x.n;
-      for (int64_t j = 0; j < x.n; j++) row[j] += a * b[j];
+      const float* b = data.b.data() + ((x.one_b ? 0 : z) * x.k + l) * x.n;
+      for (int64_t j = 0; j < x.n; j++) row[j] += static_cast<double>(a[l]) * b[j];
     }
     for (int64_t j = 0; j < x.n; j++) {
       double v = x.alpha * row[j];
       if (x.beta != 0) v += x.beta * data.c[static_cast<size_t>(i * x.n + j)];
       if (x.bias != GemmDesc::Bias::none)
-        v += data.bias[static_cast<size_t>(x.bias == GemmDesc::Bias::row ? j : i)];
+        v += data.bias[static_cast<size_t>(x.bias == GemmDesc::Bias::row ? j : i % x.m)];
       row[j] = activation_reference(x.activation, v);
     }
   }
@@ -116,6 +164,34 @@ std::vector<GemmCase> tiled_gemms() {
       cases.emplace_back(64, 64, 600, a, b);
       cases.emplace_back(37, 300, 513, a, b);
       cases.emplace_back(301, 20, 261, a, b);
+    }
+  return cases;
+}
+
+std::vector<GemmCase> typed_gemms() {
+  static constexpr std::pair<DType, DType> kTypes[] = {
+      {DType::f32, DType::f32},  {DType::f16, DType::f16},  {DType::f16, DType::f32}, {DType::bf16, DType::bf16},
+      {DType::bf16, DType::f32}, {DType::f64, DType::f64}, {DType::i8, DType::i32}};
+  std::vector<GemmCase> cases;
+  for (const auto& [dtype, c_dtype] : kTypes)
+    for (int form = 0; form < 4; form++) {
+      GemmCase x(70 + form, 133 + 3 * form, 45 + form, form % 2 != 0, form / 2 != 0);
+      x.dtype = dtype;
+      x.c_dtype = c_dtype;
+      cases.push_back(x);  // nothing aligned
+      x.n = 136;           // and all
+      x.m = 72;
+      x.k = 64;
+      x.beta = static_cast<float>(form - 1);
+      x.alpha = 2;
+      x.bias = form % 2 != 0 ? GemmDesc::Bias::row : GemmDesc::Bias::column;
+      x.activation = form == 3 ? Activation::relu : Activation::identity;
+      cases.push_back(x);
+      x.batch = 3;
+      x.one_a = form == 1;
+      x.one_b = form == 2;
+      x.a.gap = x.b.gap = x.c.gap = form == 3 ? 1 : 0;
+      cases.push_back(x);
     }
   return cases;
 }

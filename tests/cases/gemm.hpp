@@ -24,18 +24,22 @@ struct GemmCase {
   float alpha = 1, beta = 0;
   GemmDesc::Bias bias = GemmDesc::Bias::none;
   Activation activation = Activation::identity;
+  DType dtype = DType::f32, c_dtype = DType::f32;
+  int64_t batch = 0;                      ///< 0: matrices, not batches of them
+  bool one_a = false, one_b = false;      ///< the same for all products
 
   GemmCase(int64_t m_, int64_t n_, int64_t k_, bool a_transposed = false, bool b_transposed = false)
       : m(m_), n(n_), k(k_), a{a_transposed}, b{b_transposed} {}
 
   double flops() const;
   int64_t bias_size() const;
+  int64_t products() const { return batch == 0 ? 1 : batch; }
   GemmParams params() const { return {alpha, beta, activation}; }
   /// One line that tells the case from all others.
   std::string text() const;
 };
 
-/// Row-major values of the operands.
+/// Row-major values of the operands; of one matrix where all products share it.
 struct GemmData {
   std::vector<float> a, b, c, bias;
 };
@@ -45,7 +49,11 @@ GemmData integer_data(const GemmCase& x, uint64_t seed = 1);
 GemmData real_data(const GemmCase& x, uint64_t seed = 1);
 
 /// A tensor that holds `values` in `layout`; unused elements are NaN.
-Tensor matrix(int64_t rows, int64_t columns, const MatrixLayout& layout, const std::vector<float>& values);
+Tensor matrix(int64_t rows, int64_t columns, const MatrixLayout& layout, const std::vector<float>& values,
+              DType dtype = DType::f32);
+/// The case's operands, of rank 3 if it is a batch.
+Tensor operand_a(const GemmCase& x, const GemmData& data);
+Tensor operand_b(const GemmCase& x, const GemmData& data);
 /// The bias as the call form takes it: [N], [M, 1], or undefined.
 Tensor bias_tensor(const GemmCase& x, const std::vector<float>& values);
 
@@ -57,6 +65,8 @@ std::vector<double> gemm_reference(const GemmCase& x, const GemmData& data);
 std::vector<GemmCase> odd_gemms();
 /// Problems of several tiles and blocks of k.
 std::vector<GemmCase> tiled_gemms();
+/// Every dtype, with bias, beta and activation, plain and in batches.
+std::vector<GemmCase> typed_gemms();
 /// What benchmarks time: squares, the four transpositions, and shapes of linear layers.
 std::vector<GemmCase> bench_gemms();
 

@@ -1,0 +1,125 @@
+#include "core/gen/wgmma.hpp"
+
+#include <vector>
+
+#include "core/gen/slots.hpp"
+#include "core/text.hpp"
+
+namespace dlprim::detail {
+namespace {
+
+constexpr int kSteps = 4;         // instructions along the 128 bytes of a row
+constexpr int kFragment = 16;     // registers of A, hi or lo, for all of them
+constexpr int kAlongK = 2;        // what they are apart in a descriptor: 32 bytes of a row,
+constexpr int kAcrossK = 16 * 8;  // or 16 rows of 128 bytes
+
+std::string joined(const std::vector<std::string>& parts) {
+  std::string text;
+  for (const std::string& part : parts) text += (text.empty() ? "" : ", ") + part;
+  return text;
+}
+
+/// One asm statement: instructions and numbered operands.
+class Asm {
+ public:
+  Asm(const std::string& accumulators, int count) {
+    std::vector<std::string> names;
+    for (int i = 0; i < count; i++) {
+      outputs_.push_back(cat("\"+f\"(", accumulators, '[', i, "])"));
+      names.push_back(cat('%', i));
+    }
+    accumulators_ = cat('{', joined(names), '}');
+  }
+  const std::string& accumulators() const { return accumulators_; }
+  /// The name of a new input operand.
+  std::string input(const char* constraint, const std::string& expression) {
+    inputs_.push_back(cat('"', constraint, "\"(", expression, ')'));
+    return cat('%', outputs_.size() + inputs_.size() - 1);
+  }
+  void line(const std::string& instruction) { lines_ += cat("    \"//@", instruction, ";\\n\"\n"); }
+  std::string text() const {
+    return cat("__asm__ volatile(\n", lines_, "    : ", joined(outputs_), "\n    : ", joined(inputs_),
+               "\n    : \"memory\");\n");
+  }
+
+ private:
+  std::vector<std::string> outputs_, inputs_;
+  std::string accumulators_, lines_;
+};
+
+std::string instruction(const WgmmaForm& form) {
+  const char* type = form.dtype == DType::f16 ? "f16" : form.dtype == DType::bf16 ? "bf16" : "tf32";
+  return cat("wgmma.mma_async.sync.aligned.m64n", form.tile_n, form.dtype == DType::f32 ? "k8" : "k16",
+             ".f32.", type, '.', type, ' ');
+}
+
+std::string multiply(const WgmmaForm& form) {
+  Asm code("sums", form.tile_n / 2);
+  code.line("wgmma.fence.sync.aligned");
+  for (int i = 0; i < kSteps; i++) {
+    const std::string a = code.input("l", cat("a_at + ", i * (form.a_unit_k ? kAlongK : kAcrossK)));
+    const std::string b = code.input("l", cat("b_at + ", i * (form.b_unit_k ? kAlongK : kAcrossK)));
+    const std::string order =
+        form.dtype == DType::f32 ? "" : cat(", ", form.a_unit_k ? 0 : 1, ", ", form.b_unit_k ? 0 : 1);
+    code.line(cat(instruction(form), code.accumulators(), ", ", a, ", ", b, ", 1, 1, 1", order));
+  }
+  code.line("wgmma.commit_group.sync.aligned");
+  code.line("wgmma.wait_group.sync.aligned 1");
+  return code.text();
+}
+
+std::string wait(const char* accumulators, const WgmmaForm& form) {
+  Asm code(accumulators, form.tile_n / 2);
+  code.line("wgmma.wait_group.sync.aligned 0");
+  if (form.split)  // they must stay as they are until then
+    for (const char* part : {"hi", "lo"})
+      for (int i = 0; i < kFragment; i++) code.input("r", cat(part, '[', i, ']'));
+  return code.text();
+}
+
+/// The smallest products first.
+std::string split_multiply(const WgmmaForm& form) {
+  Asm code("part", form.tile_n / 2);
+  std::vector<std::string> hi, lo, b, b_lo;
+  for (int i = 0; i < kFragment; i++) {
+    hi.push_back(code.input("r", cat("hi[", i, ']')));
+    lo.push_back(code.input("r", cat("lo[", i, ']')));
+  }
+  for (int i = 0; i < kSteps; i++) {
+    b.push_back(code.input("l", cat("b_at + ", i * kAlongK)));
+    b_lo.push_back(code.input("l", cat("b_lo_at + ", i * kAlongK)));
+  }
+  bool first = true;
+  const auto product = [&](const std::vector<std::string>& x, const std::vector<std::string>& y, int i) {
+    const auto at = static_cast<size_t>(4 * i);
+    code.line(cat(instruction(form), code.accumulators(), ", {",
+                  joined({x[at], x[at + 1], x[at + 2], x[at + 3]}), "}, ", y[static_cast<size_t>(i)], ", ",
+                  first ? 0 : 1, ", 1, 1"));
+    first = false;
+  };
+  code.line("wgmma.fence.sync.aligned");
+  for (int i = 0; i < kSteps; i++) {
+    product(lo, b, i);
+    product(hi, b_lo, i);
+    product(hi, b, i);
+  }
+  code.line("wgmma.commit_group.sync.aligned");
+  return code.text();
+}
+
+}  // namespace
+
+std::string fill_wgmma_slots(const std::string& text, const WgmmaForm& form) {
+  std::map<std::string, std::string> slots = {
+      {"MULTIPLY", ""}, {"WAIT", ""}, {"SPLIT_MULTIPLY", ""}, {"SPLIT_WAIT", ""}};
+  if (form.split) {
+    slots["SPLIT_MULTIPLY"] = split_multiply(form);
+    slots["SPLIT_WAIT"] = wait("part", form);
+  } else {
+    slots["MULTIPLY"] = multiply(form);
+    slots["WAIT"] = wait("sums", form);
+  }
+  return fill_slots(text, slots);
+}
+
+}  // namespace dlprim::detail

@@ -1,0 +1,22 @@
+// The warp-group matrix instructions of kernels with slots MULTIPLY, WAIT, SPLIT_MULTIPLY and SPLIT_WAIT:
+// inline PTX with an operand per register, which no macro can write.
+#pragma once
+
+#include <string>
+
+#include <dlprim/dtype.hpp>
+
+namespace dlprim::detail {
+
+struct WgmmaForm {
+  DType dtype = DType::f32;  ///< f16, bf16, or f32 as tf32
+  bool split = false;  ///< A in registers hi[16] and lo[16], B in two tensors; else both in local memory
+  int tile_n = 128;    ///< a multiple of 8, at most 256
+  bool a_unit_k = true, b_unit_k = true;
+};
+
+/// `text` with the four slots filled. Variables that the kernel has: a_at, b_at, b_lo_at (descriptors);
+/// sums[] or, split, part[].
+std::string fill_wgmma_slots(const std::string& text, const WgmmaForm& form);
+
+}  // namespace dlprim::detail

@@ -1,0 +1,354 @@
+// GEMM by warp-group matrix instructions (wgmma) that read tiles which bulk tensor copies bring:
+// C = activation(alpha * A B + beta * C + bias). Work-groups stay and take one tile of C after another. Each of their
+// WARP_GROUPS warp-groups multiplies 64 rows of the tile; work-item 0 also starts the copies, STAGES - 1 steps ahead.
+// (A warp that only copies would cost a third of the registers: those of a ninth warp's whole scheduler.)
+//
+// SPLIT 0: A and B are f16, bf16 or, rounded by the hardware, f32; both are read from local memory.
+// SPLIT 1: f32 by three products of tf32 parts, x = hi + lo. A is split in registers on the way from local memory; B
+//   comes as two tensors that gemm_nv_pack.cl made, K-contiguous. Sums of 32 steps of k are flushed into f32 registers.
+//   What an infinity, a NaN or an overflow of the parts made not finite is computed again by multiply-adds.
+//
+// Launch: any number of groups of ITEMS work-items. Each group has MAPS tensor maps of its own in `maps`.
+
+#ifndef ELEMENT
+#define ELEMENT float
+#endif
+#ifndef ELEMENT_BYTES
+#define ELEMENT_BYTES 4
+#endif
+// The element type's number in tensor maps: 6 f16, 7 f32, 10 bf16.
+#ifndef MAP_TYPE
+#define MAP_TYPE 7
+#endif
+#ifndef SPLIT
+#define SPLIT 1
+#endif
+#ifndef WARP_GROUPS
+#define WARP_GROUPS 2
+#endif
+#ifndef TILE_N
+#define TILE_N 128
+#endif
+#ifndef STAGES
+#define STAGES 4
+#endif
+// C_PAIRS: N, ldc and the batch stride are even, C starts at a multiple of 2 elements. C_WIDE: of 8.
+#ifndef C_WIDE
+#define C_WIDE 0
+#endif
+// Which dimension of A and B is contiguous.
+#ifndef A_UNIT_K
+#define A_UNIT_K 1
+#endif
+#ifndef B_UNIT_K
+#define B_UNIT_K 1
+#endif
+// Tiles are taken in bands of BAND rows of tiles, column by column, so that groups which run together share operands.
+#ifndef BAND
+#define BAND 16
+#endif
+
+#define TILE_M (64 * WARP_GROUPS)
+#define ITEMS (128 * WARP_GROUPS)
+// Steps of k in a stage: what 128 bytes hold.
+#define STEP (128 / ELEMENT_BYTES)
+#define B_PARTS (1 + SPLIT)
+#define A_BYTES (TILE_M * 128)
+#define B_BYTES (TILE_N * 128)
+#define STAGE_BYTES (A_BYTES + B_PARTS * B_BYTES)
+#define MAPS (1 + B_PARTS)
+#define SUMS (TILE_N / 2)
+
+#ifndef C_PAIRS
+#define C_PAIRS 1
+#endif
+
+#include "gemm_types.cl"
+
+// Pitches and batch strides are in elements; a batch stride of 0 repeats the operand.
+#define PARAMETERS                                                                                      \
+  __global const ELEMENT *restrict a, long a_offset, long lda, long a_batch, __global const ELEMENT *b, \
+      long b_offset, long ldb, long b_batch, __global const ELEMENT *b_lo, long b_lo_offset,            \
+      __global C_STORAGE *restrict c, long c_offset, long ldc, long c_batch
+#if SPLIT
+// B before it was split, with the strides of both dimensions.
+#define WHOLE_B_PARAMETERS \
+  __global const float *restrict whole_b, long whole_b_offset, long whole_b_k, long whole_b_n, long whole_b_batch,
+#else
+#define WHOLE_B_PARAMETERS
+#endif
+
+#include "ptx.cl"
+
+struct Tile {
+  int m, n, z;
+};
+
+static struct Tile tile_at(int index, int tiles_m, int tiles_n) {
+  struct Tile t;
+  const int plane = tiles_m * tiles_n, within = index % plane;
+  const int first = within / (BAND * tiles_n) * BAND, height = min(BAND, tiles_m - first);
+  const int rest = within - first * tiles_n;
+  t.z = index / plane;
+  t.m = (first + rest % height) * TILE_M;
+  t.n = rest / height * TILE_N;
+  return t;
+}
+
+// An operand's box: 128 bytes along the contiguous dimension; STEP or the tile's rows along the other. Sizes are those
+// of the matrix, so that what lies outside is 0.
+#define MAKE_OPERAND_MAP(map, data, unit_k, rows, pitch, batch, tile)                            \
+  MAKE_MAP(map, data, MAP_TYPE, (unit_k) ? K : (rows), (unit_k) ? (rows) : K, (batch) ? batches : 1, \
+           (pitch)*ELEMENT_BYTES, (batch) ? (batch)*ELEMENT_BYTES : 16, STEP, (unit_k) ? (tile) : STEP)
+#define COPY_OPERAND(to, map, unit_k, tile, k, row, z, bar)                                    \
+  if (unit_k) {                                                                                       \
+    bulk_copy(to, map, k, row, z, bar);                                                               \
+  } else {                                                                                            \
+    for (int i_ = 0; i_ < (tile) / STEP; i_++)                                                        \
+      bulk_copy((to) + i_ * STEP * 128, map, (row) + i_ * STEP, k, z, bar);                           \
+  }
+
+#if SPLIT
+#define COPY_LOW(to, map, k, row, z, bar) bulk_copy(to, map, k, row, z, bar);
+#else
+#define COPY_LOW(to, map, k, row, z, bar)
+#endif
+
+#if SPLIT
+// The 4 elements of A that a work-item gives to the product of steps 8 i to 8 i + 7; `at` is the 64-row slice.
+static void load_a(float v[4], __local const float* at, int i, int warp, int lane) {
+  const int g = lane / 4, t = lane % 4;
+#if A_UNIT_K
+  __local const float* row = at + (16 * warp + g) * 32 + t;
+  v[0] = row[((2 * i) ^ g) * 4];
+  v[1] = row[((2 * i) ^ g) * 4 + 8 * 32];
+  v[2] = row[((2 * i + 1) ^ g) * 4];
+  v[3] = row[((2 * i + 1) ^ g) * 4 + 8 * 32];
+#else
+  // Boxes of 32 rows: warps 0 and 1 read the first, 2 and 3 the second.
+  const int m = 16 * (warp & 1) + g, k = 8 * i + t;
+  __local const float* box = at + (warp >> 1) * 32 * 32 + m % 4;
+  v[0] = box[k * 32 + ((m / 4) ^ (k & 7)) * 4];
+  v[1] = box[k * 32 + ((m / 4 + 2) ^ (k & 7)) * 4];
+  v[2] = box[(k + 4) * 32 + ((m / 4) ^ ((k + 4) & 7)) * 4];
+  v[3] = box[(k + 4) * 32 + ((m / 4 + 2) ^ ((k + 4) & 7)) * 4];
+#endif
+}
+
+static uint to_tf32(float v) {
+  uint bits;
+  __asm__("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(v));
+  return bits;
+}
+#endif
+
+#if SPLIT
+static bool is_finite(float v) {
+  return (as_uint(v) & 0x7f800000u) != 0x7f800000u;
+}
+static float chain(__global const float* a, long a_k, __global const float* b, long b_k, int K) {
+  float sum = 0;
+  for (int k = 0; k < K; k++) sum = fma(a[k * a_k], b[k * b_k], sum);
+  return sum;
+}
+#endif
+
+// Column n of row m; `at` is where the row starts.
+#define STORE_ONE(m, n, v)                                  \
+  {                                                         \
+    float v_ = alpha * (v);                                 \
+    if (beta != 0) v_ = fma(beta, LOAD_C(c, at + (n)), v_); \
+    STORE_C(c, at + (n), FINISH(v_, m, n));                 \
+  }
+
+#if C_PAIRS && C_BYTES == 2
+// Lane q of four gets element q of each: v[l] is then what lane l had as v[q].
+static void transpose_quad(uint v[4], int q) {
+#pragma unroll
+  for (int s = 1; s < 4; s *= 2)
+#pragma unroll
+    for (int l = 0; l < 4; l++) {
+      if (l & s) continue;
+      const uint x = v[l], y = v[l | s];
+      const uint got = shuffle_xor(q & s ? x : y, s);
+      v[l] = q & s ? got : x;
+      v[l | s] = q & s ? y : got;
+    }
+}
+#endif
+
+// Starts the copies of the next stage, if there is one. Work-item 0 only.
+#define FEED()                                                                                         \
+  if (feed_index < tiles) {                                                                            \
+    const int slot_ = feed_turn % STAGES;                                                              \
+    const uint to_ = base + slot_ * STAGE_BYTES, bar_ = full_bar + 8 * slot_;                          \
+    mbarrier_wait(empty_bar + 8 * slot_, (feed_turn / STAGES & 1) ^ 1);                                \
+    mbarrier_expect(bar_, STAGE_BYTES);                                                                \
+    COPY_OPERAND(to_, maps, A_UNIT_K, TILE_M, feed_step * STEP, feed.m, a_batch ? feed.z : 0, bar_)                  \
+    COPY_OPERAND(to_ + A_BYTES, maps + 16, B_UNIT_K, TILE_N, feed_step * STEP, feed.n, b_batch ? feed.z : 0, bar_)   \
+    COPY_LOW(to_ + A_BYTES + B_BYTES, maps + 32, feed_step * STEP, feed.n, b_batch ? feed.z : 0, bar_)               \
+    feed_turn++;                                                                                       \
+    if (++feed_step == steps) {                                                                        \
+      feed_step = 0;                                                                                   \
+      feed_index += (int)get_num_groups(0);                                                            \
+      feed = tile_at(feed_index, tiles_m, tiles_n);                                                    \
+    }                                                                                                  \
+  }
+
+__kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_nv_wgmma(
+    int M, int N, int K, int batches, PARAMETERS, WHOLE_B_PARAMETERS __global ulong* all_maps, long maps_offset, EPILOGUE_PARAMETERS) {
+  __local uchar stages[STAGES * STAGE_BYTES] __attribute__((aligned(1024)));
+  __local ulong full[STAGES], empty[STAGES];
+  const int item = (int)get_local_id(0), warp = item / 32, lane = item % 32, group = (int)get_group_id(0);
+  const uint base = SHARED(stages), full_bar = SHARED(full), empty_bar = SHARED(empty);
+  const int tiles_m = (M + TILE_M - 1) / TILE_M, tiles_n = (N + TILE_N - 1) / TILE_N;
+  const int tiles = tiles_m * tiles_n * batches, steps = (K + STEP - 1) / STEP;
+  // A map takes 16 words and starts at a multiple of so many.
+  __global ulong* maps = (__global ulong*)(((size_t)(all_maps + maps_offset) + 127) / 128 * 128) + group * MAPS * 16;
+  int feed_index = group, feed_step = 0, feed_turn = 0;
+  struct Tile feed = tile_at(feed_index, tiles_m, tiles_n);
+  if (item == 0) {
+    for (int s = 0; s < STAGES; s++) {
+      mbarrier_init(full_bar + 8 * s, 1);
+      mbarrier_init(empty_bar + 8 * s, 4 * WARP_GROUPS);
+    }
+    fence_async();
+    MAKE_OPERAND_MAP(maps, a + a_offset, A_UNIT_K, M, lda, a_batch, TILE_M)
+    MAKE_OPERAND_MAP(maps + 16, b + b_offset, B_UNIT_K, N, ldb, b_batch, TILE_N)
+#if SPLIT
+    MAKE_OPERAND_MAP(maps + 32, b_lo + b_lo_offset, B_UNIT_K, N, ldb, b_batch, TILE_N)
+#endif
+    for (int s = 0; s < STAGES - 1 && steps > 0; s++) FEED()
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+
+  const int warp_group = warp / 4;
+  int turn = 0;  // stages since the start
+  for (int index = group; index < tiles; index += (int)get_num_groups(0)) {
+    const struct Tile t = tile_at(index, tiles_m, tiles_n);
+    float sums[SUMS];
+#pragma unroll
+    for (int i = 0; i < SUMS; i++) sums[i] = 0;
+    for (int s = 0; s < steps; s++, turn++) {
+      const int slot = turn % STAGES;
+      const uint at = base + slot * STAGE_BYTES;
+      mbarrier_wait(full_bar + 8 * slot, turn / STAGES & 1);
+#if SPLIT
+      __local const float* from = (__local const float*)(stages + slot * STAGE_BYTES + warp_group * 64 * 128);
+      uint hi[16], lo[16];
+#pragma unroll
+      for (int i = 0; i < 4; i++) {
+        float v[4];
+        load_a(v, from, i, warp % 4, lane);
+#pragma unroll
+        for (int j = 0; j < 4; j++) {
+          hi[4 * i + j] = to_tf32(v[j]);
+          lo[4 * i + j] = to_tf32(v[j] - as_float(hi[4 * i + j]));
+        }
+      }
+      const ulong b_at = wgmma_descriptor(at + A_BYTES, 16, 1024);
+      const ulong b_lo_at = wgmma_descriptor(at + A_BYTES + B_BYTES, 16, 1024);
+      float part[SUMS];
+#pragma unroll
+      for (int i = 0; i < SUMS; i++) part[i] = 0;
+      //$ SPLIT_MULTIPLY
+      part[0] += (float)(b_at + b_lo_at);
+      //$ END
+      // While they run, the slot before is filled again, as soon as all have read it.
+      if (item == 0) FEED()
+      warp_sync();
+      //$ SPLIT_WAIT
+      //$ END
+      if (lane == 0) mbarrier_arrive(empty_bar + 8 * slot);
+#pragma unroll
+      for (int i = 0; i < SUMS; i++) sums[i] += part[i];
+#else
+      const ulong a_at = wgmma_descriptor(at + warp_group * 64 * 128, 8192, 1024);
+      const ulong b_at = wgmma_descriptor(at + A_BYTES, 8192, 1024);
+      //$ MULTIPLY
+      sums[0] += (float)(a_at + b_at);
+      //$ END
+      // The products of this step may still run; those of the step before are done.
+      if (turn > 0 && lane == 0) mbarrier_arrive(empty_bar + 8 * ((turn + STAGES - 1) % STAGES));
+      if (item == 0) FEED()
+      warp_sync();
+#endif
+    }
+#if !SPLIT
+    //$ WAIT
+    //$ END
+#endif
+    // A work-item has columns 8 j + 2 q and the next of rows m and m + 8, q its place among four lanes.
+    const int quad = lane % 4, first_m = t.m + 64 * warp_group + 16 * (warp % 4) + lane / 4;
+#if SPLIT
+    for (int done = -1;;) {
+      int next = SUMS;
+#pragma unroll
+      for (int i = SUMS - 1; i >= 0; i--)
+        if (i > done && !is_finite(sums[i])) next = i;
+      if (next == SUMS) break;
+      done = next;
+      const int m = first_m + next / 2 % 2 * 8, n = t.n + next / 4 * 8 + 2 * quad + next % 2;
+      if (m >= M || n >= N) continue;
+      const float again = chain(a + a_offset + t.z * a_batch + m * (A_UNIT_K ? lda : 1), A_UNIT_K ? 1 : lda,
+                                whole_b + whole_b_offset + t.z * whole_b_batch + n * whole_b_n, whole_b_k, K);
+#pragma unroll
+      for (int i = 0; i < SUMS; i++)
+        if (i == next) sums[i] = again;
+    }
+#endif
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+      const int m = first_m + 8 * i;
+      const long at = c_offset + t.z * c_batch + (long)m * ldc;
+#if C_PAIRS && C_BYTES == 2
+      // Four lanes exchange what they have of 32 columns, so that each stores 8 neighbours.
+#pragma unroll
+      for (int j = 0; j < SUMS / 4; j += 4) {
+        uint two[4];
+#pragma unroll
+        for (int l = 0; l < 4; l++) {
+          const int n = t.n + 8 * (j + l) + 2 * quad;
+          two[l] = 0;
+          if (m >= M || n >= N) continue;
+          float v0 = alpha * sums[4 * (j + l) + 2 * i], v1 = alpha * sums[4 * (j + l) + 2 * i + 1];
+          if (beta != 0) {
+            v0 = fma(beta, LOAD_C(c, at + n), v0);
+            v1 = fma(beta, LOAD_C(c, at + n + 1), v1);
+          }
+          two[l] = JOIN2(pack_, C_TYPE)(FINISH(v0, m, n), FINISH(v1, m, n + 1));
+        }
+        transpose_quad(two, quad);
+        const int n = t.n + 8 * (j + quad);
+        if (m < M && n < N) {
+          __global uint* to = (__global uint*)(c + at + n);
+          if (C_WIDE && n + 8 <= N) {
+            *(__global uint4*)to = (uint4)(two[0], two[1], two[2], two[3]);
+          } else {
+#pragma unroll
+            for (int l = 0; l < 4; l++)
+              if (n + 2 * l < N) to[l] = two[l];
+          }
+        }
+      }
+#else
+      if (m >= M) continue;
+#pragma unroll
+      for (int j = 0; j < SUMS / 4; j++) {
+        const int n = t.n + 8 * j + 2 * quad;
+#if C_PAIRS
+        if (n < N) {
+          __global float2* to = (__global float2*)(c + at + n);
+          float2 v = alpha * (float2)(sums[4 * j + 2 * i], sums[4 * j + 2 * i + 1]);
+          if (beta != 0) v = fma((float2)beta, *to, v);
+          *to = (float2)(FINISH(v.s0, m, n), FINISH(v.s1, m, n + 1));
+        }
+#else
+        if (n < N) STORE_ONE(m, n, sums[4 * j + 2 * i])
+        if (n + 1 < N) STORE_ONE(m, n + 1, sums[4 * j + 2 * i + 1])
+#endif
+      }
+#endif
+    }
+  }
+}

@@ -1,0 +1,100 @@
+// What Hopper adds to OpenCL C, as inline PTX: barriers that count bytes, bulk tensor copies and the maps that
+// describe their tensors, warp-group matrix descriptors. Names are PTX's. Shared addresses are 32-bit: SHARED(p).
+// Instructions that need sm_90a stand behind "//@", a comment until device_ptx.hpp uncovers them.
+
+#define SHARED(p) ((uint)(size_t)(p))
+
+static void mbarrier_init(uint bar, int count) {
+  __asm__ volatile("mbarrier.init.shared.b64 [%0], %1;" : : "r"(bar), "r"(count) : "memory");
+}
+static void mbarrier_arrive(uint bar) {
+  __asm__ volatile("mbarrier.arrive.shared.b64 _, [%0];" : : "r"(bar) : "memory");
+}
+static void mbarrier_expect(uint bar, int bytes) {
+  __asm__ volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" : : "r"(bar), "r"(bytes) : "memory");
+}
+static void mbarrier_wait(uint bar, uint parity) {
+  uint done = 0;
+  while (!done)
+    __asm__ volatile(
+        "{.reg .pred p; mbarrier.try_wait.parity.shared.b64 p, [%1], %2; selp.u32 %0, 1, 0, p;}"
+        : "=r"(done)
+        : "r"(bar), "r"(parity)
+        : "memory");
+}
+// Two floats as one word, the first in the lower half.
+static uint pack_f16(float lo, float hi) {
+  uint two;
+  __asm__("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(two) : "f"(hi), "f"(lo));
+  return two;
+}
+static uint pack_bf16(float lo, float hi) {
+  uint two;
+  __asm__("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(two) : "f"(hi), "f"(lo));
+  return two;
+}
+// Brings the lanes of a warp together again.
+static void warp_sync(void) {
+  __asm__ volatile("bar.warp.sync 0xffffffff;" : : : "memory");
+}
+static uint shuffle_xor(uint v, int lanes) {
+  uint got;
+  __asm__ volatile("shfl.sync.bfly.b32 %0, %1, %2, 31, 0xffffffff;" : "=r"(got) : "r"(v), "r"(lanes));
+  return got;
+}
+static void fence_async(void) {
+  __asm__ volatile("fence.proxy.async;" : : : "memory");
+}
+
+// Copies the box whose first element is (x, y, z) of the tensor behind `map` to `to`, and counts its bytes on `bar`.
+static void bulk_copy(uint to, __global const ulong* map, int x, int y, int z, uint bar) {
+  __asm__ volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];"
+      :
+      : "r"(to), "l"(map), "r"(x), "r"(y), "r"(z), "r"(bar)
+      : "memory");
+}
+
+// The map of a tensor [z][y][x] with contiguous x and the other strides in bytes (multiples of 16), copied in boxes of
+// box_x (128 bytes) * box_y elements with the 128-byte swizzle; elements outside are 0. `type` is the PTX element
+// type: 6 f16, 7 f32, 10 bf16.
+#define MAP_SET32(field, index, value) \
+  __asm__ volatile("//@tensormap.replace.tile." field ".global.b1024.b32 [%0], " index "%1;" : : "l"(map), "r"(value) : "memory")
+#define MAP_SET64(field, index, value) \
+  __asm__ volatile("//@tensormap.replace.tile." field ".global.b1024.b64 [%0], " index "%1;" : : "l"(map), "l"(value) : "memory")
+#define MAP_FIX32(field, value) \
+  __asm__ volatile("//@tensormap.replace.tile." field ".global.b1024.b32 [%0], " value ";" : : "l"(map) : "memory")
+#define STRING_(x) #x
+#define STRING(x) STRING_(x)
+#define MAKE_MAP(map_, data, type, size_x, size_y, size_z, stride_y, stride_z, box_x_, box_y_)           \
+  {                                                                                                      \
+    __global ulong* map = map_;                                                                          \
+    for (int i_ = 0; i_ < 16; i_++) map[i_] = 0;                                                         \
+    mem_fence(CLK_GLOBAL_MEM_FENCE);                                                                     \
+    MAP_SET64("global_address", "", data);                                                               \
+    MAP_SET32("rank", "", 2);                                                                            \
+    MAP_SET32("box_dim", "0, ", box_x_);                                                                 \
+    MAP_SET32("box_dim", "1, ", box_y_);                                                                 \
+    MAP_SET32("box_dim", "2, ", 1);                                                                      \
+    MAP_SET32("global_dim", "0, ", size_x);                                                              \
+    MAP_SET32("global_dim", "1, ", size_y);                                                              \
+    MAP_SET32("global_dim", "2, ", size_z);                                                              \
+    MAP_SET64("global_stride", "0, ", (ulong)(stride_y));                                                \
+    MAP_SET64("global_stride", "1, ", (ulong)(stride_z));                                                \
+    MAP_SET32("element_stride", "0, ", 1);                                                               \
+    MAP_SET32("element_stride", "1, ", 1);                                                               \
+    MAP_SET32("element_stride", "2, ", 1);                                                               \
+    MAP_FIX32("elemtype", STRING(type));                                                                         \
+    MAP_FIX32("interleave_layout", "0");                                                                 \
+    MAP_FIX32("swizzle_mode", "3");                                                                      \
+    MAP_FIX32("fill_mode", "0");                                                                         \
+    __asm__ volatile("fence.proxy.tensormap::generic.release.gpu;" : : : "memory");                      \
+    __asm__ volatile("fence.proxy.tensormap::generic.acquire.gpu [%0], 128;" : : "l"(map) : "memory");   \
+  }
+
+// The descriptor of an operand in shared memory with the 128-byte swizzle. `leading` and `stride` are in bytes: K-major
+// operands need stride = 1024 (8 rows); M- or N-major ones leading = from one 64 elements to the next, stride = from
+// 8 steps of k to the next.
+static ulong wgmma_descriptor(uint at, uint leading, uint stride) {
+  return (ulong)((at & 0x3ffff) >> 4) | (ulong)(leading >> 4) << 16 | (ulong)(stride >> 4) << 32 | (ulong)1 << 62;
+}

@@ -1,0 +1,193 @@
+// GEMM engine `nv_wgmma`: Hopper's warp-group matrix instructions fed by bulk tensor copies. f16 and bf16;
+// f32 by three products of tf32 parts, or, where math allows, by tf32 alone.
+#include <algorithm>
+#include <array>
+
+#include "core/composed.hpp"
+#include "core/gen/wgmma.hpp"
+#include "core/kernel_source.hpp"
+#include "ops/gemm_impl.hpp"
+
+namespace dlprim::detail {
+namespace {
+
+constexpr int kWarpGroups = 2, kTileM = 64 * kWarpGroups;
+constexpr int64_t kMapBytes = 128;
+
+struct Tile {
+  int n, stages;
+  double rate;  ///< of products on a full device, relative to the first one's
+};
+// H200, driver 580, 8192^3.
+constexpr Tile kPlainTiles[] = {{256, 4, 1.0}, {128, 5, 0.75}, {64, 6, 0.5}};
+constexpr Tile kSplitTiles[] = {{192, 3, 1.0}, {128, 4, 0.92}, {64, 5, 0.65}};
+
+bool is_split(const GemmProblem& p, const Options& options) {
+  return p.dtype == DType::f32 && options.math != MathMode::tf32;
+}
+
+const Tile& tile_for(const GemmProblem& p, bool split, const Device& device) {
+  const int64_t units = std::max(1, device.facts().compute_units);
+  const Tile* best = nullptr;
+  double best_time = 0;
+  for (const Tile& tile : split ? kSplitTiles : kPlainTiles) {
+    const int64_t tiles = ceil_div(p.m, kTileM) * ceil_div(p.n, tile.n) * p.batch;
+    const double time = static_cast<double>(ceil_div(tiles, units) * tile.n) / tile.rate;
+    if (!best || time < best_time) best = &tile, best_time = time;
+  }
+  return *best;
+}
+
+/// Bulk copies need rows that start at multiples of 16 bytes and do not repeat.
+bool can_be_copied(const GemmOperand& x, int64_t rows) {
+  return x.aligned && (x.pitch > 0 || rows <= 1);
+}
+
+/// An operand as the kernel reads it, straight or from the workspace.
+class Operand {
+ public:
+  Operand() = default;
+  /// `parts` copies of `rows` x K, packed unless `straight`.
+  Operand(const Context& context, const GemmProblem& p, const GemmOperand& x, int64_t rows, bool straight,
+          int parts, WorkspaceParts& workspace)
+      : source_(x),
+        rows_(rows),
+        k_(p.k),
+        batch_(x.batch ? p.batch : 1),
+        packed_(!straight && p.k > 0),
+        dtype_(p.dtype) {
+    const auto vector = static_cast<int64_t>(16 / size_of(dtype_));
+    const int64_t runs = x.unit_k ? rows : k_, length = x.unit_k ? k_ : rows;
+    as_read_ = x;
+    if (runs <= 1) as_read_.pitch = round_up(std::max<int64_t>(1, length), vector);
+    if (!packed_) return;
+    as_read_.unit_k = true;
+    as_read_.pitch = round_up(k_, vector);
+    as_read_.batch = x.batch ? rows * as_read_.pitch : 0;
+    for (int part = 0; part < parts; part++)
+      at_[static_cast<size_t>(part)] = workspace.add(static_cast<size_t>(elements()) * size_of(dtype_));
+    Defines defines;
+    defines.set("UNIT_K", x.unit_k).set("PARTS", parts);
+    if (size_of(dtype_) == 2) defines.set("ELEMENT", "ushort");
+    defines.set("VECTOR", dtype_ == DType::f32 && x.unit_k && x.vectors);
+    pack_ = context.state().programs.kernel("gemm_nv_pack", "gemm_nv_pack", defines);
+  }
+
+  const GemmOperand& as_read() const { return as_read_; }
+  Tensor part(int i, const Tensor& x, const Tensor& workspace) const {
+    return packed_ ? workspace_part(workspace, at_[static_cast<size_t>(i)], {elements()}, dtype_) : x;
+  }
+  void prepare(const Stream& stream, const Tensor& x, const Tensor& workspace) const {
+    if (!packed_) return;
+    Launch launch(stream, pack_);
+    launch.arg(static_cast<int>(rows_))
+        .arg(static_cast<int>(k_))
+        .arg(x)
+        .arg(source_.pitch)
+        .arg(source_.batch);
+    launch.arg(part(0, x, workspace)).arg(part(1, x, workspace)).arg(as_read_.pitch).arg(as_read_.batch);
+    const auto size = [](int64_t n) { return static_cast<size_t>(n); };
+    if (source_.unit_k)
+      launch.run({size(round_up(ceil_div(k_, 4), 64)), size(round_up(rows_, 4)), size(batch_)}, {64, 4, 1});
+    else
+      launch.run({size(round_up(k_, 32)), size(ceil_div(rows_, 32) * 8), size(batch_)}, {32, 8, 1});
+  }
+
+ private:
+  int64_t elements() const { return batch_ * rows_ * as_read_.pitch; }
+
+  GemmOperand source_, as_read_;
+  int64_t rows_ = 0, k_ = 0, batch_ = 1;
+  bool packed_ = false;
+  DType dtype_ = DType::f32;
+  std::array<size_t, 2> at_{};
+  Kernel pack_;
+};
+
+struct NvWgmma : Gemm::Impl {
+  NvWgmma(const Context& context, const GemmProblem& problem, const Options& options)
+      : Impl(problem), split(is_split(p, options)), tile(tile_for(p, split, context.device())) {
+    const bool k_only = p.dtype == DType::f32 && !split;  // tf32 from local memory
+    const auto straight = [&](const GemmOperand& x, int64_t rows) {
+      return can_be_copied(x, x.unit_k ? rows : p.k) && (x.unit_k || !k_only);
+    };
+    a = Operand(context, p, p.a, p.m, straight(p.a, p.m), 1, parts);
+    b = Operand(context, p, p.b, p.n, !split && straight(p.b, p.n), split ? 2 : 1, parts);
+    tiles = ceil_div(p.m, kTileM) * ceil_div(p.n, tile.n) * p.batch;
+    groups = std::min<int64_t>(tiles, std::max(1, context.device().facts().compute_units));
+    maps_at = parts.add(static_cast<size_t>(kMapBytes * (groups * (split ? 3 : 2) + 1)));
+
+    const GemmOperand &ra = a.as_read(), &rb = b.as_read();
+    Defines defines = gemm_defines(p);
+    defines.set("SPLIT", split)
+        .set("TILE_N", tile.n)
+        .set("STAGES", tile.stages)
+        .set("WARP_GROUPS", kWarpGroups);
+    defines.set("A_UNIT_K", ra.unit_k).set("B_UNIT_K", rb.unit_k);
+    defines.set("C_BYTES", static_cast<int>(size_of(p.c_dtype)));
+    defines.set("C_PAIRS", p.c_vector >= 2).set("C_WIDE", p.c_vector >= 8);
+    if (p.dtype != DType::f32)
+      defines.set("ELEMENT", "ushort")
+          .set("ELEMENT_BYTES", 2)
+          .set("MAP_TYPE", p.dtype == DType::f16 ? 6 : 10);
+    const std::string source =
+        fill_wgmma_slots(kernel_source("gemm_nv_wgmma"), {p.dtype, split, tile.n, ra.unit_k, rb.unit_k});
+    kernel = context.state().programs.generated("gemm_nv_wgmma", source, "gemm_nv_wgmma", defines);
+  }
+
+  size_t workspace_size() const override { return parts.size(); }
+
+  void run(const Stream& stream, const Tensor& x, const Tensor& y, const Tensor& bias, const Tensor& c,
+           const Tensor& workspace) const override {
+    a.prepare(stream, x, workspace);
+    b.prepare(stream, y, workspace);
+    Launch launch(stream, kernel);
+    launch.arg(p.m).arg(p.n).arg(p.k).arg(p.batch);
+    launch.arg(a.part(0, x, workspace)).arg(a.as_read().pitch).arg(a.as_read().batch);
+    launch.arg(b.part(0, y, workspace)).arg(b.as_read().pitch).arg(b.as_read().batch);
+    launch.arg(split && p.k > 0 ? b.part(1, y, workspace) : Tensor()).arg(c).arg(p.ldc).arg(p.c_batch);
+    if (split) {
+      launch.arg(y).arg(p.b.unit_k ? int64_t{1} : p.b.pitch).arg(p.b.unit_k ? p.b.pitch : int64_t{1}).arg(p.b.batch);
+    }
+    launch.arg(workspace_part(workspace, maps_at, {kMapBytes / 8}, DType::i64));
+    launch.arg(p.alpha).arg(p.beta).arg(bias);
+    launch.run({static_cast<size_t>(groups * 128 * kWarpGroups)}, {128 * kWarpGroups});
+  }
+
+  const bool split;
+  const Tile& tile;
+  WorkspaceParts parts;
+  Operand a, b;
+  int64_t tiles = 0, groups = 0;
+  size_t maps_at = 0;
+  Kernel kernel;
+};
+
+uint64_t local_bytes(const Tile& tile, bool split) {
+  return static_cast<uint64_t>(tile.stages) * static_cast<uint64_t>(kTileM + tile.n * (split ? 2 : 1)) * 128;
+}
+
+std::string refuse(const Context& context, const GemmProblem& p, const Options& options) {
+  const DeviceProbes& probes = context.device().probes();
+  if (probes.matrix != MatrixEngine::nv_wgmma)
+    return cat("needs the matrix engine nv_wgmma, the device has ", name_of(probes.matrix));
+  if (p.dtype != DType::f32 && size_of(p.dtype) != 2)
+    return cat("is for f32, f16 and bf16, the operands are ", name_of(p.dtype));
+  const bool split = is_split(p, options);
+  const uint64_t bytes = local_bytes(tile_for(p, split, context.device()), split);
+  if (bytes > probes.static_local_memory)
+    return cat("needs ", bytes, " bytes of local memory, the device has ", probes.static_local_memory);
+  return {};
+}
+
+std::unique_ptr<const Gemm::Impl> make(const Context& context, const GemmProblem& problem,
+                                       const Options& options) {
+  return std::make_unique<NvWgmma>(context, problem, options);
+}
+
+}  // namespace
+
+extern const GemmEngine kGemmNvWgmma;
+const GemmEngine kGemmNvWgmma = {"nv_wgmma", refuse, make};
+
+}  // namespace dlprim::detail
