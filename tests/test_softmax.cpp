@@ -159,6 +159,29 @@ TEST_CASE("softmax with a workspace of the user's", "[small]") {
         0);
   CHECK(error_of<ValidationError>([&] { plan.run(stream(), x, y.tensor(), x); }) ==
         "workspace: shares memory with x");
+  const Tensor foreign(Context(context().device()), workspace.tensor().shape(), DType::u8);
+  CHECK(error_of<ValidationError>([&] { plan.run(stream(), x, y.tensor(), foreign); }) ==
+        "workspace: belongs to another context");
+}
+
+TEST_CASE("softmax keeps to the limit of its workspace", "[small]") {
+  const Shape shape{1, 1 << 16};
+  Rng rng(1);
+  const Tensor x = device_tensor(shape, reals(1 << 16, rng));
+  const Guarded y(shape);
+  Options options;
+  const SoftmaxDesc desc{TensorDesc(shape), TensorDesc(shape), {}, 1, false};
+  const size_t wanted = Softmax(context(), desc, options).workspace_size();
+  REQUIRE(wanted > 128);  // the maximum and the sum, and parts of a long row
+  options.workspace_limit = 128;
+  const Softmax plan(context(), desc, options);
+  CHECK(plan.workspace_size() == 128);
+  plan.run(stream(), x, y.tensor());
+  CHECK(deviation(host_values(y.tensor()), softmax_reference(values_of(x), shape, 1, false)) <=
+        tolerance(1 << 16, DType::f32));
+  options.workspace_limit = 127;
+  CHECK(error_of<ValidationError>([&] { Softmax(context(), desc, options); }) ==
+        "workspace_limit: softmax: generated needs 128 bytes of workspace, the limit is 127");
 }
 
 TEST_CASE("softmax refuses bad input", "[small]") {

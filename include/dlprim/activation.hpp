@@ -11,6 +11,7 @@ namespace dlprim {
 /// relu: max(x, 0); relu6: min(max(x, 0), 6). All pass NaN on.
 enum class Activation : uint8_t { identity, relu, relu6, sigmoid, tanh };
 
+/// "relu", and so on; "unknown" for a number that is none.
 DLPRIM_API const char* name_of(Activation activation) noexcept;
 
 /// Any strides; f32, f16, bf16, f64 in any mix; one shape.
@@ -23,7 +24,7 @@ struct ActivationDesc {
 /// y = f(x), elementwise.
 class DLPRIM_API ActivationForward : public Plan {
  public:
-  /// Throws ValidationError (dtypes, shapes that differ), BuildError.
+  /// Throws ValidationError (dtypes, shapes that differ, an activation that does not exist), BuildError.
   explicit ActivationForward(const Context& context, const ActivationDesc& desc, const Options& options = {});
   /// y may be x; otherwise they share no memory.
   void run(const Stream& stream, const Tensor& x, const Tensor& y) const;
@@ -38,6 +39,7 @@ class DLPRIM_API ActivationForward : public Plan {
 /// dy on through relu and relu6.
 class DLPRIM_API ActivationBackward : public Plan {
  public:
+  /// `desc` is of dy (as x), y and dx. Throws as ActivationForward.
   explicit ActivationBackward(const Context& context, const ActivationDesc& desc,
                               const Options& options = {});
   /// dx may be dy; otherwise it shares no memory with the others.

@@ -22,6 +22,7 @@ struct BatchNormDesc {
   bool running = true;     ///< training: running statistics are updated
 };
 
+/// By the batch's statistics; see batch_norm_training.
 class DLPRIM_API BatchNormTraining : public Plan {
  public:
   /// Throws ValidationError: shapes, dtypes, fewer than two values a channel (they have no variance).
@@ -39,9 +40,13 @@ class DLPRIM_API BatchNormTraining : public Plan {
   std::shared_ptr<const Impl> impl_;
 };
 
+/// By the running statistics.
 class DLPRIM_API BatchNormInference : public Plan {
  public:
+  /// Throws ValidationError: shapes, dtypes, epsilon.
   explicit BatchNormInference(const Context& context, const BatchNormDesc& desc, const Options& options = {});
+  /// y = (x - running_mean) / sqrt(running_var + epsilon) * gamma + beta. y may be x; otherwise it shares no
+  /// memory with another tensor.
   void run(const Stream& stream, const Tensor& x, const Tensor& gamma, const Tensor& beta,
            const Tensor& running_mean, const Tensor& running_var, const Tensor& y) const;
 
@@ -52,10 +57,13 @@ class DLPRIM_API BatchNormInference : public Plan {
   std::shared_ptr<const Impl> impl_;
 };
 
+/// Of BatchNormTraining.
 class DLPRIM_API BatchNormBackward : public Plan {
  public:
+  /// `desc` is of x, dy (as y) and dx. Throws ValidationError: shapes, dtypes.
   explicit BatchNormBackward(const Context& context, const BatchNormDesc& desc, const Options& options = {});
-  /// dx may be dy; otherwise no output shares memory with another tensor.
+  /// `mean` and `inv_std` as the forward direction wrote them. dx may be dy; otherwise no output shares
+  /// memory with another tensor.
   void run(const Stream& stream, const Tensor& dy, const Tensor& x, const Tensor& gamma, const Tensor& mean,
            const Tensor& inv_std, const Tensor& dx, const Tensor& dgamma, const Tensor& dbeta,
            const Tensor& workspace = {}) const;

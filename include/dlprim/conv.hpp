@@ -38,6 +38,7 @@ struct ConvDesc {
   bool bias = false;  ///< forward only
 };
 
+/// y from x, w and bias.
 class DLPRIM_API Conv2D : public Plan {
  public:
   /// Throws ValidationError (shapes that do not fit, strides, dtypes), BuildError.
@@ -54,7 +55,9 @@ class DLPRIM_API Conv2D : public Plan {
 /// dx from dy and w.
 class DLPRIM_API Conv2DBackwardData : public Plan {
  public:
+  /// `desc` is of dx, w and dy, without bias and activation. Throws as Conv2D.
   explicit Conv2DBackwardData(const Context& context, const ConvDesc& desc, const Options& options = {});
+  /// dx is written whole and shares no memory with the others.
   void run(const Stream& stream, const Tensor& dy, const Tensor& w, const Tensor& dx,
            const Tensor& workspace = {}) const;
 
@@ -66,7 +69,9 @@ class DLPRIM_API Conv2DBackwardData : public Plan {
 /// dw from x and dy.
 class DLPRIM_API Conv2DBackwardFilter : public Plan {
  public:
+  /// `desc` is of x, dw and dy, without bias and activation. Throws as Conv2D.
   explicit Conv2DBackwardFilter(const Context& context, const ConvDesc& desc, const Options& options = {});
+  /// dw is written whole and shares no memory with the others.
   void run(const Stream& stream, const Tensor& x, const Tensor& dy, const Tensor& dw,
            const Tensor& workspace = {}) const;
 

@@ -14,7 +14,8 @@ namespace dlprim {
 /// y = x, converting layout and dtype; x broadcasts to y's shape. Floats become integers by truncation,
 /// anything becomes bool by != 0. Throws ValidationError.
 DLPRIM_API void copy(const Stream& stream, const Tensor& x, const Tensor& y);
-/// Every element of y becomes `value`.
+/// Every element of y becomes `value`, converted as copy does. Throws ValidationError for a number that is no
+/// 64-bit integer if y holds integers.
 DLPRIM_API void fill(const Stream& stream, const Tensor& y, double value);
 /// A new row-major tensor with x's elements, of another dtype if asked.
 DLPRIM_API Tensor contiguous(const Stream& stream, const Tensor& x);

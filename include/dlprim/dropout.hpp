@@ -14,11 +14,12 @@ struct DropoutDesc {
   TensorDesc x, y;
 };
 
+/// y = x / (1 - p) with probability 1 - p, else 0.
 class DLPRIM_API Dropout : public Plan {
  public:
   /// Throws ValidationError (dtypes, shapes that differ), BuildError.
   explicit Dropout(const Context& context, const DropoutDesc& desc, const Options& options = {});
-  /// y may be x; otherwise they share no memory.
+  /// y may be x; otherwise they share no memory. Throws ValidationError unless 0 <= p <= 1.
   void run(const Stream& stream, const Tensor& x, double p, const RandomState& state, const Tensor& y,
            const Tensor& workspace = {}) const;
 

@@ -1,5 +1,16 @@
 // What every operator's plan has in common. A plan is an operator made ready for one problem: the engine is
 // chosen, the kernels are compiled; run() only binds arguments and enqueues.
+//
+// A constructor throws ValidationError (descriptions, parameters, options), BuildError, DeviceError and
+// OutOfMemory. A run() throws ValidationError for tensors that are not as described, are of another context,
+// or share memory where that is not allowed; OutOfMemory; DeviceError. A call, such as gemm(), throws what
+// both do. Each leaves all tensors as they were, but for DeviceError and OutOfMemory between two kernels of
+// one operator.
+//
+// A workspace is scratch memory: any tensor of the context with at least workspace_size() contiguous bytes
+// from a 16-byte boundary on, which shares no memory with the other tensors. Its contents before and after a
+// run mean nothing. One that is left out comes from the context's pool; where workspace_size() is 0 none is
+// used.
 #pragma once
 
 #include <cstddef>
@@ -37,7 +48,7 @@ class DLPRIM_API Plan {
  public:
   /// The engine that serves.
   const std::string& engine() const noexcept;
-  /// Bytes of the workspace that run() takes; it may be left out, then the pool provides it.
+  /// Bytes of the workspace that run() takes, at most Options::workspace_limit.
   size_t workspace_size() const noexcept;
   /// Every engine of the operator, one a line: the chosen one, and for the others their refusal or rank.
   std::string explain() const;

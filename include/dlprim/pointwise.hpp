@@ -59,13 +59,16 @@ class DLPRIM_API Pointwise : public Plan {
 };
 
 /// A reduction made ready. The outputs' shape says which axes are reduced: those where it is 1 and the
-/// inputs' common shape is not, and those in front that it lacks. Axes of size 0 give the identity.
+/// inputs' common shape is not, and those in front that it lacks. Axes of size 0 give the identity: of maxima
+/// and minima the lowest and the highest number of integers as narrow as the narrowest output, or infinities.
 class DLPRIM_API Reduce : public Plan {
  public:
+  /// Throws ValidationError (no input, shapes that do not broadcast, output with stride 0, accumulators not 1
+  /// to 8), BuildError.
   Reduce(const Context& context, const std::vector<TensorDesc>& inputs,
          const std::vector<TensorDesc>& outputs, int scalars, const Reduction& reduction,
          const Options& options = {});
-  /// As Pointwise::run, but no output may share memory with an input.
+  /// As Pointwise::run, but neither an output nor the workspace may share memory with another tensor.
   void run(const Stream& stream, const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs,
            const std::vector<double>& scalars, const Tensor& workspace = {}) const;
 

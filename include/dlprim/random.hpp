@@ -15,8 +15,7 @@
 
 namespace dlprim {
 
-/// A place in the sequence of random numbers. Each call of an operator uses element i's number at `offset` +
-/// i.
+/// A place in the sequence of random numbers. Element i of a call's tensor uses the number at offset + i.
 struct RandomState {
   uint64_t seed = 0;
   uint64_t offset = 0;
@@ -33,7 +32,7 @@ enum class Distribution : uint8_t {
   uniform,
   /// Of mean a and deviation b, by Box and Muller's transform of the stream's words w0 = w[2 k] and
   /// w1 = w[2 k + 1]: a + b * sqrt(-2 log(u)) times cos, then sin, of 2 pi floor(w1 / 2^8) / 2^24, where u is
-  /// w0 / 2^32 + 1 / 2^33 rounded to f32.
+  /// f32(w0) / 2^32 + 1 / 2^33, rounded to f32 once more.
   normal,
   /// 1 where w < a * 2^32, else 0; b is not used.
   bernoulli
@@ -44,8 +43,11 @@ struct RandomDesc {
   Distribution distribution = Distribution::uniform;
 };
 
+/// y = numbers of a distribution.
 class DLPRIM_API Random : public Plan {
  public:
+  /// Throws ValidationError (strides of y, a distribution that does not exist, f64 on a device without double
+  /// arithmetic), BuildError.
   explicit Random(const Context& context, const RandomDesc& desc, const Options& options = {});
   /// Throws ValidationError if a or b is not finite in f32, b < a (uniform), b < 0 (normal), a outside [0, 1]
   /// (Bernoulli).
@@ -58,6 +60,8 @@ class DLPRIM_API Random : public Plan {
   RandomDesc desc_;
   std::shared_ptr<const Impl> impl_;
 };
+
+// The same as calls: the plan is found in the context's cache, or made. They throw as the plan does.
 
 /// Uniform in [low, high).
 DLPRIM_API void random_uniform(const Stream& stream, const Tensor& y, double low, double high,

@@ -16,6 +16,7 @@ struct SoftmaxDesc {
   bool log = false;  ///< log-softmax
 };
 
+/// y = exp(x) / sum(exp(x)) along the axis, or its logarithm.
 class DLPRIM_API Softmax : public Plan {
  public:
   /// Throws ValidationError (dtypes, shapes that differ, axis), BuildError.
@@ -34,6 +35,7 @@ class DLPRIM_API Softmax : public Plan {
 /// From the output y: dx = y * (dy - sum(dy * y)); of log-softmax: dx = dy - exp(y) * sum(dy).
 class DLPRIM_API SoftmaxBackward : public Plan {
  public:
+  /// `desc` is of dy (as x), y and dx. Throws as Softmax.
   explicit SoftmaxBackward(const Context& context, const SoftmaxDesc& desc, const Options& options = {});
   /// dx may be dy; otherwise it shares no memory with the others.
   void run(const Stream& stream, const Tensor& dy, const Tensor& y, const Tensor& dx,
@@ -45,6 +47,8 @@ class DLPRIM_API SoftmaxBackward : public Plan {
   SoftmaxDesc desc_;
   std::shared_ptr<const Impl> impl_;
 };
+
+// The same as calls: the plan is found in the context's cache, or made. They throw as the plans do.
 
 /// Along `axis`; the maximum is subtracted first, so large inputs do not overflow.
 DLPRIM_API void softmax(const Stream& stream, const Tensor& x, int axis, const Tensor& y);
@@ -61,9 +65,12 @@ struct NllLossDesc {
   TensorDesc loss;    ///< [1], f32, f16 or bf16; backward: of dloss
 };
 
+/// See nll_loss.
 class DLPRIM_API NllLoss : public Plan {
  public:
+  /// Throws ValidationError (shapes, dtypes, more than 2^24 classes), BuildError.
   explicit NllLoss(const Context& context, const NllLossDesc& desc, const Options& options = {});
+  /// loss shares no memory with the others.
   void run(const Stream& stream, const Tensor& log_p, const Tensor& target, const Tensor& loss,
            const Tensor& workspace = {}) const;
 
@@ -74,10 +81,12 @@ class DLPRIM_API NllLoss : public Plan {
   std::shared_ptr<const Impl> impl_;
 };
 
+/// d_log_p[b, target[b]] = -dloss / number of targets that are classes; 0 elsewhere.
 class DLPRIM_API NllLossBackward : public Plan {
  public:
+  /// `desc` is of d_log_p, target and dloss. Throws as NllLoss.
   explicit NllLossBackward(const Context& context, const NllLossDesc& desc, const Options& options = {});
-  /// d_log_p is written whole.
+  /// d_log_p is written whole and shares no memory with the others.
   void run(const Stream& stream, const Tensor& dloss, const Tensor& target, const Tensor& d_log_p,
            const Tensor& workspace = {}) const;
 

@@ -21,6 +21,7 @@ class DLPRIM_API Event {
   explicit Event(cl::Event event) : event_(std::move(event)) {}
   /// Blocks until the work before the event is done. An empty event is done. Throws DeviceError.
   void wait() const;
+  /// Whether that work is done; does not block. Throws DeviceError if it failed.
   bool done() const;
   const cl::Event& cl() const noexcept { return event_; }
 
@@ -31,7 +32,7 @@ class DLPRIM_API Event {
 /// Copies share one queue. One thread at a time may use a stream; several streams work side by side.
 class DLPRIM_API Stream {
  public:
-  /// A queue of its own.
+  /// A queue of its own, which measures device time if the log is on. Throws DeviceError.
   explicit Stream(const Context& context);
   /// Around a queue that the user owns; it is retained. Throws ValidationError if the queue is out of order,
   /// or belongs to another context or device.
@@ -40,11 +41,13 @@ class DLPRIM_API Stream {
   const Context& context() const noexcept;
   const cl::CommandQueue& cl() const noexcept;
 
-  /// Blocks until everything given so far is done. Throws DeviceError if some of it failed.
+  /// Blocks until everything given so far is done. Throws DeviceError, once, if the driver says that the
+  /// queue failed, or a write out of host memory, or, while the log is on, a kernel; other failures stay
+  /// unknown.
   void finish() const;
-  /// An event that is done when everything given so far is.
+  /// An event that is done when everything given so far is. Throws DeviceError.
   Event record() const;
-  /// Later work in this stream waits for `event`; the host does not.
+  /// Later work in this stream waits for `event`; the host does not. Throws DeviceError.
   void wait(const Event& event) const;
 
   /// The library's own part; not for users.

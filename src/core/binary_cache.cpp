@@ -1,3 +1,4 @@
+// Files of the binary cache: written aside and renamed, checked when read, the oldest deleted.
 #include "core/binary_cache.hpp"
 
 #define XXH_INLINE_ALL

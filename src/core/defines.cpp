@@ -1,3 +1,4 @@
+// Macros as compiler options.
 #include "core/defines.hpp"
 
 #include "core/check.hpp"

@@ -1,3 +1,4 @@
+// The text of a kernel file, embedded or from DLPRIM_KERNEL_DIR.
 #include "core/kernel_source.hpp"
 
 #include <cstdlib>

@@ -1,3 +1,4 @@
+// The log's level and its way out.
 #include "core/log.hpp"
 
 #include <cstdio>

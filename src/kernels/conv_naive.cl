@@ -83,8 +83,8 @@ __kernel void conv_backward_filter(__global const float* x, long x_offset, __glo
     for (int p = 0; p < P; p++) {
       const INDEX h = (INDEX)p * stride_h - pad_h + (INDEX)r * dilation_h;
       if (h < 0 || h >= H) continue;
-      float row =
-          0;  // a chain per row, and one of rows: the error grows with their lengths' sum, not product
+      // A chain per row, and one of rows: the error grows with their lengths' sum, not product.
+      float row = 0;
       for (int q = 0; q < Q; q++) {
         const INDEX v = (INDEX)q * stride_w - pad_w + (INDEX)s * dilation_w;
         if (v >= 0 && v < W) row = fma(x[n * x_n + h * x_h + v * x_w], dy[n * y_n + p * y_p + q * y_q], row);

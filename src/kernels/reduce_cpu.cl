@@ -77,7 +77,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void reduce(
       }
     const int l = 0;
 #else
-  // `kept` counts outputs, `chunk` the blocks of LANES outputs along the innermost kept dimension.
+  // A work-group has a block of LANES outputs along the innermost kept dimension; `chunk` is not used.
   const INDEX block = (INDEX)get_group_id(0);
   //$ BLOCK
   const INDEX k_first = block * LANES;

@@ -1,3 +1,4 @@
+// How many parts a sum is computed in, and the kernel that adds them up.
 #include "ops/conv_parts.hpp"
 
 #include <algorithm>
@@ -8,8 +9,8 @@
 namespace dlprim::detail {
 namespace {
 
-constexpr int64_t kGroupsPerUnit =
-    4;  // work-groups for each compute unit, so that late ones leave few units idle
+// Work-groups for each compute unit, so that late ones leave few units idle.
+constexpr int64_t kGroupsPerUnit = 4;
 constexpr size_t kGroup = 64;
 constexpr int64_t kCpuWidth = 1024;
 
