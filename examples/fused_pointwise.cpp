@@ -10,9 +10,9 @@
 
 using namespace dlprim;
 
-int main() try {
+int main(int argc, char** argv) try {
   constexpr int64_t rows = 50, columns = 300;
-  const Context context("");  // the default device
+  const Context context(argc > 1 ? argv[1] : "");  // the device named, or the default one
   const Stream stream(context);
 
   std::vector<float> a(rows * columns), b(rows * columns), bias(columns);

@@ -20,11 +20,11 @@ cl::Kernel make_kernel(const cl::Context& context, const cl::Device& device) {
 
 }  // namespace
 
-int main() try {
+int main(int argc, char** argv) try {
   constexpr int64_t m = 40, n = 30, k = 20;
 
   // What a program that uses OpenCL has anyway. Device::find is only a convenience.
-  const cl::Device device = Device::find().cl();
+  const cl::Device device = Device::find(argc > 1 ? argv[1] : "").cl();
   const cl::Context context(device);
   const cl::CommandQueue queue(context, device);
   const cl::Buffer a(context, CL_MEM_READ_WRITE, m * k * sizeof(float));

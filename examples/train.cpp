@@ -8,8 +8,8 @@
 
 using namespace dlprim;
 
-int main() try {
-  const Context context("");  // the default device
+int main(int argc, char** argv) try {
+  const Context context(argc > 1 ? argv[1] : "");  // the device named, or the default one
   const Stream stream(context);
   Net net(stream, /*seed=*/1);
   const Value images = net.input({1, 12, 12}), labels = net.input({}, DType::i32);

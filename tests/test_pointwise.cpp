@@ -250,6 +250,25 @@ TEST_CASE("one kernel serves all shapes of a form", "[small]") {
   CHECK(programs() == after);
 }
 
+TEST_CASE("the kernels of a reduction serve all shapes of a form") {
+  const Context own(context().device());
+  const Stream s(own);
+  const auto programs_after = [&](const Shape& from, const Shape& to) {
+    const Tensor x(own, from), y(own, to);
+    fill(s, x, 2);
+    reduce(s, {x}, {y}, {}, sum_of("x0"));
+    s.finish();
+    return own.program_stats().built + own.program_stats().from_disk;
+  };
+  const uint64_t rows = programs_after({64, 4096}, {64, 1});
+  CHECK(programs_after({48, 4100}, {48, 1}) == rows);
+  CHECK(programs_after({8, 8, 8192}, {8, 8, 1}) == rows);
+  const uint64_t columns = programs_after({512, 64}, {1, 64});
+  CHECK(programs_after({516, 128}, {1, 128}) == columns);
+  const uint64_t parts = programs_after({1 << 20}, {1});
+  CHECK(programs_after({1 << 21}, {1}) == parts);
+}
+
 TEST_CASE("bad pointwise input is refused by name and value", "[small]") {
   const Tensor x = device_tensor({2, 3}, std::vector<float>(6, 1));
   const Tensor y(context(), {2, 3});

@@ -1,5 +1,8 @@
 // Operators from several threads at once: one context, a stream each, call forms, results exact. The caches
 // and the pool under them have cases of their own.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <functional>
 #include <thread>
 
@@ -81,6 +84,28 @@ Job reduce_job(int64_t rows, int64_t columns) {
 }
 
 }  // namespace
+
+TEST_CASE("threads: a large write does not wait for the queue", "[threads]") {
+  const Context& shared = context();
+  const Stream stream(shared);
+  const Tensor y(stream, {1 << 20});
+  Floats host(1 << 20, 3.0f);
+  cl::UserEvent gate(shared.cl());
+  stream.wait(Event(gate));
+  std::atomic<bool> returned{false};
+  std::thread opener([gate, &returned]() mutable {  // in any case, so that a write that waits can end
+    for (int i = 0; i < 200 && !returned; i++) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    gate.setStatus(CL_COMPLETE);
+  });
+  cl_int status = CL_COMPLETE;
+  write(stream, y, host);
+  gate.getInfo(CL_EVENT_COMMAND_EXECUTION_STATUS, &status);
+  std::fill(host.begin(), host.end(), 4.0f);  // ours again
+  returned = true;
+  opener.join();
+  CHECK(status != CL_COMPLETE);
+  CHECK(read<float>(stream, y) == Floats(1 << 20, 3.0f));
+}
 
 TEST_CASE("threads: operators by six threads on one context are exact", "[threads]") {
   std::vector<Job> jobs = {gemm_job({5, 7, 9}),

@@ -5,8 +5,8 @@
 #include <dlprim/copy.hpp>
 #include <dlprim/pointwise.hpp>
 
-int main() try {
-  const dlprim::Context context("");
+int main(int argc, char** argv) try {
+  const dlprim::Context context(argc > 1 ? argv[1] : "");
   const dlprim::Stream stream(context);
   const dlprim::Tensor x(stream, {2, 3}), row(stream, {3}), y(stream, {2, 3});
   dlprim::write(stream, x, std::vector<float>{-2, -1, 0, 1, 2, 3});

@@ -5,8 +5,8 @@
 #include <dlprim/copy.hpp>
 #include <dlprim/net.hpp>
 
-int main() try {
-  const dlprim::Context context("");
+int main(int argc, char** argv) try {
+  const dlprim::Context context(argc > 1 ? argv[1] : "");
   const dlprim::Stream stream(context);
   dlprim::Net net(stream, /*seed=*/1);
   const dlprim::Value x = net.input({4}), y = net.relu(net.linear(x, 3));
