@@ -1,20 +1,27 @@
 # What `cmake --install` puts where: libraries, headers, the command line, the CMake package `dlprim` with the targets
-# dlprim::core and dlprim::net, and pkg-config files. Everything is relocatable: no file holds the prefix.
+# dlprim::core and (DLPRIM_NET) dlprim::net, and pkg-config files. Everything is relocatable: no file holds the prefix.
 include(CMakePackageConfigHelpers)
 
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/dlprim")
-set(libraries dlprim_core dlprim_net)
-set_target_properties(dlprim_core PROPERTIES EXPORT_NAME core)
-set_target_properties(dlprim_net PROPERTIES EXPORT_NAME net)
-set_target_properties(${libraries} PROPERTIES INSTALL_RPATH "$ORIGIN")
+set(libraries core)
+set(other_headers PATTERN "net*.hpp" EXCLUDE PATTERN "solver.hpp" EXCLUDE PATTERN "safetensors.hpp" EXCLUDE)
+if(DLPRIM_NET)
+  list(APPEND libraries net)
+  set(other_headers)
+endif()
+list(TRANSFORM libraries PREPEND dlprim_ OUTPUT_VARIABLE targets)
+foreach(library IN LISTS libraries)
+  set_target_properties(dlprim_${library} PROPERTIES EXPORT_NAME ${library} INSTALL_RPATH "$ORIGIN")
+endforeach()
 
 install(
-  TARGETS ${libraries}
+  TARGETS ${targets}
   EXPORT dlprimTargets
   RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}"
   LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
   ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
-install(DIRECTORY include/dlprim DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES_MATCHING PATTERN "*.hpp")
+install(DIRECTORY include/dlprim DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES_MATCHING PATTERN "*.hpp"
+        ${other_headers})
 install(EXPORT dlprimTargets NAMESPACE dlprim:: DESTINATION "${package_dir}")
 
 configure_package_config_file(cmake/dlprimConfig.cmake.in "${PROJECT_BINARY_DIR}/dlprimConfig.cmake"
@@ -31,7 +38,7 @@ function(dlprim_path_to_prefix folder result)
 endfunction()
 
 dlprim_path_to_prefix("${CMAKE_INSTALL_LIBDIR}/pkgconfig" pkgconfig_to_prefix)
-foreach(library IN ITEMS core net)
+foreach(library IN LISTS libraries)
   configure_file(cmake/dlprim-${library}.pc.in "${PROJECT_BINARY_DIR}/dlprim-${library}.pc" @ONLY)
   install(FILES "${PROJECT_BINARY_DIR}/dlprim-${library}.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 endforeach()
