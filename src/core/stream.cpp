@@ -133,6 +133,7 @@ StreamState::~StreamState() {
 }
 
 bool StreamState::ended(const cl::Event& command) {
+  if (command() == nullptr) return true;  // it never got to the queue
   cl_int status = CL_COMPLETE;
   clGetEventInfo(command(), CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr);
   if (failure == CL_SUCCESS) failure = std::min(status, CL_SUCCESS);

@@ -82,16 +82,16 @@ void write(const Stream& stream, const Tensor& y, const void* host, int64_t byte
   StreamState& state = stream.state();
   state.release_staging();
   // The driver reads host memory when the queue gets there: it reads a copy that lives until then.
-  Staging staging;
+  Staging& staging = state.staging.emplace_back();
   staging.bytes.assign(static_cast<const char*>(host), static_cast<const char*>(host) + bytes);
   y.storage()->touch(state.queue);
-  state.queue->submitted++;
   cl_event done = nullptr;
-  cl_check(clEnqueueWriteBuffer(stream.cl()(), y.buffer()(), CL_FALSE, run.begin, run.size,
-                                staging.bytes.data(), 0, nullptr, &done),
-           "clEnqueueWriteBuffer");
+  enqueue_command(stream.context(), "clEnqueueWriteBuffer", {}, [&] {
+    return clEnqueueWriteBuffer(stream.cl()(), y.buffer()(), CL_FALSE, run.begin, run.size,
+                                staging.bytes.data(), 0, nullptr, &done);
+  });
+  state.queue->submitted++;
   staging.done = cl::Event(done);
-  state.staging.push_back(std::move(staging));
 }
 
 void read(const Stream& stream, const Tensor& x, void* host, int64_t bytes) {
