@@ -183,13 +183,20 @@ std::string again(const std::string& text) {
   return "DLPRIM_TEST_CASE='" + text + "'";
 }
 
-double max_error(const std::vector<float>& a, const std::vector<float>& b) {
-  if (a.size() != b.size()) return std::numeric_limits<double>::infinity();
+Options engine(const std::string& name) {
+  Options options;
+  options.engine = name;
+  return options;
+}
+
+double deviation(const std::vector<float>& a, const std::vector<double>& b) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  if (a.size() != b.size()) return kInfinity;
   double worst = 0;
   for (size_t i = 0; i < a.size(); i++) {
-    const double error =
-        std::abs(static_cast<double>(a[i]) - b[i]) / (1 + std::abs(static_cast<double>(b[i])));
-    if (!(error <= worst)) worst = std::isnan(error) ? std::numeric_limits<double>::infinity() : error;
+    if (std::isnan(b[i]) ? std::isnan(a[i]) : static_cast<double>(a[i]) == b[i]) continue;
+    const double error = std::abs(a[i] - b[i]) / (1 + std::abs(b[i]));
+    worst = std::max(worst, std::isfinite(error) ? error : kInfinity);
   }
   return worst;
 }

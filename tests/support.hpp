@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <dlprim/copy.hpp>
+#include <dlprim/plan.hpp>
 #include <dlprim/stream.hpp>
 #include <dlprim/tensor.hpp>
 
@@ -68,8 +69,16 @@ bool is_selected(const std::string& text);
 /// What to put before the program's name to run that case again and no other: "DLPRIM_TEST_CASE='...'".
 std::string again(const std::string& text);
 
-/// The largest |a - b| / (1 + |b|) over all elements; infinity if the sizes differ or one is NaN.
-double max_error(const std::vector<float>& a, const std::vector<float>& b);
+/// Options that ask for one engine by name.
+Options engine(const std::string& name);
+
+/// The largest |a - b| / (1 + |b|) over all elements; infinity where the sizes differ, or one is NaN or
+/// infinite and the other is not the same.
+double deviation(const std::vector<float>& a, const std::vector<double>& b);
+template <class T>
+double deviation(const std::vector<float>& a, const std::vector<T>& b) {
+  return deviation(a, std::vector<double>(b.begin(), b.end()));
+}
 
 /// A central difference in double of a scalar function of a vector, for element `i`.
 double numeric_gradient(const std::function<double(const std::vector<double>&)>& f, std::vector<double> x,

@@ -24,12 +24,6 @@ bool serves(const ConvDesc& desc, const Options& options) {
   return text.find(options.engine + ": refused") == std::string::npos;
 }
 
-Options engine(const std::string& name) {
-  Options options;
-  options.engine = name;
-  return options;
-}
-
 /// A view in the case's layout that holds `values`; it does not start at the memory's first element.
 Tensor operand(Layout layout, const Shape& shape, const std::vector<float>& values) {
   const Guarded room(shape, strides_in(layout, shape), DType::f32, 5);

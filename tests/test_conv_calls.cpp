@@ -20,12 +20,6 @@ std::vector<std::string> serving_engines() {
   return names;
 }
 
-Options engine(const std::string& name) {
-  Options options;
-  options.engine = name;
-  return options;
-}
-
 const ConvCase kSmall{
     "small", 2, 4, 6, 5, 6, 3, 2, {{2, 1}, {1, 0}, {0, 2}, {1, 2}, 2, Activation::identity}};
 
@@ -58,7 +52,7 @@ TEST_CASE("conv: bias and activation", "[conv][small]") {
       const std::vector<double> expected = conv_forward_reference(c, x, w, bias ? b : std::vector<float>());
       const bool exact = f != Activation::sigmoid && f != Activation::tanh;
       // exp and tanh may be off by 5 units in the last place each.
-      CHECK(max_error(host_values(y.tensor()), {expected.begin(), expected.end()}) <= (exact ? 0 : 2e-6));
+      CHECK(deviation(host_values(y.tensor()), expected) <= (exact ? 0 : 2e-6));
       CHECK(y.intact());
     }
 }

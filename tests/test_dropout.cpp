@@ -12,12 +12,6 @@ using namespace dlprim::test;
 
 namespace {
 
-Options engine(const char* name) {
-  Options options;
-  options.engine = name;
-  return options;
-}
-
 constexpr const char* kEngines[] = {"cpu", "direct", "masked"};
 
 Values dropout_reference(const Values& x, double p, const RandomState& state) {

@@ -64,14 +64,14 @@ TEST_CASE("training records BatchNorm's statistics, evaluation uses them") {
   const auto batch = batch_norm_reference(data, {4, 2, 3}, {1, 1}, {0, 0}, params.epsilon);
 
   const Pass training = net.forward(stream(), Mode::training, {{x, tensor}}, {y});
-  CHECK(max_error(host_values(training[y]), floats(batch.y)) < 1e-5);
+  CHECK(deviation(host_values(training[y]), floats(batch.y)) < 1e-5);
   Values mean, variance;
   for (size_t c = 0; c < 2; c++) {
     mean.push_back(0.25 * batch.mean[c]);
     variance.push_back(0.75 + 0.25 * batch.unbiased[c]);
   }
-  CHECK(max_error(host_values(parameter(net, "bn.running_mean").value), floats(mean)) < 1e-6);
-  CHECK(max_error(host_values(parameter(net, "bn.running_var").value), floats(variance)) < 1e-6);
+  CHECK(deviation(host_values(parameter(net, "bn.running_mean").value), floats(mean)) < 1e-6);
+  CHECK(deviation(host_values(parameter(net, "bn.running_var").value), floats(variance)) < 1e-6);
 
   std::vector<float> expected;
   for (size_t i = 0; i < data.size(); i++) {
@@ -80,7 +80,7 @@ TEST_CASE("training records BatchNorm's statistics, evaluation uses them") {
   }
   for (int repeat = 0; repeat < 2; repeat++) {
     const Pass evaluation = net.forward(stream(), Mode::evaluation, {{x, tensor}}, {y});
-    CHECK(max_error(host_values(evaluation[y]), expected) < 1e-5);
+    CHECK(deviation(host_values(evaluation[y]), expected) < 1e-5);
   }
 }
 
@@ -121,7 +121,7 @@ TEST_CASE("the batch size may change from pass to pass") {
   std::vector<float> pieces;
   for (const auto& [begin, end] : {std::pair{0, 1}, std::pair{1, 3}, std::pair{3, 5}})
     for (float v : logits_of(five.slice(0, begin, end))) pieces.push_back(v);
-  CHECK(max_error(pieces, all) < 1e-5);
+  CHECK(deviation(pieces, all) < 1e-5);
 
   for (int64_t batch : {5, 1, 2}) {
     Pass pass = small.net.forward(

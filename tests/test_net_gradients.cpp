@@ -57,7 +57,7 @@ Values linear_reference(const Values& x, const Values& weight, const Values& bia
 }
 
 Values activated(Activation f, Values x) {
-  for (double& v : x) v = activation_reference(f, v);
+  for (double& v : x) v = activation_value(f, v);
   return x;
 }
 

@@ -17,12 +17,6 @@ using namespace dlprim::test;
 
 namespace {
 
-Options engine(const char* name) {
-  Options options;
-  options.engine = name;
-  return options;
-}
-
 /// The engines that serve this device; the GPU form runs everywhere.
 std::vector<const char*> engines() {
   if (context().device().kind() == DeviceKind::cpu) return {"cpu", "gpu"};

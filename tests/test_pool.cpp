@@ -71,12 +71,6 @@ const std::vector<Case>& larger_cases() {
   return cases;
 }
 
-Options engine(const char* name) {
-  Options options;
-  options.engine = name;
-  return options;
-}
-
 std::vector<int32_t> indices_of(const Tensor& indices) {
   return read<int32_t>(stream(), indices);
 }

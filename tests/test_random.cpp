@@ -15,12 +15,6 @@ using namespace dlprim::test;
 
 namespace {
 
-Options engine(const char* name) {
-  Options options;
-  options.engine = name;
-  return options;
-}
-
 constexpr const char* kEngines[] = {"cpu", "direct", "copied"};
 constexpr Distribution kAll[] = {Distribution::uniform, Distribution::normal, Distribution::bernoulli};
 

@@ -13,12 +13,6 @@ using namespace dlprim::test;
 
 namespace {
 
-Options engine(const char* name) {
-  Options options;
-  options.engine = name;
-  return options;
-}
-
 std::vector<const char*> engines() {
   if (context().device().kind() == DeviceKind::cpu) return {"cpu", "gpu"};
   return {"gpu"};

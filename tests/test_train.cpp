@@ -52,7 +52,7 @@ double compare(OneLayer& layer, Solver& solver, int steps,
     solver.step(stream());
     for (size_t i = 0; i < w.size(); i++) formula(w[i], dy[i], memory[i]);
   }
-  return max_error(host_values(layer.weight().value), std::vector<float>(w.begin(), w.end()));
+  return deviation(host_values(layer.weight().value), std::vector<float>(w.begin(), w.end()));
 }
 
 }  // namespace

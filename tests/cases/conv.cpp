@@ -4,6 +4,8 @@
 #include <cmath>
 #include <sstream>
 
+#include "cases/nn.hpp"
+
 namespace dlprim::test {
 namespace {
 
@@ -205,21 +207,6 @@ std::vector<ConvCase> random_convs(int count, uint64_t seed) {
   return cases;
 }
 
-double activation_reference(Activation f, double v) {
-  switch (f) {
-    case Activation::identity:
-      return v;
-    case Activation::relu:
-      return std::max(v, 0.0);
-    case Activation::relu6:
-      return std::min(std::max(v, 0.0), 6.0);
-    case Activation::sigmoid:
-      return 1 / (1 + std::exp(-v));
-    default:
-      return std::tanh(v);
-  }
-}
-
 std::vector<double> conv_forward_reference(const ConvCase& c, const std::vector<float>& x,
                                            const std::vector<float>& w, const std::vector<float>& bias) {
   const Shape shape = c.y_shape();
@@ -228,7 +215,7 @@ std::vector<double> conv_forward_reference(const ConvCase& c, const std::vector<
   const int64_t plane = shape[2] * shape[3];
   for (size_t i = 0; i < y.size(); i++) {
     if (!bias.empty()) y[i] += bias[index(static_cast<int64_t>(i) / plane % c.k)];
-    y[i] = activation_reference(c.params.activation, y[i]);
+    y[i] = activation_value(c.params.activation, y[i]);
   }
   return y;
 }

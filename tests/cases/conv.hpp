@@ -58,6 +58,5 @@ std::vector<double> conv_backward_data_reference(const ConvCase& c, const std::v
                                                  const std::vector<float>& w);
 std::vector<double> conv_backward_filter_reference(const ConvCase& c, const std::vector<float>& x,
                                                    const std::vector<float>& dy);
-double activation_reference(Activation f, double v);
 
 }  // namespace dlprim::test

@@ -5,12 +5,13 @@
 #include <limits>
 #include <sstream>
 
-#include "cases/conv.hpp"
+#include "cases/nn.hpp"
 
 namespace dlprim::test {
 
 double GemmCase::flops() const {
-  return 2.0 * static_cast<double>(products()) * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+  return 2.0 * static_cast<double>(products()) * static_cast<double>(m) * static_cast<double>(n) *
+         static_cast<double>(k);
 }
 
 int64_t GemmCase::bias_size() const {
@@ -31,7 +32,8 @@ std::string GemmCase::text() const {
   layout("c", c);
   out << " alpha=" << alpha << " beta=" << beta << " bias=" << kBias[static_cast<int>(bias)]
       << " activation=" << name_of(activation);
-  if (dtype != DType::f32 || c_dtype != DType::f32) out << " dtype=" << name_of(dtype) << " c_dtype=" << name_of(c_dtype);
+  if (dtype != DType::f32 || c_dtype != DType::f32)
+    out << " dtype=" << name_of(dtype) << " c_dtype=" << name_of(c_dtype);
   if (batch != 0) out << " batch=" << batch << (one_a ? " one_a" : "") << (one_b ? " one_b" : "");
   return out.str();
 }
@@ -60,13 +62,15 @@ Tensor operand(const GemmCase& x, int64_t rows, int64_t columns, const MatrixLay
     for (int64_t i = 0; i < rows; i++)
       for (int64_t j = 0; j < columns; j++) {
         const int64_t r = layout.transposed ? j : i, e = layout.transposed ? i : j;
-        all[static_cast<size_t>((z * runs + r) * run + e)] = values[static_cast<size_t>((z * rows + i) * columns + j)];
+        all[static_cast<size_t>((z * runs + r) * run + e)] =
+            values[static_cast<size_t>((z * rows + i) * columns + j)];
       }
   MatrixLayout plain = layout;
   plain.transposed = false;
   const Tensor tall = matrix(x.batch * runs, run, plain, all, x.dtype);
   const int64_t pitch = run + layout.gap;
-  const Strides strides = layout.transposed ? Strides{runs * pitch, 1, pitch} : Strides{runs * pitch, pitch, 1};
+  const Strides strides =
+      layout.transposed ? Strides{runs * pitch, 1, pitch} : Strides{runs * pitch, pitch, 1};
   return tall.as_strided({x.batch, rows, columns}, strides);
 }
 
@@ -96,7 +100,8 @@ Tensor matrix(int64_t rows, int64_t columns, const MatrixLayout& layout, const s
           values[static_cast<size_t>(i * columns + j)];
   const Strides strides = layout.transposed ? Strides{1, pitch} : Strides{pitch, 1};
   const auto size = static_cast<int64_t>(memory.size());
-  return device_tensor({size}, memory, dtype).as_strided({rows, columns}, strides, size == 0 ? 0 : layout.offset);
+  return device_tensor({size}, memory, dtype)
+      .as_strided({rows, columns}, strides, size == 0 ? 0 : layout.offset);
 }
 
 Tensor bias_tensor(const GemmCase& x, const std::vector<float>& values) {
@@ -133,7 +138,7 @@ std::vector<double> gemm_reference(const GemmCase& x, const GemmData& data) {
       if (x.beta != 0) v += x.beta * data.c[static_cast<size_t>(i * x.n + j)];
       if (x.bias != GemmDesc::Bias::none)
         v += data.bias[static_cast<size_t>(x.bias == GemmDesc::Bias::row ? j : i % x.m)];
-      row[j] = activation_reference(x.activation, v);
+      row[j] = activation_value(x.activation, v);
     }
   }
   return result;
@@ -169,9 +174,10 @@ std::vector<GemmCase> tiled_gemms() {
 }
 
 std::vector<GemmCase> typed_gemms() {
-  static constexpr std::pair<DType, DType> kTypes[] = {
-      {DType::f32, DType::f32},  {DType::f16, DType::f16},  {DType::f16, DType::f32}, {DType::bf16, DType::bf16},
-      {DType::bf16, DType::f32}, {DType::f64, DType::f64}, {DType::i8, DType::i32}};
+  static constexpr std::pair<DType, DType> kTypes[] = {{DType::f32, DType::f32},  {DType::f16, DType::f16},
+                                                       {DType::f16, DType::f32},  {DType::bf16, DType::bf16},
+                                                       {DType::bf16, DType::f32}, {DType::f64, DType::f64},
+                                                       {DType::i8, DType::i32}};
   std::vector<GemmCase> cases;
   for (const auto& [dtype, c_dtype] : kTypes)
     for (int form = 0; form < 4; form++) {

@@ -89,18 +89,6 @@ Values values_of(const Tensor& x) {
   return {values.begin(), values.end()};
 }
 
-double deviation(const std::vector<float>& a, const Values& b) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  if (a.size() != b.size()) return kInfinity;
-  double worst = 0;
-  for (size_t i = 0; i < a.size(); i++) {
-    if (std::isnan(b[i]) ? std::isnan(a[i]) : static_cast<double>(a[i]) == b[i]) continue;
-    const double error = std::abs(a[i] - b[i]) / (1 + std::abs(b[i]));
-    worst = std::max(worst, std::isfinite(error) ? error : kInfinity);
-  }
-  return worst;
-}
-
 double storage_roundoff(DType dtype) {
   return dtype == DType::f16 ? 0x1p-11 : dtype == DType::bf16 ? 0x1p-8 : 0;
 }

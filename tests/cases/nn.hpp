@@ -30,9 +30,6 @@ Tensor placed(Placing placing, const Shape& shape, const std::vector<float>& val
 /// Its elements in row-major order.
 Values values_of(const Tensor& x);
 
-/// The largest |a - b| / (1 + |b|) over all elements; infinity where the sizes differ, or one is NaN or
-/// infinite and the other is not the same.
-double deviation(const std::vector<float>& a, const Values& b);
 /// The unit roundoff of storing in `dtype`, 0 for f32: what 16-bit outputs add to a deviation.
 double storage_roundoff(DType dtype);
 
