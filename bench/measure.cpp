@@ -1,6 +1,6 @@
-// Times one case after another for bench/compare: reads lines "RUNS gemm m=64 n=64 k=64 a=n b=t dtype=f32 math=strict
-// engine=auto" and answers each with "MILLISECONDS ENGINE", the mean over RUNS runs that were enqueued together, or
-// "error TEXT". A case's tensors and plan stay until another case is named.
+// Times one case after another for bench/compare: reads lines "RUNS gemm m=64 n=64 k=64 a=n b=t dtype=f32
+// math=strict engine=auto" and answers each with "MILLISECONDS ENGINE", the mean over RUNS runs that were
+// enqueued together, or "error TEXT". A case's tensors and plan stay until another case is named.
 #include <chrono>
 #include <cstdio>
 #include <iostream>

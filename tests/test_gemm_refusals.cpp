@@ -65,7 +65,7 @@ TEST_CASE("gemm: what is refused, and why", "[gemm][small]") {
   CHECK(refused(d) == "activation: tanh of integers");
   d = good;
   d.activation = static_cast<Activation>(17);
-  CHECK(refused(d) == "activation: 17 is no Activation");
+  CHECK(refused(d) == "activation: activation 17 does not exist");
   d = {TensorDesc({2, 4, 6}), TensorDesc({3, 6, 8}), TensorDesc({2, 4, 8})};
   CHECK(refused(d) == "b: shape [3, 6, 8] must be [2, 6, 8]");
   d = good;

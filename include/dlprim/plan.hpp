@@ -30,8 +30,8 @@ enum class MathMode : uint8_t {
 };
 
 struct Options {
-  /// "auto", or an engine's name. An engine asked for by name that cannot serve throws ValidationError with
-  /// its reason; it never falls back.
+  /// "auto", or an engine's name, with parameters of its own or without: "naive", "fma:tm=64,parts=4". An
+  /// engine asked for by name that cannot serve throws ValidationError with its reason; it never falls back.
   std::string engine = "auto";
   /// Most bytes of workspace that an engine may ask for.
   size_t workspace_limit = size_t{1} << 30;

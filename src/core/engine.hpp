@@ -2,8 +2,10 @@
 // says why it cannot serve a problem, or makes the implementation that does.
 #pragma once
 
+#include <initializer_list>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <dlprim/context.hpp>
@@ -40,6 +42,22 @@ struct EngineImpl {
   virtual size_t workspace_size() const { return 0; }
 };
 
+/// What Options::engine asks for: "auto", a name, or a name with parameters of that engine,
+/// "fma:tm=64,parts=4".
+class EngineRequest {
+ public:
+  /// Throws ValidationError if what stands behind the colon is not NAME=NUMBER,...
+  explicit EngineRequest(const Options& options);
+  bool automatic() const { return name_ == "auto"; }
+  bool names(const char* engine) const { return name_ == engine; }
+  /// Sets those of `values` that were given. Throws ValidationError if others were.
+  void take(std::initializer_list<std::pair<const char*, int*>> values) const;
+
+ private:
+  std::string name_;
+  std::vector<std::pair<std::string, int>> parameters_;
+};
+
 /// The first engine of `engines` that accepts, or the one that `options.engine` names. Fills `info`.
 /// Throws ValidationError when none accepts, or the named one does not exist or refuses.
 template <class Problem, class Impl>
@@ -48,14 +66,21 @@ std::unique_ptr<const Impl> choose_engine(const char* op, const std::vector<Engi
                                           const Options& options, PlanInfo& info) {
   std::unique_ptr<const Impl> chosen;
   std::string refusals;
-  bool known = options.engine == "auto";
+  const EngineRequest request(options);
+  bool known = request.automatic();
   for (const auto& engine : engines) {
     std::string refusal = engine.refuse(context, problem, options);
-    const bool asked = options.engine == engine.name;
+    const bool asked = request.names(engine.name);
     known |= asked;
-    if (refusal.empty() && !chosen && (asked || options.engine == "auto")) {
+    if (refusal.empty() && !chosen && (asked || request.automatic())) {
       chosen = engine.make(context, problem, options);
-      info.engine = engine.name;
+      if (chosen->workspace_size() <= options.workspace_limit) {
+        info.engine = engine.name;
+      } else {
+        refusal = cat("needs ", chosen->workspace_size(), " bytes of workspace, the limit is ",
+                      options.workspace_limit);
+        chosen.reset();
+      }
     }
     if (!refusal.empty()) refusals += cat("\n  ", engine.name, ": ", refusal);
     info.engines.emplace_back(engine.name, std::move(refusal));
@@ -64,8 +89,6 @@ std::unique_ptr<const Impl> choose_engine(const char* op, const std::vector<Engi
   require(chosen != nullptr, "engine", op, ": ", options.engine == "auto" ? "every engine" : options.engine,
           " refused:", refusals);
   info.workspace = chosen->workspace_size();
-  require(info.workspace <= options.workspace_limit, "workspace_limit", op, ": ", info.engine, " needs ",
-          info.workspace, " bytes of workspace, the limit is ", options.workspace_limit);
   info.context = &context.state();
   return chosen;
 }

@@ -156,7 +156,8 @@ cl::Program ProgramCache::build(const std::string& name, const std::string& sour
   if (code == CL_BUILD_PROGRAM_FAILURE || code == CL_INVALID_BUILD_OPTIONS)
     throw BuildError(name, options, program_log(program, device));
   cl_check(code, "clBuildProgram");
-  return has_covered_ptx(source) ? uncover_ptx(context_, device, program, name) : program;
+  const bool covered = has_covered_ptx(source) && has_covered_ptx(program_binary(program));
+  return covered ? uncover_ptx(context_, device, program, name) : program;
 }
 
 }  // namespace dlprim::detail

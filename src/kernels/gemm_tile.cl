@@ -61,17 +61,35 @@
 #define C_VECTOR 0
 #endif
 
+// 1: sums of parts of K go to `partial`, [batch * parts][M][N], for gemm_parts.cl, instead of C.
+#ifndef PARTS
+#define PARTS 0
+#endif
+
 #include "gemm_types.cl"
 
 #ifndef PARAMETERS
 #define PARAMETERS                                                                                       \
   __global const AB_STORAGE *restrict a, long a_offset, long lda, long a_batch,                          \
       __global const AB_STORAGE *restrict b, long b_offset, long ldb, long b_batch,                      \
-      __global C_STORAGE *restrict c, long c_offset, long ldc, long c_batch
-#define SETUP                                    \
+      __global C_STORAGE *restrict c, long c_offset, long ldc, long c_batch, int part_steps,             \
+      __global REAL *restrict partial, long partial_offset
+#if PARTS
+// get_group_id(2) is batch * (parts of K) + part, each of part_steps steps.
+#define SETUP                                                             \
+  const int parts = (K + part_steps - 1) / part_steps;                    \
+  const long z = (long)get_group_id(2) / parts;                           \
+  const int k_begin = (int)((long)get_group_id(2) % parts) * part_steps;  \
+  K = min(K - k_begin, part_steps);                                       \
+  a_offset += z * a_batch + k_begin * (A_UNIT_K ? 1 : lda);               \
+  b_offset += z * b_batch + k_begin * (B_UNIT_K ? 1 : ldb);               \
+  partial_offset += (long)get_group_id(2) * M * N;
+#else
+#define SETUP                                  \
   a_offset += (long)get_group_id(2) * a_batch; \
   b_offset += (long)get_group_id(2) * b_batch; \
   c_offset += (long)get_group_id(2) * c_batch;
+#endif
 #endif
 #ifndef SETUP
 #define SETUP
@@ -110,6 +128,9 @@
 #define B_STEP(k)
 #endif
 
+#if PARTS
+#define STORE_SUM(m, n, v) partial[partial_offset + (long)(m)*N + (n)] = v;
+#endif
 #ifndef STORE_SUM
 #define STORE_SUM(m, n, v)                                                             \
   {                                                                                    \
@@ -287,7 +308,11 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_tile(int M
 #pragma unroll
     for (int j = 0; j < RN; j += 4) {
       const int n = n0 + j / 4 * (TN / (RN / 4)) + 4 * tx;
-#if C_VECTOR
+#if C_VECTOR && PARTS
+      if (n < N)
+        *(__global float4*)(partial + partial_offset + (long)m * N + n) =
+            (float4)(sums[i][j], sums[i][j + 1], sums[i][j + 2], sums[i][j + 3]);
+#elif C_VECTOR
       if (n < N) {
         __global float4* at = (__global float4*)(c + c_offset + (long)m * ldc + n);
         float4 v = alpha * (float4)(sums[i][j], sums[i][j + 1], sums[i][j + 2], sums[i][j + 3]);

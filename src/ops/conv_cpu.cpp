@@ -166,7 +166,7 @@ class CpuFilter : public CpuBase {
 };
 
 std::string refuse(const Context& context, const ConvProblem& p, const Options& options) {
-  std::string reason = refuse_gemm_cpu(context.device(), options.engine == kConvCpu.name);
+  std::string reason = refuse_gemm_cpu(context.device(), EngineRequest(options).names(kConvCpu.name));
   if (reason.empty()) reason = refuse_large(p);
   // Gathering whole rows still pays where it is all there is to do (2 x naive); gathering a filter's does not
   // (0.3 x).

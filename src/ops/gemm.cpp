@@ -6,6 +6,7 @@
 
 #include "core/composed.hpp"
 #include "core/gen/arguments.hpp"
+#include "ops/activation_impl.hpp"
 #include "ops/gemm_impl.hpp"
 
 namespace dlprim {
@@ -73,8 +74,7 @@ void require_factors(const GemmDesc& desc) {
 
 void require_known_epilogue(const GemmDesc& desc) {
   require(desc.bias <= GemmDesc::Bias::column, "bias", static_cast<int>(desc.bias), " is no GemmDesc::Bias");
-  require(desc.activation <= Activation::tanh, "activation", static_cast<int>(desc.activation),
-          " is no Activation");
+  require_activation("activation", desc.activation);
   require(desc.a.dtype != DType::i8 || desc.activation == Activation::identity ||
               desc.activation == Activation::relu || desc.activation == Activation::relu6,
           "activation", name_of(desc.activation), " of integers");
@@ -197,7 +197,7 @@ void Gemm::run(const Stream& stream, const Tensor& a, const Tensor& b, const Ten
     detail::require_no_overlap("workspace", workspace, name, *tensor);
   if (c.numel() == 0) return;
   const Tensor ws = detail::workspace_for(*info_, stream, workspace);
-  detail::OperatorScope scope(stream, info_->text, info_->flops, info_->bytes);
+  detail::OperatorScope scope(stream, *info_);
   impl_->run(stream, a, b, bias, c, ws);
 }
 

@@ -84,7 +84,7 @@ struct Cpu : Gemm::Impl {
 
 std::string refuse(const Context& context, const GemmProblem& p, const Options& options) {
   std::string reason = refuse_but_plain_f32(p);
-  if (reason.empty()) reason = refuse_gemm_cpu(context.device(), options.engine == kGemmCpu.name);
+  if (reason.empty()) reason = refuse_gemm_cpu(context.device(), EngineRequest(options).names(kGemmCpu.name));
   if (!reason.empty()) return reason;
   const GemmCpuTiles tiles = gemm_cpu_tiles_for(context.device(), p.m, p.n);
   const auto least = static_cast<uint64_t>(packed_bytes(p, tiles, std::min(p.m, tiles.mr)));

@@ -9,6 +9,9 @@
 #include "ops/gemm_impl.hpp"
 
 namespace dlprim::detail {
+
+extern const GemmEngine kGemmNvWgmma;
+
 namespace {
 
 constexpr int kWarpGroups = 2, kTileM = 64 * kWarpGroups;
@@ -107,6 +110,10 @@ class Operand {
 struct NvWgmma : Gemm::Impl {
   NvWgmma(const Context& context, const GemmProblem& problem, const Options& options)
       : Impl(problem), split(is_split(p, options)), tile(tile_for(p, split, context.device())) {
+    int band = 16;
+    const EngineRequest request(options);
+    if (request.names(kGemmNvWgmma.name))
+      request.take({{"tn", &tile.n}, {"stages", &tile.stages}, {"band", &band}});
     const bool k_only = p.dtype == DType::f32 && !split;  // tf32 from local memory
     const auto straight = [&](const GemmOperand& x, int64_t rows) {
       return can_be_copied(x, x.unit_k ? rows : p.k) && (x.unit_k || !k_only);
@@ -123,7 +130,7 @@ struct NvWgmma : Gemm::Impl {
         .set("TILE_N", tile.n)
         .set("STAGES", tile.stages)
         .set("WARP_GROUPS", kWarpGroups);
-    defines.set("A_UNIT_K", ra.unit_k).set("B_UNIT_K", rb.unit_k);
+    defines.set("A_UNIT_K", ra.unit_k).set("B_UNIT_K", rb.unit_k).set("BAND", band);
     defines.set("C_BYTES", static_cast<int>(size_of(p.c_dtype)));
     defines.set("C_PAIRS", p.c_vector >= 2).set("C_WIDE", p.c_vector >= 8);
     if (p.dtype != DType::f32)
@@ -147,7 +154,10 @@ struct NvWgmma : Gemm::Impl {
     launch.arg(b.part(0, y, workspace)).arg(b.as_read().pitch).arg(b.as_read().batch);
     launch.arg(split && p.k > 0 ? b.part(1, y, workspace) : Tensor()).arg(c).arg(p.ldc).arg(p.c_batch);
     if (split) {
-      launch.arg(y).arg(p.b.unit_k ? int64_t{1} : p.b.pitch).arg(p.b.unit_k ? p.b.pitch : int64_t{1}).arg(p.b.batch);
+      launch.arg(y)
+          .arg(p.b.unit_k ? int64_t{1} : p.b.pitch)
+          .arg(p.b.unit_k ? p.b.pitch : int64_t{1})
+          .arg(p.b.batch);
     }
     launch.arg(workspace_part(workspace, maps_at, {kMapBytes / 8}, DType::i64));
     launch.arg(p.alpha).arg(p.beta).arg(bias);
@@ -155,7 +165,7 @@ struct NvWgmma : Gemm::Impl {
   }
 
   const bool split;
-  const Tile& tile;
+  Tile tile;
   WorkspaceParts parts;
   Operand a, b;
   int64_t tiles = 0, groups = 0;
@@ -187,7 +197,6 @@ std::unique_ptr<const Gemm::Impl> make(const Context& context, const GemmProblem
 
 }  // namespace
 
-extern const GemmEngine kGemmNvWgmma;
 const GemmEngine kGemmNvWgmma = {"nv_wgmma", refuse, make};
 
 }  // namespace dlprim::detail

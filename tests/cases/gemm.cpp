@@ -179,26 +179,24 @@ std::vector<GemmCase> typed_gemms() {
                                                        {DType::bf16, DType::f32}, {DType::f64, DType::f64},
                                                        {DType::i8, DType::i32}};
   std::vector<GemmCase> cases;
-  for (const auto& [dtype, c_dtype] : kTypes)
-    for (int form = 0; form < 4; form++) {
-      GemmCase x(70 + form, 133 + 3 * form, 45 + form, form % 2 != 0, form / 2 != 0);
-      x.dtype = dtype;
-      x.c_dtype = c_dtype;
-      cases.push_back(x);  // nothing aligned
-      x.n = 136;           // and all
-      x.m = 72;
-      x.k = 64;
-      x.beta = static_cast<float>(form - 1);
-      x.alpha = 2;
-      x.bias = form % 2 != 0 ? GemmDesc::Bias::row : GemmDesc::Bias::column;
-      x.activation = form == 3 ? Activation::relu : Activation::identity;
-      cases.push_back(x);
-      x.batch = 3;
-      x.one_a = form == 1;
-      x.one_b = form == 2;
-      x.a.gap = x.b.gap = x.c.gap = form == 3 ? 1 : 0;
-      cases.push_back(x);
-    }
+  for (const auto& [dtype, c_dtype] : kTypes) {
+    const auto form = static_cast<int>(cases.size());  // the types take turns in the transpositions
+    GemmCase x(70, 133, 45, form % 2 != 0, form / 2 % 2 != 0);
+    x.dtype = dtype;
+    x.c_dtype = c_dtype;
+    cases.push_back(x);  // nothing aligned
+    x.m = 72, x.n = 136, x.k = 64;
+    x.alpha = 2;
+    x.beta = -1;
+    x.bias = form % 2 != 0 ? GemmDesc::Bias::row : GemmDesc::Bias::column;
+    x.activation = Activation::relu;
+    x.batch = 3;
+    cases.push_back(x);  // everything aligned
+    x.one_a = form % 2 != 0;
+    x.one_b = !x.one_a;
+    x.a.gap = x.b.gap = x.c.gap = 1;
+    cases.push_back(x);
+  }
   return cases;
 }
 
@@ -226,7 +224,7 @@ Gemm small_plan(const Options& options) {
 }  // namespace
 
 const std::vector<std::string>& gemm_engines() {
-  static const std::vector<std::string> names = {"cpu", "tile", "naive"};
+  static const std::vector<std::string> names = {"nv_wgmma", "cpu", "tile", "naive"};
   return names;
 }
 

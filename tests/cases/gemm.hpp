@@ -25,8 +25,8 @@ struct GemmCase {
   GemmDesc::Bias bias = GemmDesc::Bias::none;
   Activation activation = Activation::identity;
   DType dtype = DType::f32, c_dtype = DType::f32;
-  int64_t batch = 0;                      ///< 0: matrices, not batches of them
-  bool one_a = false, one_b = false;      ///< the same for all products
+  int64_t batch = 0;                  ///< 0: matrices, not batches of them
+  bool one_a = false, one_b = false;  ///< the same for all products
 
   GemmCase(int64_t m_, int64_t n_, int64_t k_, bool a_transposed = false, bool b_transposed = false)
       : m(m_), n(n_), k(k_), a{a_transposed}, b{b_transposed} {}

@@ -1,0 +1,43 @@
+// The text of Options::engine.
+#include "core/engine.hpp"
+
+#include <algorithm>
+
+namespace dlprim::detail {
+namespace {
+
+/// A number from 0 to 99999; -1 if the text is none.
+int small_number(const std::string& text) {
+  const bool digits =
+      !text.empty() && text.size() < 6 && text.find_first_not_of("0123456789") == std::string::npos;
+  return digits ? std::stoi(text) : -1;
+}
+
+}  // namespace
+
+EngineRequest::EngineRequest(const Options& options) {
+  const size_t colon = options.engine.find(':');
+  name_ = options.engine.substr(0, colon);
+  if (colon == std::string::npos) return;
+  const std::string text = options.engine.substr(colon + 1);
+  for (size_t from = 0; from <= text.size();) {
+    const size_t end = std::min(text.find(',', from), text.size());
+    const size_t equals = std::min(text.find('=', from), end);
+    const int value = equals < end ? small_number(text.substr(equals + 1, end - equals - 1)) : -1;
+    require(equals > from && value >= 0, "engine", "'", options.engine, "': '", text.substr(from, end - from),
+            "' is not NAME=NUMBER");
+    parameters_.emplace_back(text.substr(from, equals - from), value);
+    from = end + 1;
+  }
+}
+
+void EngineRequest::take(std::initializer_list<std::pair<const char*, int*>> values) const {
+  for (const auto& [name, number] : parameters_) {
+    const auto* known =
+        std::find_if(values.begin(), values.end(), [&, &n = name](const auto& v) { return n == v.first; });
+    require(known != values.end(), "engine", name_, " has no parameter '", name, "'");
+    *known->second = number;
+  }
+}
+
+}  // namespace dlprim::detail
