@@ -1,6 +1,6 @@
 # Installs the build tree into a folder of its own, moves that folder, and builds and runs a foreign project against it:
 # once through find_package, once through pkg-config. A ctest entry:
-#   cmake -DBUILD=... -DSOURCE=... -DWORK=... -DCXX=... -DLIBDIR=... -P run.cmake
+#   cmake -DBUILD=... -DSOURCE=... -DWORK=... -DCXX=... -DLIBDIR=... -DGENERATOR=... -P run.cmake
 cmake_policy(VERSION 3.22)
 
 function(run)
@@ -16,7 +16,7 @@ file(REMOVE_RECURSE "${WORK}")
 run("${CMAKE_COMMAND}" --install "${BUILD}" --prefix "${WORK}/first")
 file(RENAME "${WORK}/first" "${WORK}/prefix")  # nothing installed may know its place
 
-run("${CMAKE_COMMAND}" -S "${SOURCE}" -B "${WORK}/build" -DCMAKE_BUILD_TYPE=Release "-DCMAKE_CXX_COMPILER=${CXX}"
+run("${CMAKE_COMMAND}" -G "${GENERATOR}" -S "${SOURCE}" -B "${WORK}/build" -DCMAKE_BUILD_TYPE=Release "-DCMAKE_CXX_COMPILER=${CXX}"
     "-DCMAKE_PREFIX_PATH=${WORK}/prefix")
 run("${CMAKE_COMMAND}" --build "${WORK}/build")
 run("${WORK}/build/consumer" $ENV{DLPRIM_TEST_DEVICE})
