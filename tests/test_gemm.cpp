@@ -307,6 +307,11 @@ TEST_CASE("gemm: a small workspace makes several passes over the rows", "[gemm]"
     if (all == 0) continue;
     options.workspace_limit = all / 3;
     INFO("engine=" << engine << " workspace " << options.workspace_limit << " of " << all);
+    const std::string refusal = error_of<ValidationError>([&] { Gemm(context(), desc, options); });
+    if (refusal.find("refused") != std::string::npos) {  // it cannot do with less, and says so
+      CHECK(refusal.find("bytes of workspace, the limit is") != std::string::npos);
+      continue;
+    }
     CHECK(Gemm(context(), desc, options).workspace_size() <= options.workspace_limit);
     for (const Bias bias : {Bias::row, Bias::column}) {
       GemmCase x(100, 50, 70);

@@ -34,7 +34,6 @@ TEST_CASE("gemm: every engine serves or says why not", "[gemm][small]") {
   }
   CHECK(gemm_refusal("naive").empty());
   const auto automatic = Gemm(context(), desc);
-  CHECK(automatic.engine() == serving_gemm_engines().front());
   CHECK(automatic.explain().find(automatic.engine() + ": chosen") != std::string::npos);
 }
 

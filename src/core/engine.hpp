@@ -33,6 +33,9 @@ struct Engine {
   /// Why the engine cannot serve, with the value that failed; empty if it can.
   std::string (*refuse)(const Context&, const Problem&, const Options&);
   std::unique_ptr<const Impl> (*make)(const Context&, const Problem&, const Options&);
+  /// Microseconds that a run will take, to compare with other engines that predict; null: it ranks by its
+  /// place.
+  double (*predict)(const Context&, const Problem&, const Options&) = nullptr;
 };
 
 /// The base of implementations.
@@ -58,35 +61,46 @@ class EngineRequest {
   std::vector<std::pair<std::string, int>> parameters_;
 };
 
-/// The first engine of `engines` that accepts, or the one that `options.engine` names. Fills `info`.
-/// Throws ValidationError when none accepts, or the named one does not exist or refuses.
+/// Of the engines that accept, the one that `options.engine` names; else the first, or one behind it that
+/// predicts less time than it. Fills `info`. Throws ValidationError when none accepts, or the named one does
+/// not exist or refuses.
 template <class Problem, class Impl>
 std::unique_ptr<const Impl> choose_engine(const char* op, const std::vector<Engine<Problem, Impl>>& engines,
                                           const Context& context, const Problem& problem,
                                           const Options& options, PlanInfo& info) {
-  std::unique_ptr<const Impl> chosen;
-  std::string refusals;
   const EngineRequest request(options);
   bool known = request.automatic();
   for (const auto& engine : engines) {
-    std::string refusal = engine.refuse(context, problem, options);
-    const bool asked = request.names(engine.name);
-    known |= asked;
-    if (refusal.empty() && !chosen && (asked || request.automatic())) {
-      chosen = engine.make(context, problem, options);
-      if (chosen->workspace_size() <= options.workspace_limit) {
-        info.engine = engine.name;
-      } else {
-        refusal = cat("needs ", chosen->workspace_size(), " bytes of workspace, the limit is ",
-                      options.workspace_limit);
-        chosen.reset();
-      }
-    }
-    if (!refusal.empty()) refusals += cat("\n  ", engine.name, ": ", refusal);
-    info.engines.emplace_back(engine.name, std::move(refusal));
+    known |= request.names(engine.name);
+    info.engines.emplace_back(engine.name, engine.refuse(context, problem, options));
   }
   require(known, "engine", op, " has no engine '", options.engine, "'");
-  require(chosen != nullptr, "engine", op, ": ", options.engine == "auto" ? "every engine" : options.engine,
+
+  std::unique_ptr<const Impl> chosen;
+  while (!chosen) {
+    size_t best = engines.size();
+    double best_time = 0;
+    for (size_t i = 0; i < engines.size(); i++) {
+      if (!info.engines[i].second.empty() || !(request.automatic() || request.names(engines[i].name)))
+        continue;
+      const double time = engines[i].predict ? engines[i].predict(context, problem, options) : 0;
+      if (best < engines.size() && !(engines[i].predict && engines[best].predict && time < best_time))
+        continue;
+      best = i;
+      best_time = time;
+    }
+    if (best == engines.size()) break;
+    chosen = engines[best].make(context, problem, options);
+    info.engine = engines[best].name;
+    if (chosen->workspace_size() <= options.workspace_limit) break;
+    info.engines[best].second = cat("needs ", chosen->workspace_size(), " bytes of workspace, the limit is ",
+                                    options.workspace_limit);
+    chosen.reset();
+  }
+  std::string refusals;
+  for (const auto& [name, refusal] : info.engines)
+    if (!refusal.empty()) refusals += cat("\n  ", name, ": ", refusal);
+  require(chosen != nullptr, "engine", op, ": ", request.automatic() ? "every engine" : options.engine,
           " refused:", refusals);
   info.workspace = chosen->workspace_size();
   info.context = &context.state();

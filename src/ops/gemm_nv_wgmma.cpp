@@ -18,27 +18,32 @@ constexpr int kWarpGroups = 2, kTileM = 64 * kWarpGroups;
 constexpr int64_t kMapBytes = 128;
 
 struct Tile {
-  int n, stages;
-  double rate;  ///< of products on a full device, relative to the first one's
+  int n = 0, stages = 0;
 };
-// H200, driver 580, 8192^3.
-constexpr Tile kPlainTiles[] = {{256, 4, 1.0}, {128, 5, 0.75}, {64, 6, 0.5}};
-constexpr Tile kSplitTiles[] = {{192, 3, 1.0}, {128, 4, 0.92}, {64, 5, 0.65}};
+constexpr Tile kPlainTiles[] = {{256, 4}, {128, 5}, {64, 6}};
+constexpr Tile kSplitTiles[] = {{192, 3}, {128, 4}, {64, 5}};
 
 bool is_split(const GemmProblem& p, const Options& options) {
   return p.dtype == DType::f32 && options.math != MathMode::tf32;
 }
 
-const Tile& tile_for(const GemmProblem& p, bool split, const Device& device) {
+struct Choice {
+  Tile tile;
+  double time = 0;  ///< predicted, in microseconds
+};
+
+Choice choose(const GemmProblem& p, bool split, const Device& device) {
   const int64_t units = std::max(1, device.facts().compute_units);
-  const Tile* best = nullptr;
-  double best_time = 0;
+  const double launches = split ? 9.7 : 5.5, step = split ? 0.3 : 0.15, column = split ? 0.0078 : 0.0034;
+  Choice best;
   for (const Tile& tile : split ? kSplitTiles : kPlainTiles) {
     const int64_t tiles = ceil_div(p.m, kTileM) * ceil_div(p.n, tile.n) * p.batch;
-    const double time = static_cast<double>(ceil_div(tiles, units) * tile.n) / tile.rate;
-    if (!best || time < best_time) best = &tile, best_time = time;
+    const auto steps = static_cast<double>(ceil_div(p.k * static_cast<int64_t>(size_of(p.dtype)), 128));
+    const double time =
+        launches + static_cast<double>(ceil_div(tiles, units)) * steps * (step + column * tile.n);
+    if (best.time == 0 || time < best.time) best = {tile, time};
   }
-  return *best;
+  return best;
 }
 
 /// Bulk copies need rows that start at multiples of 16 bytes and do not repeat.
@@ -109,7 +114,7 @@ class Operand {
 
 struct NvWgmma : Gemm::Impl {
   NvWgmma(const Context& context, const GemmProblem& problem, const Options& options)
-      : Impl(problem), split(is_split(p, options)), tile(tile_for(p, split, context.device())) {
+      : Impl(problem), split(is_split(p, options)), tile(choose(p, split, context.device()).tile) {
     int band = 16;
     const EngineRequest request(options);
     if (request.names(kGemmNvWgmma.name))
@@ -184,7 +189,7 @@ std::string refuse(const Context& context, const GemmProblem& p, const Options& 
   if (p.dtype != DType::f32 && size_of(p.dtype) != 2)
     return cat("is for f32, f16 and bf16, the operands are ", name_of(p.dtype));
   const bool split = is_split(p, options);
-  const uint64_t bytes = local_bytes(tile_for(p, split, context.device()), split);
+  const uint64_t bytes = local_bytes(choose(p, split, context.device()).tile, split);
   if (bytes > probes.static_local_memory)
     return cat("needs ", bytes, " bytes of local memory, the device has ", probes.static_local_memory);
   return {};
@@ -195,8 +200,12 @@ std::unique_ptr<const Gemm::Impl> make(const Context& context, const GemmProblem
   return std::make_unique<NvWgmma>(context, problem, options);
 }
 
+double predict(const Context& context, const GemmProblem& p, const Options& options) {
+  return choose(p, is_split(p, options), context.device()).time;
+}
+
 }  // namespace
 
-const GemmEngine kGemmNvWgmma = {"nv_wgmma", refuse, make};
+const GemmEngine kGemmNvWgmma = {"nv_wgmma", refuse, make, predict};
 
 }  // namespace dlprim::detail

@@ -1,6 +1,7 @@
 // GEMM engine `tile`: multiply-adds on tiles that go through local memory, for GPUs. Where C has few tiles, K
 // is taken in parts, whose sums a second pass adds in their order.
 #include <algorithm>
+#include <cmath>
 
 #include "core/composed.hpp"
 #include "ops/gemm_impl.hpp"
@@ -14,37 +15,60 @@ namespace {
 
 struct Candidate {
   GemmTile tile;
-  double rate;  ///< of multiply-adds on a full device, relative to the first one's
+  double alone,
+      full;  ///< share of a unit's multiply-adds that a group reaches alone on it, and with three others
 };
 
 constexpr Candidate kCandidates[] = {
-    {{128, 128, 8, 8, 8}, 1.0},
-    {{64, 64, 16, 4, 4}, 0.7},
-    {{32, 32, 8, 4, 4}, 0.35},
+    {{128, 128, 8, 8, 8}, 0.5, 0.62},
+    {{64, 64, 16, 8, 4}, 0.45, 0.58},
+    {{32, 32, 16, 4, 4}, 0.2, 0.45},
 };
 
-/// A group that has the steps of a part to itself should have at least so many.
-constexpr int kLeastPart = 128;
-/// A part costs this many steps more: the second pass, the start of the loop.
-constexpr int kPartCost = 64;
+// Of a GPU with 128 multiply-adds a clock and unit; ratios matter, not the unit.
+constexpr double kMultiplyAdds = 128 * 1.7e3;  // a microsecond
+constexpr double kLaunch = 4.2;                // microseconds
+constexpr double kSecondPass = 4;              // and what its traffic takes,
+constexpr double kSecondPassBytes = 1.5e6;     // at so many bytes a microsecond
+constexpr int kLeastPart = 64;                 // steps of k
 
-/// The parts of K that make a product with few tiles fastest.
-int parts_for(const GemmProblem& p, const GemmTile& tile, const Device& device, int64_t limit) {
-  const int64_t units = std::max(1, device.facts().compute_units);
-  const int64_t tiles = ceil_div(p.m, tile.tm) * ceil_div(p.n, tile.tn) * p.batch;
-  const int64_t results = int64_t{p.m} * p.n * p.batch * (p.dtype == DType::f64 ? 8 : 4);
-  int64_t best = 1, best_time = ceil_div(tiles, units) * p.k;
-  for (int64_t parts = 2; parts <= ceil_div(p.k, kLeastPart) && parts * results <= limit; parts++) {
-    const int64_t time = ceil_div(tiles * parts, units) * (ceil_div(p.k, parts) + kPartCost);
-    if (time < best_time) best = parts, best_time = time;
+struct Choice {
+  GemmTile tile;
+  int parts = 1;
+  double time = 0;  ///< predicted, in microseconds
+};
+
+/// The tile and the parts of K predicted to be fastest. `limit` is on the workspace's bytes.
+Choice choose(const Device& device, int64_t m, int64_t n, int64_t k, int64_t batch, int64_t limit) {
+  const double units = std::max(1, device.facts().compute_units);
+  Choice best;
+  for (const auto& [tile, alone, full] : kCandidates) {
+    const int64_t tiles = ceil_div(m, tile.tm) * ceil_div(n, tile.tn) * batch;
+    for (int parts = 1;
+         parts == 1 || (parts <= ceil_div(k, kLeastPart) && 4 * parts * m * n * batch <= limit); parts++) {
+      const double groups = static_cast<double>(tiles * parts) / units;
+      // Up to four groups share a unit; beyond that, and alone, whole turns count.
+      const double turns = groups <= 1 ? 1 : groups <= 4 ? groups : std::ceil(groups / 4) * 4;
+      const double rate = alone + (full - alone) * std::min(1.0, (turns - 1) / 3);
+      const auto steps = static_cast<double>(round_up(ceil_div(k, parts), tile.tk));
+      double time = kLaunch + turns * steps * tile.tm * tile.tn / (kMultiplyAdds * rate);
+      if (parts > 1) time += kSecondPass + static_cast<double>(8 * parts * m * n * batch) / kSecondPassBytes;
+      if (best.time == 0 || time < best.time) best = {tile, parts, time};
+    }
   }
-  return static_cast<int>(best);
+  return best;
+}
+
+Choice choose(const Context& context, const GemmProblem& p, const Options& options) {
+  const auto limit = static_cast<int64_t>(std::min<size_t>(options.workspace_limit, INT64_MAX));
+  return choose(context.device(), p.m, p.n, p.k, p.batch, p.dtype == DType::f64 ? limit / 2 : limit);
 }
 
 struct Tile : Gemm::Impl {
-  Tile(const Context& context, const GemmProblem& problem, const Options& options)
-      : Impl(problem), tile(gemm_tile_for(context.device(), problem.m, problem.n, problem.batch)) {
-    int parts = 0;
+  Tile(const Context& context, const GemmProblem& problem, const Options& options) : Impl(problem) {
+    Choice choice = choose(context, p, options);
+    tile = choice.tile;
+    int parts = choice.parts;
     const EngineRequest request(options);
     if (request.names(kGemmTile.name))
       request.take({{"tm", &tile.tm},
@@ -54,8 +78,7 @@ struct Tile : Gemm::Impl {
                     {"rn", &tile.rn},
                     {"parts", &parts}});
     require_tile(tile);
-    const auto limit = static_cast<int64_t>(std::min<size_t>(options.workspace_limit, INT64_MAX));
-    if (parts == 0) parts = parts_for(p, tile, context.device(), limit);
+    require(parts > 0, "engine", "parts must be at least 1");
     steps = static_cast<int>(round_up(ceil_div(std::max(1, p.k), parts), tile.tk));
     count = static_cast<int>(std::max<int64_t>(1, ceil_div(p.k, steps)));
 
@@ -122,6 +145,10 @@ std::unique_ptr<const Gemm::Impl> make(const Context& context, const GemmProblem
   return std::make_unique<Tile>(context, problem, options);
 }
 
+double predict(const Context& context, const GemmProblem& p, const Options& options) {
+  return choose(context, p, options).time;
+}
+
 }  // namespace
 
 void GemmTile::define(Defines& defines) const {
@@ -129,19 +156,7 @@ void GemmTile::define(Defines& defines) const {
 }
 
 GemmTile gemm_tile_for(const Device& device, int64_t m, int64_t n, int64_t batch) {
-  const int64_t units = std::max(1, device.facts().compute_units);
-  const Candidate* best = nullptr;
-  double best_time = 0;
-  for (const Candidate& candidate : kCandidates) {
-    const GemmTile& t = candidate.tile;
-    const int64_t groups = ceil_div(m, t.tm) * ceil_div(n, t.tn) * batch;
-    const double time = static_cast<double>(ceil_div(groups, units)) * t.tm * t.tn / candidate.rate;
-    if (!best || time < best_time) {
-      best = &candidate;
-      best_time = time;
-    }
-  }
-  return best->tile;
+  return choose(device, m, n, 1 << 10, batch, 0).tile;
 }
 
 std::string refuse_gemm_tile(const Device& device, uint64_t element) {
@@ -157,6 +172,6 @@ std::string refuse_gemm_tile(const Device& device, uint64_t element) {
   return {};
 }
 
-const GemmEngine kGemmTile = {"tile", refuse, make};
+const GemmEngine kGemmTile = {"tile", refuse, make, predict};
 
 }  // namespace dlprim::detail
