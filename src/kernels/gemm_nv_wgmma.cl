@@ -198,7 +198,7 @@ static void transpose_quad(uint v[4], int q) {
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_nv_wgmma(
     int M, int N, int K, int batches, PARAMETERS, WHOLE_B_PARAMETERS __global ulong* all_maps, long maps_offset, EPILOGUE_PARAMETERS) {
   __local uchar stages[STAGES * STAGE_BYTES] __attribute__((aligned(1024)));
-  __local ulong full[STAGES], empty[STAGES];
+  __local ulong full[STAGES], empty[STAGES], map_room[MAPS * 16] __attribute__((aligned(128)));
   const int item = (int)get_local_id(0), warp = item / 32, lane = item % 32, group = (int)get_group_id(0);
   const uint base = SHARED(stages), full_bar = SHARED(full), empty_bar = SHARED(empty);
   const int tiles_m = (M + TILE_M - 1) / TILE_M, tiles_n = (N + TILE_N - 1) / TILE_N;
@@ -213,14 +213,25 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_nv_wgmma(
       mbarrier_init(empty_bar + 8 * s, 4 * WARP_GROUPS);
     }
     fence_async();
-    MAKE_OPERAND_MAP(maps, a + a_offset, A_UNIT_K, M, lda, a_batch, TILE_M)
-    MAKE_OPERAND_MAP(maps + 16, b + b_offset, B_UNIT_K, N, ldb, b_batch, TILE_N)
+  }
+  if (warp < MAPS) {  // a warp for each map
+    const uint map = SHARED(map_room + 16 * warp);
+    if (lane < 16) map_room[16 * warp + lane] = 0;
+    warp_sync();
+    if (item == 0) MAKE_OPERAND_MAP(map, a + a_offset, A_UNIT_K, M, lda, a_batch, TILE_M)
+    if (item == 32) MAKE_OPERAND_MAP(map, b + b_offset, B_UNIT_K, N, ldb, b_batch, TILE_N)
 #if SPLIT
-    MAKE_OPERAND_MAP(maps + 32, b_lo + b_lo_offset, B_UNIT_K, N, ldb, b_batch, TILE_N)
+    if (item == 64) MAKE_OPERAND_MAP(map, b_lo + b_lo_offset, B_UNIT_K, N, ldb, b_batch, TILE_N)
 #endif
-    for (int s = 0; s < STAGES - 1 && steps > 0; s++) FEED()
+    warp_sync();
+    publish_map(maps + 16 * warp, map);
   }
   barrier(CLK_LOCAL_MEM_FENCE);
+  if (item == 0) {
+    for (int i = 0; i < MAPS; i++) acquire_map(maps + 16 * i);
+    for (int s = 0; s < STAGES - 1 && steps > 0; s++) FEED()
+  }
+  warp_sync();
 
   const int warp_group = warp / 4;
   int turn = 0;  // stages since the start

@@ -99,17 +99,23 @@ __kernel void probe(__global int* y) {
 // C[row][column] = 8 row (column + 1). The map and B lie in y behind the results.
 __kernel __attribute__((reqd_work_group_size(128, 1, 1))) void probe(__global int* y) {
   __local float b[8 * 32] __attribute__((aligned(1024)));
-  __local ulong bar;
+  __local ulong bar, map_room[16] __attribute__((aligned(128)));
   const int i = (int)get_global_id(0), lane = i & 31, row = i / 32 * 16 + lane / 4;
   __global float* from = (__global float*)(y + 256);
+  __global ulong* tensor_map = (__global ulong*)(y + 128);
   from[i] = (float)(i / 32 + 1);
   from[i + 128] = (float)(i / 32 + 5);
+  if (i < 16) map_room[i] = 0;
   barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
+  if (i < 32) {
+    if (i == 0) MAKE_MAP(SHARED(map_room), from, 7, 32, 8, 1, 128, 1024, 32, 8)
+    warp_sync();
+    publish_map(tensor_map, SHARED(map_room));
+  }
   if (i == 0) {
     mbarrier_init(SHARED(&bar), 1);
     fence_async();
-    __global ulong* tensor_map = (__global ulong*)(y + 128);
-    MAKE_MAP(tensor_map, from, 7, 32, 8, 1, 128, 1024, 32, 8)
+    acquire_map(tensor_map);
     mbarrier_expect(SHARED(&bar), 1024);
     bulk_copy(SHARED(b), tensor_map, 0, 0, 0, SHARED(&bar));
   }

@@ -46,6 +46,10 @@ static void fence_async(void) {
   __asm__ volatile("fence.proxy.async;" : : : "memory");
 }
 
+// Before the first use of a map that another work-item of the group made, behind a barrier.
+static void acquire_map(__global const ulong* map) {
+  __asm__ volatile("fence.proxy.tensormap::generic.acquire.gpu [%0], 128;" : : "l"(map) : "memory");
+}
 // Copies the box whose first element is (x, y, z) of the tensor behind `map` to `to`, and counts its bytes on `bar`.
 static void bulk_copy(uint to, __global const ulong* map, int x, int y, int z, uint bar) {
   __asm__ volatile(
@@ -55,42 +59,47 @@ static void bulk_copy(uint to, __global const ulong* map, int x, int y, int z, u
       : "memory");
 }
 
-// The map of a tensor [z][y][x] with contiguous x and the other strides in bytes (multiples of 16), copied in boxes of
-// box_x (128 bytes) * box_y elements with the 128-byte swizzle; elements outside are 0. `type` is the PTX element
-// type: 6 f16, 7 f32, 10 bf16.
+// Makes, in shared memory at `map`, 16 words of zeros until now, the map of a tensor [z][y][x] with contiguous x and the
+// other strides in bytes (multiples of 16), copied in boxes of box_x (128 bytes) * box_y elements with the 128-byte
+// swizzle; elements outside are 0. `type` is the PTX element type: 6 f16, 7 f32, 10 bf16.
+#define MAP_FIELD(field) "//@tensormap.replace.tile." field ".shared::cta.b1024."
 #define MAP_SET32(field, index, value) \
-  __asm__ volatile("//@tensormap.replace.tile." field ".global.b1024.b32 [%0], " index "%1;" : : "l"(map), "r"(value) : "memory")
+  __asm__ volatile(MAP_FIELD(field) "b32 [%0], " index "%1;" : : "r"(map_), "r"(value) : "memory")
 #define MAP_SET64(field, index, value) \
-  __asm__ volatile("//@tensormap.replace.tile." field ".global.b1024.b64 [%0], " index "%1;" : : "l"(map), "l"(value) : "memory")
+  __asm__ volatile(MAP_FIELD(field) "b64 [%0], " index "%1;" : : "r"(map_), "l"(value) : "memory")
 #define MAP_FIX32(field, value) \
-  __asm__ volatile("//@tensormap.replace.tile." field ".global.b1024.b32 [%0], " value ";" : : "l"(map) : "memory")
+  __asm__ volatile(MAP_FIELD(field) "b32 [%0], " value ";" : : "r"(map_) : "memory")
 #define STRING_(x) #x
 #define STRING(x) STRING_(x)
-#define MAKE_MAP(map_, data, type, size_x, size_y, size_z, stride_y, stride_z, box_x_, box_y_)           \
-  {                                                                                                      \
-    __global ulong* map = map_;                                                                          \
-    for (int i_ = 0; i_ < 16; i_++) map[i_] = 0;                                                         \
-    mem_fence(CLK_GLOBAL_MEM_FENCE);                                                                     \
-    MAP_SET64("global_address", "", data);                                                               \
-    MAP_SET32("rank", "", 2);                                                                            \
-    MAP_SET32("box_dim", "0, ", box_x_);                                                                 \
-    MAP_SET32("box_dim", "1, ", box_y_);                                                                 \
-    MAP_SET32("box_dim", "2, ", 1);                                                                      \
-    MAP_SET32("global_dim", "0, ", size_x);                                                              \
-    MAP_SET32("global_dim", "1, ", size_y);                                                              \
-    MAP_SET32("global_dim", "2, ", size_z);                                                              \
-    MAP_SET64("global_stride", "0, ", (ulong)(stride_y));                                                \
-    MAP_SET64("global_stride", "1, ", (ulong)(stride_z));                                                \
-    MAP_SET32("element_stride", "0, ", 1);                                                               \
-    MAP_SET32("element_stride", "1, ", 1);                                                               \
-    MAP_SET32("element_stride", "2, ", 1);                                                               \
-    MAP_FIX32("elemtype", STRING(type));                                                                         \
-    MAP_FIX32("interleave_layout", "0");                                                                 \
-    MAP_FIX32("swizzle_mode", "3");                                                                      \
-    MAP_FIX32("fill_mode", "0");                                                                         \
-    __asm__ volatile("fence.proxy.tensormap::generic.release.gpu;" : : : "memory");                      \
-    __asm__ volatile("fence.proxy.tensormap::generic.acquire.gpu [%0], 128;" : : "l"(map) : "memory");   \
+#define MAKE_MAP(map, data, type, size_x, size_y, size_z, stride_y, stride_z, box_x, box_y) \
+  {                                                                                         \
+    const uint map_ = map;                                                                  \
+    MAP_SET64("global_address", "", data);                                                  \
+    MAP_SET32("rank", "", 2);                                                               \
+    MAP_SET32("box_dim", "0, ", box_x);                                                     \
+    MAP_SET32("box_dim", "1, ", box_y);                                                     \
+    MAP_SET32("box_dim", "2, ", 1);                                                         \
+    MAP_SET32("global_dim", "0, ", size_x);                                                 \
+    MAP_SET32("global_dim", "1, ", size_y);                                                 \
+    MAP_SET32("global_dim", "2, ", size_z);                                                 \
+    MAP_SET64("global_stride", "0, ", (ulong)(stride_y));                                   \
+    MAP_SET64("global_stride", "1, ", (ulong)(stride_z));                                   \
+    MAP_SET32("element_stride", "0, ", 1);                                                  \
+    MAP_SET32("element_stride", "1, ", 1);                                                  \
+    MAP_SET32("element_stride", "2, ", 1);                                                  \
+    MAP_FIX32("elemtype", STRING(type));                                                    \
+    MAP_FIX32("interleave_layout", "0");                                                    \
+    MAP_FIX32("swizzle_mode", "3");                                                         \
+    MAP_FIX32("fill_mode", "0");                                                            \
   }
+// By all lanes of a warp: moves a map from shared memory to where copies can use it, a multiple of 128 bytes.
+static void publish_map(__global ulong* to, uint map) {
+  __asm__ volatile(
+      "//@tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%0], [%1], 128;"
+      :
+      : "l"(to), "r"(map)
+      : "memory");
+}
 
 // The descriptor of an operand in shared memory with the 128-byte swizzle. `leading` and `stride` are in bytes: K-major
 // operands need stride = 1024 (8 rows); M- or N-major ones leading = from one 64 elements to the next, stride = from

@@ -34,13 +34,14 @@ struct Choice {
 
 Choice choose(const GemmProblem& p, bool split, const Device& device) {
   const int64_t units = std::max(1, device.facts().compute_units);
-  const double launches = split ? 9.7 : 5.5, step = split ? 0.3 : 0.15, column = split ? 0.0078 : 0.0034;
+  const double launches = split ? 9.7 : 5.5, step = split ? 0.2 : 0.15, column = split ? 0.0078 : 0.0034;
+  constexpr double kTurn = 5;  // starting on a tile and storing it
   Choice best;
   for (const Tile& tile : split ? kSplitTiles : kPlainTiles) {
     const int64_t tiles = ceil_div(p.m, kTileM) * ceil_div(p.n, tile.n) * p.batch;
     const auto steps = static_cast<double>(ceil_div(p.k * static_cast<int64_t>(size_of(p.dtype)), 128));
     const double time =
-        launches + static_cast<double>(ceil_div(tiles, units)) * steps * (step + column * tile.n);
+        launches + static_cast<double>(ceil_div(tiles, units)) * (kTurn + steps * (step + column * tile.n));
     if (best.time == 0 || time < best.time) best = {tile, time};
   }
   return best;

@@ -16,20 +16,20 @@ namespace {
 struct Candidate {
   GemmTile tile;
   double alone,
-      full;  ///< share of a unit's multiply-adds that a group reaches alone on it, and with three others
+      full;  ///< share of a unit's multiply-adds that a group reaches alone on it, and with others
 };
 
 constexpr Candidate kCandidates[] = {
-    {{128, 128, 8, 8, 8}, 0.5, 0.62},
-    {{64, 64, 16, 8, 4}, 0.45, 0.58},
+    {{128, 128, 8, 8, 8}, 0.6, 0.72},
+    {{64, 64, 16, 8, 4}, 0.5, 0.67},
     {{32, 32, 16, 4, 4}, 0.2, 0.45},
 };
 
 // Of a GPU with 128 multiply-adds a clock and unit; ratios matter, not the unit.
 constexpr double kMultiplyAdds = 128 * 1.7e3;  // a microsecond
-constexpr double kLaunch = 4.2;                // microseconds
-constexpr double kSecondPass = 4;              // and what its traffic takes,
-constexpr double kSecondPassBytes = 1.5e6;     // at so many bytes a microsecond
+constexpr double kLaunch = 3.7;                // microseconds
+constexpr double kSecondPass = 3.7;            // and what its traffic takes,
+constexpr double kSecondPassBytes = 8e6;       // at so many bytes a microsecond
 constexpr int kLeastPart = 64;                 // steps of k
 
 struct Choice {
@@ -49,9 +49,9 @@ Choice choose(const Device& device, int64_t m, int64_t n, int64_t k, int64_t bat
       const double groups = static_cast<double>(tiles * parts) / units;
       // Up to four groups share a unit; beyond that, and alone, whole turns count.
       const double turns = groups <= 1 ? 1 : groups <= 4 ? groups : std::ceil(groups / 4) * 4;
-      const double rate = alone + (full - alone) * std::min(1.0, (turns - 1) / 3);
+      const double rate = alone + (full - alone) * std::min(1.0, (turns - 1) / 1.5);
       const auto steps = static_cast<double>(round_up(ceil_div(k, parts), tile.tk));
-      double time = kLaunch + turns * steps * tile.tm * tile.tn / (kMultiplyAdds * rate);
+      double time = kLaunch + 1 + turns * steps * tile.tm * tile.tn / (kMultiplyAdds * rate);
       if (parts > 1) time += kSecondPass + static_cast<double>(8 * parts * m * n * batch) / kSecondPassBytes;
       if (best.time == 0 || time < best.time) best = {tile, parts, time};
     }
