@@ -2,6 +2,7 @@
 #include "cases/gemm.hpp"
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "catch.hpp"
@@ -225,13 +226,63 @@ TEST_CASE("gemm: reals stay within the error of a chain of multiply-adds", "[gem
   }
 }
 
+TEST_CASE("gemm: tiny, huge and denormal numbers lose no more than in a chain of multiply-adds", "[gemm]") {
+  static constexpr std::pair<float, float> kScales[] = {
+      {0x1p-110f, 1}, {0x1p-120f, 0x1p100f}, {0x1p-140f, 0x1p120f}, {0x1p-70f, 0x1p-62f},
+      {1, 0x1p-126f}, {0x1p127f, 0x1p-20f},  {0x1p-64f, 0x1p-64f}};
+  for (const std::string& engine : serving_gemm_engines())
+    for (const auto& [a_scale, b_scale] : kScales) {
+      const GemmCase x(70, 90, 100, false, true);
+      GemmData data = real_data(x);
+      for (float& v : data.a) v *= a_scale;
+      for (float& v : data.b) v *= b_scale;
+      data.a[5] = 0.25f;  // and an ordinary number among them
+      const std::vector<float> values = run(x, data, gemm_engine(engine)).values;
+      const std::vector<double> expected = gemm_reference(x, data);
+      double worst = 0;  // of error / bound
+      for (int64_t i = 0; i < x.m; i++)
+        for (int64_t j = 0; j < x.n; j++) {
+          double magnitude = 0;
+          for (int64_t l = 0; l < x.k; l++)
+            magnitude += std::abs(static_cast<double>(data.a[static_cast<size_t>(i * x.k + l)]) *
+                                  data.b[static_cast<size_t>(l * x.n + j)]);
+          // As below; and half a denormal for each product.
+          const double bound = static_cast<double>(x.k + 3) * (0x1p-24 * magnitude + 0x1p-150);
+          const auto at = static_cast<size_t>(i * x.n + j);
+          worst = std::max(worst, std::abs(values[at] - expected[at]) / bound);
+        }
+      INFO("engine=" << engine << " a*" << a_scale << " b*" << b_scale << " error / bound " << worst);
+      CHECK(worst <= 1);
+    }
+}
+
+TEST_CASE("gemm: infinities and the largest numbers", "[gemm][small]") {
+  constexpr float kMost = std::numeric_limits<float>::max(),
+                  kInfinity = std::numeric_limits<float>::infinity();
+  for (const std::string& engine : serving_gemm_engines()) {
+    INFO("engine=" << engine);
+    const GemmCase x(14, 37, 10);
+    GemmData data = integer_data(x);
+    for (int64_t l = 0; l < x.k; l++) data.a[static_cast<size_t>(2 * x.k + l)] = l == 3 ? kMost : 0;
+    for (int64_t j = 0; j < x.n; j++) data.b[static_cast<size_t>(3 * x.n + j)] = j % 2 ? -1.0f : 0.5f;
+    data.a[5 * 10 + 7] = kInfinity;
+    const std::vector<float> values = run(x, data, gemm_engine(engine)).values;
+    CHECK(same(values, rounded(gemm_reference(x, data))));
+    CHECK(values[2 * 37 + 1] == -kMost);
+    CHECK(!std::isfinite(values[5 * 37]));
+  }
+}
+
 TEST_CASE("gemm: NaN spreads as far as it must and no further", "[gemm][small]") {
   for (const std::string& engine : serving_gemm_engines()) {
     INFO("engine=" << engine);
     GemmCase x(14, 37, 10);
     GemmData data = integer_data(x);
-    data.a[3 * 10 + 4] = kNaN;   // row 3
-    data.b[7 * 37 + 36] = kNaN;  // column 36
+    data.a[3 * 10 + 4] = kNaN;              // row 3
+    data.b[7 * 37 + 36] = kNaN;             // column 36
+    const uint32_t every_bit = 0x7fffffff;  // the NaN that GPUs make
+    std::memcpy(&data.a[9 * 10 + 1], &every_bit, sizeof every_bit);
+    std::memcpy(&data.b[2 * 37 + 11], &every_bit, sizeof every_bit);
     const std::vector<float> values = run(x, data, gemm_engine(engine)).values;
     const std::vector<float> expected = rounded(gemm_reference(x, data));
     CHECK(same(values, expected));

@@ -6,7 +6,8 @@
 // SPLIT 0: A and B are f16, bf16 or, rounded by the hardware, f32; both are read from local memory.
 // SPLIT 1: f32 by three products of tf32 parts, x = hi + lo. A is split in registers on the way from local memory; B
 //   comes as two tensors that gemm_nv_pack.cl made, K-contiguous. Sums of 32 steps of k are flushed into f32 registers.
-//   What an infinity, a NaN or an overflow of the parts made not finite is computed again by multiply-adds.
+//   Parts of tiny or huge numbers are not exact. So a sum that is not finite, or so small beside the operands'
+//   smallest and largest magnitudes that it may have lost bits, is computed again by multiply-adds.
 //
 // Launch: any number of groups of ITEMS work-items. Each group has MAPS tensor maps of its own in `maps`.
 
@@ -71,9 +72,10 @@
       long b_offset, long ldb, long b_batch, __global const ELEMENT *b_lo, long b_lo_offset,            \
       __global C_STORAGE *restrict c, long c_offset, long ldc, long c_batch
 #if SPLIT
-// B before it was split, with the strides of both dimensions.
-#define WHOLE_B_PARAMETERS \
-  __global const float *restrict whole_b, long whole_b_offset, long whole_b_k, long whole_b_n, long whole_b_batch,
+// B before it was split, with the strides of both dimensions, and what gemm_nv_pack.cl noted of it.
+#define WHOLE_B_PARAMETERS                                                                                     \
+  __global const float *restrict whole_b, long whole_b_offset, long whole_b_k, long whole_b_n,                 \
+      long whole_b_batch, __global const uint2 *restrict ranges, long ranges_offset, int range_count,
 #else
 #define WHOLE_B_PARAMETERS
 #endif
@@ -134,17 +136,29 @@ static void load_a(float v[4], __local const float* at, int i, int warp, int lan
   v[3] = box[(k + 4) * 32 + ((m / 4 + 2) ^ ((k + 4) & 7)) * 4];
 #endif
 }
-
-static uint to_tf32(float v) {
-  uint bits;
-  __asm__("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(v));
-  return bits;
-}
 #endif
 
 #if SPLIT
-static bool is_finite(float v) {
-  return (as_uint(v) & 0x7f800000u) != 0x7f800000u;
+// Exact parts need |x| >= TINY: the lower one's last bit is 2^-23 x. A sum below SMALL needs a closer look, and so do
+// all sums of numbers below TINY or above LARGE; with none of these, what a tiny B lost is at most K 2^-126 LARGE,
+// which is less than 2^-24 SMALL.
+#define TINY 0x1p-102f
+#define SMALL 0x1p-40f
+#define LARGE 0x1p40f
+static bool is_within(float v, float least) {
+  return fabs(v) >= least && fabs(v) <= FLT_MAX;
+}
+// How small a sum over K steps may be before what tiny numbers lost counts. The arguments are as NOTE leaves them.
+static float least_exact(uint2 a, uint2 b, int K) {
+  const float a_least = as_float(a.s0 + 1), b_least = as_float(b.s0 + 1), lost = K * TINY;
+  if (a.s1 == 0 || b.s1 == 0) return 0;
+  float least = a_least * b_least < 0x1p-100f ? 0x1p-100f : 0;
+  if (a_least < TINY) least = max(least, lost * as_float(b.s1));
+  if (b_least < TINY) least = max(least, lost * as_float(a.s1));
+  return least;
+}
+static uint2 joined(uint2 range, int lanes) {
+  return (uint2)(min(range.s0, shuffle_xor(range.s0, lanes)), max(range.s1, shuffle_xor(range.s1, lanes)));
 }
 static float chain(__global const float* a, long a_k, __global const float* b, long b_k, int K) {
   float sum = 0;
@@ -240,6 +254,9 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_nv_wgmma(
     float sums[SUMS];
 #pragma unroll
     for (int i = 0; i < SUMS; i++) sums[i] = 0;
+#if SPLIT
+    uint2 a_range = (uint2)(UINT_MAX, 0);
+#endif
     for (int s = 0; s < steps; s++, turn++) {
       const int slot = turn % STAGES;
       const uint at = base + slot * STAGE_BYTES;
@@ -253,8 +270,12 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_nv_wgmma(
         load_a(v, from, i, warp % 4, lane);
 #pragma unroll
         for (int j = 0; j < 4; j++) {
-          hi[4 * i + j] = to_tf32(v[j]);
-          lo[4 * i + j] = to_tf32(v[j] - as_float(hi[4 * i + j]));
+          const uint magnitude = as_uint(v[j]) & 0x7fffffffu;
+          a_range = (uint2)(min(a_range.s0, magnitude - 1), max(a_range.s1, magnitude));
+          // Rounded by integers, at twice the conversion's rate. A NaN may get lost here, but then stays in the lower
+          // part, which the hardware truncates.
+          hi[4 * i + j] = (as_uint(v[j]) + 0x1000u) & 0xffffe000u;
+          lo[4 * i + j] = as_uint(v[j] - as_float(hi[4 * i + j]));
         }
       }
       const ulong b_at = wgmma_descriptor(at + A_BYTES, 16, 1024);
@@ -292,11 +313,25 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_nv_wgmma(
     // A work-item has columns 8 j + 2 q and the next of rows m and m + 8, q its place among four lanes.
     const int quad = lane % 4, first_m = t.m + 64 * warp_group + 16 * (warp % 4) + lane / 4;
 #if SPLIT
-    for (int done = -1;;) {
+    uint small = a_range.s0 < as_uint(TINY) - 1 || a_range.s1 > as_uint(LARGE);
+#pragma unroll
+    for (int i = 0; i < SUMS; i++) small |= !is_within(sums[i], SMALL);
+    float least = 0;
+    if (warp_any(small)) {
+      uint2 b_range = (uint2)(UINT_MAX, 0);
+      for (int i = lane; i < range_count; i += 32) {
+        const uint2 noted = ranges[ranges_offset + i];
+        b_range = (uint2)(min(b_range.s0, noted.s0), max(b_range.s1, noted.s1));
+      }
+      for (int lanes = 1; lanes < 32; lanes *= 2) b_range = joined(b_range, lanes);
+      a_range = joined(joined(a_range, 1), 2);  // four lanes share rows
+      least = least_exact(a_range, b_range, K);
+    }
+    for (int done = -1; small;) {
       int next = SUMS;
 #pragma unroll
       for (int i = SUMS - 1; i >= 0; i--)
-        if (i > done && !is_finite(sums[i])) next = i;
+        if (i > done && !is_within(sums[i], least)) next = i;
       if (next == SUMS) break;
       done = next;
       const int m = first_m + next / 2 % 2 * 8, n = t.n + next / 4 * 8 + 2 * quad + next % 2;

@@ -37,6 +37,16 @@ static uint pack_bf16(float lo, float hi) {
 static void warp_sync(void) {
   __asm__ volatile("bar.warp.sync 0xffffffff;" : : : "memory");
 }
+// Whether v is not 0 in any lane.
+static uint warp_any(uint v) {
+  uint any;
+  __asm__ volatile(
+      "{.reg .pred p, q; setp.ne.u32 p, %1, 0; vote.sync.any.pred q, p, 0xffffffff; selp.u32 %0, 1, 0, q;}"
+      : "=r"(any)
+      : "r"(v));
+  return any;
+}
+// What the lane has whose number differs in the bits of `lanes`.
 static uint shuffle_xor(uint v, int lanes) {
   uint got;
   __asm__ volatile("shfl.sync.bfly.b32 %0, %1, %2, 31, 0xffffffff;" : "=r"(got) : "r"(v), "r"(lanes));

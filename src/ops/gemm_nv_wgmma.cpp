@@ -16,6 +16,7 @@ namespace {
 
 constexpr int kWarpGroups = 2, kTileM = 64 * kWarpGroups;
 constexpr int64_t kMapBytes = 128;
+constexpr int64_t kPackGroups = 1056;  // eight on each of 132 units
 
 struct Tile {
   int n = 0, stages = 0;
@@ -75,6 +76,12 @@ class Operand {
     as_read_.batch = x.batch ? rows * as_read_.pitch : 0;
     for (int part = 0; part < parts; part++)
       at_[static_cast<size_t>(part)] = workspace.add(static_cast<size_t>(elements()) * size_of(dtype_));
+    const int64_t blocks = x.unit_k ? ceil_div(rows * batch_, 4) : ceil_div(rows, 32) * batch_;
+    groups_n_ = std::min(blocks, std::max<int64_t>(1, kPackGroups / groups_k()));
+    if (parts == 2) {
+      ranges_ = groups_k() * groups_n_;
+      ranges_at_ = workspace.add(static_cast<size_t>(ranges_) * 8);
+    }
     Defines defines;
     defines.set("UNIT_K", x.unit_k).set("PARTS", parts);
     if (size_of(dtype_) == 2) defines.set("ELEMENT", "ushort");
@@ -86,27 +93,30 @@ class Operand {
   Tensor part(int i, const Tensor& x, const Tensor& workspace) const {
     return packed_ ? workspace_part(workspace, at_[static_cast<size_t>(i)], {elements()}, dtype_) : x;
   }
+  /// Pairs of magnitudes that the packing of two parts notes.
+  Tensor ranges(const Tensor& workspace) const {
+    return ranges_ == 0 ? Tensor() : workspace_part(workspace, ranges_at_, {ranges_}, DType::i64);
+  }
+  int range_count() const { return static_cast<int>(ranges_); }
   void prepare(const Stream& stream, const Tensor& x, const Tensor& workspace) const {
     if (!packed_) return;
     Launch launch(stream, pack_);
-    launch.arg(static_cast<int>(rows_))
-        .arg(static_cast<int>(k_))
-        .arg(x)
-        .arg(source_.pitch)
-        .arg(source_.batch);
+    launch.arg(static_cast<int>(rows_)).arg(static_cast<int>(k_)).arg(static_cast<int>(batch_));
+    launch.arg(x).arg(source_.pitch).arg(source_.batch);
     launch.arg(part(0, x, workspace)).arg(part(1, x, workspace)).arg(as_read_.pitch).arg(as_read_.batch);
-    const auto size = [](int64_t n) { return static_cast<size_t>(n); };
-    if (source_.unit_k)
-      launch.run({size(round_up(ceil_div(k_, 4), 64)), size(round_up(rows_, 4)), size(batch_)}, {64, 4, 1});
-    else
-      launch.run({size(round_up(k_, 32)), size(ceil_div(rows_, 32) * 8), size(batch_)}, {32, 8, 1});
+    launch.arg(ranges(workspace));
+    const size_t width = source_.unit_k ? 64 : 32, height = source_.unit_k ? 4 : 8;
+    launch.run({static_cast<size_t>(groups_k()) * width, static_cast<size_t>(groups_n_) * height},
+               {width, height});
   }
 
  private:
+  int64_t groups_k() const { return ceil_div(k_, source_.unit_k ? 256 : 32); }
   int64_t elements() const { return batch_ * rows_ * as_read_.pitch; }
 
   GemmOperand source_, as_read_;
-  int64_t rows_ = 0, k_ = 0, batch_ = 1;
+  int64_t rows_ = 0, k_ = 0, batch_ = 1, groups_n_ = 0, ranges_ = 0;
+  size_t ranges_at_ = 0;
   bool packed_ = false;
   DType dtype_ = DType::f32;
   std::array<size_t, 2> at_{};
@@ -160,10 +170,8 @@ struct NvWgmma : Gemm::Impl {
     launch.arg(b.part(0, y, workspace)).arg(b.as_read().pitch).arg(b.as_read().batch);
     launch.arg(split && p.k > 0 ? b.part(1, y, workspace) : Tensor()).arg(c).arg(p.ldc).arg(p.c_batch);
     if (split) {
-      launch.arg(y)
-          .arg(p.b.unit_k ? int64_t{1} : p.b.pitch)
-          .arg(p.b.unit_k ? p.b.pitch : int64_t{1})
-          .arg(p.b.batch);
+      launch.arg(y).arg(p.b.unit_k ? int64_t{1} : p.b.pitch).arg(p.b.unit_k ? p.b.pitch : int64_t{1});
+      launch.arg(p.b.batch).arg(b.ranges(workspace)).arg(b.range_count());
     }
     launch.arg(workspace_part(workspace, maps_at, {kMapBytes / 8}, DType::i64));
     launch.arg(p.alpha).arg(p.beta).arg(bias);
