@@ -121,6 +121,15 @@ TEST_CASE("gemm: every dtype and batches of products are exact", "[gemm]") {
   }
 }
 
+TEST_CASE("gemm: a matrix times a vector is exact", "[gemm]") {
+  for (const GemmCase& x : vector_gemms()) {
+    if (!has(x.dtype)) continue;
+    check_exact(x, "gemv");
+    const GemmData data = integer_data(x);
+    CHECK(Gemm(context(), {operand_a(x, data), operand_b(x, data), desc_of_c(x)}).engine() == "gemv");
+  }
+}
+
 TEST_CASE("gemm: gaps and offsets are neither read nor written", "[gemm][small]") {
   for (const std::string& engine : serving_gemm_engines())
     for (const bool a : {false, true})

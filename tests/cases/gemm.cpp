@@ -200,6 +200,31 @@ std::vector<GemmCase> typed_gemms() {
   return cases;
 }
 
+std::vector<GemmCase> vector_gemms() {
+  std::vector<GemmCase> cases;
+  for (int form = 0; form < 8; form++)
+    for (const bool column : {false, true}) {
+      GemmCase x(column ? 133 : 1, column ? 1 : 133, 300, form % 2 != 0, form / 2 % 2 != 0);
+      x.dtype = form < 4 ? DType::f32 : form == 4 ? DType::f64 : form == 5 ? DType::bf16 : DType::f16;
+      x.c_dtype = form == 6 ? DType::f32 : x.dtype;
+      if (form % 3 == 1) {
+        x.alpha = 2;
+        x.beta = -1;
+        x.bias = column ? GemmDesc::Bias::column : GemmDesc::Bias::row;
+        x.activation = Activation::relu;
+        x.batch = 3;
+        x.one_b = column;
+      } else if (form % 3 == 2) {
+        x.bias = column ? GemmDesc::Bias::row : GemmDesc::Bias::column;
+        x.a.gap = x.b.gap = x.c.gap = x.a.offset = x.c.offset = 1;
+      }
+      cases.push_back(x);
+    }
+  cases.emplace_back(1, 1, 1000);
+  cases.emplace_back(1, 40, 0);
+  return cases;
+}
+
 std::vector<GemmCase> bench_gemms() {
   std::vector<GemmCase> cases;
   for (const int64_t size : {256, 512, 1024, 2048, 4096}) cases.emplace_back(size, size, size);
@@ -224,7 +249,7 @@ Gemm small_plan(const Options& options) {
 }  // namespace
 
 const std::vector<std::string>& gemm_engines() {
-  static const std::vector<std::string> names = {"nv_wgmma", "cpu", "tile", "naive"};
+  static const std::vector<std::string> names = {"gemv", "nv_wgmma", "cpu", "tile", "naive"};
   return names;
 }
 

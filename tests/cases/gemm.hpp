@@ -67,6 +67,8 @@ std::vector<GemmCase> odd_gemms();
 std::vector<GemmCase> tiled_gemms();
 /// Every dtype, with bias, beta and activation, plain and in batches.
 std::vector<GemmCase> typed_gemms();
+/// A matrix times a vector, from either side, in every order, with all that may come after the sum.
+std::vector<GemmCase> vector_gemms();
 /// What benchmarks time: squares, the four transpositions, and shapes of linear layers.
 std::vector<GemmCase> bench_gemms();
 
