@@ -17,7 +17,7 @@ struct Made {
 
 Made make_plan(const char* op, ConvDirection direction, const Context& context, const ConvDesc& desc,
                const Options& options) {
-  static const std::vector<ConvEngine> engines = {kConvCpu, kConvTile, kConvNaive};
+  static const std::vector<ConvEngine> engines = {kConvCpu, kConvFma, kConvNaive};
   const ConvProblem problem = conv_problem(direction, desc);
   auto info = std::make_shared<PlanInfo>();
   std::shared_ptr<const ConvImpl> impl = choose_engine(op, engines, context, problem, options, *info);

@@ -66,6 +66,6 @@ std::array<int, 4> used_strides(const Strides& strides, const std::array<int, 4>
 
 using ConvEngine = Engine<ConvProblem, ConvImpl>;
 // The engines, each in its own conv_<name>.cpp.
-extern const ConvEngine kConvCpu, kConvTile, kConvNaive;
+extern const ConvEngine kConvCpu, kConvFma, kConvNaive;
 
 }  // namespace dlprim::detail

@@ -12,12 +12,12 @@
 namespace dlprim {
 namespace detail {
 
-extern const GemmEngine kGemmGemv, kGemmNvWgmma, kGemmCpu, kGemmTile, kGemmNaive;
+extern const GemmEngine kGemmGemv, kGemmNvWgmma, kGemmCpu, kGemmFma, kGemmNaive;
 
 namespace {
 
 const std::vector<GemmEngine>& engines() {
-  static const std::vector<GemmEngine> list = {kGemmGemv, kGemmNvWgmma, kGemmCpu, kGemmTile, kGemmNaive};
+  static const std::vector<GemmEngine> list = {kGemmGemv, kGemmNvWgmma, kGemmCpu, kGemmFma, kGemmNaive};
   return list;
 }
 

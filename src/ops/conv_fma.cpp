@@ -1,4 +1,4 @@
-// The tile engine: implicit GEMM through local memory (conv_tile.cl over gemm_tile.cl), for GPUs.
+// The fma engine: implicit GEMM through local memory (conv_fma.cl over gemm_fma.cl), for GPUs.
 #include <algorithm>
 #include <array>
 
@@ -6,7 +6,7 @@
 #include "core/state.hpp"
 #include "ops/conv_parts.hpp"
 #include "ops/conv_problem.hpp"
-#include "ops/gemm_tile_sizes.hpp"
+#include "ops/gemm_fma_tiles.hpp"
 
 namespace dlprim::detail {
 namespace {
@@ -20,13 +20,13 @@ void bind_divisor(Launch& launch, int d) {
   launch.arg(d).arg(static_cast<uint32_t>((power + divisor - 1) / divisor)).arg(shift);
 }
 
-class Tile : public ConvImpl {
+class Fma : public ConvImpl {
  public:
-  Tile(const Context& context, const ConvProblem& problem, const Options& options) : p_(problem) {
+  Fma(const Context& context, const ConvProblem& problem, const Options& options) : p_(problem) {
     const ConvGemm g = conv_gemm(p_);
     m_ = static_cast<int>(g.m), n_ = static_cast<int>(g.n), k_ = static_cast<int>(g.k);
     const Device& device = context.device();
-    tile_ = gemm_tile_for(device, g.m, g.n, p_.groups);
+    tile_ = gemm_fma_tile_for(device, g.m, g.n, p_.groups);
     Defines defines;
     defines.set("DIRECTION", static_cast<int>(p_.direction));
     switch (p_.direction) {
@@ -42,7 +42,7 @@ class Tile : public ConvImpl {
         // side.
         const bool channels_last = p_.c > 1 && p_.x[1] == 1 && p_.k > 1 && p_.y[1] == 1;
         defines.set("A_UNIT_K", !channels_last).set("B_UNIT_K", !channels_last);
-        tile_ = gemm_tile_for(device, g.m, g.n, kLikelyParts * p_.groups);
+        tile_ = gemm_fma_tile_for(device, g.m, g.n, kLikelyParts * p_.groups);
         const int64_t tiles = ceil_div(g.m, tile_.tm) * ceil_div(g.n, tile_.tn) * p_.groups;
         parts_ = conv_parts_for(g.k, kLeastSteps, tiles, device, results(),
                                 static_cast<int64_t>(options.workspace_limit / sizeof(float)));
@@ -50,7 +50,7 @@ class Tile : public ConvImpl {
       }
     }
     tile_.define(defines);
-    kernel_ = context.state().programs.kernel("conv_tile", "gemm_tile", defines);
+    kernel_ = context.state().programs.kernel("conv_fma", "gemm_fma", defines);
   }
 
   size_t workspace_size() const override {
@@ -101,13 +101,13 @@ class Tile : public ConvImpl {
 
   const ConvProblem p_;
   int m_, n_, k_;
-  GemmTile tile_;
+  GemmFmaTile tile_;
   ConvParts parts_;
   Kernel kernel_, add_;
 };
 
 std::string refuse(const Context& context, const ConvProblem& p, const Options&) {
-  std::string reason = refuse_gemm_tile(context.device());
+  std::string reason = refuse_gemm_fma(context.device());
   if (reason.empty()) reason = refuse_large(p);
   if (reason.empty()) reason = refuse_depthwise(p);
   return reason;
@@ -115,11 +115,11 @@ std::string refuse(const Context& context, const ConvProblem& p, const Options&)
 
 std::unique_ptr<const ConvImpl> make(const Context& context, const ConvProblem& problem,
                                      const Options& options) {
-  return std::make_unique<Tile>(context, problem, options);
+  return std::make_unique<Fma>(context, problem, options);
 }
 
 }  // namespace
 
-const ConvEngine kConvTile = {"tile", refuse, make};
+const ConvEngine kConvFma = {"fma", refuse, make};
 
 }  // namespace dlprim::detail

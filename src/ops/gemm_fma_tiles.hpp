@@ -1,4 +1,4 @@
-// Tile sizes of gemm_tile.cl, for GEMM and for convolution as implicit GEMM.
+// Tile sizes of gemm_fma.cl, for GEMM and for convolution as implicit GEMM.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace dlprim::detail {
 
-struct GemmTile {
+struct GemmFmaTile {
   int tm, tn, tk;  ///< the tile of a work-group, and the steps of k it takes at once
   int rm, rn;      ///< the sums of a work-item
 
@@ -22,9 +22,9 @@ struct GemmTile {
 };
 
 /// The tile predicted to be fastest for `batch` products of M x N results each.
-GemmTile gemm_tile_for(const Device& device, int64_t m, int64_t n, int64_t batch = 1);
-/// Why gemm_tile.cl cannot run on the device; empty if it can.
+GemmFmaTile gemm_fma_tile_for(const Device& device, int64_t m, int64_t n, int64_t batch = 1);
+/// Why gemm_fma.cl cannot run on the device; empty if it can.
 /// `element`: bytes of an element in local memory.
-std::string refuse_gemm_tile(const Device& device, uint64_t element = sizeof(float));
+std::string refuse_gemm_fma(const Device& device, uint64_t element = sizeof(float));
 
 }  // namespace dlprim::detail

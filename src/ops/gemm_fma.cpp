@@ -1,20 +1,20 @@
-// GEMM engine `tile`: multiply-adds on tiles that go through local memory, for GPUs. Where C has few tiles, K
+// GEMM engine `fma`: multiply-adds on tiles that go through local memory, for GPUs. Where C has few tiles, K
 // is taken in parts, whose sums a second pass adds in their order.
 #include <algorithm>
 #include <cmath>
 
 #include "core/composed.hpp"
+#include "ops/gemm_fma_tiles.hpp"
 #include "ops/gemm_impl.hpp"
-#include "ops/gemm_tile_sizes.hpp"
 
 namespace dlprim::detail {
 
-extern const GemmEngine kGemmTile;
+extern const GemmEngine kGemmFma;
 
 namespace {
 
 struct Candidate {
-  GemmTile tile;
+  GemmFmaTile tile;
   double alone,
       full;  ///< share of a unit's multiply-adds that a group reaches alone on it, and with others
 };
@@ -33,7 +33,7 @@ constexpr double kSecondPassBytes = 8e6;       // at so many bytes a microsecond
 constexpr int kLeastPart = 64;                 // steps of k
 
 struct Choice {
-  GemmTile tile;
+  GemmFmaTile tile;
   int parts = 1;
   double time = 0;  ///< predicted, in microseconds
 };
@@ -64,13 +64,13 @@ Choice choose(const Context& context, const GemmProblem& p, const Options& optio
   return choose(context.device(), p.m, p.n, p.k, p.batch, p.dtype == DType::f64 ? limit / 2 : limit);
 }
 
-struct Tile : Gemm::Impl {
-  Tile(const Context& context, const GemmProblem& problem, const Options& options) : Impl(problem) {
+struct Fma : Gemm::Impl {
+  Fma(const Context& context, const GemmProblem& problem, const Options& options) : Impl(problem) {
     Choice choice = choose(context, p, options);
     tile = choice.tile;
     int parts = choice.parts;
     const EngineRequest request(options);
-    if (request.names(kGemmTile.name))
+    if (request.names(kGemmFma.name))
       request.take({{"tm", &tile.tm},
                     {"tn", &tile.tn},
                     {"tk", &tile.tk},
@@ -88,7 +88,7 @@ struct Tile : Gemm::Impl {
     sizes.set("A_UNIT_K", p.a.unit_k).set("A_VECTOR", f32 && p.a.vectors);
     sizes.set("B_UNIT_K", p.b.unit_k).set("B_VECTOR", f32 && p.b.vectors);
     sizes.set("C_VECTOR", f32 && (count > 1 ? p.n % 4 == 0 : p.c_vector >= 4)).set("PARTS", count > 1);
-    kernel = context.state().programs.kernel("gemm_tile", "gemm_tile", sizes);
+    kernel = context.state().programs.kernel("gemm_fma", "gemm_fma", sizes);
     if (count > 1) add = context.state().programs.kernel("gemm_parts", "gemm_parts", defines);
   }
 
@@ -121,7 +121,7 @@ struct Tile : Gemm::Impl {
   DType real() const {
     return p.dtype == DType::f64 ? DType::f64 : p.dtype == DType::i8 ? DType::i32 : DType::f32;
   }
-  static void require_tile(const GemmTile& t) {
+  static void require_tile(const GemmFmaTile& t) {
     const auto divides = [](int a, int b) { return a > 0 && b % a == 0; };
     const bool fits = divides(4, t.rm) && divides(4, t.rn) && divides(t.rm, t.tm) && divides(t.rn, t.tn) &&
                       divides(t.tm, t.items()) && divides(t.tn, t.items()) && divides(4, t.tk) &&
@@ -131,18 +131,18 @@ struct Tile : Gemm::Impl {
             " an item do not divide");
   }
 
-  GemmTile tile;
+  GemmFmaTile tile;
   int steps = 0, count = 1;  ///< of K in a part, and parts
   Kernel kernel, add;
 };
 
 std::string refuse(const Context& context, const GemmProblem& p, const Options&) {
-  return refuse_gemm_tile(context.device(), size_of(p.dtype) == 8 ? 8 : 4);
+  return refuse_gemm_fma(context.device(), size_of(p.dtype) == 8 ? 8 : 4);
 }
 
 std::unique_ptr<const Gemm::Impl> make(const Context& context, const GemmProblem& problem,
                                        const Options& options) {
-  return std::make_unique<Tile>(context, problem, options);
+  return std::make_unique<Fma>(context, problem, options);
 }
 
 double predict(const Context& context, const GemmProblem& p, const Options& options) {
@@ -151,18 +151,18 @@ double predict(const Context& context, const GemmProblem& p, const Options& opti
 
 }  // namespace
 
-void GemmTile::define(Defines& defines) const {
+void GemmFmaTile::define(Defines& defines) const {
   defines.set("TM", tm).set("TN", tn).set("TK", tk).set("RM", rm).set("RN", rn);
 }
 
-GemmTile gemm_tile_for(const Device& device, int64_t m, int64_t n, int64_t batch) {
+GemmFmaTile gemm_fma_tile_for(const Device& device, int64_t m, int64_t n, int64_t batch) {
   return choose(device, m, n, 1 << 10, batch, 0).tile;
 }
 
-std::string refuse_gemm_tile(const Device& device, uint64_t element) {
+std::string refuse_gemm_fma(const Device& device, uint64_t element) {
   const DeviceFacts& facts = device.facts();
   for (const Candidate& candidate : kCandidates) {
-    const GemmTile& t = candidate.tile;
+    const GemmFmaTile& t = candidate.tile;
     if (facts.max_work_group < t.items())
       return cat("needs work-groups of ", t.items(), ", the device has ", facts.max_work_group);
     const uint64_t bytes = t.local_bytes() / sizeof(float) * element;
@@ -172,6 +172,6 @@ std::string refuse_gemm_tile(const Device& device, uint64_t element) {
   return {};
 }
 
-const GemmEngine kGemmTile = {"tile", refuse, make, predict};
+const GemmEngine kGemmFma = {"fma", refuse, make, predict};
 
 }  // namespace dlprim::detail

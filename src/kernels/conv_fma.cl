@@ -1,4 +1,4 @@
-// Convolution on GPUs as implicit GEMM: slots of gemm_tile.cl. Operands are gathered straight from x, w and
+// Convolution on GPUs as implicit GEMM: slots of gemm_fma.cl. Operands are gathered straight from x, w and
 // dy.
 //
 //   DIRECTION 0  forward          C[k, npq] = sum over crs of w[k, crs] x[crs, npq]
@@ -137,4 +137,4 @@ static float load_source(__global const float* source, int k, int n, SHAPE_PARAM
 
 #endif
 
-#include "gemm_tile.cl"
+#include "gemm_fma.cl"

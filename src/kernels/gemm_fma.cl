@@ -220,7 +220,7 @@ static void put4_across(__local float* at, int pitch, float4 v) {
     to[(at) + 3] = v.s3;     \
   }
 
-__kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_tile(int M, int N, int K, PARAMETERS,
+__kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_fma(int M, int N, int K, PARAMETERS,
                                                                            EPILOGUE_PARAMETERS) {
   __local REAL4 tile_a[2][TK * PA / 4], tile_b[2][TK * PB / 4];
   const int item = (int)get_local_id(0), tx = item % (TN / RN), ty = item / (TN / RN);
