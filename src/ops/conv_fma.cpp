@@ -11,6 +11,34 @@
 namespace dlprim::detail {
 namespace {
 
+struct Candidate {
+  GemmFmaTile tile;
+  double rate;  ///< of multiply-adds on a full device, relative to the first one's
+};
+
+constexpr Candidate kCandidates[] = {
+    {{128, 128, 8, 8, 8}, 1.0},
+    {{64, 64, 16, 4, 4}, 0.7},
+    {{32, 32, 8, 4, 4}, 0.35},
+};
+
+/// The tile predicted to be fastest for `batch` products of M x N results each.
+GemmFmaTile tile_for(const Device& device, int64_t m, int64_t n, int64_t batch) {
+  const int64_t units = std::max(1, device.facts().compute_units);
+  const Candidate* best = nullptr;
+  double best_time = 0;
+  for (const Candidate& candidate : kCandidates) {
+    const GemmFmaTile& t = candidate.tile;
+    const int64_t groups = ceil_div(m, t.tm) * ceil_div(n, t.tn) * batch;
+    const double time = static_cast<double>(ceil_div(groups, units)) * t.tm * t.tn / candidate.rate;
+    if (!best || time < best_time) {
+      best = &candidate;
+      best_time = time;
+    }
+  }
+  return best->tile;
+}
+
 /// The kernel's DIVISOR: the value, and its reciprocal rounded up to 32 bits.
 void bind_divisor(Launch& launch, int d) {
   uint32_t shift = 0;
@@ -26,7 +54,7 @@ class Fma : public ConvImpl {
     const ConvGemm g = conv_gemm(p_);
     m_ = static_cast<int>(g.m), n_ = static_cast<int>(g.n), k_ = static_cast<int>(g.k);
     const Device& device = context.device();
-    tile_ = gemm_fma_tile_for(device, g.m, g.n, p_.groups);
+    tile_ = tile_for(device, g.m, g.n, p_.groups);
     Defines defines;
     defines.set("DIRECTION", static_cast<int>(p_.direction));
     switch (p_.direction) {
@@ -42,7 +70,7 @@ class Fma : public ConvImpl {
         // side.
         const bool channels_last = p_.c > 1 && p_.x[1] == 1 && p_.k > 1 && p_.y[1] == 1;
         defines.set("A_UNIT_K", !channels_last).set("B_UNIT_K", !channels_last);
-        tile_ = gemm_fma_tile_for(device, g.m, g.n, kLikelyParts * p_.groups);
+        tile_ = tile_for(device, g.m, g.n, kLikelyParts * p_.groups);
         const int64_t tiles = ceil_div(g.m, tile_.tm) * ceil_div(g.n, tile_.tn) * p_.groups;
         parts_ = conv_parts_for(g.k, kLeastSteps, tiles, device, results(),
                                 static_cast<int64_t>(options.workspace_limit / sizeof(float)));
@@ -107,7 +135,9 @@ class Fma : public ConvImpl {
 };
 
 std::string refuse(const Context& context, const ConvProblem& p, const Options&) {
-  std::string reason = refuse_gemm_fma(context.device());
+  std::string reason;
+  for (const Candidate& candidate : kCandidates)
+    if (reason.empty()) reason = refuse_gemm_fma_tile(context.device(), candidate.tile);
   if (reason.empty()) reason = refuse_large(p);
   if (reason.empty()) reason = refuse_depthwise(p);
   return reason;

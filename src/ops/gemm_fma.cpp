@@ -20,6 +20,7 @@ struct Candidate {
 };
 
 constexpr Candidate kCandidates[] = {
+    {{256, 128, 16, 16, 8}, 0.62, 0.8},
     {{128, 128, 8, 8, 8}, 0.6, 0.72},
     {{64, 64, 16, 8, 4}, 0.5, 0.67},
     {{32, 32, 16, 4, 4}, 0.2, 0.45},
@@ -38,30 +39,31 @@ struct Choice {
   double time = 0;  ///< predicted, in microseconds
 };
 
-/// The tile and the parts of K predicted to be fastest. `limit` is on the workspace's bytes.
-Choice choose(const Device& device, int64_t m, int64_t n, int64_t k, int64_t batch, int64_t limit) {
+/// The tile and the parts of K predicted to be fastest; time is 0 if no tile fits the device.
+Choice choose(const Context& context, const GemmProblem& p, const Options& options) {
+  const Device& device = context.device();
   const double units = std::max(1, device.facts().compute_units);
+  const auto limit = static_cast<int64_t>(std::min<size_t>(options.workspace_limit, INT64_MAX));
+  const uint64_t real = p.dtype == DType::f64 ? 8 : 4;
+  const int64_t results = static_cast<int64_t>(real) * p.m * p.n * p.batch;
   Choice best;
   for (const auto& [tile, alone, full] : kCandidates) {
-    const int64_t tiles = ceil_div(m, tile.tm) * ceil_div(n, tile.tn) * batch;
-    for (int parts = 1;
-         parts == 1 || (parts <= ceil_div(k, kLeastPart) && 4 * parts * m * n * batch <= limit); parts++) {
+    if (!refuse_gemm_fma_tile(device, tile, real).empty()) continue;
+    const int64_t tiles = ceil_div(p.m, tile.tm) * ceil_div(p.n, tile.tn) * p.batch;
+    const int64_t most =
+        std::min(ceil_div(p.k, kLeastPart), static_cast<int64_t>(8 * units) / std::max<int64_t>(1, tiles));
+    for (int64_t parts = 1; parts == 1 || (parts <= most && parts * results <= limit); parts++) {
       const double groups = static_cast<double>(tiles * parts) / units;
       // Up to four groups share a unit; beyond that, and alone, whole turns count.
       const double turns = groups <= 1 ? 1 : groups <= 4 ? groups : std::ceil(groups / 4) * 4;
       const double rate = alone + (full - alone) * std::min(1.0, (turns - 1) / 1.5);
-      const auto steps = static_cast<double>(round_up(ceil_div(k, parts), tile.tk));
+      const auto steps = static_cast<double>(round_up(ceil_div(p.k, parts), tile.tk));
       double time = kLaunch + 1 + turns * steps * tile.tm * tile.tn / (kMultiplyAdds * rate);
-      if (parts > 1) time += kSecondPass + static_cast<double>(8 * parts * m * n * batch) / kSecondPassBytes;
-      if (best.time == 0 || time < best.time) best = {tile, parts, time};
+      if (parts > 1) time += kSecondPass + static_cast<double>(2 * parts * results) / kSecondPassBytes;
+      if (best.time == 0 || time < best.time) best = {tile, static_cast<int>(parts), time};
     }
   }
   return best;
-}
-
-Choice choose(const Context& context, const GemmProblem& p, const Options& options) {
-  const auto limit = static_cast<int64_t>(std::min<size_t>(options.workspace_limit, INT64_MAX));
-  return choose(context.device(), p.m, p.n, p.k, p.batch, p.dtype == DType::f64 ? limit / 2 : limit);
 }
 
 struct Fma : Gemm::Impl {
@@ -137,7 +139,12 @@ struct Fma : Gemm::Impl {
 };
 
 std::string refuse(const Context& context, const GemmProblem& p, const Options&) {
-  return refuse_gemm_fma(context.device(), size_of(p.dtype) == 8 ? 8 : 4);
+  std::string refusal;
+  for (const Candidate& candidate : kCandidates) {
+    refusal = refuse_gemm_fma_tile(context.device(), candidate.tile, p.dtype == DType::f64 ? 8 : 4);
+    if (refusal.empty()) break;
+  }
+  return refusal;
 }
 
 std::unique_ptr<const Gemm::Impl> make(const Context& context, const GemmProblem& problem,
@@ -155,20 +162,13 @@ void GemmFmaTile::define(Defines& defines) const {
   defines.set("TM", tm).set("TN", tn).set("TK", tk).set("RM", rm).set("RN", rn);
 }
 
-GemmFmaTile gemm_fma_tile_for(const Device& device, int64_t m, int64_t n, int64_t batch) {
-  return choose(device, m, n, 1 << 10, batch, 0).tile;
-}
-
-std::string refuse_gemm_fma(const Device& device, uint64_t element) {
+std::string refuse_gemm_fma_tile(const Device& device, const GemmFmaTile& tile, uint64_t element) {
   const DeviceFacts& facts = device.facts();
-  for (const Candidate& candidate : kCandidates) {
-    const GemmFmaTile& t = candidate.tile;
-    if (facts.max_work_group < t.items())
-      return cat("needs work-groups of ", t.items(), ", the device has ", facts.max_work_group);
-    const uint64_t bytes = t.local_bytes() / sizeof(float) * element;
-    if (facts.local_memory < bytes)
-      return cat("needs ", bytes, " bytes of local memory, the device has ", facts.local_memory);
-  }
+  if (facts.max_work_group < tile.items())
+    return cat("needs work-groups of ", tile.items(), ", the device has ", facts.max_work_group);
+  const uint64_t bytes = tile.local_bytes() / sizeof(float) * element;
+  if (facts.local_memory < bytes && device.probes().static_local_memory < bytes)
+    return cat("needs ", bytes, " bytes of local memory, the device has ", facts.local_memory);
   return {};
 }
 

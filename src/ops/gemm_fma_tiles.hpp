@@ -21,10 +21,8 @@ struct GemmFmaTile {
   void define(Defines& defines) const;
 };
 
-/// The tile predicted to be fastest for `batch` products of M x N results each.
-GemmFmaTile gemm_fma_tile_for(const Device& device, int64_t m, int64_t n, int64_t batch = 1);
-/// Why gemm_fma.cl cannot run on the device; empty if it can.
-/// `element`: bytes of an element in local memory.
-std::string refuse_gemm_fma(const Device& device, uint64_t element = sizeof(float));
+/// Why gemm_fma.cl cannot run with the tile; empty if it can. `element`: bytes of an element in local memory.
+std::string refuse_gemm_fma_tile(const Device& device, const GemmFmaTile& tile,
+                                 uint64_t element = sizeof(float));
 
 }  // namespace dlprim::detail

@@ -23,7 +23,7 @@ struct Gemv : Gemm::Impl {
         b{{p.batch, 1, p.n, p.k}, {p.b.batch, 0, n_stride(), p.b.unit_k ? 1 : p.b.pitch}},
         c{{p.batch, p.m, p.n, 1}, {p.c_batch, p.ldc, 1, 1}},
         finishes(p.beta != 0 || p.bias != GemmDesc::Bias::none || p.activation != Activation::identity),
-        reduce(context, {a.desc(p.dtype, p.a.aligned), b.desc(p.dtype, p.b.aligned)},
+        reduce(context, matrix_first(a.desc(p.dtype, p.a.aligned), b.desc(p.dtype, p.b.aligned)),
                {finishes ? TensorDesc(c.shape, real()) : c.desc(p.c_dtype, p.c_vector >= 8)}, 1,
                sum_of("x0 * x1", "y0 = s0 * a0"), inner(options)) {
     scratch_at = parts.add(reduce.workspace_size());
@@ -47,7 +47,7 @@ struct Gemv : Gemm::Impl {
            const Tensor& workspace) const override {
     const Tensor result = c.of(z);
     const Tensor sums = finishes ? workspace_part(workspace, sums_at, c.shape, real()) : result;
-    reduce.run(stream, {a.of(x), b.of(y)}, {sums}, {p.alpha},
+    reduce.run(stream, matrix_first(a.of(x), b.of(y)), {sums}, {p.alpha},
                workspace_scratch(workspace, scratch_at, reduce));
     if (!finishes) return;
     std::vector<Tensor> inputs = {sums};
@@ -57,6 +57,11 @@ struct Gemv : Gemm::Impl {
   }
 
  private:
+  /// The generator's loops follow the first input.
+  template <class T>
+  std::vector<T> matrix_first(const T& x, const T& y) const {
+    return p.m == 1 ? std::vector<T>{y, x} : std::vector<T>{x, y};
+  }
   static Options inner(const Options& options) {
     Options result = options;
     result.engine = "auto";
