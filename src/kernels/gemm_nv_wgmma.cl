@@ -102,12 +102,12 @@ static struct Tile tile_at(int index, int tiles_m, int tiles_n) {
 #define MAKE_OPERAND_MAP(map, data, unit_k, rows, pitch, batch, tile)                            \
   MAKE_MAP(map, data, MAP_TYPE, (unit_k) ? K : (rows), (unit_k) ? (rows) : K, (batch) ? batches : 1, \
            (pitch)*ELEMENT_BYTES, (batch) ? (batch)*ELEMENT_BYTES : 16, STEP, (unit_k) ? (tile) : STEP)
-#define COPY_OPERAND(to, map, unit_k, tile, k, row, z, bar)                                    \
-  if (unit_k) {                                                                                       \
-    bulk_copy(to, map, k, row, z, bar);                                                               \
-  } else {                                                                                            \
-    for (int i_ = 0; i_ < (tile) / STEP; i_++)                                                        \
-      bulk_copy((to) + i_ * STEP * 128, map, (row) + i_ * STEP, k, z, bar);                           \
+#define COPY_OPERAND(to, map, unit_k, tile, k, row, z, bar)                  \
+  if (unit_k) {                                                              \
+    bulk_copy(to, map, k, row, z, bar);                                      \
+  } else {                                                                   \
+    for (int i_ = 0; i_ < (tile) / STEP; i_++)                               \
+      bulk_copy((to) + i_ * STEP * 128, map, (row) + i_ * STEP, k, z, bar);  \
   }
 
 #if SPLIT
@@ -136,9 +136,7 @@ static void load_a(float v[4], __local const float* at, int i, int warp, int lan
   v[3] = box[(k + 4) * 32 + ((m / 4 + 2) ^ ((k + 4) & 7)) * 4];
 #endif
 }
-#endif
 
-#if SPLIT
 // Exact parts need |x| >= TINY: the lower one's last bit is 2^-23 x. A sum below SMALL needs a closer look, and so do
 // all sums of numbers below TINY or above LARGE; with none of these, what a tiny B lost is at most K 2^-126 LARGE,
 // which is less than 2^-24 SMALL.

@@ -52,7 +52,7 @@ Choice choose(const Context& context, const GemmProblem& p, const Options& optio
     const int64_t tiles = ceil_div(p.m, tile.tm) * ceil_div(p.n, tile.tn) * p.batch;
     const int64_t most =
         std::min(ceil_div(p.k, kLeastPart), static_cast<int64_t>(8 * units) / std::max<int64_t>(1, tiles));
-    for (int64_t parts = 1; parts == 1 || (parts <= most && parts * results <= limit); parts++) {
+    for (int64_t parts = 1; parts == 1 || (parts <= most && parts * results <= limit); parts *= 2) {
       const double groups = static_cast<double>(tiles * parts) / units;
       // Up to four groups share a unit; beyond that, and alone, whole turns count.
       const double turns = groups <= 1 ? 1 : groups <= 4 ? groups : std::ceil(groups / 4) * 4;
