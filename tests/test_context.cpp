@@ -197,10 +197,12 @@ TEST_CASE("context: many threads, a stream each, one context", "[context][thread
   constexpr int kThreads = 6, kRounds = 30;
   {  // PoCL 5.0 aborts now and then where two of its threads load one kernel at once
     const Stream stream(context);
-    const Tensor x(stream, {100}, DType::i32);
-    launch(stream, "set", x, 0);
-    launch(stream, "add", x, 0);
-    stream.finish();
+    for (int round = 0; round < 5; round++) {  // one binary for each size of a group
+      const Tensor x(stream, {100 + 77 * round}, DType::i32);
+      launch(stream, "set", x, 0);
+      launch(stream, "add", x, 0);
+      stream.finish();
+    }
   }
   std::vector<std::string> failures(kThreads);
   std::vector<std::thread> threads;
