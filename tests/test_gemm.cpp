@@ -9,7 +9,7 @@
 
 using namespace dlprim;
 using namespace dlprim::test;
-using Bias = GemmDesc::Bias;
+using Vector = GemmDesc::Vector;
 
 namespace {
 
@@ -34,13 +34,15 @@ bool same(const std::vector<float>& x, const std::vector<float>& y) {
 }
 
 struct Result {
-  std::vector<float> values;
+  std::vector<float> values, preactivation;
   bool intact = false, repeats = false;
 };
 
 /// Runs the case twice by the call form into poisoned, guarded outputs (which hold data.c if beta is not 0).
 Result run(const GemmCase& x, const GemmData& data, const Options& options) {
-  const Tensor a = operand_a(x, data), b = operand_b(x, data), bias = bias_tensor(x, data.bias);
+  const Tensor a = operand_a(x, data), b = operand_b(x, data);
+  EpilogueTensors with = vector_tensor(x, x.bias, data.bias);
+  with.scale = vector_tensor(x, x.scale, data.scale);
   const int64_t pitch = x.n + x.c.gap;
   const Shape shape = x.batch == 0 ? Shape{x.m, x.n} : Shape{x.batch, x.m, x.n};
   const Strides strides = x.batch == 0 ? Strides{pitch, 1} : Strides{x.m * pitch, pitch, 1};
@@ -48,11 +50,18 @@ Result run(const GemmCase& x, const GemmData& data, const Options& options) {
   std::vector<unsigned char> bytes[2];
   for (auto& output : bytes) {
     const Guarded c(shape, strides, x.c_dtype, 64 + x.c.offset);
+    const Guarded before(shape, strides, x.c_dtype, 64 + x.c.offset);
     if (x.beta != 0) copy(stream(), device_tensor(shape, data.c, x.c_dtype), c.tensor());
-    gemm(stream(), a, b, bias, x.params(), c.tensor(), options);
+    if (x.preactivation) with.preactivation = before.tensor();
+    if (x.residual) {
+      with.residual = Guarded(shape, strides, x.c_dtype, 64 + x.c.offset).tensor();
+      copy(stream(), device_tensor(shape, data.residual, x.c_dtype), with.residual);
+    }
+    gemm(stream(), a, b, with, x.params(), c.tensor(), options);
     output = host_bytes(c.tensor());
     result.values = host_values(c.tensor());
-    result.intact = c.intact();
+    if (x.preactivation) result.preactivation = host_values(before.tensor());
+    result.intact = c.intact() && before.intact();
     if (!result.intact) break;
   }
   result.repeats = bytes[0] == bytes[1];
@@ -64,6 +73,7 @@ void check_exact(const GemmCase& x, const std::string& engine) {
   const GemmData data = integer_data(x);
   const Result result = run(x, data, gemm_engine(engine));
   CHECK(same(result.values, rounded(gemm_reference(x, data), x.c_dtype)));
+  if (x.preactivation) CHECK(same(result.preactivation, rounded(gemm_preactivation(x, data), x.c_dtype)));
   CHECK(result.intact);
   CHECK(result.repeats);
 }
@@ -96,7 +106,7 @@ TEST_CASE("gemm: engines for one kind of device work on others if asked for by n
         GemmCase x(15, 35, 9, a, b);
         x.a.gap = x.b.gap = x.c.gap = x.a.offset = x.c.offset = 1;
         x.beta = 1;
-        x.bias = Bias::row;
+        x.bias = Vector::row;
         check_exact(x, engine);
       }
 }
@@ -111,14 +121,40 @@ TEST_CASE("gemm: many tiles are exact", "[gemm]") {
     for (const GemmCase& x : tiled_gemms()) check_exact(x, engine);
 }
 
-TEST_CASE("gemm: every dtype and batches of products are exact", "[gemm]") {
-  for (const GemmCase& x : typed_gemms()) {
+namespace {
+
+/// By every engine that does not refuse it.
+void check_exact_in_all(const std::vector<GemmCase>& cases) {
+  for (const GemmCase& x : cases) {
     if (!has(x.dtype)) continue;
     const GemmData data = integer_data(x);
     const Gemm chosen(context(), {operand_a(x, data), operand_b(x, data), desc_of_c(x)});
-    for (const std::string& engine : serving_gemm_engines())
+    for (const std::string& engine : gemm_engines())
       if (chosen.explain().find(engine + ": refused") == std::string::npos) check_exact(x, engine);
   }
+}
+
+}  // namespace
+
+TEST_CASE("gemm: every dtype and batches of products are exact", "[gemm]") {
+  check_exact_in_all(typed_gemms());
+}
+
+TEST_CASE("gemm: scale, residual and preactivation are exact", "[gemm]") {
+  check_exact_in_all(epilogue_gemms());
+}
+
+TEST_CASE("gemm: every tile of fma is exact, with K in parts and without", "[gemm]") {
+  if (!gemm_refusal("fma").empty()) return;
+  for (const char* tile : {"tm=256,tn=128,tk=16,rm=16,rn=8", "tm=128,tn=128,tk=8,rm=8,rn=8",
+                           "tm=64,tn=64,tk=16,rm=8,rn=4", "tm=32,tn=32,tk=16,rm=4,rn=4"})
+    for (const char* parts : {"1", "3"}) {
+      const std::string engine = std::string("fma:") + tile + ",parts=" + parts;
+      const std::string refusal = error_of<ValidationError>([&] {
+        Gemm(context(), desc_of({4, 4}, {4, 4}, {4, 4}), gemm_engine(engine));
+      });
+      if (refusal.empty()) check_exact({300, 132, 100, parts[0] == '3'}, engine);
+    }
 }
 
 TEST_CASE("gemm: a matrix times a vector is exact", "[gemm]") {
@@ -146,7 +182,7 @@ TEST_CASE("gemm: gaps and offsets are neither read nor written", "[gemm][small]"
 
 TEST_CASE("gemm: alpha, beta and bias are exact", "[gemm][small]") {
   for (const std::string& engine : serving_gemm_engines())
-    for (const Bias bias : {Bias::none, Bias::row, Bias::column})
+    for (const Vector bias : {Vector::none, Vector::row, Vector::column})
       for (const float beta : {0.0f, 1.0f, -2.0f})
         for (const float alpha : {0.0f, 1.0f, 0.5f}) {
           GemmCase x(21, 39, 6);
@@ -162,10 +198,10 @@ TEST_CASE("gemm: beta and bias are applied once over many blocks of k", "[gemm]"
     GemmCase x(30, 50, 700);
     x.beta = 3;
     x.alpha = 2;
-    x.bias = Bias::row;
+    x.bias = Vector::row;
     x.activation = Activation::relu;
     check_exact(x, engine);
-    x.bias = Bias::column;
+    x.bias = Vector::column;
     check_exact(x, engine);
   }
 }
@@ -178,7 +214,7 @@ TEST_CASE("gemm: sizes of 0", "[gemm][small]") {
     check_exact({19, 21, 0}, engine);
     GemmCase x(19, 21, 0);  // activation(beta * C + bias)
     x.beta = 2;
-    x.bias = Bias::column;
+    x.bias = Vector::column;
     x.activation = Activation::relu;
     check_exact(x, engine);
   }
@@ -191,7 +227,7 @@ TEST_CASE("gemm: activations", "[gemm][small]") {
       GemmCase x(21, 35, 8);
       x.alpha = 1.0f / 8;  // so that sigmoid and tanh are not all saturated; the sums stay exact
       x.activation = f;
-      x.bias = Bias::row;
+      x.bias = Vector::row;
       const GemmData data = integer_data(x);
       const Result result = run(x, data, gemm_engine(engine));
       const std::vector<double> expected = gemm_reference(x, data);
@@ -318,7 +354,7 @@ TEST_CASE("gemm: operands may be stretched, overlapping or one and the same", "[
     const Guarded y({8, 8});
     gemm(stream(), x, x.transpose(0, 1), {}, {}, y.tensor(), gemm_engine(engine));
     GemmCase c(8, 8, 8);
-    GemmData data{values, std::vector<float>(64), {}, {}};
+    GemmData data{values, std::vector<float>(64), {}, {}, {}, {}};
     for (size_t i = 0; i < 64; i++) data.b[i] = values[i % 8 * 8 + i / 8];
     CHECK(same(host_values(y.tensor()), rounded(gemm_reference(c, data))));
 
@@ -373,7 +409,7 @@ TEST_CASE("gemm: a small workspace makes several passes over the rows", "[gemm]"
       continue;
     }
     CHECK(Gemm(context(), desc, options).workspace_size() <= options.workspace_limit);
-    for (const Bias bias : {Bias::row, Bias::column}) {
+    for (const Vector bias : {Vector::row, Vector::column}) {
       GemmCase x(100, 50, 70);
       x.bias = bias;
       x.beta = 1;

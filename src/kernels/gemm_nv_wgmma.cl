@@ -168,9 +168,9 @@ static float chain(__global const float* a, long a_k, __global const float* b, l
 // Column n of row m; `at` is where the row starts.
 #define STORE_ONE(m, n, v)                                  \
   {                                                         \
-    float v_ = alpha * (v);                                 \
+    float v_ = SCALED(v, m, n);                             \
     if (beta != 0) v_ = fma(beta, LOAD_C(c, at + (n)), v_); \
-    STORE_C(c, at + (n), FINISH(v_, m, n));                 \
+    STORE_C(c, at + (n), FINISH(v_, m, n, at + (n)));       \
   }
 
 #if C_PAIRS && C_BYTES == 2
@@ -213,6 +213,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_nv_wgmma(
   __local ulong full[STAGES], empty[STAGES], map_room[MAPS * 16] __attribute__((aligned(128)));
   const int item = (int)get_local_id(0), warp = item / 32, lane = item % 32, group = (int)get_group_id(0);
   const uint base = SHARED(stages), full_bar = SHARED(full), empty_bar = SHARED(empty);
+  c += c_offset;
   const int tiles_m = (M + TILE_M - 1) / TILE_M, tiles_n = (N + TILE_N - 1) / TILE_N;
   const int tiles = tiles_m * tiles_n * batches, steps = (K + STEP - 1) / STEP;
   // A map takes 16 words and starts at a multiple of so many.
@@ -344,7 +345,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_nv_wgmma(
 #pragma unroll
     for (int i = 0; i < 2; i++) {
       const int m = first_m + 8 * i;
-      const long at = c_offset + t.z * c_batch + (long)m * ldc;
+      const long at = t.z * c_batch + (long)m * ldc;
 #if C_PAIRS && C_BYTES == 2
       // Four lanes exchange what they have of 32 columns, so that each stores 8 neighbours.
 #pragma unroll
@@ -355,12 +356,12 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_nv_wgmma(
           const int n = t.n + 8 * (j + l) + 2 * quad;
           two[l] = 0;
           if (m >= M || n >= N) continue;
-          float v0 = alpha * sums[4 * (j + l) + 2 * i], v1 = alpha * sums[4 * (j + l) + 2 * i + 1];
+          float v0 = SCALED(sums[4 * (j + l) + 2 * i], m, n), v1 = SCALED(sums[4 * (j + l) + 2 * i + 1], m, n + 1);
           if (beta != 0) {
             v0 = fma(beta, LOAD_C(c, at + n), v0);
             v1 = fma(beta, LOAD_C(c, at + n + 1), v1);
           }
-          two[l] = JOIN2(pack_, C_TYPE)(FINISH(v0, m, n), FINISH(v1, m, n + 1));
+          two[l] = JOIN2(pack_, C_TYPE)(FINISH(v0, m, n, at + n), FINISH(v1, m, n + 1, at + n + 1));
         }
         transpose_quad(two, quad);
         const int n = t.n + 8 * (j + quad);
@@ -383,9 +384,9 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_nv_wgmma(
 #if C_PAIRS
         if (n < N) {
           __global float2* to = (__global float2*)(c + at + n);
-          float2 v = alpha * (float2)(sums[4 * j + 2 * i], sums[4 * j + 2 * i + 1]);
+          float2 v = (float2)(SCALED(sums[4 * j + 2 * i], m, n), SCALED(sums[4 * j + 2 * i + 1], m, n + 1));
           if (beta != 0) v = fma((float2)beta, *to, v);
-          *to = (float2)(FINISH(v.s0, m, n), FINISH(v.s1, m, n + 1));
+          *to = (float2)(FINISH(v.s0, m, n, at + n), FINISH(v.s1, m, n + 1, at + n + 1));
         }
 #else
         if (n < N) STORE_ONE(m, n, sums[4 * j + 2 * i])

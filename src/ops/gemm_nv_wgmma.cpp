@@ -160,8 +160,8 @@ struct NvWgmma : Gemm::Impl {
 
   size_t workspace_size() const override { return parts.size(); }
 
-  void run(const Stream& stream, const Tensor& x, const Tensor& y, const Tensor& bias, const Tensor& c,
-           const Tensor& workspace) const override {
+  void run(const Stream& stream, const Tensor& x, const Tensor& y, const EpilogueTensors& with,
+           const Tensor& c, const Tensor& workspace) const override {
     a.prepare(stream, x, workspace);
     b.prepare(stream, y, workspace);
     Launch launch(stream, kernel);
@@ -174,7 +174,7 @@ struct NvWgmma : Gemm::Impl {
       launch.arg(p.b.batch).arg(b.ranges(workspace)).arg(b.range_count());
     }
     launch.arg(workspace_part(workspace, maps_at, {kMapBytes / 8}, DType::i64));
-    launch.arg(p.alpha).arg(p.beta).arg(bias);
+    bind_epilogue(launch, p.alpha, p.beta, with);
     launch.run({static_cast<size_t>(groups * 128 * kWarpGroups)}, {128 * kWarpGroups});
   }
 
