@@ -12,12 +12,13 @@
 namespace dlprim {
 namespace detail {
 
-extern const GemmEngine kGemmGemv, kGemmNvWgmma, kGemmCpu, kGemmFma, kGemmNaive;
+extern const GemmEngine kGemmGemv, kGemmNvWgmma, kGemmNvMma, kGemmCpu, kGemmFma, kGemmNaive;
 
 namespace {
 
 const std::vector<GemmEngine>& engines() {
-  static const std::vector<GemmEngine> list = {kGemmGemv, kGemmNvWgmma, kGemmCpu, kGemmFma, kGemmNaive};
+  static const std::vector<GemmEngine> list = {kGemmGemv, kGemmNvWgmma, kGemmNvMma,
+                                               kGemmCpu,  kGemmFma,     kGemmNaive};
   return list;
 }
 

@@ -296,7 +296,7 @@ Gemm small_plan(const Options& options) {
 }  // namespace
 
 const std::vector<std::string>& gemm_engines() {
-  static const std::vector<std::string> names = {"gemv", "nv_wgmma", "cpu", "fma", "naive"};
+  static const std::vector<std::string> names = {"gemv", "nv_wgmma", "nv_mma", "cpu", "fma", "naive"};
   return names;
 }
 
