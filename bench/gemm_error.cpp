@@ -21,6 +21,7 @@ struct Row {
 };
 constexpr Row kRows[] = {{"f32 strict", "auto", MathMode::strict, DType::f32},
                          {"f32 strict", "nv_wgmma", MathMode::strict, DType::f32},
+                         {"f32 strict", "nv_mma", MathMode::strict, DType::f32},
                          {"f32 strict", "fma", MathMode::strict, DType::f32},
                          {"f32 strict", "cpu", MathMode::strict, DType::f32},
                          {"f32, chain of multiply-adds", "naive", MathMode::strict, DType::f32},

@@ -3,10 +3,11 @@
 // fragments by ldmatrix. Each of WARPS_M x WARPS_N warps multiplies its share of the tile.
 //
 // SPLIT 0: f16, bf16, i8, or f32 rounded to tf32.
-// SPLIT 1: f32 by three products of tf32 parts, x = hi + lo, split in registers. Sums of 32 steps of k are flushed into f32
-//   registers; what parts cannot hold is computed again (gemm_split.cl).
+// SPLIT 1: f32 by three products of tf32 parts, x = hi + lo. A is split in registers; B comes as two tensors that
+//   gemm_nv_pack.cl made, which noted the magnitudes of both operands. Sums of 32 steps of k are flushed into f32 registers;
+//   what parts cannot hold is computed again (gemm_split.cl).
 //
-// Operands start on 16-byte boundaries, and so do all their runs; i8 has k contiguous.
+// Operands start on 16-byte boundaries, and so do all their runs; i8 and a split B have k contiguous.
 // Launch: a group of ITEMS work-items for each tile of each product.
 
 // 4: float, f32 or tf32; 2: f16 or bf16, as AB_TYPE says; 1: i8.
@@ -29,10 +30,10 @@
 #define TILE_N 128
 #endif
 #ifndef WARPS_M
-#define WARPS_M 2
+#define WARPS_M 4
 #endif
 #ifndef WARPS_N
-#define WARPS_N 4
+#define WARPS_N 2
 #endif
 #ifndef STAGES
 #define STAGES 3
@@ -46,6 +47,7 @@
 #include "gemm_split.cl"
 
 #define STEP (STEP_BYTES / ELEMENT_BYTES)
+#define SLICES (STEP_BYTES / 32)
 #define ITEMS (32 * WARPS_M * WARPS_N)
 #define FRAGS_M (TILE_M / WARPS_M / 16)
 #define FRAGS_N (TILE_N / WARPS_N / 8)
@@ -53,7 +55,7 @@
 #define PIECE (16 / ELEMENT_BYTES)  // elements in 16 bytes
 #define A_BYTES (TILE_M * STEP_BYTES)
 #define B_BYTES (TILE_N * STEP_BYTES)
-#define STAGE_BYTES (A_BYTES + B_BYTES)
+#define STAGE_BYTES (A_BYTES + (1 + SPLIT) * B_BYTES)
 
 #define MMA_f32 "m16n8k8.row.col.f32.tf32.tf32.f32"
 #define MMA_f16 "m16n8k16.row.col.f32.f16.f16.f32"
@@ -87,9 +89,14 @@ static uint load_word(uint at) {
   __asm__ volatile("ld.shared.b32 %0, [%1];" : "=r"(word) : "r"(at) : "memory");
   return word;
 }
-// The first `bytes` of 16, zeros behind them.
-static void start_copy(uint to, __global const void* from, int bytes) {
-  __asm__ volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" : : "r"(to), "l"(from), "r"(bytes) : "memory");
+static void start_copy(uint to, __global const void* from) {
+  __asm__ volatile("cp.async.cg.shared.global [%0], [%1], 16;" : : "r"(to), "l"(from) : "memory");
+}
+static void store_words(uint to, const uint v[4]) {
+  __asm__ volatile("st.shared.v4.b32 [%0], {%1,%2,%3,%4};"
+                   :
+                   : "r"(to), "r"(v[0]), "r"(v[1]), "r"(v[2]), "r"(v[3])
+                   : "memory");
 }
 static void commit_copies(void) {
   __asm__ volatile("cp.async.commit_group;" : : : "memory");
@@ -108,23 +115,72 @@ static void wait_copies(void) {
 #define ACROSS_K_PLACE(tile, k, i) ((k)*(tile)*ELEMENT_BYTES + (((i) ^ ((k)&7)) * 16))
 #endif
 
-// Starts a work-item's copies of an operand's tile: rows from `first` on, of `rows`, steps from k on, of K.
-static void copy_tile(uint to, __global const uchar* from, int unit_k, int tile, int first, int rows, long pitch, int k, int K,
-                      int item) {
-  const int pieces = unit_k ? STEP_BYTES / 16 : tile / PIECE;  // in a run
-  const int run = item / pieces, piece = item % pieces;
-  const int along = (unit_k ? k : first) + piece * PIECE, across = (unit_k ? first : k) + run;
-  const int left = (unit_k ? K : rows) - along, across_end = unit_k ? rows : K;
-  const int bytes = clamp(left, 0, PIECE) * ELEMENT_BYTES;
-  __global const uchar* at = from + (across * pitch + along) * ELEMENT_BYTES;
-  const int runs = ITEMS / pieces;  // that the group copies at once
+// A work-item's share of an operand's tile: pieces of 16 bytes, `pieces` of them in a run, the same one of several runs.
+struct Share {
+  __global const uchar* at;        // the first piece of the next step
+  long run_bytes, step_bytes;      // from one of its runs to the next, and from step to step
+  int along, across;               // elements left along the first run from there on, and runs left
+};
+#define PIECES(unit_k, tile) ((unit_k) ? STEP_BYTES / 16 : (tile) / PIECE)
+#define RUNS_AT_ONCE(unit_k, tile) (ITEMS / PIECES(unit_k, tile))
+
+static struct Share share_of(__global const uchar* x, int unit_k, int tile, int first, int rows, long pitch, int K, int item) {
+  const int pieces = PIECES(unit_k, tile), run = item / pieces, start = item % pieces * PIECE;
+  const int along = (unit_k ? 0 : first) + start, across = (unit_k ? first : 0) + run;
+  struct Share s;
+  s.at = x + (across * pitch + along) * ELEMENT_BYTES;
+  s.run_bytes = RUNS_AT_ONCE(unit_k, tile) * pitch * ELEMENT_BYTES;
+  s.step_bytes = (unit_k ? 1 : pitch) * STEP * ELEMENT_BYTES;
+  s.along = (unit_k ? K : rows) - along;
+  s.across = (unit_k ? rows : K) - across;
+  return s;
+}
+
+#if ELEMENT_BYTES == 4
+#define ELEMENT uint
+#elif ELEMENT_BYTES == 2
+#define ELEMENT ushort
+#else
+#define ELEMENT uchar
+#endif
+// What the edge leaves of a piece, zeros behind it. (cp.async can fill up with zeros too, but with few bytes to copy its
+// results differed from run to run, on an H200.)
+static void copy_rest(uint to, __global const uchar* from, int count) {
+  uint words[4] = {0, 0, 0, 0};
 #pragma unroll
-  for (int i = 0; i < tile * STEP_BYTES / 16 / ITEMS; i++) {
-    const int r = run + i * runs;
-    const int count = across + i * runs < across_end ? bytes : 0;
-    start_copy(to + (unit_k ? UNIT_K_PLACE(r, piece) : ACROSS_K_PLACE(tile, r, piece)),
-               count ? at + (long)i * runs * pitch * ELEMENT_BYTES : from, count);
+  for (int i = 0; i < PIECE; i++)
+    if (i < count) words[i * ELEMENT_BYTES / 4] |= (uint)((__global const ELEMENT*)from)[i] << i * ELEMENT_BYTES % 4 * 8;
+  store_words(to, words);
+}
+
+// Starts the copies of the next step from what lies `apart` bytes behind the operand. Its tile lies inside if `whole`.
+static void copy_step(const struct Share* s, long apart, uint to, int unit_k, int tile, int item, int whole) {
+  const int pieces = PIECES(unit_k, tile), at_once = RUNS_AT_ONCE(unit_k, tile), run = item / pieces, piece = item % pieces;
+#define PLACE(r) (to + (unit_k ? UNIT_K_PLACE(r, piece) : ACROSS_K_PLACE(tile, r, piece)))
+  __global const uchar* from = s->at + apart;
+  if (whole) {
+#pragma unroll
+    for (int i = 0; i < tile * STEP_BYTES / 16 / ITEMS; i++) {
+      start_copy(PLACE(run + i * at_once), from);
+      from += s->run_bytes;
+    }
+  } else {
+    for (int i = 0; i < tile * STEP_BYTES / 16 / ITEMS; i++) {
+      const int left = i * at_once < s->across ? s->along : 0;
+      if (left >= PIECE)
+        start_copy(PLACE(run + i * at_once), from);
+      else
+        copy_rest(PLACE(run + i * at_once), from, left);
+      from += s->run_bytes;
+    }
   }
+}
+static void advance(struct Share* s, int unit_k) {
+  s->at += s->step_bytes;
+  if (unit_k)
+    s->along -= STEP;
+  else
+    s->across -= STEP;
 }
 
 // Fragment i of the step's 32-byte slices of k. A: 16 rows from `row` on.
@@ -158,33 +214,53 @@ static void load_b(uint to[4], uint tile, int column, int i, int lane) {
 #endif
 }
 
-// The hardware truncates to tf32; adding this rounds.
-#define HALF_ULP 0x1000u
-#define UPPER 0xffffe000u
-static void round_words(uint* words, int count) {
-#pragma unroll
-  for (int i = 0; i < count; i++) {
-    const uint rounded = words[i] + HALF_ULP;
-    words[i] = (words[i] & 0x7fffffffu) > 0x7f800000u ? 0x7fffffffu : rounded;
-  }
-}
 #if SPLIT
-// A NaN may get lost in the upper part, but then stays in the lower one.
-static void split(uint* hi, uint* lo, int count, uint2* range) {
+// x = hi + lo, with 11 bits in hi. A NaN may get lost in hi, but then stays in lo.
+static void split(uint* x, uint* lo, int count) {
 #pragma unroll
   for (int i = 0; i < count; i++) {
-    const uint whole = hi[i], magnitude = whole & 0x7fffffffu;
-    *range = (uint2)(min((*range).s0, magnitude - 1), max((*range).s1, magnitude));
-    hi[i] = (whole + HALF_ULP) & UPPER;
-    lo[i] = as_uint(as_float(whole) - as_float(hi[i]));
+    const float whole = as_float(x[i]), hi = as_float((x[i] + 0x1000u) & 0xffffe000u);
+    lo[i] = as_uint(whole - hi);
+    x[i] = as_uint(hi);
   }
 }
+// A work-item's part of what gemm_nv_pack.cl noted.
+static uint2 noted(__global const uint2* ranges, int count, int item) {
+  uint2 range = (uint2)(UINT_MAX, 0);
+  for (int i = item; i < count; i += ITEMS) {
+    const uint2 note = ranges[i];
+    range = (uint2)(min(range.s0, note.s0), max(range.s1, note.s1));
+  }
+  return range;
+}
+// All of it. `notes` is local memory for two from each warp.
+static void share_notes(uint2* a, uint2* b, __local uint2* notes, int warp, int lane) {
+  for (int lanes = 1; lanes < 32; lanes *= 2) *a = joined(*a, lanes), *b = joined(*b, lanes);
+  barrier(CLK_LOCAL_MEM_FENCE);
+  if (lane == 0) notes[2 * warp] = *a, notes[2 * warp + 1] = *b;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  for (int i = 0; i < WARPS_M * WARPS_N; i++) {
+    *a = (uint2)(min((*a).s0, notes[2 * i].s0), max((*a).s1, notes[2 * i].s1));
+    *b = (uint2)(min((*b).s0, notes[2 * i + 1].s0), max((*b).s1, notes[2 * i + 1].s1));
+  }
+}
+#endif
+
+#if SPLIT
+// The lower parts of B; B before it was split, with the strides of both dimensions; the notes on A and B.
+#define SPLIT_PARAMETERS                                                                                            \
+  __global const uchar *restrict b_lo, long b_lo_offset, __global const float *restrict whole_b, long whole_b_offset, \
+      long whole_b_k, long whole_b_n, long whole_b_batch, __global const uint2 *restrict a_ranges,                  \
+      long a_ranges_offset, int a_range_count, __global const uint2 *restrict b_ranges, long b_ranges_offset,       \
+      int b_range_count,
+#else
+#define SPLIT_PARAMETERS
 #endif
 
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_nv_mma(
     int M, int N, int K, __global const uchar* restrict a, long a_offset, long lda, long a_batch,
     __global const uchar* restrict b, long b_offset, long ldb, long b_batch, __global C_STORAGE* restrict c,
-    long c_offset, long ldc, long c_batch, EPILOGUE_PARAMETERS) {
+    long c_offset, long ldc, long c_batch, SPLIT_PARAMETERS EPILOGUE_PARAMETERS) {
   __local uchar stages[STAGES * STAGE_BYTES] __attribute__((aligned(128)));
   const int item = (int)get_local_id(0), warp = item / 32, lane = item % 32;
   const int tiles_m = (M + TILE_M - 1) / TILE_M, tiles_n = (N + TILE_N - 1) / TILE_N, steps = (K + STEP - 1) / STEP;
@@ -192,33 +268,55 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_nv_mma(
   const int warp_m = warp / WARPS_N * (FRAGS_M * 16), warp_n = warp % WARPS_N * (FRAGS_N * 8);
   const uint base = SHARED(stages);
   a += (a_offset + t.z * a_batch) * ELEMENT_BYTES;
+  __global const uchar* b_first = b;
   b += (b_offset + t.z * b_batch) * ELEMENT_BYTES;
   c += c_offset;
 
-#define COPY_STEP(s)                                                                             \
-  if ((s) < steps) {                                                                             \
-    const uint to_ = base + (s) % STAGES * STAGE_BYTES;                                          \
-    copy_tile(to_, a, A_UNIT_K, TILE_M, t.m, M, lda, (s)*STEP, K, item);                         \
-    copy_tile(to_ + A_BYTES, b, B_UNIT_K, TILE_N, t.n, N, ldb, (s)*STEP, K, item);               \
-  }                                                                                              \
-  commit_copies();
-#pragma unroll
-  for (int s = 0; s < STAGES - 1; s++) COPY_STEP(s)
+  struct Share share_a = share_of(a, A_UNIT_K, TILE_M, t.m, M, lda, K, item);
+  struct Share share_b = share_of(b, B_UNIT_K, TILE_N, t.n, N, ldb, K, item);
+#if SPLIT
+  const long apart = (b_lo + b_lo_offset * ELEMENT_BYTES) - (b_first + b_offset * ELEMENT_BYTES);
+#define COPY_LOW(to, whole) copy_step(&share_b, apart, (to) + A_BYTES + B_BYTES, 1, TILE_N, item, whole);
+#else
+#define COPY_LOW(to, whole)
+#endif
+#define COPY_STEP(slot, a_whole, b_whole)                                       \
+  {                                                                             \
+    const uint to_ = base + (slot)*STAGE_BYTES;                                 \
+    copy_step(&share_a, 0, to_, A_UNIT_K, TILE_M, item, a_whole);               \
+    copy_step(&share_b, 0, to_ + A_BYTES, B_UNIT_K, TILE_N, item, b_whole);     \
+    COPY_LOW(to_, b_whole)                                                      \
+    advance(&share_a, A_UNIT_K);                                                \
+    advance(&share_b, B_UNIT_K);                                                \
+  }
+  for (int s = 0; s < STAGES - 1; s++) {
+    if (s < steps) COPY_STEP(s, 0, 0)
+    commit_copies();
+  }
 
   REAL sums[FRAGS_M][FRAG_SUMS];
 #pragma unroll
   for (int i = 0; i < FRAGS_M; i++)
 #pragma unroll
     for (int j = 0; j < FRAG_SUMS; j++) sums[i][j] = 0;
-#if SPLIT
-  uint2 a_range = (uint2)(UINT_MAX, 0), b_range = a_range;
-#endif
 
+  // A slice of k is in registers before it is multiplied: the next step's first one too, so that the matrix units have work
+  // while the group waits for each other.
+  uint next_a[2][FRAGS_M][4], next_b[2][FRAGS_N / 2][4], next_lo[2][FRAGS_N / 2][4];
+#define LOAD_SLICE(to, s, k)                                                                         \
+  {                                                                                                  \
+    const uint tile_a = base + (s) % STAGES * STAGE_BYTES, tile_b = tile_a + A_BYTES;                \
+    _Pragma("unroll") for (int i_ = 0; i_ < FRAGS_M; i_++)                                           \
+      load_a(next_a[to][i_], tile_a, warp_m + 16 * i_, k, lane);                                     \
+    _Pragma("unroll") for (int j_ = 0; j_ < FRAGS_N / 2; j_++)                                       \
+      load_b(next_b[to][j_], tile_b, warp_n + 16 * j_, k, lane);                                     \
+    _Pragma("unroll") for (int j_ = 0; j_ < FRAGS_N / 2 && SPLIT; j_++)                              \
+      load_b(next_lo[to][j_], tile_b + B_BYTES, warp_n + 16 * j_, k, lane);                          \
+  }
+  wait_copies();
+  barrier(CLK_LOCAL_MEM_FENCE);
+  LOAD_SLICE(0, 0, 0)
   for (int s = 0; s < steps; s++) {
-    wait_copies();
-    barrier(CLK_LOCAL_MEM_FENCE);
-    COPY_STEP(s + STAGES - 1)
-    const uint tile_a = base + s % STAGES * STAGE_BYTES, tile_b = tile_a + A_BYTES;
 #if SPLIT
     REAL part[FRAGS_M][FRAG_SUMS];
 #pragma unroll
@@ -227,39 +325,46 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_nv_mma(
       for (int j = 0; j < FRAG_SUMS; j++) part[i][j] = 0;
 #endif
 #pragma unroll
-    for (int k = 0; k < STEP_BYTES / 32; k++) {
-      uint part_a[FRAGS_M][4], part_b[FRAGS_N / 2][4];
-#pragma unroll
-      for (int i = 0; i < FRAGS_M; i++) load_a(part_a[i], tile_a, warp_m + 16 * i, k, lane);
-#pragma unroll
-      for (int j = 0; j < FRAGS_N / 2; j++) load_b(part_b[j], tile_b, warp_n + 16 * j, k, lane);
-#if SPLIT
-      uint low_a[FRAGS_M][4], low_b[FRAGS_N / 2][4];
-#pragma unroll
-      for (int j = 0; j < FRAGS_N / 2; j++) split(part_b[j], low_b[j], 4, &b_range);
-#pragma unroll
-      for (int i = 0; i < FRAGS_M; i++) {
-        split(part_a[i], low_a[i], 4, &a_range);
-        // The smallest products first.
-#pragma unroll
-        for (int j = 0; j < FRAGS_N; j++) multiply_add(part[i] + 4 * j, low_a[i], part_b[j / 2] + j % 2 * 2);
-#pragma unroll
-        for (int j = 0; j < FRAGS_N; j++) multiply_add(part[i] + 4 * j, part_a[i], low_b[j / 2] + j % 2 * 2);
-#pragma unroll
-        for (int j = 0; j < FRAGS_N; j++) multiply_add(part[i] + 4 * j, part_a[i], part_b[j / 2] + j % 2 * 2);
+    for (int k = 0; k < SLICES; k++) {
+      const int now = k % 2;
+      if (k + 1 < SLICES) {
+        LOAD_SLICE(1 - now, s, k + 1)
+      } else {
+        wait_copies();
+        barrier(CLK_LOCAL_MEM_FENCE);
+        LOAD_SLICE(1 - now, s + 1, 0)  // behind the last step: what nobody uses
       }
-#else
-#if ELEMENT_BYTES == 4
+#if SPLIT
+      uint low_a[FRAGS_M][4];
 #pragma unroll
-      for (int i = 0; i < FRAGS_M; i++) round_words(part_a[i], 4);
-#pragma unroll
-      for (int j = 0; j < FRAGS_N / 2; j++) round_words(part_b[j], 4);
-#endif
+      for (int i = 0; i < FRAGS_M; i++) split(next_a[now][i], low_a[i], 4);
+      // The smallest products first.
 #pragma unroll
       for (int i = 0; i < FRAGS_M; i++)
 #pragma unroll
-        for (int j = 0; j < FRAGS_N; j++) multiply_add(sums[i] + 4 * j, part_a[i], part_b[j / 2] + j % 2 * 2);
+        for (int j = 0; j < FRAGS_N; j++) multiply_add(part[i] + 4 * j, low_a[i], next_b[now][j / 2] + j % 2 * 2);
+#pragma unroll
+      for (int i = 0; i < FRAGS_M; i++)
+#pragma unroll
+        for (int j = 0; j < FRAGS_N; j++) multiply_add(part[i] + 4 * j, next_a[now][i], next_lo[now][j / 2] + j % 2 * 2);
+#pragma unroll
+      for (int i = 0; i < FRAGS_M; i++)
+#pragma unroll
+        for (int j = 0; j < FRAGS_N; j++) multiply_add(part[i] + 4 * j, next_a[now][i], next_b[now][j / 2] + j % 2 * 2);
+#else
+#pragma unroll
+      for (int i = 0; i < FRAGS_M; i++)
+#pragma unroll
+        for (int j = 0; j < FRAGS_N; j++) multiply_add(sums[i] + 4 * j, next_a[now][i], next_b[now][j / 2] + j % 2 * 2);
 #endif
+      if (k == 0) {
+        // All have read the slot before: it takes the step that is STAGES - 1 ahead.
+        if (s + STAGES - 1 < steps) {
+          const int whole = (s + STAGES) * STEP <= K;
+          COPY_STEP((s + STAGES - 1) % STAGES, whole && t.m + TILE_M <= M, whole && t.n + TILE_N <= N)
+        }
+        commit_copies();
+      }
     }
 #if SPLIT
 #pragma unroll
@@ -271,8 +376,9 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_nv_mma(
 
   const int quad = lane % 4, first_m = t.m + warp_m + lane / 4, first_n = t.n + warp_n;
 #if SPLIT
-  a_range = joined(joined(a_range, 1), 2);  // four lanes share rows
-  for (int lanes = 1; lanes < 32; lanes *= 2) b_range = joined(b_range, lanes);
+  uint2 a_range = noted(a_ranges + a_ranges_offset, a_range_count, item);
+  uint2 b_range = noted(b_ranges + b_ranges_offset, b_range_count, item);
+  share_notes(&a_range, &b_range, (__local uint2*)stages, warp, lane);
   const float least = least_exact(a_range, b_range, K);
 #pragma unroll
   for (int i = 0; i < FRAGS_M; i++) {
@@ -289,7 +395,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_nv_mma(
       const int m = first_m + 16 * i + next / 2 % 2 * 8, n = first_n + next / 4 * 8 + 2 * quad + next % 2;
       if (m >= M || n >= N) continue;
       const float again = chain((__global const float*)a + m * (A_UNIT_K ? lda : 1), A_UNIT_K ? 1 : lda,
-                                (__global const float*)b + n * (B_UNIT_K ? ldb : 1), B_UNIT_K ? 1 : ldb, K);
+                                whole_b + whole_b_offset + t.z * whole_b_batch + n * whole_b_n, whole_b_k, K);
 #pragma unroll
       for (int j = 0; j < FRAG_SUMS; j++)
         if (j == next) sums[i][j] = again;

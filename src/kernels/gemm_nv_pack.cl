@@ -1,6 +1,6 @@
-// Operands as gemm_nv_wgmma.cl needs them: K contiguous, rows on 16-byte boundaries. PARTS 1 copies; PARTS 2 splits f32
-// into tf32 parts, x = y + y_lo up to 2^-24 |x|, and each group notes its smallest magnitude but 0 and its largest in
-// `ranges`. x has `batches` matrices of N rows of K steps, in either order; a row of y has ldy elements, a multiple of
+// Operands as gemm_nv_wgmma.cl and gemm_nv_mma.cl need them: K contiguous, rows on 16-byte boundaries. PARTS 1 copies; PARTS 2
+// splits f32 into tf32 parts, x = y + y_lo up to 2^-24 |x|; PARTS 0 writes nothing. With NOTES, each group notes its smallest
+// magnitude of f32 but 0 and its largest in `ranges`. x has `batches` matrices of N rows of K steps, in either order; a row of y has ldy elements, a multiple of
 // 4 that is no less than K.
 // Launch: UNIT_K 1: ceil(K / 256) x any number of groups of 64 x 4; UNIT_K 0: ceil(K / 32) x any number of 32 x 8.
 
@@ -10,7 +10,10 @@
 #ifndef PARTS
 #define PARTS 2
 #endif
-// float, or ushort for elements of 2 bytes.
+#ifndef NOTES
+#define NOTES (PARTS != 1)
+#endif
+// float, or ushort or uchar for elements of 2 bytes or 1.
 #ifndef ELEMENT
 #define ELEMENT float
 #endif
@@ -32,6 +35,11 @@ static uint to_tf32(float v) {
 }
 #define HIGH(v) to_tf32(v)
 #define LOW(v) to_tf32((v)-as_float(to_tf32(v)))
+#else
+#define OUT ELEMENT
+#define HIGH(v) (v)
+#endif
+#if NOTES
 // Magnitudes as integers, less one, so that 0 is the largest.
 #define NOTE(v)                                             \
   {                                                         \
@@ -40,8 +48,6 @@ static uint to_tf32(float v) {
     most = max(most, magnitude_);                           \
   }
 #else
-#define OUT ELEMENT
-#define HIGH(v) (v)
 #define NOTE(v) {}
 #endif
 
@@ -58,7 +64,7 @@ __kernel __attribute__((reqd_work_group_size(LOCAL_X, LOCAL_Y, 1))) void gemm_nv
     __global OUT* restrict y, long y_offset, __global OUT* restrict y_lo, long lo_offset, long ldy, long y_batch,
     __global uint2* restrict ranges, long ranges_offset) {
   const int tx = (int)get_local_id(0), ty = (int)get_local_id(1);
-#if PARTS == 2
+#if NOTES
   uint least = UINT_MAX, most = 0;
 #endif
 #if UNIT_K
@@ -77,7 +83,9 @@ __kernel __attribute__((reqd_work_group_size(LOCAL_X, LOCAL_Y, 1))) void gemm_nv
 #pragma unroll
     for (int i = 0; i < 4; i++) NOTE(v[i])
     const long at = z * y_batch + n * ldy + k;
+#if PARTS
     *(__global OUT4*)(y + y_offset + at) = (OUT4)(HIGH(v[0]), HIGH(v[1]), HIGH(v[2]), HIGH(v[3]));
+#endif
 #if PARTS == 2
     *(__global OUT4*)(y_lo + lo_offset + at) = (OUT4)(LOW(v[0]), LOW(v[1]), LOW(v[2]), LOW(v[3]));
 #endif
@@ -100,14 +108,16 @@ __kernel __attribute__((reqd_work_group_size(LOCAL_X, LOCAL_Y, 1))) void gemm_nv
       if (k0 + tx >= K || n >= N) continue;
       const ELEMENT v = tile[tx][ty + i];
       NOTE(v)
+#if PARTS
       y[y_offset + at + n * ldy] = HIGH(v);
+#endif
 #if PARTS == 2
       y_lo[lo_offset + at + n * ldy] = LOW(v);
 #endif
     }
   }
 #endif
-#if PARTS == 2
+#if NOTES
   __local uint2 notes[LOCAL_X * LOCAL_Y];
   const int item = ty * LOCAL_X + tx;
   notes[item] = (uint2)(least, most);

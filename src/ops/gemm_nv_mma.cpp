@@ -9,10 +9,10 @@ extern const GemmEngine kGemmNvMma;
 namespace {
 
 struct Tile {
-  int m = 0, n = 0, warps_m = 0, warps_n = 0, step_bytes = 0, stages = 0;
+  int m = 0, n = 0, warps_m = 0, warps_n = 0, step_bytes = 0, stages = 0, b_parts = 1;
   int64_t items() const { return 32 * int64_t{warps_m} * warps_n; }
   uint64_t local_bytes() const {
-    return static_cast<uint64_t>(stages * step_bytes) * static_cast<uint64_t>(m + n);
+    return static_cast<uint64_t>(stages * step_bytes) * static_cast<uint64_t>(m + b_parts * n);
   }
 };
 
@@ -21,13 +21,14 @@ struct Candidate {
   double rate;  ///< share of the instructions' rate that full turns reach
 };
 constexpr Candidate kPlain[] = {
-    {{128, 256, 2, 4, 64, 4}, 0.8},
-    {{128, 128, 2, 4, 64, 4}, 0.75},
-    {{64, 64, 2, 2, 64, 4}, 0.5},
+    {{128, 256, 2, 4, 128, 3}, 0.73},
+    {{128, 128, 2, 2, 128, 3}, 0.68},
+    {{64, 64, 2, 2, 128, 3}, 0.45},
 };
 constexpr Candidate kSplit[] = {
-    {{128, 128, 2, 4, 128, 3}, 0.75},
-    {{64, 64, 2, 2, 128, 3}, 0.6},
+    {{128, 128, 4, 2, 128, 4, 2}, 0.72},
+    {{128, 128, 4, 2, 128, 2, 2}, 0.6},  // for less local memory
+    {{64, 64, 2, 2, 128, 3, 2}, 0.5},
 };
 
 bool is_split(const GemmProblem& p, const Options& options) {
@@ -74,7 +75,7 @@ Choice choose(const Context& context, const GemmProblem& p, bool split) {
 
 struct NvMma : Gemm::Impl {
   NvMma(const Context& context, const GemmProblem& problem, const Options& options)
-      : Impl(problem), tile(choose(context, p, is_split(p, options)).tile) {
+      : Impl(problem), split(is_split(p, options)), tile(choose(context, p, split).tile) {
     int band = 16;
     const EngineRequest request(options);
     if (request.names(kGemmNvMma.name))
@@ -85,15 +86,17 @@ struct NvMma : Gemm::Impl {
                     {"step", &tile.step_bytes},
                     {"stages", &tile.stages},
                     {"band", &band}});
-    const bool split = is_split(p, options);
+    tile.b_parts = split ? 2 : 1;
     require_tile(tile, split);
     const std::string refusal = refuse_tile(context.device(), tile);
     require(refusal.empty(), "engine", refusal);
     const auto straight = [&](const GemmOperand& x) {
-      return x.aligned && (x.unit_k || p.dtype != DType::i8);
+      return x.aligned && (x.unit_k || !(split || p.dtype == DType::i8));
     };
-    a = NvOperand(context, p, p.a, p.m, straight(p.a), 1, parts);
-    b = NvOperand(context, p, p.b, p.n, straight(p.b), 1, parts);
+    a = NvOperand(context, p, p.a, p.m, straight(p.a), split ? NvOperand::Form::noted : NvOperand::Form::one,
+                  parts);
+    b = NvOperand(context, p, p.b, p.n, straight(p.b), split ? NvOperand::Form::split : NvOperand::Form::one,
+                  parts);
 
     Defines defines = gemm_defines(p);
     defines.set("SPLIT", split).set("ELEMENT_BYTES", static_cast<int>(size_of(p.dtype))).set("BAND", band);
@@ -117,6 +120,14 @@ struct NvMma : Gemm::Impl {
     launch.arg(a.part(0, x, workspace)).arg(a.as_read().pitch).arg(a.as_read().batch);
     launch.arg(b.part(0, y, workspace)).arg(b.as_read().pitch).arg(b.as_read().batch);
     launch.arg(c).arg(p.ldc).arg(p.c_batch);
+    if (split) {
+      launch.arg(p.k > 0 ? b.part(1, y, workspace) : Tensor());
+      launch.arg(y)
+          .arg(p.b.unit_k ? int64_t{1} : p.b.pitch)
+          .arg(p.b.unit_k ? p.b.pitch : int64_t{1})
+          .arg(p.b.batch);
+      launch.arg(a.ranges(workspace)).arg(a.range_count()).arg(b.ranges(workspace)).arg(b.range_count());
+    }
     bind_epilogue(launch, p.alpha, p.beta, with);
     const auto items = static_cast<size_t>(tile.items());
     const int64_t tiles = ceil_div(p.m, tile.m) * ceil_div(p.n, tile.n) * p.batch;
@@ -136,6 +147,7 @@ struct NvMma : Gemm::Impl {
             t.step_bytes, " bytes of k a step and ", t.stages, " stages do not divide");
   }
 
+  const bool split;
   Tile tile;
   WorkspaceParts parts;
   NvOperand a, b;
@@ -148,7 +160,7 @@ std::string refuse(const Context& context, const GemmProblem& p, const Options& 
   if (matrix != MatrixEngine::nv_mma && matrix != MatrixEngine::nv_wgmma)
     return cat("needs the matrix engine nv_mma, the device has ", name_of(matrix));
   if (p.dtype == DType::f64) return "is for f32, f16, bf16 and i8, the operands are f64";
-  if (choose(context, p, is_split(p, options)).time == 0) return refuse_tile(device, kSplit[1].tile);
+  if (choose(context, p, is_split(p, options)).time == 0) return refuse_tile(device, kSplit[2].tile);
   return {};
 }
 

@@ -12,15 +12,17 @@ namespace dlprim::detail {
 class NvOperand {
  public:
   NvOperand() = default;
-  /// `parts` copies of `rows` x K, packed unless `straight`: 1, or 2 tf32 parts of f32.
+  enum class Form { one, split, noted };
+  /// `rows` x K. `one`: packed unless `straight`; `noted`: the same, with its magnitudes; `split`: two tf32
+  /// parts of f32, with its magnitudes.
   NvOperand(const Context& context, const GemmProblem& p, const GemmOperand& x, int64_t rows, bool straight,
-            int parts, WorkspaceParts& workspace);
+            Form form, WorkspaceParts& workspace);
 
   const GemmOperand& as_read() const { return as_read_; }
   /// Enqueues the packing.
   void prepare(const Stream& stream, const Tensor& x, const Tensor& workspace) const;
   Tensor part(int i, const Tensor& x, const Tensor& workspace) const;
-  /// Pairs of magnitudes that the packing of two parts notes.
+  /// Pairs of magnitudes.
   Tensor ranges(const Tensor& workspace) const;
   int range_count() const { return static_cast<int>(ranges_); }
 
@@ -31,7 +33,7 @@ class NvOperand {
   GemmOperand source_, as_read_;
   int64_t rows_ = 0, k_ = 0, batch_ = 1, groups_n_ = 0, ranges_ = 0;
   size_t ranges_at_ = 0;
-  bool packed_ = false;
+  bool packed_ = false, prepared_ = false;
   DType dtype_ = DType::f32;
   std::array<size_t, 2> at_{};
   Kernel pack_;

@@ -62,8 +62,9 @@ struct NvWgmma : Gemm::Impl {
     const auto straight = [&](const GemmOperand& x, int64_t rows) {
       return can_be_copied(x, x.unit_k ? rows : p.k) && (x.unit_k || !k_only);
     };
-    a = NvOperand(context, p, p.a, p.m, straight(p.a, p.m), 1, parts);
-    b = NvOperand(context, p, p.b, p.n, !split && straight(p.b, p.n), split ? 2 : 1, parts);
+    a = NvOperand(context, p, p.a, p.m, straight(p.a, p.m), NvOperand::Form::one, parts);
+    b = NvOperand(context, p, p.b, p.n, straight(p.b, p.n),
+                  split ? NvOperand::Form::split : NvOperand::Form::one, parts);
     tiles = ceil_div(p.m, kTileM) * ceil_div(p.n, tile.n) * p.batch;
     groups = std::min<int64_t>(tiles, std::max(1, context.device().facts().compute_units));
     maps_at = parts.add(static_cast<size_t>(kMapBytes * (groups * (split ? 3 : 2) + 1)));
