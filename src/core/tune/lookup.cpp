@@ -59,7 +59,7 @@ bool differs_in_sizes_only(const TuneProblem& a, const TuneProblem& b) {
 }
 
 std::string source_of(const Hit& hit, const TuneProblem& problem) {
-  std::string text = hit.file ? cat(hit.file, " by ", kLevelNames[hit.level]) : "the user's database";
+  std::string text = hit.file ? cat(hit.file, " by ", kLevelNames[hit.level]) : "the user's measurements";
   if (hit.distance == 0) return text + ", this problem";
   text += ", nearest problem";
   for (size_t i = 0; i < hit.sizes.size(); i++) text += cat(' ', problem.sizes[i].first, '=', hit.sizes[i]);
