@@ -21,7 +21,7 @@ struct TuneRow {
 
 /// One file.
 struct TuneSheet {
-  const char* file;  ///< "tuning/nvidia-h200/gemm.json"; null behind the last sheet
+  const char* file;  ///< "tuning/FOLDER/FAMILY.json"; null behind the last sheet
   // What it was measured on, or is meant for: DeviceFacts' texts, the kind's name. Empty: any.
   const char *device, *architecture, *vendor, *kind;
   const char* op;
