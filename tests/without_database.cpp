@@ -10,6 +10,7 @@ using namespace dlprim;
 using namespace dlprim::test;
 
 TEST_CASE("without SQLite tuning says so and holds for its context") {
+  CHECK(tune_database(context()).path.empty());
   CHECK(tune_database(context()).reason == "this build of dlprim has no SQLite");
   const TuneResult result = tune(context(), "gemm m=16 n=24 k=32");
   CHECK(!result.stored);

@@ -76,17 +76,15 @@ std::vector<std::string> choose_problems(const Context& context, const TuneOptio
 /// Says where results go. Throws if they would go nowhere.
 void show_database(const Context& context, const TuneOptions& options, Progress& progress) {
   const TuneDatabase database = tune_database(context);
-  if (database.path.empty() || !database.reason.empty()) {
-    const std::string reason =
-        database.path.empty()
-            ? "there is none: DLPRIM_TUNE_DB or DLPRIM_CACHE_DIR is empty, or HOME is not set"
-            : "'" + database.path + "': " + database.reason;
-    progress.line("database  " + reason);
-  } else {
-    progress.line("database  " + database.path);
-  }
+  std::string text = database.path;
+  if (text.empty() && database.reason.empty())
+    text = "there is none: DLPRIM_TUNE_DB or DLPRIM_CACHE_DIR is empty, or HOME is not set";
+  else if (!database.reason.empty())
+    text += (text.empty() ? "there is none: " : ": ") + database.reason;
+  progress.line("database  " + text);
   if (database.path.empty() && options.out.empty())
-    throw Error("what is measured would be lost: there is no database and no --export");
+    throw Error("what is measured would be lost: there is no database (" +
+                (database.reason.empty() ? "none is named" : database.reason) + ") and no --export");
 }
 
 /// "gemm f32 mk-kn m=64 n=64 k=64"; sizes of 1 at the end are left out.
@@ -172,8 +170,9 @@ int run_tune(const TuneOptions& options) {
       progress.line("wrote " + options.out);
     }
   }
-  if (lost > 0)
-    progress.line(format("%zu results are not in the database: ", lost) + tune_database(context).reason);
+  const TuneDatabase database = tune_database(context);
+  if (lost > 0 && !database.path.empty())
+    progress.line(format("%zu results are not in the database: %s", lost, database.reason.c_str()));
   if (!interrupted) return lost > 0 && options.out.empty() ? 1 : 0;
   progress.line(
       format("interrupted: %zu of %zu problems were measured and are kept", results.size(), problems.size()));

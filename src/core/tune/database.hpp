@@ -5,7 +5,8 @@
 // a new one is begun. A file of somebody else's, or of another version, and one that cannot be opened, is
 // left alone and counts as empty. Each of these is a line in the log, and reason() tells it.
 //
-// database_none.cpp has the same functions for a build without SQLite: load() is empty, store() false.
+// database_none.cpp has the same functions for a build without SQLite: load() is empty, store() false, and
+// the first of them takes the path away.
 #pragma once
 
 #include <string>

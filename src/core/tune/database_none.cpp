@@ -9,12 +9,13 @@ constexpr const char* kReason = "this build of dlprim has no SQLite";
 }  // namespace
 
 std::vector<UserRow> UserDatabase::load(const DeviceFacts&) {
+  path_.clear();
   reason_ = kReason;  // not worth a line in every program's log
   return {};
 }
 
 bool UserDatabase::store(const DeviceFacts&, const UserRow&) {
-  complain(kReason);
+  reason_ = kReason;
   return false;
 }
 

@@ -23,9 +23,9 @@ struct TuneAnswer {
   std::string source;  ///< where it stands and for which problem, for explain()
 };
 
-/// Sizes farther apart say too little of each other: 19 % in one size, 10 % in each of three. At this distance
-/// a neighbour's choice loses 2 % on average and 4 % in one of ten cases, at twice of it 4 % and 14 to 20 %
-/// (docs/tuning.md).
+/// Sizes farther apart say too little of each other: 19 % in one size, 10 % in each of three. At this
+/// distance a neighbour's choice loses 2 % on average and 4 % in one of ten cases, at twice of it 4 % and 14
+/// to 20 % (docs/tuning.md).
 constexpr double kNearEnough = 0.25;
 
 /// The length of the vector of the sizes' binary logarithms' differences; infinite if one has a 0 that the
