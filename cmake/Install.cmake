@@ -24,6 +24,12 @@ install(DIRECTORY include/dlprim DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES
         ${other_headers})
 install(EXPORT dlprimTargets NAMESPACE dlprim:: DESTINATION "${package_dir}")
 
+set(dlprim_static_sqlite OFF)
+set(dlprim_private_libraries "-pthread")
+if(SQLite3_FOUND AND NOT BUILD_SHARED_LIBS)
+  set(dlprim_static_sqlite ON)
+  set(dlprim_private_libraries "-lsqlite3 -pthread")
+endif()
 configure_package_config_file(cmake/dlprimConfig.cmake.in "${PROJECT_BINARY_DIR}/dlprimConfig.cmake"
                               INSTALL_DESTINATION "${package_dir}")
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/dlprimConfigVersion.cmake" COMPATIBILITY SameMinorVersion)

@@ -112,15 +112,16 @@ std::string line_with(const std::string& text, const std::string& part) {
 TEST_CASE("help is printed, and wrong options say so") {
   const Result help = run("--help");
   CHECK(help.code == 0);
-  for (const char* part : {"devices", "train", "eval"}) CHECK(contains(help.out, part));
+  for (const char* part : {"devices", "train", "eval", "tune"}) CHECK(contains(help.out, part));
   const Result train_help = run("train --help");
   CHECK(train_help.code == 0);
   for (const char* part :
        {"--data", "--epochs", "--batch", "--device", "--seed", "--lr", "--solver", "--out"})
     CHECK(contains(train_help.out, part));
-  for (const char* arguments : {"", "nonsense", "train --epochs 0", "train --epochs many", "train --batch 0",
-                                "train --lr 0", "train --lr -1", "train --solver magic", "train --seed -1",
-                                "train more", "eval", "train --unknown"}) {
+  for (const char* arguments :
+       {"", "nonsense", "train --epochs 0", "train --epochs many", "train --batch 0", "train --lr 0",
+        "train --lr -1", "train --solver magic", "train --seed -1", "train more", "eval", "train --unknown",
+        "tune --quick --full", "tune --full --shapes x"}) {
     INFO(arguments);
     const Result result = run(arguments);
     CHECK(result.code > 100);
@@ -130,7 +131,7 @@ TEST_CASE("help is printed, and wrong options say so") {
 
 TEST_CASE("without any OpenCL device the way to one is told") {
   const TempDir empty;
-  for (const char* arguments : {"train", "eval --weights none", "devices"}) {
+  for (const char* arguments : {"train", "eval --weights none", "devices", "tune"}) {
     INFO(arguments);
     const Result result =
         run(arguments, "OCL_ICD_FILENAMES= OCL_ICD_VENDORS='" + empty.path().string() + "'");
@@ -147,7 +148,8 @@ TEST_CASE("a table shows the devices, and a broken platform as broken") {
       run("devices", "OCL_ICD_FILENAMES= OCL_ICD_VENDORS='" + vendors.path().string() + "/'");
   CHECK(result.code == 0);
   CHECK(contains(result.out, "\n*  "));  // the default
-  for (const char* part : {"works", "sub-group", "matrix", "; driver "}) CHECK(contains(result.out, part));
+  for (const char* part : {"works", "sub-group", "matrix", "arch", "; driver "})
+    CHECK(contains(result.out, part));
   CHECK(contains(result.out, ", A broken platform, is broken: clGetDeviceIDs failed: CL_OUT_OF_HOST_MEMORY"));
 }
 
@@ -348,4 +350,114 @@ TEST_CASE("an error takes the bar away before it speaks") {
   CHECK(result.code == 1);
   CHECK(contains(result.out, "\r\033[Kepoch "));
   CHECK(contains(result.out, "\r\033[Kdlprim: the loss is no number"));
+}
+
+namespace {
+
+/// `dlprim tune` with these lines as its problems and a database in the folder.
+Result tune(const TempDir& folder, const std::string& problems, const std::string& more = "",
+            const std::string& variables = "") {
+  put(folder / "shapes", problems);
+  return run("tune --shapes '" + (folder / "shapes") + "' " + more + device_option(),
+             "DLPRIM_TUNE_DB='" + (folder / "tune.sqlite") + "' " + variables);
+}
+
+}  // namespace
+
+TEST_CASE("tune measures problems of a file, keeps the best, and shows and exports them") {
+  const TempDir folder;
+  const std::string problems =
+      "# small ones\n\ngemm m=48 n=40 k=32 a=n b=t  # one\ngemm m=8 n=8 k=8 dtype=bf16\n";
+  const Result result = tune(folder, problems, "--export '" + (folder / "out.json") + "'");
+  INFO(result.err);
+  REQUIRE(result.code == 0);
+  CHECK(!contains(result.out, "\r"));
+  CHECK(!contains(result.out, "\033"));
+  CHECK(contains(result.out, "database  " + (folder / "tune.sqlite") + "\n"));
+  CHECK(contains(result.out, "2/2  100 %  "));
+  CHECK(contains(line_with(result.out, "before"), "gain  engine"));
+  CHECK(!line_with(result.out, "f32 mk-nk 48x40x32").empty());
+  CHECK(!line_with(result.out, "bf16 mk-kn 8x8x8").empty());
+  CHECK(contains(result.out, "over 2 problems"));
+
+  const auto json = nlohmann::json::parse(bytes_of(folder / "out.json"));
+  for (const char* name : {"device", "architecture", "vendor", "kind", "platform", "driver", "date"})
+    CHECK(json[name].is_string());
+  CHECK(json["op"] == "gemm");
+  CHECK(json["sizes"] == nlohmann::json::array({"m", "n", "k", "batch"}));
+  REQUIRE(json["rows"].size() == 2);
+  const auto& row = json["rows"][0];
+  CHECK(row["form"] == "mk-nk");
+  CHECK(row["m"] == 48);
+  CHECK(row["us"].get<double>() > 0);
+  CHECK(row["second_us"].get<double>() > 0);
+  CHECK(row["engine"] != row["second"]);
+
+  // The build reads what was exported.
+  const std::string script = DLPRIM_SOURCE_DIR "/cmake/TuningRows.cmake";
+  const auto rows_of = [&](const std::string& file) {
+    return std::system(("cmake -DDIRECTORY='" + folder.path().string() + "' -DFILE='" + file +
+                        "' -DOUTPUT='" + (folder / "rows.cpp") + "' -P '" + script + "' >'" +
+                        (folder / "log") + "' 2>&1")
+                           .c_str());
+  };
+  CHECK(rows_of("out.json") == 0);
+  const std::string rows = bytes_of(folder / "rows.cpp");
+  CHECK(contains(rows, "{DType::f32, DType::f32, MathMode::standard, \"mk-nk\", \""));
+  CHECK(contains(rows, ", {48, 40, 32, 1}},"));
+  CHECK(contains(rows, ", {8, 8, 8, 1}},"));
+  std::string broken = bytes_of(folder / "out.json");
+  broken.replace(broken.find("bf16"), 4, "f8");
+  put(folder / "broken.json", broken);
+  CHECK(rows_of("broken.json") != 0);
+  CHECK(contains(bytes_of(folder / "log"), "dtype 'f8' is none of"));
+
+  // The measured choice is what the next run finds.
+  const Result again = tune(folder, "gemm m=48 n=40 k=32 b=t\n");
+  CHECK(again.code == 0);
+  const std::string engine = row["engine"];
+  CHECK(contains(line_with(again.out, "f32 mk-nk 48x40x32"), "  " + engine + " "));
+}
+
+TEST_CASE("tune refuses what it does not know, before it measures") {
+  const TempDir folder;
+  const auto refusal = [&](const std::string& problems, const std::string& more = "") {
+    const Result result = tune(folder, problems, more);
+    CHECK(result.code == 2);
+    CHECK(!std::filesystem::exists(folder / "tune.sqlite"));
+    return complaint(result);
+  };
+  const std::string shapes = "'" + (folder / "shapes") + "'";
+  CHECK(refusal("gemm m=4 n=4 k=4\n", "--op gemn") == "dlprim: --op 'gemn' is not tuned; these are: gemm\n");
+  CHECK(refusal("# none\n") == "dlprim: " + shapes + " holds no problem\n");
+  CHECK(refusal("gemm m=4 n=4 k=4\nconv m=4\n") ==
+        "dlprim: " + shapes + ": 'conv m=4' is no problem of 'gemm'\n");
+  CHECK(refusal("gemm m=4 n=4 k=4\ngemm m=4 n=4\n") ==
+        "dlprim: " + shapes + ": problem: 'gemm m=4 n=4': has no k=\n");
+  const Result missing = run("tune --shapes /no/such/file" + device_option());
+  CHECK(missing.code == 2);
+  CHECK(complaint(missing) == "dlprim: cannot read '/no/such/file'\n");
+  const Result unwritable = tune(folder, "gemm m=4 n=4 k=4\n", "--export /no/such/folder/x");
+  CHECK(unwritable.code == 1);
+  CHECK(complaint(unwritable) == "dlprim: cannot write '/no/such/folder/x'\n");
+  const Result lost = tune(folder, "gemm m=4 n=4 k=4\n", "", "DLPRIM_TUNE_DB=");
+  CHECK(lost.code == 1);
+  CHECK(contains(complaint(lost), "what is measured would be lost"));
+}
+
+TEST_CASE("tune, interrupted, keeps what it measured") {
+  const TempDir folder;
+  std::string problems = "gemm m=48 n=40 k=32 b=t\n";  // compiled before
+  for (int i = 0; i < 3000; i++) problems += "gemm m=64 n=64 b=t k=" + std::to_string(64 + i) + "\n";
+  put(folder / "shapes", problems);
+  const Result result =
+      run_in_terminal("DLPRIM_TUNE_DB='" + (folder / "tune.sqlite") + "' timeout -s INT 15 '" + program() +
+                      "' tune --shapes '" + (folder / "shapes") + "' --export '" + (folder / "out.json") +
+                      "'" + device_option() + " 2>/dev/null; echo code $?");
+  CHECK(contains(result.out, "\r\033[K1/3001 ["));  // a terminal gets a bar
+  CHECK(contains(result.out, "interrupted: "));
+  CHECK(contains(result.out, "gain, geometric mean"));
+  CHECK(contains(result.out, "problems were measured and are kept"));
+  CHECK(!nlohmann::json::parse(bytes_of(folder / "out.json"))["rows"].empty());
+  CHECK(std::filesystem::file_size(folder / "tune.sqlite") > 0);
 }

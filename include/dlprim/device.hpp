@@ -30,6 +30,9 @@ struct DeviceFacts {
   std::string driver;    ///< driver version
   std::string version;   ///< device's OpenCL version
   std::string extensions;
+  /// What devices have in common that kernels run on alike: "sm_90", "gfx1100", of CPUs the widest vectors,
+  /// "avx512", "avx2"; empty if the driver does not tell.
+  std::string architecture;
   DeviceKind kind = DeviceKind::other;
   int compute_units = 0;
   int max_work_group = 0;

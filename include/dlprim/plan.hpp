@@ -29,6 +29,18 @@ enum class MathMode : uint8_t {
   tf32       ///< also 10-bit mantissas in products
 };
 
+/// Where "auto" takes its engine from, before engines' own predictions. See tune.hpp.
+enum class TuneMode : uint8_t {
+  /// From the user's database and the tables that come with the library, if they know this problem or one
+  /// near it.
+  table,
+  /// The first time that a problem is not in the user's database, candidates are measured on the device,
+  /// which
+  /// takes seconds and memory for operands; the best goes into the database. Then as `table`. What goes wrong
+  /// on the way is a line in the log, no error.
+  measure
+};
+
 struct Options {
   /// "auto", or an engine's name, with parameters of its own or without: "naive", "fma:tm=64,parts=4". An
   /// engine asked for by name that cannot serve throws ValidationError with its reason; it never falls back.
@@ -38,6 +50,7 @@ struct Options {
   /// Only engines that give the same bits for the same input.
   bool deterministic = true;
   MathMode math = MathMode::standard;
+  TuneMode tune = TuneMode::table;
 };
 
 namespace detail {
@@ -48,9 +61,12 @@ class DLPRIM_API Plan {
  public:
   /// The engine that serves.
   const std::string& engine() const noexcept;
+  /// What Options::engine has to be to get this engine with these parameters: "fma", "fma:tm=64,parts=4".
+  const std::string& request() const noexcept;
   /// Bytes of the workspace that run() takes, at most Options::workspace_limit.
   size_t workspace_size() const noexcept;
-  /// Every engine of the operator, one a line: the chosen one, and for the others their refusal or rank.
+  /// Every engine of the operator, one a line: the chosen one and what chose it (a row of which table, a
+  /// prediction, its place), and for the others their refusal or prediction.
   std::string explain() const;
 
  protected:

@@ -11,7 +11,8 @@ std::shared_ptr<const PlanInfo> single_engine(const char* op, const char* engine
   require(info.workspace <= options.workspace_limit, "workspace_limit", op, ": ", engine, " needs ",
           info.workspace, " bytes of workspace, the limit is ", options.workspace_limit);
   info.text = cat("op=", op, " engine=", engine, " ", info.text);
-  info.engine = engine;
+  info.engine = info.request = engine;
+  info.reason = "it has no other";
   info.engines = {{engine, ""}};
   info.context = &context.state();
   return std::make_shared<const PlanInfo>(std::move(info));

@@ -57,6 +57,28 @@ DeviceKind kind_of(cl_device_type type) {
   return type & CL_DEVICE_TYPE_CPU ? DeviceKind::cpu : DeviceKind::other;
 }
 
+/// See DeviceFacts::architecture. The rest of the facts are known.
+std::string architecture_of(cl_device_id id, const DeviceFacts& f) {
+  if (f.kind == DeviceKind::cpu) {  // a CPU device is the CPU that we run on
+#if defined(__x86_64__) || defined(__i386__)
+    return f.float_vector_width >= 16 ? "avx512" : f.float_vector_width >= 8 ? "avx2" : "sse";
+#elif defined(__aarch64__)
+    return "aarch64";
+#else
+    return "";
+#endif
+  }
+  if (f.extensions.find("cl_nv_device_attribute_query") != std::string::npos) {
+    constexpr cl_device_info kMajor = 0x4000, kMinor = 0x4001;  // cl_nv_device_attribute_query
+    cl_uint major = 0, minor = 0;
+    if (clGetDeviceInfo(id, kMajor, sizeof major, &major, nullptr) == CL_SUCCESS &&
+        clGetDeviceInfo(id, kMinor, sizeof minor, &minor, nullptr) == CL_SUCCESS)
+      return cat("sm_", major, minor);
+  }
+  // AMD's drivers call a device "gfx90a:sramecc+:xnack-".
+  return f.name.rfind("gfx", 0) == 0 ? f.name.substr(0, f.name.find(':')) : "";
+}
+
 DeviceFacts facts_of(cl_device_id id) {
   DeviceFacts f;
   f.platform = platform_text(device_info<cl_platform_id>(id, CL_DEVICE_PLATFORM), CL_PLATFORM_NAME);
@@ -78,6 +100,7 @@ DeviceFacts facts_of(cl_device_id id) {
   f.global_memory = device_info<cl_ulong>(id, CL_DEVICE_GLOBAL_MEM_SIZE);
   f.max_allocation = device_info<cl_ulong>(id, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
   f.local_memory = device_info<cl_ulong>(id, CL_DEVICE_LOCAL_MEM_SIZE);
+  f.architecture = architecture_of(id, f);
   return f;
 }
 

@@ -1,7 +1,10 @@
-// The text of Options::engine.
+// The text of Options::engine, and what tables say.
 #include "core/engine.hpp"
 
 #include <algorithm>
+
+#include "core/log.hpp"
+#include "core/state.hpp"
 
 namespace dlprim::detail {
 namespace {
@@ -38,6 +41,15 @@ void EngineRequest::take(std::initializer_list<std::pair<const char*, int*>> val
     require(known != values.end(), "engine", name_, " has no parameter '", name, "'");
     *known->second = number;
   }
+}
+
+std::vector<TuneAnswer> tuned_answers(const Context& context, const TuneProblem& problem) {
+  return context.state().tuning.answers(problem);
+}
+
+void log_useless_row(const TuneAnswer& answer, const std::string& reason) {
+  if (log_level() >= 1)
+    log_line(cat("tuning: ", answer.engine, " of ", answer.source, " is left out: ", reason));
 }
 
 }  // namespace dlprim::detail

@@ -10,9 +10,11 @@
 
 #include <dlprim/context.hpp>
 #include <dlprim/plan.hpp>
+#include <dlprim/tune.hpp>
 
 #include "core/check.hpp"
 #include "core/text.hpp"
+#include "core/tune/lookup.hpp"
 
 namespace dlprim::detail {
 
@@ -20,10 +22,13 @@ namespace dlprim::detail {
 struct PlanInfo {
   std::string text;  ///< "op=gemm engine=cpu m=64 ..." for the log
   std::string engine;
+  std::string request;  ///< Options::engine that makes the plan again
+  std::string reason;   ///< what chose the engine
   size_t workspace = 0;
   double flops = 0;                                          ///< of one run
   double bytes = 0;                                          ///< least device memory traffic of one run
   std::vector<std::pair<std::string, std::string>> engines;  ///< name and refusal (empty: it could serve)
+  std::vector<double> predictions;                           ///< of the engines, in microseconds; 0: none
   const ContextState* context = nullptr;  ///< whose plan it is. Never a Context: the context owns its plans.
 };
 
@@ -36,6 +41,9 @@ struct Engine {
   /// Microseconds that a run will take, to compare with other engines that predict; null: it ranks by its
   /// place.
   double (*predict)(const Context&, const Problem&, const Options&) = nullptr;
+  /// What tuning tries of the engine, as texts of Options::engine, those first that fit near problems best;
+  /// null: its name.
+  std::vector<std::string> (*candidates)(const Context&, const Problem&, const Options&) = nullptr;
 };
 
 /// The base of implementations.
@@ -61,42 +69,111 @@ class EngineRequest {
   std::vector<std::pair<std::string, int>> parameters_;
 };
 
-/// Of the engines that accept, the one that `options.engine` names; else the first, or one behind it that
-/// predicts less time than it. Fills `info`. Throws ValidationError when none accepts, or the named one does
-/// not exist or refuses.
+/// What tuning tries for the problem: the candidates of every engine that accepts, in the list's order.
+template <class Problem, class Impl>
+std::vector<std::string> candidates_of(const std::vector<Engine<Problem, Impl>>& engines,
+                                       const Context& context, const Problem& problem,
+                                       const Options& options) {
+  std::vector<std::string> result;
+  for (const auto& engine : engines) {
+    if (!engine.refuse(context, problem, options).empty()) continue;
+    if (!engine.candidates) result.emplace_back(engine.name);
+    if (engine.candidates)
+      for (std::string& request : engine.candidates(context, problem, options))
+        result.push_back(std::move(request));
+  }
+  return result;
+}
+
+/// What the context's tables say of the problem, best first.
+std::vector<TuneAnswer> tuned_answers(const Context& context, const TuneProblem& problem);
+/// A row's engine does not serve after all: a line in the log.
+void log_useless_row(const TuneAnswer& answer, const std::string& reason);
+
+/// The engine of the first row for `tuned` that serves; null if none does.
+template <class Problem, class Impl>
+std::unique_ptr<const Impl> tuned_engine(const std::vector<Engine<Problem, Impl>>& engines,
+                                         const Context& context, const Problem& problem,
+                                         const Options& options, const TuneProblem& tuned, PlanInfo& info) {
+  for (const TuneAnswer& answer : tuned_answers(context, tuned)) {
+    Options asked = options;
+    asked.engine = answer.engine;
+    std::string reason = "there is no such engine";
+    try {
+      const EngineRequest request(asked);
+      for (const auto& engine : engines) {
+        if (!request.names(engine.name)) continue;
+        reason = engine.refuse(context, problem, asked);
+        if (!reason.empty()) break;
+        auto impl = engine.make(context, problem, asked);
+        reason = "needs too much workspace";
+        if (impl->workspace_size() > options.workspace_limit) break;
+        info.engine = engine.name;
+        info.request = answer.engine;
+        info.reason = answer.source;
+        return impl;
+      }
+    } catch (const ValidationError& error) {
+      reason = error.what();
+    } catch (const BuildError& error) {
+      reason = error.what();
+    }
+    log_useless_row(answer, reason);
+  }
+  return nullptr;
+}
+
+/// The first engine that accepts and that `request` allows, or one behind it that predicts less time.
+template <class Problem, class Impl>
+std::unique_ptr<const Impl> predicted_engine(const std::vector<Engine<Problem, Impl>>& engines,
+                                             const Context& context, const Problem& problem,
+                                             const Options& options, const EngineRequest& request,
+                                             PlanInfo& info) {
+  for (;;) {
+    size_t best = engines.size();
+    for (size_t i = 0; i < engines.size(); i++) {
+      if (!info.engines[i].second.empty() || !(request.automatic() || request.names(engines[i].name)))
+        continue;
+      if (best == engines.size() ||
+          (engines[i].predict && engines[best].predict && info.predictions[i] < info.predictions[best]))
+        best = i;
+    }
+    if (best == engines.size()) return nullptr;
+    auto impl = engines[best].make(context, problem, options);
+    if (impl->workspace_size() <= options.workspace_limit) {
+      info.engine = engines[best].name;
+      info.request = request.automatic() ? info.engine : options.engine;
+      info.reason = !request.automatic()    ? "asked for by name"
+                    : engines[best].predict ? cat("predicted to take ", info.predictions[best], " us")
+                                            : "first of those that accept";
+      return impl;
+    }
+    info.engines[best].second =
+        cat("needs ", impl->workspace_size(), " bytes of workspace, the limit is ", options.workspace_limit);
+  }
+}
+
+/// Of the engines that accept: the one that `options.engine` names; else what the tables say of `tuned`, if
+/// it is given; else the first, or one behind it that predicts less time than it. Fills `info`. Throws
+/// ValidationError when none accepts, or the named one does not exist or refuses.
 template <class Problem, class Impl>
 std::unique_ptr<const Impl> choose_engine(const char* op, const std::vector<Engine<Problem, Impl>>& engines,
                                           const Context& context, const Problem& problem,
-                                          const Options& options, PlanInfo& info) {
+                                          const Options& options, PlanInfo& info,
+                                          const TuneProblem* tuned = nullptr) {
   const EngineRequest request(options);
   bool known = request.automatic();
   for (const auto& engine : engines) {
     known |= request.names(engine.name);
     info.engines.emplace_back(engine.name, engine.refuse(context, problem, options));
+    const bool predicts = engine.predict && info.engines.back().second.empty();
+    info.predictions.push_back(predicts ? engine.predict(context, problem, options) : 0);
   }
   require(known, "engine", op, " has no engine '", options.engine, "'");
 
   std::unique_ptr<const Impl> chosen;
-  while (!chosen) {
-    size_t best = engines.size();
-    double best_time = 0;
-    for (size_t i = 0; i < engines.size(); i++) {
-      if (!info.engines[i].second.empty() || !(request.automatic() || request.names(engines[i].name)))
-        continue;
-      const double time = engines[i].predict ? engines[i].predict(context, problem, options) : 0;
-      if (best < engines.size() && !(engines[i].predict && engines[best].predict && time < best_time))
-        continue;
-      best = i;
-      best_time = time;
-    }
-    if (best == engines.size()) break;
-    chosen = engines[best].make(context, problem, options);
-    info.engine = engines[best].name;
-    if (chosen->workspace_size() <= options.workspace_limit) break;
-    info.engines[best].second = cat("needs ", chosen->workspace_size(), " bytes of workspace, the limit is ",
-                                    options.workspace_limit);
-    chosen.reset();
-  }
+  if (request.automatic() && tuned) chosen = tuned_engine(engines, context, problem, options, *tuned, info);
+  if (!chosen) chosen = predicted_engine(engines, context, problem, options, request, info);
   std::string refusals;
   for (const auto& [name, refusal] : info.engines)
     if (!refusal.empty()) refusals += cat("\n  ", name, ": ", refusal);

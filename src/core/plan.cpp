@@ -9,20 +9,28 @@ namespace dlprim {
 const std::string& Plan::engine() const noexcept {
   return info_->engine;
 }
+const std::string& Plan::request() const noexcept {
+  return info_->request;
+}
 size_t Plan::workspace_size() const noexcept {
   return info_->workspace;
 }
 
 std::string Plan::explain() const {
   std::string text = info_->text + "\n";
-  for (const auto& [name, refusal] : info_->engines) {
+  for (size_t i = 0; i < info_->engines.size(); i++) {
+    const auto& [name, refusal] = info_->engines[i];
+    const double prediction = i < info_->predictions.size() ? info_->predictions[i] : 0;
     text += "  " + name + ": ";
-    if (!refusal.empty())
+    if (name == info_->engine) {
+      text += detail::cat("chosen, ", info_->reason, ", workspace ", info_->workspace, " bytes");
+      if (info_->request != name) text += ", as " + info_->request;
+    } else if (!refusal.empty()) {
       text += "refused, " + refusal;
-    else if (name == info_->engine)
-      text += detail::cat("chosen, workspace ", info_->workspace, " bytes");
-    else
+    } else {
       text += "could serve, ranks below or was not asked for";
+      if (prediction > 0) text += detail::cat(", predicted to take ", prediction, " us");
+    }
     text += "\n";
   }
   return text;

@@ -11,6 +11,7 @@
 #include "core/memory.hpp"
 #include "core/plan_cache.hpp"
 #include "core/program_cache.hpp"
+#include "core/tune/tuning.hpp"
 
 namespace dlprim::detail {
 
@@ -19,13 +20,15 @@ struct ContextState {
       : device(device_),
         context(context_),
         allocator(context_, device_.facts().global_memory, device_.facts().max_allocation),
-        programs(context_, device_) {}
+        programs(context_, device_),
+        tuning(device.facts(), UserDatabase::of_environment(), shipped_tuning()) {}
 
   Device device;
   cl::Context context;
   Allocator allocator;
   ProgramCache programs;
   PlanCache plans;
+  Tuning tuning;
 };
 
 /// Kernels launched by one operator's run, to be reported once the device is done with them.

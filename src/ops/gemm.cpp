@@ -185,6 +185,15 @@ GemmDesc::Vector vector_of(const Named& x) {
 
 }  // namespace
 
+GemmProblem gemm_problem(const GemmDesc& desc) {
+  return problem_of(desc);
+}
+
+std::vector<std::string> gemm_candidates(const Context& context, const GemmProblem& p,
+                                         const Options& options) {
+  return candidates_of(engines(), context, p, options);
+}
+
 Defines gemm_defines(const GemmProblem& p) {
   Defines defines;
   defines.set("AB_TYPE", name_of(p.dtype)).set("C_TYPE", name_of(p.c_dtype));
@@ -208,9 +217,12 @@ Gemm::Gemm(const Context& context, const GemmDesc& desc, const Options& options)
   const detail::GemmProblem p = detail::problem_of(desc);
   detail::require_real(context, p.dtype);
   auto info = std::make_shared<detail::PlanInfo>();
-  impl_ = detail::choose_engine("gemm", detail::engines(), context, p, options, *info);
+  const TuneProblem tuned = detail::gemm_tune_problem(p, options);
+  if (options.tune == TuneMode::measure && options.engine == "auto")
+    detail::measure_gemm_on_first_use(context, desc, p, options);
+  impl_ = detail::choose_engine("gemm", detail::engines(), context, p, options, *info, &tuned);
   const double m = p.m, n = p.n, k = p.k, batch = p.batch;
-  info->text = detail::text_of(p, info->engine);
+  info->text = detail::text_of(p, info->request);
   info->flops = 2 * batch * m * n * k;
   info->bytes = static_cast<double>(size_of(p.dtype)) * k *
                     (m * (p.a.batch ? batch : 1) + n * (p.b.batch ? batch : 1)) +

@@ -33,38 +33,64 @@ constexpr double kSecondPass = 3.7;            // and what its traffic takes,
 constexpr double kSecondPassBytes = 8e6;       // at so many bytes a microsecond
 constexpr int kLeastPart = 64;                 // steps of k
 
+/// What only tuning tries: other ratios of the sides, deeper and shallower steps.
+constexpr GemmFmaTile kMoreTiles[] = {
+    {128, 256, 8, 8, 16}, {128, 128, 16, 8, 8}, {128, 64, 16, 8, 8}, {64, 128, 16, 8, 8}, {64, 64, 8, 4, 8},
+};
+
 struct Choice {
   GemmFmaTile tile;
   int parts = 1;
   double time = 0;  ///< predicted, in microseconds
 };
 
-/// The tile and the parts of K predicted to be fastest; time is 0 if no tile fits the device.
-Choice choose(const Context& context, const GemmProblem& p, const Options& options) {
-  const Device& device = context.device();
+uint64_t bytes_of_sum(const GemmProblem& p) {
+  return p.dtype == DType::f64 ? 8 : 4;
+}
+int64_t bytes_of_sums(const GemmProblem& p) {
+  return static_cast<int64_t>(bytes_of_sum(p)) * p.m * p.n * p.batch;
+}
+
+/// What a run would take, in microseconds. `units` share the tile's groups.
+double predicted_time(const Candidate& candidate, const GemmProblem& p, int64_t parts, double units) {
+  const auto& [tile, alone, full] = candidate;
+  const int64_t tiles = ceil_div(p.m, tile.tm) * ceil_div(p.n, tile.tn) * p.batch;
+  const double groups = static_cast<double>(tiles * parts) / units;
+  // Up to four groups share a unit; beyond that, and alone, whole turns count.
+  const double turns = groups <= 1 ? 1 : groups <= 4 ? groups : std::ceil(groups / 4) * 4;
+  const double rate = alone + (full - alone) * std::min(1.0, (turns - 1) / 1.5);
+  const auto steps = static_cast<double>(round_up(ceil_div(p.k, parts), tile.tk));
+  double time = kLaunch + 1 + turns * steps * tile.tm * tile.tn / (kMultiplyAdds * rate);
+  if (parts > 1) time += kSecondPass + static_cast<double>(2 * parts * bytes_of_sums(p)) / kSecondPassBytes;
+  return time;
+}
+
+/// The parts of K predicted to be fastest with the tile.
+Choice best_parts(const Candidate& candidate, const Device& device, const GemmProblem& p,
+                  const Options& options) {
   const double units = std::max(1, device.facts().compute_units);
   const auto limit = static_cast<int64_t>(std::min<size_t>(options.workspace_limit, INT64_MAX));
-  const uint64_t real = p.dtype == DType::f64 ? 8 : 4;
-  const int64_t results = static_cast<int64_t>(real) * p.m * p.n * p.batch;
+  const GemmFmaTile& tile = candidate.tile;
+  const int64_t tiles = ceil_div(p.m, tile.tm) * ceil_div(p.n, tile.tn) * p.batch;
+  const int64_t most =
+      std::min(ceil_div(p.k, kLeastPart), static_cast<int64_t>(8 * units) / std::max<int64_t>(1, tiles));
   Choice best;
-  for (const auto& [tile, alone, full] : kCandidates) {
-    if (!refuse_gemm_fma_tile(device, tile, real).empty()) continue;
+  for (int64_t parts = 1; parts == 1 || (parts <= most && parts * bytes_of_sums(p) <= limit); parts *= 2) {
+    const double time = predicted_time(candidate, p, parts, units);
+    if (best.time == 0 || time < best.time) best = {tile, static_cast<int>(parts), time};
+  }
+  return best;
+}
+
+/// The tile and the parts of K predicted to be fastest; time is 0 if no tile fits the device.
+Choice choose(const Context& context, const GemmProblem& p, const Options& options) {
+  Choice best;
+  for (const Candidate& candidate : kCandidates) {
+    if (!refuse_gemm_fma_tile(context.device(), candidate.tile, bytes_of_sum(p)).empty()) continue;
     // Nothing is gained on a CPU, and its compiler takes seconds for a large tile.
-    if (device.kind() == DeviceKind::cpu && tile.tm != kCandidates[std::size(kCandidates) - 1].tile.tm)
-      continue;
-    const int64_t tiles = ceil_div(p.m, tile.tm) * ceil_div(p.n, tile.tn) * p.batch;
-    const int64_t most =
-        std::min(ceil_div(p.k, kLeastPart), static_cast<int64_t>(8 * units) / std::max<int64_t>(1, tiles));
-    for (int64_t parts = 1; parts == 1 || (parts <= most && parts * results <= limit); parts *= 2) {
-      const double groups = static_cast<double>(tiles * parts) / units;
-      // Up to four groups share a unit; beyond that, and alone, whole turns count.
-      const double turns = groups <= 1 ? 1 : groups <= 4 ? groups : std::ceil(groups / 4) * 4;
-      const double rate = alone + (full - alone) * std::min(1.0, (turns - 1) / 1.5);
-      const auto steps = static_cast<double>(round_up(ceil_div(p.k, parts), tile.tk));
-      double time = kLaunch + 1 + turns * steps * tile.tm * tile.tn / (kMultiplyAdds * rate);
-      if (parts > 1) time += kSecondPass + static_cast<double>(2 * parts * results) / kSecondPassBytes;
-      if (best.time == 0 || time < best.time) best = {tile, static_cast<int>(parts), time};
-    }
+    if (context.device().kind() == DeviceKind::cpu && &candidate != std::end(kCandidates) - 1) continue;
+    const Choice choice = best_parts(candidate, context.device(), p, options);
+    if (best.time == 0 || choice.time < best.time) best = choice;
   }
   return best;
 }
@@ -83,6 +109,8 @@ struct Fma : Gemm::Impl {
                     {"rn", &tile.rn},
                     {"parts", &parts}});
     require_tile(tile);
+    const std::string refusal = refuse_gemm_fma_tile(context.device(), tile, bytes_of_sum(p));
+    require(refusal.empty(), "engine", "fma ", refusal);
     require(parts > 0, "engine", "parts must be at least 1");
     steps = static_cast<int>(round_up(ceil_div(std::max(1, p.k), parts), tile.tk));
     count = static_cast<int>(std::max<int64_t>(1, ceil_div(p.k, steps)));
@@ -145,7 +173,7 @@ struct Fma : Gemm::Impl {
 std::string refuse(const Context& context, const GemmProblem& p, const Options&) {
   std::string refusal;
   for (const Candidate& candidate : kCandidates) {
-    refusal = refuse_gemm_fma_tile(context.device(), candidate.tile, p.dtype == DType::f64 ? 8 : 4);
+    refusal = refuse_gemm_fma_tile(context.device(), candidate.tile, bytes_of_sum(p));
     if (refusal.empty()) break;
   }
   return refusal;
@@ -158,6 +186,35 @@ std::unique_ptr<const Gemm::Impl> make(const Context& context, const GemmProblem
 
 double predict(const Context& context, const GemmProblem& p, const Options& options) {
   return choose(context, p, options).time;
+}
+
+std::string request_for(const GemmFmaTile& t, int parts) {
+  return cat(kGemmFma.name, ":tm=", t.tm, ",tn=", t.tn, ",tk=", t.tk, ",rm=", t.rm, ",rn=", t.rn,
+             ",parts=", parts);
+}
+
+/// The engine's own choice, every tile with the parts predicted for it, and the best of these with half and
+/// twice as many. On a CPU the engine is the slower one whatever its tile is.
+std::vector<std::string> candidates(const Context& context, const GemmProblem& p, const Options& options) {
+  std::vector<std::string> result = {kGemmFma.name};
+  const Device& device = context.device();
+  if (device.kind() == DeviceKind::cpu) return result;
+  const Choice best = choose(context, p, options);
+  const auto add = [&](const GemmFmaTile& tile, int64_t parts) {
+    const std::string request = request_for(tile, static_cast<int>(parts));
+    const bool known = std::find(result.begin(), result.end(), request) != result.end();
+    const bool fits = parts == 1 || parts * bytes_of_sums(p) <= static_cast<int64_t>(std::min<size_t>(
+                                                                    options.workspace_limit, INT64_MAX));
+    if (!known && fits && parts >= 1 && refuse_gemm_fma_tile(device, tile, bytes_of_sum(p)).empty())
+      result.push_back(request);
+  };
+  add(best.tile, best.parts / 2);
+  add(best.tile, best.parts * 2);
+  for (const Candidate& candidate : kCandidates)
+    add(candidate.tile, best_parts(candidate, device, p, options).parts);
+  for (const GemmFmaTile& tile : kMoreTiles)
+    add(tile, best_parts({tile, kCandidates[1].alone, kCandidates[1].full}, device, p, options).parts);
+  return result;
 }
 
 }  // namespace
@@ -176,6 +233,6 @@ std::string refuse_gemm_fma_tile(const Device& device, const GemmFmaTile& tile, 
   return {};
 }
 
-const GemmEngine kGemmFma = {"fma", refuse, make, predict};
+const GemmEngine kGemmFma = {"fma", refuse, make, predict, candidates};
 
 }  // namespace dlprim::detail

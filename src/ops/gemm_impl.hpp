@@ -42,6 +42,17 @@ Defines gemm_defines(const GemmProblem& problem);
 /// Why an engine that serves only f32 and single products cannot; empty if it can.
 std::string refuse_but_plain_f32(const GemmProblem& problem);
 
+/// The problem of a checked description. Throws ValidationError.
+GemmProblem gemm_problem(const GemmDesc& desc);
+/// As tables know it.
+TuneProblem gemm_tune_problem(const GemmProblem& problem, const Options& options);
+/// What tuning tries.
+std::vector<std::string> gemm_candidates(const Context& context, const GemmProblem& problem,
+                                         const Options& options);
+/// TuneMode::measure.
+void measure_gemm_on_first_use(const Context& context, const GemmDesc& desc, const GemmProblem& problem,
+                               const Options& options);
+
 using GemmEngine = Engine<GemmProblem, Gemm::Impl>;
 
 }  // namespace dlprim::detail

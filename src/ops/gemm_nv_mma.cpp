@@ -173,8 +173,25 @@ double predict(const Context& context, const GemmProblem& p, const Options& opti
   return choose(context, p, is_split(p, options)).time;
 }
 
+std::vector<std::string> candidates(const Context& context, const GemmProblem& p, const Options& options) {
+  std::vector<std::string> result = {kGemmNvMma.name};
+  // Where there are warp-group instructions, these rarely win: more than one try is not worth the time.
+  if (context.device().probes().matrix != MatrixEngine::nv_mma) return result;
+  const auto add = [&](const Candidate& candidate) {
+    const Tile& t = candidate.tile;
+    if (refuse_tile(context.device(), t).empty())
+      result.push_back(cat(kGemmNvMma.name, ":tm=", t.m, ",tn=", t.n, ",wm=", t.warps_m, ",wn=", t.warps_n,
+                           ",step=", t.step_bytes, ",stages=", t.stages));
+  };
+  if (is_split(p, options))
+    for (const Candidate& candidate : kSplit) add(candidate);
+  else
+    for (const Candidate& candidate : kPlain) add(candidate);
+  return result;
+}
+
 }  // namespace
 
-const GemmEngine kGemmNvMma = {"nv_mma", refuse, make, predict};
+const GemmEngine kGemmNvMma = {"nv_mma", refuse, make, predict, candidates};
 
 }  // namespace dlprim::detail

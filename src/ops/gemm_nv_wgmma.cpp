@@ -58,6 +58,7 @@ struct NvWgmma : Gemm::Impl {
     const EngineRequest request(options);
     if (request.names(kGemmNvWgmma.name))
       request.take({{"tn", &tile.n}, {"stages", &tile.stages}, {"band", &band}});
+    require_tile(context, tile, split, band);
     const bool k_only = p.dtype == DType::f32 && !split;  // tf32 from local memory
     const auto straight = [&](const GemmOperand& x, int64_t rows) {
       return can_be_copied(x, x.unit_k ? rows : p.k) && (x.unit_k || !k_only);
@@ -116,10 +117,6 @@ struct NvWgmma : Gemm::Impl {
   Kernel kernel;
 };
 
-uint64_t local_bytes(const Tile& tile, bool split) {
-  return static_cast<uint64_t>(tile.stages) * static_cast<uint64_t>(kTileM + tile.n * (split ? 2 : 1)) * 128;
-}
-
 std::string refuse(const Context& context, const GemmProblem& p, const Options& options) {
   const DeviceProbes& probes = context.device().probes();
   if (probes.matrix != MatrixEngine::nv_wgmma)
@@ -138,12 +135,22 @@ std::unique_ptr<const Gemm::Impl> make(const Context& context, const GemmProblem
   return std::make_unique<NvWgmma>(context, problem, options);
 }
 
+/// The engine's own choice, then tiles and how many of them side by side follow each other, which
+/// decides what of A and B is still in the cache.
+std::vector<std::string> candidates(const Context&, const GemmProblem& p, const Options& options) {
+  std::vector<std::string> result = {kGemmNvWgmma.name};
+  for (const Tile& tile : is_split(p, options) ? kSplitTiles : kPlainTiles)
+    for (const int band : {8, 16, 32})
+      result.push_back(cat(kGemmNvWgmma.name, ":tn=", tile.n, ",stages=", tile.stages, ",band=", band));
+  return result;
+}
+
 double predict(const Context& context, const GemmProblem& p, const Options& options) {
   return choose(p, is_split(p, options), context.device()).time;
 }
 
 }  // namespace
 
-const GemmEngine kGemmNvWgmma = {"nv_wgmma", refuse, make, predict};
+const GemmEngine kGemmNvWgmma = {"nv_wgmma", refuse, make, predict, candidates};
 
 }  // namespace dlprim::detail

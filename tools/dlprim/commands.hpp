@@ -5,7 +5,15 @@
 #include <cstdint>
 #include <string>
 
+#include <dlprim/error.hpp>
+
 namespace dlprim::cli {
+
+/// What was asked for does not exist or says nothing. The program exits with 2.
+class BadInput : public Error {
+ public:
+  using Error::Error;
+};
 
 /// `dlprim devices`: a table of what the OpenCL loader offers and what the probes found. 2 if no device
 /// works.
@@ -32,5 +40,15 @@ struct EvalOptions {
   int64_t batch = 500;
 };
 int run_eval(const EvalOptions& options);
+
+struct TuneOptions {
+  std::string device;
+  std::string op = "gemm";
+  bool quick = false, full = false;  ///< neither: quick
+  std::string shapes;                ///< a file of problems instead
+  std::string out;                   ///< for JSON; empty: none
+};
+/// 130 if Ctrl-C ended it early.
+int run_tune(const TuneOptions& options);
 
 }  // namespace dlprim::cli

@@ -50,6 +50,7 @@ Row row_of(const Device& device, bool is_default) {
           shown(yes_no(p.fp16)),
           shown(yes_no(p.fp64)),
           shown(name_of(p.matrix)),
+          f.architecture.empty() ? "?" : f.architecture,
           f.name};
 }
 
@@ -91,7 +92,7 @@ int run_devices() {
   }
   if (!devices.empty()) {
     std::vector<Row> rows{{"", "#", "id", "kind", "works", "memory", "largest", "units", "vector",
-                           "sub-group", "local", "usable", "fp16", "fp64", "matrix", "name"}};
+                           "sub-group", "local", "usable", "fp16", "fp64", "matrix", "arch", "name"}};
     std::vector<std::string> below{""};
     for (const Device& device : devices) {
       const DeviceFacts& f = device.facts();

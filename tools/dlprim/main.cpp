@@ -1,5 +1,6 @@
 // The `dlprim` program: reads the command line, calls a subcommand, and turns errors into one clear line.
-// Exit codes: 0 done, 1 an error, 2 no OpenCL device; CLI11's own (above 100) for options it cannot read.
+// Exit codes: 0 done, 1 an error, 2 no OpenCL device, or tuning of what does not exist; 130 ended by Ctrl-C;
+// CLI11's own (above 100) for options it cannot read.
 #include <CLI/CLI.hpp>
 
 #include <iostream>
@@ -11,6 +12,7 @@ namespace {
 
 using dlprim::cli::EvalOptions;
 using dlprim::cli::TrainOptions;
+using dlprim::cli::TuneOptions;
 
 constexpr const char* kDeviceHelp =
     "The device: its number, platform:device, or part of its name, as 'dlprim devices' shows them. "
@@ -69,27 +71,54 @@ CLI::App* add_eval(CLI::App& app, EvalOptions& options) {
   return eval;
 }
 
+CLI::App* add_tune(CLI::App& app, TuneOptions& options) {
+  CLI::App* tune = app.add_subcommand(
+      "tune",
+      "Measure which engine with which parameters is fastest on a device, and keep that for every "
+      "program of yours");
+  tune->add_option("--device", options.device, kDeviceHelp)->type_name("SEL");
+  tune->add_option("--op", options.op, "The operator")->type_name("NAME")->capture_default_str();
+  CLI::Option* quick =
+      tune->add_flag("--quick", options.quick, "A few problems, about a minute (the default)");
+  CLI::Option* full =
+      tune->add_flag("--full", options.full, "All problems that the library's own tables have")
+          ->excludes(quick);
+  tune->add_option("--shapes", options.shapes, "The problems in a file, a line each, as in bench/shapes")
+      ->type_name("FILE")
+      ->excludes(quick)
+      ->excludes(full);
+  tune->add_option("--export", options.out, "Write what was measured as a file for the repository's tuning/")
+      ->type_name("FILE");
+  return tune;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   CLI::App app(
-      "Deep-learning primitives over OpenCL: look at devices, train and run a network on any of them.",
+      "Deep-learning primitives over OpenCL: look at devices, tune for them, train and run a network.",
       "dlprim");
   app.footer("'dlprim COMMAND --help' lists a command's options.");
   app.set_version_flag("--version", "dlprim " DLPRIM_VERSION);
   app.require_subcommand(1);
   TrainOptions train_options;
   EvalOptions eval_options;
+  TuneOptions tune_options;
   CLI::App* devices = app.add_subcommand("devices", "List the OpenCL devices and what they can do");
   CLI::App* train = add_train(app, train_options);
   CLI::App* eval = add_eval(app, eval_options);
+  CLI::App* tune = add_tune(app, tune_options);
   CLI11_PARSE(app, argc, argv);
   try {
     if (devices->parsed()) return dlprim::cli::run_devices();
     if (train->parsed()) return dlprim::cli::run_train(train_options);
     if (eval->parsed()) return dlprim::cli::run_eval(eval_options);
+    if (tune->parsed()) return dlprim::cli::run_tune(tune_options);
   } catch (const dlprim::cli::NoDevice& error) {
     std::cerr << "dlprim: " << error.what();
+    return 2;
+  } catch (const dlprim::cli::BadInput& error) {
+    std::cerr << "dlprim: " << error.what() << std::endl;
     return 2;
   } catch (const std::exception& error) {
     std::cerr << "dlprim: " << error.what() << std::endl;

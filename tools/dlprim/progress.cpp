@@ -8,6 +8,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "format.hpp"
+
 namespace dlprim::cli {
 namespace {
 
@@ -31,9 +33,9 @@ std::string clock_text(double seconds) {
   return text;
 }
 
-Progress::Progress(int64_t total, int64_t epochs)
+Progress::Progress(int64_t total, std::string unit)
     : total_(total),
-      epochs_(epochs),
+      unit_(std::move(unit)),
       terminal_(isatty(STDOUT_FILENO) != 0),
       start_(Clock::now()),
       last_(start_) {
@@ -59,32 +61,33 @@ void Progress::resume() {
   running_ = true;
 }
 
-void Progress::show(int64_t done, int64_t epoch, double share, double loss, double accuracy) {
+void Progress::show(int64_t done, double share, const std::string& head, const std::string& tail,
+                    bool at_end) {
   const Clock::time_point now = Clock::now();
   const double waited = std::chrono::duration<double>(now - last_).count();
-  if (waited < (terminal_ ? kBarPeriod : kLinePeriod) && (terminal_ || share < 1)) return;
+  const bool ends = !terminal_ && at_end && share >= 1;
+  if (waited < (terminal_ ? kBarPeriod : kLinePeriod) && !ends) return;
   last_ = now;
   const double rate = static_cast<double>(done) / std::max(seconds(), 1e-9);
   const double left = static_cast<double>(total_ - done) / std::max(rate, 1e-9);
-  char head[64], tail[160];
-  std::snprintf(head, sizeof head, "epoch %lld/%lld ", static_cast<long long>(epoch),
-                static_cast<long long>(epochs_));
-  std::snprintf(tail, sizeof tail, " %3.0f %%  %.0f images/s  %s left  loss %.3f  accuracy %.1f %%",
-                100 * share, rate, clock_text(left).c_str(), loss, 100 * accuracy);
+  const std::string left_text = done > 0 ? clock_text(left) : "?";
+  const std::string numbers =
+      format(rate < 10 ? " %3.0f %%  %.1f %s/s  %s left  " : " %3.0f %%  %.0f %s/s  %s left  ", 100 * share,
+             rate, unit_.c_str(), left_text.c_str());
   if (!terminal_) {
-    std::printf("%s%s\n", head, tail);
+    std::printf("%s %s%s\n", head.c_str(), numbers.c_str(), tail.c_str());
     std::fflush(stdout);
     return;
   }
-  const std::string text_head = head, text_tail = tail;
-  const int room = terminal_width() - static_cast<int>(text_head.size() + text_tail.size()) - 3;
+  const int room = terminal_width() - static_cast<int>(head.size() + numbers.size() + tail.size()) - 4;
   std::string bar;
   if (room >= 5) {
     const int width = std::min(room, 30), full = static_cast<int>(share * width);
     bar = "[" + std::string(static_cast<size_t>(full), '=') + (full < width ? ">" : "") +
           std::string(static_cast<size_t>(std::max(0, width - full - 1)), ' ') + "]";
   }
-  const std::string text = (text_head + bar + text_tail).substr(0, static_cast<size_t>(terminal_width() - 1));
+  const std::string text =
+      (head + " " + bar + numbers + tail).substr(0, static_cast<size_t>(terminal_width() - 1));
   std::printf("\r\033[K%s", text.c_str());
   std::fflush(stdout);
   drawn_ = true;

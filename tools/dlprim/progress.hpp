@@ -1,5 +1,5 @@
-// What a training run shows of itself: on a terminal a bar that is drawn over and over, elsewhere now and
-// then a line.
+// What a long run shows of itself: on a terminal a bar that is drawn over and over, elsewhere now and then a
+// line.
 #pragma once
 
 #include <chrono>
@@ -10,29 +10,30 @@ namespace dlprim::cli {
 
 class Progress {
  public:
-  /// `total` images in `epochs` epochs together.
-  Progress(int64_t total, int64_t epochs);
+  /// Of `total` things to do; `unit` is their name, in a rate: "images".
+  Progress(int64_t total, std::string unit);
   /// Removes the bar, so that an error's text begins a line.
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// `done` images of all, in the `epoch`-th (from 1), `share` of which is done. Loss and accuracy are
-  /// running ones.
-  void show(int64_t done, int64_t epoch, double share, double loss, double accuracy);
+  /// `done` of all; `share` is what the bar shows. "HEAD [===> ] 40 %  12 images/s  0:10 left  TAIL". A plain
+  /// line only now and then, and always at a share of 1 if `at_end`.
+  void show(int64_t done, double share, const std::string& head, const std::string& tail, bool at_end = true);
   /// Prints a line that stays.
   void line(const std::string& text);
-  /// Time from here to resume() does not count: something else than training runs.
+  /// Time from here to resume() does not count: something else runs.
   void pause();
   void resume();
-  /// Seconds of training so far, and images a second.
+  /// Seconds so far.
   double seconds() const;
 
  private:
   using Clock = std::chrono::steady_clock;
   void clear();
 
-  int64_t total_, epochs_;
+  int64_t total_;
+  std::string unit_;
   bool terminal_;
   bool drawn_ = false;  ///< a bar stands in the terminal's last line
   bool running_ = true;

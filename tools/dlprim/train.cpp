@@ -57,7 +57,7 @@ class Training {
         steps_((data.count + options.batch - 1) / options.batch),
         losses_(stream, {steps_}),
         corrects_(stream, {steps_}),
-        progress_(data.count * options.epochs, options.epochs) {
+        progress_(data.count * options.epochs, "images") {
     progress_.pause();
   }
 
@@ -74,9 +74,10 @@ class Training {
       collect(read_until, step + 1, result.train);
       read_until = step + 1;
       const int64_t done = std::min(data_.count, read_until * options_.batch);
-      progress_.show(epoch * data_.count + done, epoch + 1,
-                     static_cast<double>(done) / static_cast<double>(data_.count), recent_loss(),
-                     result.train.accuracy());
+      progress_.show(epoch * data_.count + done, static_cast<double>(done) / static_cast<double>(data_.count),
+                     format("epoch %lld/%lld", static_cast<long long>(epoch + 1),
+                            static_cast<long long>(options_.epochs)),
+                     format("loss %.3f  accuracy %.1f %%", recent_loss(), 100 * result.train.accuracy()));
     }
     progress_.pause();
     result.seconds = progress_.seconds() - before;

@@ -1,0 +1,217 @@
+// The turns. A time is wall-clock time of runs enqueued together, between two waits, as the benchmarks
+// measure it: what launching costs is in it, as it is for the user. Candidates take turns, so that a device
+// that gets slower, or other work on it, meets all of them; medians are compared.
+#include "core/tune/measure.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <mutex>
+
+#include "core/log.hpp"
+#include "core/state.hpp"
+#include "core/text.hpp"
+#include "core/tune/problem_line.hpp"
+
+namespace dlprim::detail {
+namespace {
+
+constexpr double kBatch = 0.006;  // seconds that runs between two waits take, so that waiting hardly counts
+constexpr int kMostRuns = 200;
+constexpr int kRounds = 9, kFewRounds = 3;
+constexpr double kLong = 0.05;   // seconds of one run from which few rounds do
+constexpr double kHopeless = 3;  // times the fastest: not worth measuring
+constexpr double kSlow = 1.25;   // the same of medians, after some rounds
+/// Differences below this are noise: what fits other problems too, or was there before, is preferred. Medians
+/// of nine turns repeat to 1 to 2 % on an idle device.
+constexpr double kNoise = 0.02;
+
+struct Candidate {
+  TuneRun run;
+  double once = 0;  ///< seconds of one run and the wait
+  std::vector<double> times;
+  bool in_race = true;
+
+  double median() const {
+    std::vector<double> sorted = times;
+    std::sort(sorted.begin(), sorted.end());
+    return sorted.empty() ? once : sorted[sorted.size() / 2];
+  }
+};
+
+double seconds_of(const TuneSubject& subject, const TuneRun& run, int runs) {
+  const auto start = std::chrono::steady_clock::now();
+  for (int i = 0; i < runs; i++) run.enqueue();
+  subject.stream().finish();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+/// One run and the wait: the fastest of a few, as one alone may have met other work.
+double seconds_once(const TuneSubject& subject, const TuneRun& run) {
+  double best = seconds_of(subject, run, 1);
+  for (int i = 0; i < 4 && best < kLong; i++) best = std::min(best, seconds_of(subject, run, 1));
+  return best;
+}
+
+class Race {
+ public:
+  Race(TuneSubject& subject, const TuneProgress& progress)
+      : subject_(subject),
+        progress_(progress),
+        requests_(subject.candidates()),
+        steps_(static_cast<int>(requests_.size()) + 1 + kRounds) {}
+
+  TuneResult run() {
+    admit(requests_.back());  // its result is the right one
+    for (size_t i = 0; i + 1 < requests_.size(); i++) admit(requests_[i]);
+    std::rotate(candidates_.begin(), candidates_.begin() + 1,
+                candidates_.end());  // as the subject ranks them
+    admit_automatic();
+    take_turns();
+    return result();
+  }
+
+ private:
+  void say(const std::string& engine) {
+    if (progress_) progress_(engine, step_, steps_);
+    step_++;
+  }
+
+  /// Made, and run once: that compiles and warms up.
+  Candidate prepare(const std::string& request) {
+    Candidate candidate;
+    candidate.run = subject_.plan(request);
+    subject_.poison();
+    candidate.run.enqueue();
+    subject_.stream().finish();
+    return candidate;
+  }
+
+  void admit(const std::string& request) {
+    say(request);
+    const bool first = candidates_.empty();
+    std::string reason;
+    try {
+      Candidate candidate = prepare(request);
+      if (first) subject_.keep_result();
+      if (const int64_t wrong = first ? 0 : subject_.wrong_elements(); wrong > 0)
+        reason = cat(wrong, " elements are not as ", requests_.back(), " computes them");
+      else
+        candidate.once = seconds_once(subject_, candidate.run);
+      if (reason.empty()) candidates_.push_back(std::move(candidate));
+    } catch (const Error& error) {
+      if (first) throw;  // without a right result nothing can be judged
+      reason = error.what();
+    }
+    if (!reason.empty()) strike_out(request, reason);
+  }
+
+  /// What "auto" chooses takes part under its own name, once.
+  void admit_automatic() {
+    say("auto");
+    before_.engine = subject_.plan("auto").request;
+    const auto same = [&](const Candidate& c) { return c.run.request == before_.engine; };
+    if (std::any_of(candidates_.begin(), candidates_.end(), same)) return;
+    Candidate automatic = prepare("auto");
+    automatic.once = seconds_once(subject_, automatic.run);
+    before_ = tuned(automatic);
+    if (subject_.wrong_elements() > 0)
+      strike_out(before_.engine, "chosen by a table, and wrong");
+    else
+      candidates_.insert(candidates_.begin(), std::move(automatic));
+  }
+
+  void strike_out(const std::string& request, const std::string& reason) {
+    if (log_level() >= 1)
+      log_line(cat("tuning ", subject_.problem().op, " ", sizes_text(subject_.problem()), ": ", request,
+                   " is struck out: ", reason));
+    struck_out_.push_back(request + ": " + reason.substr(0, reason.find('\n')));
+  }
+
+  void take_turns() {
+    double fastest = candidates_[0].once;
+    for (const Candidate& c : candidates_) fastest = std::min(fastest, c.once);
+    for (Candidate& c : candidates_) c.in_race = c.once <= kHopeless * fastest;
+    const int rounds = fastest > kLong ? kFewRounds : kRounds;
+    for (int round = 0; round < rounds; round++) {
+      say("turn " + std::to_string(round + 1));
+      for (Candidate& c : candidates_)
+        if (c.in_race) turn(c);
+      if (round != kFewRounds - 1) continue;
+      fastest = candidates_[0].median();
+      for (const Candidate& c : candidates_) fastest = std::min(fastest, c.median());
+      for (Candidate& c : candidates_) c.in_race &= c.median() <= kSlow * fastest;
+    }
+  }
+
+  void turn(Candidate& c) {
+    const int runs = static_cast<int>(std::clamp(kBatch / std::max(c.once, 1e-9), 1.0, double{kMostRuns}));
+    c.times.push_back(seconds_of(subject_, c.run, runs) / runs);
+    c.once = std::min(c.once, c.times.back());
+  }
+
+  static TunedEngine tuned(const Candidate& c) { return {c.run.request, c.median() * 1e6}; }
+
+  TuneResult result() {
+    TuneResult result;
+    result.problem = subject_.problem();
+    result.struck_out = struck_out_;
+    result.before = before_;
+    std::vector<TunedEngine> ranked;
+    for (const Candidate& c : candidates_) ranked.push_back(tuned(c));
+    double fastest = ranked[0].microseconds;
+    for (const TunedEngine& e : ranked) fastest = std::min(fastest, e.microseconds);
+    const auto good = [&](const TunedEngine& e) { return e.microseconds <= (1 + kNoise) * fastest; };
+    result.best = *std::find_if(ranked.begin(), ranked.end(), good);
+    for (const TunedEngine& e : ranked) {
+      if (e.engine != before_.engine) continue;
+      result.before = e;
+      if (good(e)) result.best = e;
+    }
+    for (const TunedEngine& e : ranked)
+      if (e.engine != result.best.engine &&
+          (result.second.engine.empty() || e.microseconds < result.second.microseconds))
+        result.second = e;
+    if (log_level() >= 1)
+      for (const TunedEngine& e : ranked)
+        log_line(cat("tuning ", result.problem.op, " ", sizes_text(result.problem),
+                     " dtype=", name_of(result.problem.dtype), " math=", name_of(result.problem.math),
+                     " form=", result.problem.form, ": engine=", e.engine, " us=", e.microseconds));
+    return result;
+  }
+
+  TuneSubject& subject_;
+  const TuneProgress& progress_;
+  std::vector<std::string> requests_;
+  int step_ = 0, steps_;
+  std::vector<Candidate> candidates_;
+  TunedEngine before_;
+  std::vector<std::string> struck_out_;
+};
+
+}  // namespace
+
+TuneResult measure(TuneSubject& subject, const TuneProgress& progress) {
+  // Two measurements at once would measure each other.
+  static std::mutex mutex;
+  std::lock_guard<std::mutex> lock(mutex);
+  return Race(subject, progress).run();
+}
+
+TuneResult measure_and_store(const Context& context, TuneSubject& subject, const TuneProgress& progress) {
+  TuneResult result = measure(subject, progress);
+  result.stored = context.state().tuning.store({result.problem, result.best, result.second});
+  return result;
+}
+
+void measure_on_first_use(const Context& context, const TuneProblem& problem,
+                          const std::function<std::unique_ptr<TuneSubject>()>& subject) {
+  if (context.state().tuning.knows(problem)) return;
+  try {
+    measure_and_store(context, *subject());
+  } catch (const std::exception& error) {
+    if (log_level() >= 1)
+      log_line(cat("tuning ", problem.op, " ", sizes_text(problem), " failed: ", error.what()));
+  }
+}
+
+}  // namespace dlprim::detail

@@ -1,0 +1,46 @@
+// A problem as a line of text, "gemm m=64 n=64 k=64 dtype=f16", as in bench/shapes, and the words in it.
+#pragma once
+
+#include <initializer_list>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <dlprim/plan.hpp>
+#include <dlprim/tensor.hpp>
+
+namespace dlprim::detail {
+
+/// "strict", "standard", "tf32".
+const char* name_of(MathMode mode) noexcept;
+/// The inverse. Throws ValidationError.
+MathMode parse_math(const std::string& name);
+/// "m=64 n=32" as names and sizes. Throws ValidationError.
+std::vector<std::pair<std::string, int64_t>> parse_sizes(const std::string& text);
+
+/// The fields of a line, taken by name. Everything throws ValidationError with the line in its text.
+class ProblemLine {
+ public:
+  explicit ProblemLine(const std::string& text);
+  const std::string& op() const { return op_; }
+
+  /// A whole number from 1 to 2^31 - 4097. Without `otherwise` (0) it has to be there.
+  int64_t size(const std::string& name, int64_t otherwise = 0);
+  /// One of `words`, the first if it is not there.
+  std::string word(const std::string& name, std::initializer_list<const char*> words);
+  DType dtype(const std::string& name, DType otherwise);
+  /// Every field was taken.
+  void finish() const;
+
+ private:
+  template <class... Parts>
+  [[noreturn]] void refuse(const Parts&... parts) const;
+  /// Takes the field out; empty if there is none.
+  std::string take(const std::string& name);
+
+  std::string text_, op_;
+  std::map<std::string, std::string> fields_;
+};
+
+}  // namespace dlprim::detail

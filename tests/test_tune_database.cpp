@@ -1,0 +1,245 @@
+// The user's tuning database: what one process stores another finds, and nothing that a file can hold is an
+// error.
+#include <sqlite3.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "catch.hpp"
+#include "child.hpp"
+#include "core/tune/database.hpp"
+
+using namespace dlprim;
+using namespace dlprim::detail;
+using namespace dlprim::test;
+namespace fs = std::filesystem;
+
+namespace {
+
+DeviceFacts device(const char* name = "Chip", const char* platform = "Platform") {
+  DeviceFacts facts;
+  facts.name = name;
+  facts.platform = platform;
+  facts.driver = "1.0";
+  return facts;
+}
+
+UserRow row(int64_t m, const std::string& engine = "fast:x=1") {
+  UserRow result;
+  result.problem.op = "gemm";
+  result.problem.result = DType::i32;
+  result.problem.math = MathMode::tf32;
+  result.problem.form = "it's \"quoted\"";
+  result.problem.sizes = {{"m", m}, {"n", 7}};
+  result.best = {engine, 1.5};
+  result.second = {"slow", 2.5};
+  return result;
+}
+
+std::string bytes_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+void put(const std::string& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
+}
+
+void execute(const std::string& path, const char* sql) {
+  sqlite3* handle = nullptr;
+  REQUIRE(sqlite3_open(path.c_str(), &handle) == SQLITE_OK);
+  char* error = nullptr;
+  sqlite3_exec(handle, sql, nullptr, nullptr, &error);
+  INFO((error ? error : ""));
+  CHECK(error == nullptr);
+  sqlite3_close(handle);
+}
+
+}  // namespace
+
+TEST_CASE("tune database: what is stored is found, by this device alone") {
+  const TempDir folder;
+  const std::string path = folder / "deep/down/t.sqlite";
+  UserDatabase database(path, true);
+  CHECK(database.load(device()).empty());
+  CHECK(!fs::exists(path));  // looking makes nothing
+  CHECK(database.store(device(), row(64)));
+  CHECK(database.store(device(), row(65, "other")));
+  CHECK(database.store(device(), row(64, "better")));  // replaces
+  CHECK(database.store(device("Chip", "Other platform"), row(66)));
+  CHECK(database.reason().empty());
+  const std::vector<UserRow> rows = UserDatabase(path, true).load(device());
+  REQUIRE(rows.size() == 2);
+  CHECK(rows[0].problem == row(64).problem);
+  CHECK(rows[0].best.engine == "better");
+  CHECK(rows[0].best.microseconds == 1.5);
+  CHECK(rows[0].second.engine == "slow");
+  CHECK(rows[1].problem == row(65).problem);
+  CHECK(UserDatabase(path, true).load(device("Chip 2")).empty());
+}
+
+TEST_CASE("tune database: no path, no database") {
+  UserDatabase database("", true);
+  CHECK(database.load(device()).empty());
+  CHECK(!database.store(device(), row(64)));
+}
+
+TEST_CASE("tune database: a damaged file of ours is set aside") {
+  const TempDir folder;
+  const std::string path = folder / "t.sqlite";
+  for (int i = 0; i < 200; i++) REQUIRE(UserDatabase(path, true).store(device(), row(i + 1)));
+  const std::string good = bytes_of(path);
+  REQUIRE(good.size() > 3 * 4096);
+  std::string scrambled = good;
+  for (size_t i = 4096; i < scrambled.size(); i++) scrambled[i] = static_cast<char>(i * 7);
+  struct {
+    const char* what;
+    std::string bytes;
+    bool ours;
+  } const damages[] = {
+      {"no database",
+       "this is some text, long enough to be no header of a database at all, " + good.substr(0, 60), true},
+      {"a short text", "text", true},
+      {"cut off", good.substr(0, good.size() / 2), true},
+      {"cut off, known by its mark", good.substr(0, good.size() / 2), false},
+      {"scrambled", scrambled, false},
+      {"cut off in its head", good.substr(0, 50), true}};
+  for (const auto& damage : damages) {
+    INFO(damage.what);
+    put(path, damage.bytes);
+    UserDatabase database(path, damage.ours);
+    CHECK(database.load(device()).empty());
+    CHECK(database.reason().find("was set aside as '" + path + ".damaged'") != std::string::npos);
+    CHECK(bytes_of(path + ".damaged") == damage.bytes);
+    CHECK(!fs::exists(path));
+    CHECK(database.store(device(), row(5)));
+    CHECK(UserDatabase(path, true).load(device()).size() == 1);
+    // Found out while storing, it is the same.
+    put(path, damage.bytes);
+    CHECK(UserDatabase(path, damage.ours).store(device(), row(5)));
+    CHECK(UserDatabase(path, true).load(device()).size() == 1);
+  }
+  put(path, "");  // an empty file is a new database
+  CHECK(UserDatabase(path, false).load(device()).empty());
+  CHECK(UserDatabase(path, false).store(device(), row(5)));
+}
+
+TEST_CASE("tune database: what is not ours stays as it is") {
+  const TempDir folder;
+  const std::string path = folder / "t.sqlite";
+  const auto stays = [&](const std::string& part, const std::string& part_of_store) {
+    const std::string before = bytes_of(path);
+    UserDatabase database(path, false);
+    CHECK(database.load(device()).empty());
+    CHECK(database.reason().find(part) != std::string::npos);
+    CHECK(!database.store(device(), row(64)));
+    CHECK(database.reason().find(part_of_store) != std::string::npos);
+    CHECK(bytes_of(path) == before);
+    CHECK(!fs::exists(path + ".damaged"));
+  };
+  put(path, "a text that somebody keeps under this name, and that is no database of any program");
+  const std::string unknown = "it is not known to be ours and stays as it is";
+  stays(unknown, unknown);
+  fs::remove(path);
+  execute(path, "CREATE TABLE tuning (a INTEGER)");
+  stays("is a database of some other program", "is a database of some other program");
+  execute(path, "PRAGMA application_id = 1684828274; PRAGMA user_version = 2");
+  stays("is of version 2, not 1", "is of version 2, not 1");
+  execute(path, "PRAGMA user_version = 1");  // our mark on another table
+  stays("no such column: op", "table tuning has 1 columns but 14 values");
+  fs::remove(path);
+  fs::create_directory(path);
+  UserDatabase database(path, true);
+  CHECK(database.load(device()).empty());
+  CHECK(!database.store(device(), row(64)));
+  CHECK(!database.reason().empty());
+}
+
+TEST_CASE("tune database: rows with words of another time are passed over") {
+  const TempDir folder;
+  const std::string path = folder / "t.sqlite";
+  for (int i = 1; i <= 4; i++) REQUIRE(UserDatabase(path, true).store(device(), row(i)));
+  execute(path, "UPDATE tuning SET dtype = 'f8' WHERE sizes = 'm=1 n=7'");
+  execute(path, "UPDATE tuning SET sizes = 'm=x' WHERE sizes = 'm=2 n=7'");
+  execute(path, "UPDATE tuning SET math = 'loose' WHERE sizes = 'm=3 n=7'");
+  const std::vector<UserRow> rows = UserDatabase(path, true).load(device());
+  REQUIRE(rows.size() == 1);
+  CHECK(rows[0].problem == row(4).problem);
+}
+
+TEST_CASE("tune database: writes many rows", "[.]") {  // in the environment: the path, and which rows
+  const int first = std::atoi(std::getenv("DLPRIM_TEST_FIRST"));
+  UserDatabase database = UserDatabase::of_environment();
+  for (int i = 0; i < 40; i++) {
+    CHECK(database.store(device(), row(first + i)));
+    CHECK(!database.load(device()).empty());
+  }
+  INFO(database.reason());
+  CHECK(database.reason().empty());
+}
+
+TEST_CASE("tune database: several processes at once lose nothing") {
+  const TempDir folder;
+  const std::string path = folder / "t.sqlite";
+  std::vector<std::thread> threads;
+  std::vector<Child> children(4);
+  for (size_t i = 0; i < children.size(); i++)
+    threads.emplace_back([&, i] {
+      children[i] = run_child("tune database: writes many rows",
+                              {{"DLPRIM_TUNE_DB", path}, {"DLPRIM_TEST_FIRST", std::to_string(1 + 40 * i)}});
+    });
+  for (std::thread& thread : threads) thread.join();
+  for (const Child& child : children) {
+    INFO(child.output);
+    CHECK(child.passed);
+  }
+  CHECK(UserDatabase(path, true).load(device()).size() == 160);
+}
+
+TEST_CASE("tune database: reads and cannot write", "[.]") {
+  if (geteuid() == 0) REQUIRE(seteuid(65534) == 0);  // root may write anywhere
+  UserDatabase database = UserDatabase::of_environment();
+  CHECK(database.load(device()).size() == 1);
+  CHECK(!database.store(device(), row(65)));
+  CHECK(!database.reason().empty());
+  CHECK(database.load(device()).size() == 1);
+  UserDatabase nowhere(fs::path(database.path()).parent_path().string() + "/new/t.sqlite", true);
+  CHECK(nowhere.load(device()).empty());
+  CHECK(!nowhere.store(device(), row(65)));
+  CHECK(!nowhere.reason().empty());
+}
+
+TEST_CASE("tune database: a folder that cannot be written is read, with a line in the log") {
+  const TempDir folder;
+  const std::string path = folder / "t.sqlite";
+  REQUIRE(UserDatabase(path, true).store(device(), row(64)));
+  chmod(path.c_str(), 0444);
+  chmod(folder.path().c_str(), 0555);
+  const Child child =
+      run_child("tune database: reads and cannot write", {{"DLPRIM_TUNE_DB", path}, {"DLPRIM_LOG", "1"}});
+  chmod(folder.path().c_str(), 0755);
+  INFO(child.output);
+  CHECK(child.passed);
+  CHECK(child.output.find("dlprim: tuning database '" + path + "': attempt to write a readonly database") !=
+        std::string::npos);
+}
+
+TEST_CASE("tune database: its place", "[.]") {
+  CHECK(UserDatabase::of_environment().path() == std::getenv("DLPRIM_TEST_EXPECTED"));
+}
+
+TEST_CASE("tune database: lies with the compiled programs unless told otherwise") {
+  const auto place = [](const std::vector<std::pair<std::string, std::string>>& variables,
+                        const std::vector<std::string>& without) {
+    const Child child = run_child("tune database: its place", variables, without);
+    INFO(child.output);
+    CHECK(child.passed);
+  };
+  place({{"DLPRIM_CACHE_DIR", "/c"}, {"DLPRIM_TEST_EXPECTED", "/c/tuning.sqlite"}}, {"DLPRIM_TUNE_DB"});
+  place({{"DLPRIM_CACHE_DIR", ""}, {"DLPRIM_TEST_EXPECTED", ""}}, {"DLPRIM_TUNE_DB"});
+  place({{"DLPRIM_CACHE_DIR", "/c"}, {"DLPRIM_TUNE_DB", "/d/x"}, {"DLPRIM_TEST_EXPECTED", "/d/x"}}, {});
+  place({{"DLPRIM_CACHE_DIR", "/c"}, {"DLPRIM_TUNE_DB", ""}, {"DLPRIM_TEST_EXPECTED", ""}}, {});
+}
