@@ -249,7 +249,8 @@ Gemm small_plan(const Options& options) {
 }  // namespace
 
 const std::vector<std::string>& gemm_engines() {
-  static const std::vector<std::string> names = {"gemv", "nv_wgmma", "cpu", "fma", "naive"};
+  static const std::vector<std::string> names = {"gemv",       "nv_wgmma", "cpu",  "fma_shuffle",
+                                                 "fma_direct", "fma",      "naive"};
   return names;
 }
 
