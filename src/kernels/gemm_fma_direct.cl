@@ -48,7 +48,7 @@
 #define LINE(first, i, t, items) ((first) + (i) / 4 * 4 * (items) + 4 * (t) + (i) % 4)
 
 // The lines to read, none beyond the last of `size`. Those of a vector stay together.
-static void lines_of(int* at, const int lines, int first, int t, const int items, int size, const bool vector) {
+INLINE void lines_of(int* at, const int lines, int first, int t, const int items, int size, const bool vector) {
 #pragma unroll
   for (int i = 0; i < lines; i++)
     at[i] = vector ? min(LINE(first, i / 4 * 4, t, items), size - 4) + i % 4
@@ -56,7 +56,7 @@ static void lines_of(int* at, const int lines, int first, int t, const int items
 }
 
 // Four steps of k of some lines: part[4 * i + x] is step x of line i, 0 from step `left` on. p is step 0 of line 0.
-static void load_lines(REAL* part, __global const AB_STORAGE* p, long pitch, const int* at, const int lines,
+INLINE void load_lines(REAL* part, __global const AB_STORAGE* p, long pitch, const int* at, const int lines,
                        const int left, const bool unit_k, const bool vector) {
   if (unit_k) {
 #pragma unroll
@@ -90,7 +90,7 @@ static void load_lines(REAL* part, __global const AB_STORAGE* p, long pitch, con
 }
 
 // sums[i * RN / 4 + f] += row i of A times fragment f of columns of B, over four steps of k.
-static void multiply(REAL4* sums, const REAL* part_a, const REAL* part_b) {
+INLINE void multiply(REAL4* sums, const REAL* part_a, const REAL* part_b) {
 #pragma unroll
   for (int x = 0; x < 4; x++)
 #pragma unroll

@@ -7,7 +7,7 @@
 // WIDTH 1 asks nothing of the driver: items alone, by which the rest of the text is tested where there are no
 // sub-groups.
 // Launch: ceil(N / TN) x ceil(M / (TM * GROUPS)) x batch groups of WIDTH * GROUPS work-items.
-// TN and TK are multiples of WIDTH, TK is one of 4.
+// TN is a multiple of WIDTH, and so is TK where A lies along k. TK is 4, 8, 16 or 32.
 
 #ifndef WIDTH
 #ifdef cl_intel_required_subgroup_size
@@ -36,7 +36,7 @@
 #ifndef B_UNIT_K
 #define B_UNIT_K 0
 #endif
-// Whether runs start on addresses that block reads take, multiples of 4 bytes.
+// Whether runs start on addresses that block reads take, multiples of 4 bytes, wherever a tile may begin.
 #ifndef A_BLOCKS
 #define A_BLOCKS 1
 #endif
@@ -60,7 +60,11 @@
 #define SUB_GROUP_WIDTH __attribute__((intel_reqd_sub_group_size(WIDTH)))
 #define SUB_GROUP ((int)get_sub_group_id())
 #define LANE ((int)get_sub_group_local_id())
+#ifdef cl_intel_subgroups
+#define BROADCAST(v, lane) intel_sub_group_shuffle(v, lane)
+#else
 #define BROADCAST(v, lane) sub_group_broadcast(v, lane)
+#endif
 #else
 #define SUB_GROUP_WIDTH
 #define SUB_GROUP ((int)get_local_id(0))
@@ -90,8 +94,8 @@
 #endif
 #define HAS_BLOCK_READ JOIN2(HAS_BLOCK_READ_, AB_TYPE)
 
-// Each lane's share of a run: to[j] is element j * WIDTH + lane of `size`, those from `left` on being the last.
-static void read_run(REAL* to, __global const AB_STORAGE* p, const int size, const int left, const bool blocks) {
+// Each lane's share of `size` neighbours: to[j] is element j * WIDTH + lane.
+INLINE void read_run(REAL* to, __global const AB_STORAGE* p, const int size, const bool blocks) {
 #if HAS_BLOCK_READ
   if (blocks && size % WIDTH == 0) {
 #define WORD JOIN2(BLOCK_WORD_, AB_TYPE)
@@ -115,73 +119,88 @@ static void read_run(REAL* to, __global const AB_STORAGE* p, const int size, con
   }
 #endif
 #pragma unroll
-  for (int j = 0; j < (size + WIDTH - 1) / WIDTH; j++)
-    to[j] = LOAD_AB(p, min(j * WIDTH + LANE, min(size, left) - 1));
+  for (int j = 0; j < (size + WIDTH - 1) / WIDTH; j++) to[j] = LOAD_AB(p, min(j * WIDTH + LANE, size - 1));
 }
 
-// The tile of A for TK steps of k, an element in one lane's registers.
+// TK steps of k of a tile of A, each element in one lane's registers: RUNS_A runs of RUN_A elements.
 #if A_UNIT_K
-#define A_REGISTERS (TM * (TK / WIDTH))
-#define ELEMENT_A(i, k) BROADCAST(part_a[(i) * (TK / WIDTH) + (k) / WIDTH], (k) % WIDTH)
+#define RUNS_A TM
+#define RUN_A TK
+#define ELEMENT_A(i, k) BROADCAST(part_a[(i)*REGISTERS_A + (k) / WIDTH], (k) % WIDTH)
 #else
-#define A_LANES ((TM + WIDTH - 1) / WIDTH)
-#define A_REGISTERS (TK * A_LANES)
-#define ELEMENT_A(i, k) BROADCAST(part_a[(k)*A_LANES + (i) / WIDTH], (i) % WIDTH)
+#define RUNS_A TK
+#define RUN_A TM
+#define ELEMENT_A(i, k) BROADCAST(part_a[(k)*REGISTERS_A + (i) / WIDTH], (i) % WIDTH)
 #endif
-static void read_a(REAL* part_a, __global const AB_STORAGE* a, long lda, const int rows, const int left,
-                   const bool whole) {
-#if A_UNIT_K
-#pragma unroll
-  for (int i = 0; i < TM; i++)
-    read_run(part_a + i * (TK / WIDTH), a + min(i, rows - 1) * lda, TK, left, whole && A_BLOCKS);
-#else
-#pragma unroll
-  for (int k = 0; k < TK; k++)
-    read_run(part_a + k * A_LANES, a + min(k, left - 1) * lda, TM, rows, whole && A_BLOCKS);
-#endif
-}
+#define REGISTERS_A ((RUN_A + WIDTH - 1) / WIDTH)
 
-// Steps k to k + B_STEPS - 1 of the lane's columns: part_b[j * B_STEPS + x] is step k + x of column j.
-#define B_STEPS (B_UNIT_K ? 4 : 1)
-static void read_b(REAL* part_b, __global const AB_STORAGE* b, long ldb, int k, const int columns, const int left,
-                   const bool whole) {
+// Steps k to k + STEPS_B - 1 of the lane's columns: part_b[j * STEPS_B + x] is step k + x of column j.
+#define STEPS_B (B_UNIT_K ? 4 : 1)
+INLINE void read_b(REAL* part_b, __global const AB_STORAGE* b, long ldb, int k) {
 #if B_UNIT_K
 #pragma unroll
   for (int j = 0; j < CN; j++) {
-    __global const AB_STORAGE* run = b + min(j * WIDTH + LANE, columns - 1) * ldb + k;
-    if (B_VECTOR && whole) {
-      VLOAD_AB(run, 0, part_b + 4 * j)
-    } else {
+    __global const AB_STORAGE* run = b + (j * WIDTH + LANE) * ldb + k;
+#if B_VECTOR
+    VLOAD_AB(run, 0, part_b + 4 * j)
+#else
 #pragma unroll
-      for (int x = 0; x < 4; x++) part_b[4 * j + x] = LOAD_AB(run, min(x, left - 1 - k));
-    }
+    for (int x = 0; x < 4; x++) part_b[4 * j + x] = LOAD_AB(run, x);
+#endif
   }
 #else
-  read_run(part_b, b + k * ldb, TN, columns, whole && B_BLOCKS);
+  read_run(part_b, b + k * ldb, TN, B_BLOCKS);
 #endif
 }
 
-// sums[i * CN + j] += A B over the first `left` of TK steps of k. a and b are the first element of the tiles, of which
-// `rows` and `columns` are left. `whole`: nothing ends within the tiles.
-static void step(REAL* sums, __global const AB_STORAGE* a, long lda, __global const AB_STORAGE* b, long ldb,
-                 const int rows, const int columns, const int left, const bool whole) {
-  REAL part_a[A_REGISTERS];
-  read_a(part_a, a, lda, rows, left, whole);
+// sums[i * CN + j] += A B over steps k to k + STEPS_B - 1 of a tile.
+INLINE void multiply_steps(REAL* sums, const REAL* part_a, __global const AB_STORAGE* b, long ldb, const int k) {
+  REAL part_b[CN * STEPS_B];
+  read_b(part_b, b, ldb, k);
 #pragma unroll
-  for (int k = 0; k < TK; k += B_STEPS) {
-    REAL part_b[CN * B_STEPS];
-    if (k < left) read_b(part_b, b, ldb, k, columns, left, whole);
+  for (int x = 0; x < STEPS_B; x++)
 #pragma unroll
-    for (int x = 0; x < B_STEPS; x++)
-      if (k + x < left) {
+    for (int i = 0; i < TM; i++) {
+      const REAL element = ELEMENT_A(i, k + x);
 #pragma unroll
-        for (int i = 0; i < TM; i++) {
-          const REAL element = ELEMENT_A(i, k + x);
+      for (int j = 0; j < CN; j++)
+        sums[i * CN + j] = MULTIPLY_ADD(element, part_b[j * STEPS_B + x], sums[i * CN + j]);
+    }
+}
+
+// All TK, written out: a compiler that does not unroll so much would look for lanes and registers at run time.
+#define STEPS(k) multiply_steps(sums, part_a, b, ldb, k);
+#if B_UNIT_K
+#define STEPS_4(k) STEPS(k)
+#else
+#define STEPS_4(k) STEPS(k) STEPS((k) + 1) STEPS((k) + 2) STEPS((k) + 3)
+#endif
+#define STEPS_8(k) STEPS_4(k) STEPS_4((k) + 4)
+#define STEPS_16(k) STEPS_8(k) STEPS_8((k) + 8)
+#define STEPS_32(k) STEPS_16(k) STEPS_16((k) + 16)
+
+// The same over all steps of tiles that lie whole within A and B; a and b are their first elements.
+INLINE void multiply_tiles(REAL* sums, __global const AB_STORAGE* a, long lda, __global const AB_STORAGE* b,
+                           long ldb) {
+  REAL part_a[RUNS_A * REGISTERS_A];
 #pragma unroll
-          for (int j = 0; j < CN; j++)
-            sums[i * CN + j] = MULTIPLY_ADD(element, part_b[j * B_STEPS + x], sums[i * CN + j]);
-        }
-      }
+  for (int i = 0; i < RUNS_A; i++) read_run(part_a + i * REGISTERS_A, a + i * lda, RUN_A, A_BLOCKS);
+  JOIN2(STEPS_, TK)(0)
+}
+
+// The same over one step of k, for tiles of which `rows` and `columns` lie within A and B: the last stand for the
+// others. All lanes read an element of A.
+INLINE void multiply_one(REAL* sums, __global const AB_STORAGE* a, long lda, __global const AB_STORAGE* b, long ldb,
+                         int rows, int columns) {
+  REAL part_b[CN];
+#pragma unroll
+  for (int j = 0; j < CN; j++)
+    part_b[j] = LOAD_AB(b, min(j * WIDTH + LANE, columns - 1) * (B_UNIT_K ? ldb : 1));
+#pragma unroll
+  for (int i = 0; i < TM; i++) {
+    const REAL element = LOAD_AB(a, min(i, rows - 1) * (A_UNIT_K ? lda : 1));
+#pragma unroll
+    for (int j = 0; j < CN; j++) sums[i * CN + j] = MULTIPLY_ADD(element, part_b[j], sums[i * CN + j]);
   }
 }
 
@@ -189,10 +208,11 @@ SUB_GROUP_WIDTH __attribute__((reqd_work_group_size(WIDTH* GROUPS, 1, 1))) __ker
     int M, int N, int K, __global const AB_STORAGE* restrict a, long a_offset, long lda, long a_batch,
     __global const AB_STORAGE* restrict b, long b_offset, long ldb, long b_batch,
     __global C_STORAGE* restrict c, long c_offset, long ldc, long c_batch, EPILOGUE_PARAMETERS) {
-  const int n0 = (int)get_group_id(0) * TN, m0 = ((int)get_group_id(1) * GROUPS + SUB_GROUP) * TM;
+  const int first_n = (int)get_group_id(0) * TN, first_m = ((int)get_group_id(1) * GROUPS + SUB_GROUP) * TM;
   const long z = (long)get_group_id(2);
-  if (m0 >= M) return;  // the whole sub-group; nobody waits for it
-  const int rows = M - m0, columns = N - n0;
+  if (first_m >= M) return;  // the whole sub-group; nobody waits for it
+  // A tile that would hang over the edge moves back. What it shares with its neighbour, that one stores.
+  const int m0 = max(0, min(first_m, M - TM)), n0 = max(0, min(first_n, N - TN));
   a += a_offset + z * a_batch + m0 * (A_UNIT_K ? lda : 1);
   b += b_offset + z * b_batch + n0 * (B_UNIT_K ? ldb : 1);
   c += c_offset + z * c_batch;
@@ -201,26 +221,26 @@ SUB_GROUP_WIDTH __attribute__((reqd_work_group_size(WIDTH* GROUPS, 1, 1))) __ker
 #pragma unroll
   for (int i = 0; i < TM * CN; i++) sums[i] = 0;
   int k = 0;
-  if (rows >= TM && columns >= TN)
+  if (M >= TM && N >= TN)
     for (; k <= K - TK; k += TK) {
-      step(sums, a, lda, b, ldb, TM, TN, TK, true);
+      multiply_tiles(sums, a, lda, b, ldb);
       a += A_UNIT_K ? TK : TK * lda;
       b += B_UNIT_K ? TK : TK * ldb;
     }
-  for (; k < K; k += TK) {
-    step(sums, a, lda, b, ldb, rows, columns, min(K - k, TK), false);
-    a += A_UNIT_K ? TK : TK * lda;
-    b += B_UNIT_K ? TK : TK * ldb;
+  for (; k < K; k++) {
+    multiply_one(sums, a, lda, b, ldb, M, N);
+    a += A_UNIT_K ? 1 : lda;
+    b += B_UNIT_K ? 1 : ldb;
   }
 
 #pragma unroll
   for (int i = 0; i < TM; i++) {
     const int m = m0 + i;
-    if (m >= M) continue;
+    if (m < first_m || m >= M) continue;
 #pragma unroll
     for (int j = 0; j < CN; j++) {
       const int n = n0 + j * WIDTH + LANE;
-      if (n >= N) continue;
+      if (n < first_n || n >= N) continue;
       const long at = m * ldc + n;
       REAL v = (REAL)alpha * sums[i * CN + j];
       if (beta != 0) v = MULTIPLY_ADD((REAL)beta, (REAL)LOAD_C(c, at), v);

@@ -32,10 +32,9 @@ struct Direct : Gemm::Impl {
     const EngineRequest request(options);
     if (request.names(kGemmFmaDirect.name))
       request.take({{"rm", &tile.rm}, {"rn", &tile.rn}, {"gx", &tile.gx}});
-    const bool fits = tile.rm > 0 && tile.rm % 4 == 0 && tile.rn > 0 && tile.rn % 4 == 0 && tile.gx > 0 &&
-                      kItems % tile.gx == 0;
-    require(fits, "engine", "tiles of ", tile.rm, "x", tile.rn, " by groups ", tile.gx,
-            " wide do not divide");
+    const auto sums = [](int lines) { return lines == 4 || lines == 8 || lines == 16; };
+    require(sums(tile.rm) && sums(tile.rn) && tile.gx > 0 && kItems % tile.gx == 0, "engine", "tiles of ",
+            tile.rm, "x", tile.rn, " an item in groups ", tile.gx, " wide do not divide, or are too large");
     Defines defines = gemm_defines(p);
     defines.set("RM", tile.rm).set("RN", tile.rn).set("GX", tile.gx);
     const bool fours = p.dtype != DType::f64;  // four doubles need more than 16-byte alignment

@@ -278,7 +278,7 @@ std::string gemm_refusal_by_name(const std::string& engine) {
 std::vector<std::string> serving_gemm_engines() {
   std::vector<std::string> names;
   for (const std::string& name : gemm_engines())
-    if (gemm_refusal(name).empty()) names.push_back(name);
+    if (gemm_refusal_by_name(name).empty()) names.push_back(name);
   return names;
 }
 
