@@ -9,7 +9,7 @@
 
 using namespace dlprim;
 using namespace dlprim::test;
-using Bias = GemmDesc::Bias;
+using Vector = GemmDesc::Vector;
 
 namespace {
 
@@ -34,13 +34,15 @@ bool same(const std::vector<float>& x, const std::vector<float>& y) {
 }
 
 struct Result {
-  std::vector<float> values;
+  std::vector<float> values, preactivation;
   bool intact = false, repeats = false;
 };
 
 /// Runs the case twice by the call form into poisoned, guarded outputs (which hold data.c if beta is not 0).
 Result run(const GemmCase& x, const GemmData& data, const Options& options) {
-  const Tensor a = operand_a(x, data), b = operand_b(x, data), bias = bias_tensor(x, data.bias);
+  const Tensor a = operand_a(x, data), b = operand_b(x, data);
+  EpilogueTensors with = vector_tensor(x, x.bias, data.bias);
+  with.scale = vector_tensor(x, x.scale, data.scale);
   const int64_t pitch = x.n + x.c.gap;
   const Shape shape = x.batch == 0 ? Shape{x.m, x.n} : Shape{x.batch, x.m, x.n};
   const Strides strides = x.batch == 0 ? Strides{pitch, 1} : Strides{x.m * pitch, pitch, 1};
@@ -48,11 +50,18 @@ Result run(const GemmCase& x, const GemmData& data, const Options& options) {
   std::vector<unsigned char> bytes[2];
   for (auto& output : bytes) {
     const Guarded c(shape, strides, x.c_dtype, 64 + x.c.offset);
+    const Guarded before(shape, strides, x.c_dtype, 64 + x.c.offset);
     if (x.beta != 0) copy(stream(), device_tensor(shape, data.c, x.c_dtype), c.tensor());
-    gemm(stream(), a, b, bias, x.params(), c.tensor(), options);
+    if (x.preactivation) with.preactivation = before.tensor();
+    if (x.residual) {
+      with.residual = Guarded(shape, strides, x.c_dtype, 64 + x.c.offset).tensor();
+      copy(stream(), device_tensor(shape, data.residual, x.c_dtype), with.residual);
+    }
+    gemm(stream(), a, b, with, x.params(), c.tensor(), options);
     output = host_bytes(c.tensor());
     result.values = host_values(c.tensor());
-    result.intact = c.intact();
+    if (x.preactivation) result.preactivation = host_values(before.tensor());
+    result.intact = c.intact() && before.intact();
     if (!result.intact) break;
   }
   result.repeats = bytes[0] == bytes[1];
@@ -60,10 +69,13 @@ Result run(const GemmCase& x, const GemmData& data, const Options& options) {
 }
 
 void check_exact(const GemmCase& x, const std::string& engine) {
-  INFO("engine=" << engine << " " << x.text());
+  const std::string text = "engine=" + engine + " " + x.text();
+  if (!is_selected(text)) return;
+  INFO(again(text));
   const GemmData data = integer_data(x);
   const Result result = run(x, data, gemm_engine(engine));
   CHECK(same(result.values, rounded(gemm_reference(x, data), x.c_dtype)));
+  if (x.preactivation) CHECK(same(result.preactivation, rounded(gemm_preactivation(x, data), x.c_dtype)));
   CHECK(result.intact);
   CHECK(result.repeats);
 }
@@ -96,14 +108,49 @@ TEST_CASE("gemm: engines for one kind of device work on others if asked for by n
         GemmCase x(15, 35, 9, a, b);
         x.a.gap = x.b.gap = x.c.gap = x.a.offset = x.c.offset = 1;
         x.beta = 1;
-        x.bias = Bias::row;
+        x.bias = Vector::row;
         check_exact(x, engine);
       }
 }
 
-TEST_CASE("gemm: odd sizes are exact", "[gemm]") {
-  for (const std::string& engine : serving_gemm_engines())
-    for (const GemmCase& x : odd_gemms()) check_exact(x, engine);
+namespace {
+
+/// The engine with one small tile, so that it compiles one kernel for each order of A and B and not ten.
+std::string with_one_tile(const std::string& engine) {
+  if (engine == "fma") return "fma:tm=32,tn=32,tk=16,rm=4,rn=4,parts=1";
+  if (engine == "fma_direct") return "fma_direct:rm=4,rn=4";
+  if (engine == "fma_shuffle") return "fma_shuffle:tm=8,tn=32";
+  return engine;
+}
+
+/// By an engine that may refuse the case.
+void check_exact_where_served(const GemmCase& x, const std::string& engine) {
+  try {
+    check_exact(x, engine);
+  } catch (const ValidationError& error) {
+    if (std::string(error.what()).find(" refused:") == std::string::npos) throw;
+  }
+}
+
+}  // namespace
+
+TEST_CASE("gemm: odd sizes in every place, transposition and dtype are exact", "[gemm]") {
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::f64, DType::i8}) {
+    if (!has(dtype)) continue;
+    for (const std::string& engine : serving_gemm_engines())
+      for (const GemmCase& x : odd_gemms(dtype))
+        check_exact_where_served(x, dtype == DType::f32 ? engine : with_one_tile(engine));
+    for (const GemmCase& x : odd_vector_gemms(dtype)) check_exact_where_served(x, "gemv");
+  }
+}
+
+TEST_CASE("gemm: sizes that an engine's name asks for are exact", "[gemm][small]") {
+  for (const char* engine :
+       {"fma:tm=32,tn=64,tk=8,rm=4,rn=8,parts=3", "fma_direct:rm=4,rn=8,gx=16", "fma_direct:rm=16,rn=4,gx=2",
+        "fma_shuffle:width=1,tm=5,tn=3,tk=4,groups=2", "fma_shuffle:width=4,tm=7,tn=12,tk=8",
+        "fma_shuffle:width=16,tm=6,tn=48,tk=16,groups=3", "fma_shuffle:width=32,tm=4,tn=32,tk=32"})
+    for (const bool a : {false, true})
+      for (const bool b : {false, true}) check_exact_where_served({21, 53, 37, a, b}, engine);
 }
 
 TEST_CASE("gemm: many tiles are exact", "[gemm]") {
@@ -111,14 +158,37 @@ TEST_CASE("gemm: many tiles are exact", "[gemm]") {
     for (const GemmCase& x : tiled_gemms()) check_exact(x, engine);
 }
 
-TEST_CASE("gemm: every dtype and batches of products are exact", "[gemm]") {
-  for (const GemmCase& x : typed_gemms()) {
+namespace {
+
+/// By every engine that does not refuse it.
+void check_exact_in_all(const std::vector<GemmCase>& cases) {
+  for (const GemmCase& x : cases) {
     if (!has(x.dtype)) continue;
-    const GemmData data = integer_data(x);
-    const Gemm chosen(context(), {operand_a(x, data), operand_b(x, data), desc_of_c(x)});
-    for (const std::string& engine : serving_gemm_engines())
-      if (chosen.explain().find(engine + ": refused") == std::string::npos) check_exact(x, engine);
+    for (const std::string& engine : gemm_engines()) check_exact_where_served(x, engine);
   }
+}
+
+}  // namespace
+
+TEST_CASE("gemm: every dtype and batches of products are exact", "[gemm]") {
+  check_exact_in_all(typed_gemms());
+}
+
+TEST_CASE("gemm: scale, residual and preactivation are exact", "[gemm]") {
+  check_exact_in_all(epilogue_gemms());
+}
+
+TEST_CASE("gemm: every tile of fma is exact, with K in parts and without", "[gemm]") {
+  if (!gemm_refusal("fma").empty()) return;
+  for (const char* tile : {"tm=256,tn=128,tk=16,rm=16,rn=8", "tm=128,tn=128,tk=8,rm=8,rn=8",
+                           "tm=64,tn=64,tk=16,rm=8,rn=4", "tm=32,tn=32,tk=16,rm=4,rn=4"})
+    for (const char* parts : {"1", "3"}) {
+      const std::string engine = std::string("fma:") + tile + ",parts=" + parts;
+      const std::string refusal = error_of<ValidationError>([&] {
+        Gemm(context(), desc_of({4, 4}, {4, 4}, {4, 4}), gemm_engine(engine));
+      });
+      if (refusal.empty()) check_exact({300, 132, 100, parts[0] == '3'}, engine);
+    }
 }
 
 TEST_CASE("gemm: a matrix times a vector is exact", "[gemm]") {
@@ -146,7 +216,7 @@ TEST_CASE("gemm: gaps and offsets are neither read nor written", "[gemm][small]"
 
 TEST_CASE("gemm: alpha, beta and bias are exact", "[gemm][small]") {
   for (const std::string& engine : serving_gemm_engines())
-    for (const Bias bias : {Bias::none, Bias::row, Bias::column})
+    for (const Vector bias : {Vector::none, Vector::row, Vector::column})
       for (const float beta : {0.0f, 1.0f, -2.0f})
         for (const float alpha : {0.0f, 1.0f, 0.5f}) {
           GemmCase x(21, 39, 6);
@@ -162,10 +232,10 @@ TEST_CASE("gemm: beta and bias are applied once over many blocks of k", "[gemm]"
     GemmCase x(30, 50, 700);
     x.beta = 3;
     x.alpha = 2;
-    x.bias = Bias::row;
+    x.bias = Vector::row;
     x.activation = Activation::relu;
     check_exact(x, engine);
-    x.bias = Bias::column;
+    x.bias = Vector::column;
     check_exact(x, engine);
   }
 }
@@ -178,7 +248,7 @@ TEST_CASE("gemm: sizes of 0", "[gemm][small]") {
     check_exact({19, 21, 0}, engine);
     GemmCase x(19, 21, 0);  // activation(beta * C + bias)
     x.beta = 2;
-    x.bias = Bias::column;
+    x.bias = Vector::column;
     x.activation = Activation::relu;
     check_exact(x, engine);
   }
@@ -191,7 +261,7 @@ TEST_CASE("gemm: activations", "[gemm][small]") {
       GemmCase x(21, 35, 8);
       x.alpha = 1.0f / 8;  // so that sigmoid and tanh are not all saturated; the sums stay exact
       x.activation = f;
-      x.bias = Bias::row;
+      x.bias = Vector::row;
       const GemmData data = integer_data(x);
       const Result result = run(x, data, gemm_engine(engine));
       const std::vector<double> expected = gemm_reference(x, data);
@@ -318,7 +388,7 @@ TEST_CASE("gemm: operands may be stretched, overlapping or one and the same", "[
     const Guarded y({8, 8});
     gemm(stream(), x, x.transpose(0, 1), {}, {}, y.tensor(), gemm_engine(engine));
     GemmCase c(8, 8, 8);
-    GemmData data{values, std::vector<float>(64), {}, {}};
+    GemmData data{values, std::vector<float>(64), {}, {}, {}, {}};
     for (size_t i = 0; i < 64; i++) data.b[i] = values[i % 8 * 8 + i / 8];
     CHECK(same(host_values(y.tensor()), rounded(gemm_reference(c, data))));
 
@@ -373,7 +443,7 @@ TEST_CASE("gemm: a small workspace makes several passes over the rows", "[gemm]"
       continue;
     }
     CHECK(Gemm(context(), desc, options).workspace_size() <= options.workspace_limit);
-    for (const Bias bias : {Bias::row, Bias::column}) {
+    for (const Vector bias : {Vector::row, Vector::column}) {
       GemmCase x(100, 50, 70);
       x.bias = bias;
       x.beta = 1;

@@ -99,7 +99,7 @@ TEST_CASE("gemm: what is refused, and why", "[gemm][small]") {
 TEST_CASE("gemm: what a run refuses", "[gemm][small]") {
   GemmDesc desc = desc_of({4, 6}, {6, 8}, {4, 8});
   const Gemm plain(context(), desc);
-  desc.bias = GemmDesc::Bias::row;
+  desc.bias = GemmDesc::Vector::row;
   const Gemm with_bias(context(), desc);
   const Tensor room(context(), {400});
   const Tensor a = room.as_strided({4, 6}, {6, 1}), b = room.as_strided({6, 8}, {8, 1}, 64), none;
@@ -137,4 +137,43 @@ TEST_CASE("gemm: what a run refuses", "[gemm][small]") {
   fill(stream(), room, 1);
   plain.run(stream(), a, b, none, c);  // and the plan still works
   CHECK(host_values(c) == std::vector<float>(32, 6.0f));
+}
+
+TEST_CASE("gemm: what a run refuses of its epilogue", "[gemm][small]") {
+  GemmDesc desc = desc_of({4, 6}, {6, 8}, {4, 8});
+  desc.scale = GemmDesc::Vector::column;
+  desc.residual = desc.preactivation = true;
+  const Gemm plan(context(), desc), plain(context(), desc_of({4, 6}, {6, 8}, {4, 8}));
+  const Tensor a(context(), {4, 6}), b(context(), {6, 8}), like_c(context(), {4, 8});
+  const Guarded output({4, 8});
+  const Tensor c = output.tensor();
+  EpilogueTensors good;
+  good.scale = Tensor(context(), {4});
+  good.residual = like_c;
+  good.preactivation = Tensor(context(), {4, 8});
+  const auto refused = [&](const Gemm& by, const EpilogueTensors& with) {
+    return error_of<ValidationError>([&] { by.run(stream(), a, b, with, c); });
+  };
+  CHECK(refused(plain, good) == "scale: f32[4] given, but the description has none");
+  EpilogueTensors with = good;
+  with.scale = Tensor(context(), {8});
+  CHECK(refused(plan, with) == "scale: shape [8] must be [4]");
+  with = good;
+  with.residual = {};
+  CHECK(refused(plan, with) == "residual: is not defined");
+  with.residual = Tensor(context(), {8, 4}).transpose(0, 1);
+  CHECK(refused(plan, with) == "residual: strides [1, 4] must be [8, 1]");
+  with.residual = c;
+  CHECK(refused(plan, with) == "c: shares memory with residual");
+  with = good;
+  with.preactivation = like_c;
+  CHECK(refused(plan, with) == "preactivation: shares memory with residual");
+  with.preactivation = c;
+  CHECK(refused(plan, with) == "preactivation: shares memory with c");
+  with.preactivation = Tensor(context(), {4, 8}, DType::f16);
+  CHECK(refused(plan, with).find("preactivation: dtype f16") == 0);
+  desc.scale = static_cast<GemmDesc::Vector>(7);
+  CHECK(error_of<ValidationError>([&] { Gemm(context(), desc); }) == "scale: 7 is no GemmDesc::Vector");
+  for (const float v : host_values(c)) REQUIRE(std::isnan(v));  // nothing was written
+  CHECK(output.intact());
 }

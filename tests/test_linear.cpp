@@ -37,9 +37,9 @@ std::vector<float> product(int64_t m, int64_t n, int64_t k, const std::vector<fl
                            const std::vector<float>& b, const std::vector<float>& bias = {},
                            Activation f = Activation::identity) {
   GemmCase c(m, n, k);
-  c.bias = bias.empty() ? GemmDesc::Bias::none : GemmDesc::Bias::row;
+  c.bias = bias.empty() ? GemmDesc::Vector::none : GemmDesc::Vector::row;
   c.activation = f;
-  const std::vector<double> result = gemm_reference(c, {a, b, {}, bias});
+  const std::vector<double> result = gemm_reference(c, {a, b, {}, bias, {}, {}});
   return {result.begin(), result.end()};
 }
 

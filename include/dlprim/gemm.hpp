@@ -1,7 +1,8 @@
-// General matrix multiplication: C = activation(alpha * A B + beta * C + bias).
+// General matrix multiplication: C = activation(scale * alpha * A B + beta * C + bias + residual).
 #pragma once
 
 #include <dlprim/activation.hpp>
+#include <dlprim/epilogue.hpp>
 #include <dlprim/export.hpp>
 #include <dlprim/plan.hpp>
 #include <dlprim/stream.hpp>
@@ -15,18 +16,22 @@ namespace dlprim {
 /// are contiguous.
 ///
 /// A and B have one dtype: f32, f16, bf16 or f64, summed in f32 or f64, or i8, summed in i32. C has the same;
-/// f16 and bf16 may also give f32; i8 gives i32. The bias has C's.
+/// f16 and bf16 may also give f32; i8 gives i32. All that the epilogue reads and writes has C's.
 struct GemmDesc {
   TensorDesc a, b, c;
   /// Finite; for i8 whole numbers. beta 0: C is not read, NaN in it does not spread. alpha 0: the same of A,
   /// B.
   float alpha = 1, beta = 0;
-  enum class Bias : uint8_t {
+  enum class Vector : uint8_t {
     none,
     row,    ///< [N], the same for every row of C
     column  ///< [M] or [M, 1], the same for every column of C
-  } bias = Bias::none;
+  } bias = Vector::none;
   Activation activation = Activation::identity;
+  Vector scale = Vector::none;  ///< factors of alpha * A B: a folded normalisation, a quantisation's steps
+  bool residual = false;        ///< added before the activation; shape and strides as C
+  /// What is given to the activation is stored too, for its backward pass; shape and strides as C.
+  bool preactivation = false;
 };
 
 class DLPRIM_API Gemm : public Plan {
@@ -34,10 +39,10 @@ class DLPRIM_API Gemm : public Plan {
   /// Throws ValidationError (ranks, sizes that do not match or exceed 2^31 - 4097, strides, dtypes; for i8,
   /// an activation other than identity, relu and relu6), BuildError.
   explicit Gemm(const Context& context, const GemmDesc& desc, const Options& options = {});
-  /// Tensors as described; `bias` is contiguous, and undefined exactly if the description has none; c shares
-  /// no memory with the others. K = 0 gives activation(beta * C + bias).
-  void run(const Stream& stream, const Tensor& a, const Tensor& b, const Tensor& bias, const Tensor& c,
-           const Tensor& workspace = {}) const;
+  /// Tensors as described. c and the preactivation share no memory with each other and the rest. K = 0 gives
+  /// activation(beta * C + bias + residual).
+  void run(const Stream& stream, const Tensor& a, const Tensor& b, const EpilogueTensors& with,
+           const Tensor& c, const Tensor& workspace = {}) const;
 
   struct Impl;
 
@@ -51,8 +56,9 @@ struct GemmParams {
   Activation activation = Activation::identity;
 };
 
-/// The plan is found in the context's cache, or made. `bias` may be undefined, [N], [M] given as [M, 1].
-DLPRIM_API void gemm(const Stream& stream, const Tensor& a, const Tensor& b, const Tensor& bias,
+/// The plan is found in the context's cache, or made. The epilogue has those of its tensors that are defined;
+/// bias and scale are [N], or [M] given as [M, 1].
+DLPRIM_API void gemm(const Stream& stream, const Tensor& a, const Tensor& b, const EpilogueTensors& with,
                      const GemmParams& params, const Tensor& c, const Options& options = {});
 
 }  // namespace dlprim

@@ -193,6 +193,7 @@ static VEC load_placed(__global const float* target, const long* where, int run,
   long where[NR];   \
   int runs[NV];     \
   place_strip(where, runs, ns, min(NR, n_end - ns), target_h, target_w, t_n, t_h, t_w);
+#define C_AT(m, n) 0  // no residual yet
 #define TARGET_ROW(m) (target + target_offset + (GROUP * M + (m)) * t_c)
 #define LOAD_C(m, n, count) load_placed(TARGET_ROW(m), where + (n - ns), runs[(n - ns) / VW], count)
 #define STORE_C(m, n, v, count) store_placed(TARGET_ROW(m), where + (n - ns), runs[(n - ns) / VW], v, count)

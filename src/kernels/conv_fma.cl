@@ -108,7 +108,8 @@ static float load_source(__global const float* source, int k, int n, SHAPE_PARAM
 #define SETUP                                                       \
   a += (long)get_group_id(2) * M * K;                               \
   source += source_offset + (long)get_group_id(2) * channels * s_c; \
-  target += target_offset + (long)get_group_id(2) * M * t_c;
+  target += target_offset;                                          \
+  const long group_at = (long)get_group_id(2) * M * t_c;
 #define B_UNIT_K 0
 #if WINDOW
 #define B_COLUMN(n)                                      \
@@ -132,7 +133,8 @@ static float load_source(__global const float* source, int k, int n, SHAPE_PARAM
 #define STORE_SUM(m, n, v)                                                             \
   {                                                                                  \
     PIXEL(n)                                                                         \
-    target[image * t_n + (m)*t_c + pixel_i * t_h + pixel_j * t_w] = FINISH(v, m, n); \
+    const long at = group_at + (image * t_n + (m)*t_c + pixel_i * t_h + pixel_j * t_w); \
+    target[at] = FINISH(v, m, n, at);                                                \
   }
 
 #endif

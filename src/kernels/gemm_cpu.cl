@@ -29,6 +29,7 @@
 //   C_STRIP(ns)    statements (declarations too) run before the tiles of the NR columns from ns on.
 //   LOAD_C(m, n, count)      a VEC of C at row m, columns n to n + count - 1, count <= VW; see load_run().
 //   STORE_C(m, n, v, count)  the same stored; see store_run().
+//   C_AT(m, n)     where C's element lies, counted from its first, for the epilogue.
 // The last kernel parameters are EPILOGUE_PARAMETERS (epilogue.cl).
 
 #include "gemm_cpu_runs.cl"
@@ -154,6 +155,7 @@ static void pack_strips(__local float* panel, __global const float* b, long ldb,
 
 #ifndef STORE_C
 #define C_PARAMETERS __global float *restrict c, long c_offset, long ldc
+#define C_AT(m, n) ((long)(m)*ldc + (n))
 #define LOAD_C(m, n, count) load_run(c + c_offset + (long)(m)*ldc + (n), count)
 #define STORE_C(m, n, v, count) store_run(c + c_offset + (long)(m)*ldc + (n), v, count)
 #endif
@@ -164,6 +166,9 @@ static void pack_strips(__local float* panel, __global const float* b, long ldb,
 
 #define REAL VEC
 #define ROW_BIAS(n) load_run(bias + bias_offset + (n), count)
+#define ROW_SCALE(n) load_run(scale + scale_offset + (n), count)
+#define LOAD_RESIDUAL(at) load_run(residual + residual_offset + (at), count)
+#define KEEP(v, at) keep_run(preactivation + preactivation_offset + (at), v, count)
 #include "epilogue.cl"
 
 #define EACH_ROW_1(X) X(0)
@@ -247,13 +252,13 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void gemm_cpu(int M, int
           for (int i = 0; i < MR && m + i < m_end; i++) {
             for (int j = 0; j < NV && ns + j * VW < n_end; j++) {
               const int n = ns + j * VW, count = min(VW, n_end - n);
-              VEC v = alpha * tile[i * NV + j];
+              VEC v = SCALED(tile[i * NV + j], (m + i), n);
               if (!first) {
                 v += LOAD_C((m + i), n, count);
               } else if (beta != 0) {
                 v += beta * LOAD_C((m + i), n, count);
               }
-              if (last) v = FINISH(v, (m + i), n);
+              if (last) v = FINISH(v, (m + i), n, C_AT((m + i), n));
               STORE_C((m + i), n, v, count);
             }
           }

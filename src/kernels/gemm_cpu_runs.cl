@@ -52,6 +52,11 @@ static void store_run(__global float* p, VEC v, int count) {
   for (int i = 0; i < count; i++) p[i] = values[i];
 }
 
+static VEC keep_run(__global float* p, VEC v, int count) {
+  store_run(p, v, count);
+  return v;
+}
+
 // NR elements of a panel from a run of `count` in memory.
 static void put_run(__local float* panel, __global const float* p, int count) {
   for (int j = 0; j < NV; j++) VSTORE(load_run(p + j * VW, count - j * VW), j, panel);

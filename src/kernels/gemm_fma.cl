@@ -88,7 +88,8 @@
 #define SETUP                                  \
   a_offset += (long)get_group_id(2) * a_batch; \
   b_offset += (long)get_group_id(2) * b_batch; \
-  c_offset += (long)get_group_id(2) * c_batch;
+  c += c_offset;                               \
+  const long product_at = (long)get_group_id(2) * c_batch;
 #endif
 #endif
 #ifndef SETUP
@@ -134,10 +135,10 @@
 #ifndef STORE_SUM
 #define STORE_SUM(m, n, v)                                                             \
   {                                                                                    \
-    const long at = c_offset + (long)(m)*ldc + (n);                                    \
-    REAL sum = (REAL)alpha * (v);                                                      \
+    const long at = product_at + (long)(m)*ldc + (n);                                  \
+    REAL sum = SCALED(v, m, n);                                                        \
     if (beta != 0) sum = MULTIPLY_ADD((REAL)beta, (REAL)LOAD_C(c, at), sum);           \
-    STORE_C(c, at, FINISH(sum, m, n));                                                 \
+    STORE_C(c, at, FINISH(sum, m, n, at));                                             \
   }
 #endif
 
@@ -314,11 +315,13 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_fma(int M,
             (float4)(sums[i][j], sums[i][j + 1], sums[i][j + 2], sums[i][j + 3]);
 #elif C_VECTOR
       if (n < N) {
-        __global float4* at = (__global float4*)(c + c_offset + (long)m * ldc + n);
-        float4 v = alpha * (float4)(sums[i][j], sums[i][j + 1], sums[i][j + 2], sums[i][j + 3]);
-        if (beta != 0) v = fma((float4)beta, *at, v);
-        *at = (float4)(FINISH(v.s0, m, n), FINISH(v.s1, m, n + 1), FINISH(v.s2, m, n + 2),
-                       FINISH(v.s3, m, n + 3));
+        const long at = product_at + (long)m * ldc + n;
+        __global float4* to = (__global float4*)(c + at);
+        float4 v = (float4)(SCALED(sums[i][j], m, n), SCALED(sums[i][j + 1], m, n + 1),
+                            SCALED(sums[i][j + 2], m, n + 2), SCALED(sums[i][j + 3], m, n + 3));
+        if (beta != 0) v = fma((float4)beta, *to, v);
+        *to = (float4)(FINISH(v.s0, m, n, at), FINISH(v.s1, m, n + 1, at + 1), FINISH(v.s2, m, n + 2, at + 2),
+                       FINISH(v.s3, m, n + 3, at + 3));
       }
 #else
 #pragma unroll

@@ -121,7 +121,7 @@ __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void gemm_fma_direct(
   if (LINE(m0, 0, ty, GY) >= M || LINE(n0, 0, tx, GX) >= N) return;  // nobody waits for it
   a += a_offset + z * a_batch;
   b += b_offset + z * b_batch;
-  c += c_offset + z * c_batch;
+  c += c_offset;
   int rows[RM], columns[RN];
   lines_of(rows, RM, m0, ty, GY, M, A_UNIT_K ? 0 : A_VECTOR);
   lines_of(columns, RN, n0, tx, GX, N, B_UNIT_K ? 0 : B_VECTOR);
@@ -144,26 +144,27 @@ __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void gemm_fma_direct(
 #pragma unroll
     for (int j = 0; j < RN; j += 4) {
       const int n = LINE(n0, j, tx, GX);
-      const REAL4 v = (REAL)alpha * sums[(i * RN + j) / 4];
+      const REAL4 v = sums[(i * RN + j) / 4];
       REAL four[4] = {v.s0, v.s1, v.s2, v.s3};
-      const long at = m * ldc + n;
+      const long at = z * c_batch + m * ldc + n;
 #if C_VECTOR
       if (n >= N) continue;
-      if (beta != 0) {
-        REAL old[4];
-        VLOAD_C(c, at, old)
+      REAL old[4] = {0, 0, 0, 0};
+      if (beta != 0) VLOAD_C(c, at, old)
 #pragma unroll
-        for (int y = 0; y < 4; y++) four[y] = MULTIPLY_ADD((REAL)beta, old[y], four[y]);
+      for (int y = 0; y < 4; y++) {
+        four[y] = SCALED(four[y], m, n + y);
+        if (beta != 0) four[y] = MULTIPLY_ADD((REAL)beta, old[y], four[y]);
+        four[y] = FINISH(four[y], m, n + y, at + y);
       }
-#pragma unroll
-      for (int y = 0; y < 4; y++) four[y] = FINISH(four[y], m, n + y);
       VSTORE_C(c, at, four);
 #else
 #pragma unroll
       for (int y = 0; y < 4; y++) {
         if (n + y >= N) continue;
-        if (beta != 0) four[y] = MULTIPLY_ADD((REAL)beta, (REAL)LOAD_C(c, at + y), four[y]);
-        STORE_C(c, at + y, FINISH(four[y], m, n + y));
+        REAL one = SCALED(four[y], m, n + y);
+        if (beta != 0) one = MULTIPLY_ADD((REAL)beta, (REAL)LOAD_C(c, at + y), one);
+        STORE_C(c, at + y, FINISH(one, m, n + y, at + y));
       }
 #endif
     }

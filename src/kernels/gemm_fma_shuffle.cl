@@ -215,7 +215,7 @@ SUB_GROUP_WIDTH __attribute__((reqd_work_group_size(WIDTH* GROUPS, 1, 1))) __ker
   const int m0 = max(0, min(first_m, M - TM)), n0 = max(0, min(first_n, N - TN));
   a += a_offset + z * a_batch + m0 * (A_UNIT_K ? lda : 1);
   b += b_offset + z * b_batch + n0 * (B_UNIT_K ? ldb : 1);
-  c += c_offset + z * c_batch;
+  c += c_offset;
 
   REAL sums[TM * CN];
 #pragma unroll
@@ -241,10 +241,10 @@ SUB_GROUP_WIDTH __attribute__((reqd_work_group_size(WIDTH* GROUPS, 1, 1))) __ker
     for (int j = 0; j < CN; j++) {
       const int n = n0 + j * WIDTH + LANE;
       if (n < first_n || n >= N) continue;
-      const long at = m * ldc + n;
-      REAL v = (REAL)alpha * sums[i * CN + j];
+      const long at = z * c_batch + m * ldc + n;
+      REAL v = SCALED(sums[i * CN + j], m, n);
       if (beta != 0) v = MULTIPLY_ADD((REAL)beta, (REAL)LOAD_C(c, at), v);
-      STORE_C(c, at, FINISH(v, m, n));
+      STORE_C(c, at, FINISH(v, m, n, at));
     }
   }
 }

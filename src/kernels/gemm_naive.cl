@@ -11,10 +11,11 @@ __kernel void gemm_naive(int M, int N, int K, __global const AB_STORAGE* restric
   if (n >= N || m >= M) return;
   a += a_offset + z * a_batch + m * a_m;
   b += b_offset + z * b_batch + n * b_n;
-  c += c_offset + z * c_batch + m * ldc + n;
+  const long at = z * c_batch + m * ldc + n;
+  c += c_offset;
   REAL sum = 0;
   for (int k = 0; k < K; k++) sum = MULTIPLY_ADD((REAL)LOAD_AB(a, k * a_k), (REAL)LOAD_AB(b, k * b_k), sum);
-  sum *= (REAL)alpha;
-  if (beta != 0) sum = MULTIPLY_ADD((REAL)beta, (REAL)LOAD_C(c, 0), sum);
-  STORE_C(c, 0, FINISH(sum, m, n));
+  sum = SCALED(sum, m, n);
+  if (beta != 0) sum = MULTIPLY_ADD((REAL)beta, (REAL)LOAD_C(c, at), sum);
+  STORE_C(c, at, FINISH(sum, m, n, at));
 }

@@ -33,10 +33,6 @@
 #ifndef STAGES
 #define STAGES 4
 #endif
-// C_PAIRS: N, ldc and the batch stride are even, C starts at a multiple of 2 elements. C_WIDE: of 8.
-#ifndef C_WIDE
-#define C_WIDE 0
-#endif
 // Which dimension of A and B is contiguous.
 #ifndef A_UNIT_K
 #define A_UNIT_K 1
@@ -44,11 +40,6 @@
 #ifndef B_UNIT_K
 #define B_UNIT_K 1
 #endif
-// Tiles are taken in bands of BAND rows of tiles, column by column, so that groups which run together share operands.
-#ifndef BAND
-#define BAND 16
-#endif
-
 #define TILE_M (64 * WARP_GROUPS)
 #define ITEMS (128 * WARP_GROUPS)
 // Steps of k in a stage: what 128 bytes hold.
@@ -60,11 +51,8 @@
 #define MAPS (1 + B_PARTS)
 #define SUMS (TILE_N / 2)
 
-#ifndef C_PAIRS
-#define C_PAIRS 1
-#endif
-
-#include "gemm_types.cl"
+#include "gemm_nv_store.cl"
+#include "gemm_split.cl"
 
 // Pitches and batch strides are in elements; a batch stride of 0 repeats the operand.
 #define PARAMETERS                                                                                      \
@@ -79,23 +67,6 @@
 #else
 #define WHOLE_B_PARAMETERS
 #endif
-
-#include "ptx.cl"
-
-struct Tile {
-  int m, n, z;
-};
-
-static struct Tile tile_at(int index, int tiles_m, int tiles_n) {
-  struct Tile t;
-  const int plane = tiles_m * tiles_n, within = index % plane;
-  const int first = within / (BAND * tiles_n) * BAND, height = min(BAND, tiles_m - first);
-  const int rest = within - first * tiles_n;
-  t.z = index / plane;
-  t.m = (first + rest % height) * TILE_M;
-  t.n = rest / height * TILE_N;
-  return t;
-}
 
 // An operand's box: 128 bytes along the contiguous dimension; STEP or the tile's rows along the other. Sizes are those
 // of the matrix, so that what lies outside is 0.
@@ -137,56 +108,10 @@ static void load_a(float v[4], __local const float* at, int i, int warp, int lan
 #endif
 }
 
-// Exact parts need |x| >= TINY: the lower one's last bit is 2^-23 x. A sum below SMALL needs a closer look, and so do
-// all sums of numbers below TINY or above LARGE; with none of these, what a tiny B lost is at most K 2^-126 LARGE,
-// which is less than 2^-24 SMALL.
-#define TINY 0x1p-102f
+// A sum below SMALL needs a closer look, and so do all sums of numbers below TINY or above LARGE; with none of these, what a
+// tiny B lost is at most K 2^-126 LARGE, which is less than 2^-24 SMALL.
 #define SMALL 0x1p-40f
 #define LARGE 0x1p40f
-static bool is_within(float v, float least) {
-  return fabs(v) >= least && fabs(v) <= FLT_MAX;
-}
-// How small a sum over K steps may be before what tiny numbers lost counts. The arguments are as NOTE leaves them.
-static float least_exact(uint2 a, uint2 b, int K) {
-  const float a_least = as_float(a.s0 + 1), b_least = as_float(b.s0 + 1), lost = K * TINY;
-  if (a.s1 == 0 || b.s1 == 0) return 0;
-  float least = a_least * b_least < 0x1p-100f ? 0x1p-100f : 0;
-  if (a_least < TINY) least = max(least, lost * as_float(b.s1));
-  if (b_least < TINY) least = max(least, lost * as_float(a.s1));
-  return least;
-}
-static uint2 joined(uint2 range, int lanes) {
-  return (uint2)(min(range.s0, shuffle_xor(range.s0, lanes)), max(range.s1, shuffle_xor(range.s1, lanes)));
-}
-static float chain(__global const float* a, long a_k, __global const float* b, long b_k, int K) {
-  float sum = 0;
-  for (int k = 0; k < K; k++) sum = fma(a[k * a_k], b[k * b_k], sum);
-  return sum;
-}
-#endif
-
-// Column n of row m; `at` is where the row starts.
-#define STORE_ONE(m, n, v)                                  \
-  {                                                         \
-    float v_ = alpha * (v);                                 \
-    if (beta != 0) v_ = fma(beta, LOAD_C(c, at + (n)), v_); \
-    STORE_C(c, at + (n), FINISH(v_, m, n));                 \
-  }
-
-#if C_PAIRS && C_BYTES == 2
-// Lane q of four gets element q of each: v[l] is then what lane l had as v[q].
-static void transpose_quad(uint v[4], int q) {
-#pragma unroll
-  for (int s = 1; s < 4; s *= 2)
-#pragma unroll
-    for (int l = 0; l < 4; l++) {
-      if (l & s) continue;
-      const uint x = v[l], y = v[l | s];
-      const uint got = shuffle_xor(q & s ? x : y, s);
-      v[l] = q & s ? got : x;
-      v[l | s] = q & s ? y : got;
-    }
-}
 #endif
 
 // Starts the copies of the next stage, if there is one. Work-item 0 only.
@@ -213,6 +138,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_nv_wgmma(
   __local ulong full[STAGES], empty[STAGES], map_room[MAPS * 16] __attribute__((aligned(128)));
   const int item = (int)get_local_id(0), warp = item / 32, lane = item % 32, group = (int)get_group_id(0);
   const uint base = SHARED(stages), full_bar = SHARED(full), empty_bar = SHARED(empty);
+  c += c_offset;
   const int tiles_m = (M + TILE_M - 1) / TILE_M, tiles_n = (N + TILE_N - 1) / TILE_N;
   const int tiles = tiles_m * tiles_n * batches, steps = (K + STEP - 1) / STEP;
   // A map takes 16 words and starts at a multiple of so many.
@@ -341,58 +267,6 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_nv_wgmma(
         if (i == next) sums[i] = again;
     }
 #endif
-#pragma unroll
-    for (int i = 0; i < 2; i++) {
-      const int m = first_m + 8 * i;
-      const long at = c_offset + t.z * c_batch + (long)m * ldc;
-#if C_PAIRS && C_BYTES == 2
-      // Four lanes exchange what they have of 32 columns, so that each stores 8 neighbours.
-#pragma unroll
-      for (int j = 0; j < SUMS / 4; j += 4) {
-        uint two[4];
-#pragma unroll
-        for (int l = 0; l < 4; l++) {
-          const int n = t.n + 8 * (j + l) + 2 * quad;
-          two[l] = 0;
-          if (m >= M || n >= N) continue;
-          float v0 = alpha * sums[4 * (j + l) + 2 * i], v1 = alpha * sums[4 * (j + l) + 2 * i + 1];
-          if (beta != 0) {
-            v0 = fma(beta, LOAD_C(c, at + n), v0);
-            v1 = fma(beta, LOAD_C(c, at + n + 1), v1);
-          }
-          two[l] = JOIN2(pack_, C_TYPE)(FINISH(v0, m, n), FINISH(v1, m, n + 1));
-        }
-        transpose_quad(two, quad);
-        const int n = t.n + 8 * (j + quad);
-        if (m < M && n < N) {
-          __global uint* to = (__global uint*)(c + at + n);
-          if (C_WIDE && n + 8 <= N) {
-            *(__global uint4*)to = (uint4)(two[0], two[1], two[2], two[3]);
-          } else {
-#pragma unroll
-            for (int l = 0; l < 4; l++)
-              if (n + 2 * l < N) to[l] = two[l];
-          }
-        }
-      }
-#else
-      if (m >= M) continue;
-#pragma unroll
-      for (int j = 0; j < SUMS / 4; j++) {
-        const int n = t.n + 8 * j + 2 * quad;
-#if C_PAIRS
-        if (n < N) {
-          __global float2* to = (__global float2*)(c + at + n);
-          float2 v = alpha * (float2)(sums[4 * j + 2 * i], sums[4 * j + 2 * i + 1]);
-          if (beta != 0) v = fma((float2)beta, *to, v);
-          *to = (float2)(FINISH(v.s0, m, n), FINISH(v.s1, m, n + 1));
-        }
-#else
-        if (n < N) STORE_ONE(m, n, sums[4 * j + 2 * i])
-        if (n + 1 < N) STORE_ONE(m, n + 1, sums[4 * j + 2 * i + 1])
-#endif
-      }
-#endif
-    }
+    store_sums(sums, SUMS, first_m, t.n, quad, M, N, c, t.z * c_batch, ldc, EPILOGUE_ARGUMENTS);
   }
 }

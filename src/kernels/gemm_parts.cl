@@ -9,7 +9,8 @@ __kernel void gemm_parts(int M, int N, int parts, __global const REAL* restrict 
   const long z = (long)get_global_id(2), plane = (long)M * N;
   if (n >= N || m >= M) return;
   partial += partial_offset + z * parts * plane + (long)m * N + n;
-  c += c_offset + z * c_batch + m * ldc + n;
+  const long at = z * c_batch + m * ldc + n;
+  c += c_offset;
   REAL sum = 0;
   int part = 0;
   for (; part + 4 <= parts; part += 4) {
@@ -18,7 +19,7 @@ __kernel void gemm_parts(int M, int N, int parts, __global const REAL* restrict 
     sum = (((sum + p0) + p1) + p2) + p3;
   }
   for (; part < parts; part++) sum += partial[part * plane];
-  sum *= (REAL)alpha;
-  if (beta != 0) sum = MULTIPLY_ADD((REAL)beta, (REAL)LOAD_C(c, 0), sum);
-  STORE_C(c, 0, FINISH(sum, m, n));
+  sum = SCALED(sum, m, n);
+  if (beta != 0) sum = MULTIPLY_ADD((REAL)beta, (REAL)LOAD_C(c, at), sum);
+  STORE_C(c, at, FINISH(sum, m, n, at));
 }

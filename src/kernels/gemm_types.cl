@@ -27,8 +27,9 @@
 #define LOAD_C(p, i) JOIN2(LOAD_, C_TYPE)(p, i)
 #define STORE_C(p, i, v) JOIN2(STORE_, C_TYPE)(p, i, v)
 
-#define BIAS_STORAGE C_STORAGE
-#define LOAD_BIAS(i) LOAD_C(bias, i)
+#define EPILOGUE_STORAGE C_STORAGE
+#define LOAD_EPILOGUE(p, i) ((REAL)LOAD_C(p, i))
+#define STORE_EPILOGUE(p, i, v) STORE_C(p, i, v)
 #include "epilogue.cl"
 
 #ifdef INTEGER_REAL

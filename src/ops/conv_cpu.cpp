@@ -6,6 +6,7 @@
 #include "core/state.hpp"
 #include "ops/conv_parts.hpp"
 #include "ops/conv_problem.hpp"
+#include "ops/epilogue.hpp"
 #include "ops/gemm_cpu_tiles.hpp"
 
 namespace dlprim::detail {
@@ -93,7 +94,7 @@ class CpuRows : public CpuBase {
       launch.arg(pair[0]).arg(pair[1]);
     launch.arg(backward_ ? t.x : t.y);
     for (int64_t stride : backward_ ? p_.x : p_.y) launch.arg(stride);
-    launch.arg(1.0f).arg(0.0f).arg(t.bias);
+    bind_epilogue(launch, 1, 0, t.bias);
     launch.run({static_cast<size_t>(ceil_div(n_, share_.columns)),
                 static_cast<size_t>(ceil_div(m_, share_.rows)), groups},
                {1, 1, 1});
@@ -151,7 +152,8 @@ class CpuFilter : public CpuBase {
     const std::array<int, 2> x{p_.h, p_.w}, y{p_.p, p_.q};
     for (const auto& pair : {x, y, {p_.r, p_.s}, p_.stride, p_.pad, p_.dilation})
       launch.arg(pair[0]).arg(pair[1]);
-    launch.arg(sums).arg(1.0f).arg(0.0f).arg(Tensor());
+    launch.arg(sums);
+    bind_epilogue(launch, 1, 0, {});
     launch.run({static_cast<size_t>(ceil_div(n_, share_.columns)),
                 static_cast<size_t>(ceil_div(m_, share_.rows)), batch},
                {1, 1, 1});

@@ -6,6 +6,7 @@
 #include "core/state.hpp"
 #include "ops/conv_parts.hpp"
 #include "ops/conv_problem.hpp"
+#include "ops/epilogue.hpp"
 #include "ops/gemm_fma_tiles.hpp"
 
 namespace dlprim::detail {
@@ -99,7 +100,7 @@ class Fma : public ConvImpl {
           .arg(data ? t.y : t.x)
           .arg(data ? t.x : t.y);
     bind_shape(launch, data);
-    launch.arg(1.0f).arg(0.0f).arg(t.bias);
+    bind_epilogue(launch, 1, 0, t.bias);
     const auto items = static_cast<size_t>(tile_.items());
     launch.run({static_cast<size_t>(ceil_div(n_, tile_.tn)) * items,
                 static_cast<size_t>(ceil_div(m_, tile_.tm)), static_cast<size_t>(p_.groups * parts_.count)},

@@ -12,14 +12,14 @@
 namespace dlprim {
 namespace detail {
 
-extern const GemmEngine kGemmGemv, kGemmNvWgmma, kGemmCpu, kGemmFmaShuffle, kGemmFmaDirect, kGemmFma,
-    kGemmNaive;
+extern const GemmEngine kGemmGemv, kGemmNvWgmma, kGemmNvMma, kGemmCpu, kGemmFmaShuffle, kGemmFmaDirect,
+    kGemmFma, kGemmNaive;
 
 namespace {
 
 const std::vector<GemmEngine>& engines() {
-  static const std::vector<GemmEngine> list = {kGemmGemv,      kGemmNvWgmma, kGemmCpu,  kGemmFmaShuffle,
-                                               kGemmFmaDirect, kGemmFma,     kGemmNaive};
+  static const std::vector<GemmEngine> list = {kGemmGemv,       kGemmNvWgmma,   kGemmNvMma, kGemmCpu,
+                                               kGemmFmaShuffle, kGemmFmaDirect, kGemmFma,   kGemmNaive};
   return list;
 }
 
@@ -75,7 +75,8 @@ void require_factors(const GemmDesc& desc) {
 }
 
 void require_known_epilogue(const GemmDesc& desc) {
-  require(desc.bias <= GemmDesc::Bias::column, "bias", static_cast<int>(desc.bias), " is no GemmDesc::Bias");
+  for (const auto& [name, form] : {std::pair("bias", desc.bias), std::pair("scale", desc.scale)})
+    require(form <= GemmDesc::Vector::column, name, static_cast<int>(form), " is no GemmDesc::Vector");
   require_activation("activation", desc.activation);
   require(desc.a.dtype != DType::i8 || desc.activation == Activation::identity ||
               desc.activation == Activation::relu || desc.activation == Activation::relu6,
@@ -122,34 +123,65 @@ GemmProblem problem_of(const GemmDesc& desc) {
   p.alpha = desc.alpha;
   p.beta = desc.beta;
   p.bias = desc.bias;
+  p.scale = desc.scale;
   p.activation = desc.activation;
+  p.residual = desc.residual;
+  p.preactivation = desc.preactivation;
   return p;
 }
 
 std::string text_of(const GemmProblem& p, const std::string& engine) {
-  static constexpr const char* kBias[] = {"none", "row", "column"};
+  static constexpr const char* kVectors[] = {"none", "row", "column"};
   std::string text = cat("op=gemm engine=", engine, " m=", p.m, " n=", p.n, " k=", p.k);
   if (p.batch != 1) text += cat(" batch=", p.batch, " a_batch=", p.a.batch, " b_batch=", p.b.batch);
   text += cat(" dtype=", name_of(p.dtype), " c_dtype=", name_of(p.c_dtype));
-  return text + cat(" a=", p.a.unit_k ? "mk" : "km", " b=", p.b.unit_k ? "nk" : "kn", " lda=", p.a.pitch,
-                    " ldb=", p.b.pitch, " ldc=", p.ldc, " alpha=", p.alpha, " beta=", p.beta,
-                    " bias=", kBias[static_cast<int>(p.bias)], " activation=", name_of(p.activation));
+  text += cat(" a=", p.a.unit_k ? "mk" : "km", " b=", p.b.unit_k ? "nk" : "kn", " lda=", p.a.pitch,
+              " ldb=", p.b.pitch, " ldc=", p.ldc, " alpha=", p.alpha, " beta=", p.beta,
+              " bias=", kVectors[static_cast<int>(p.bias)], " activation=", name_of(p.activation));
+  if (p.scale != GemmDesc::Vector::none) text += cat(" scale=", kVectors[static_cast<int>(p.scale)]);
+  if (p.residual) text += " residual=1";
+  if (p.preactivation) text += " preactivation=1";
+  return text;
 }
 
-void require_bias(const GemmDesc& desc, const Tensor& bias, const Stream& stream, const Tensor& c) {
-  if (desc.bias == GemmDesc::Bias::none) {
-    require(!bias.defined(), "bias", bias.describe(), " given, but the description has none");
-    return;
-  }
-  const bool row = desc.bias == GemmDesc::Bias::row;
+/// True if the description has the tensor; throws ValidationError unless it was given then, and only then.
+bool require_given(const Named& x, bool has, const Stream& stream) {
+  require(has || !x.tensor.defined(), x.name, x.tensor.describe(), " given, but the description has none");
+  require(!has || x.tensor.defined(), x.name, "is not defined");
+  if (has) require_context(x.name, x.tensor, stream.context());
+  return has;
+}
+
+void require_vector(const GemmDesc& desc, GemmDesc::Vector form, const Named& x, const Stream& stream) {
+  if (!require_given(x, form != GemmDesc::Vector::none, stream)) return;
+  const bool row = form == GemmDesc::Vector::row;
   const int64_t size = desc.c.shape[desc.c.shape.size() - (row ? 1 : 2)];
-  require(bias.defined(), "bias", "is not defined");
-  require(bias.context() == stream.context(), "bias", "belongs to another context");
-  require_dtype("bias", bias, desc.c.dtype);
-  require(bias.shape() == Shape{size} || (!row && bias.shape() == Shape{size, 1}), "bias", "shape ",
-          to_string(bias.shape()), " must be ", to_string({size}));
-  require(bias.is_contiguous(), "bias", "strides ", to_string(bias.strides()), " are not contiguous");
-  require_no_overlap("c", c, "bias", bias);
+  const Tensor& v = x.tensor;
+  require_dtype(x.name, v, desc.c.dtype);
+  require(v.shape() == Shape{size} || (!row && v.shape() == Shape{size, 1}), x.name, "shape ",
+          to_string(v.shape()), " must be ", to_string({size}));
+  require(v.is_contiguous(), x.name, "strides ", to_string(v.strides()), " are not contiguous");
+}
+
+/// Tensors of the epilogue that lie as C does.
+void require_like_c(const GemmDesc& desc, bool has, const Named& x, const Stream& stream) {
+  if (require_given(x, has, stream)) require_tensor(x.name, x.tensor, stream.context(), desc.c);
+}
+
+void require_epilogue(const GemmDesc& desc, const EpilogueTensors& with, const Stream& stream) {
+  require_vector(desc, desc.bias, {"bias", with.bias}, stream);
+  require_vector(desc, desc.scale, {"scale", with.scale}, stream);
+  require_like_c(desc, desc.residual, {"residual", with.residual}, stream);
+  require_like_c(desc, desc.preactivation, {"preactivation", with.preactivation}, stream);
+}
+
+/// row or column as the shape says; none if it is not defined.
+GemmDesc::Vector vector_of(const Named& x) {
+  if (!x.tensor.defined()) return GemmDesc::Vector::none;
+  const bool column = x.tensor.rank() == 2;
+  require(x.tensor.rank() == 1 || (column && x.tensor.size(1) == 1), x.name, "shape ",
+          to_string(x.tensor.shape()), " is neither [N] nor [M, 1]");
+  return column ? GemmDesc::Vector::column : GemmDesc::Vector::row;
 }
 
 }  // namespace
@@ -159,7 +191,9 @@ Defines gemm_defines(const GemmProblem& p) {
   defines.set("AB_TYPE", name_of(p.dtype)).set("C_TYPE", name_of(p.c_dtype));
   if (p.dtype == DType::f64) defines.set("REAL", "double");
   if (p.dtype == DType::i8) defines.set("REAL", "int").set("INTEGER_REAL", true);
-  return defines.set("BIAS", static_cast<int>(p.bias)).set("ACTIVATION", name_of(p.activation));
+  defines.set("BIAS", static_cast<int>(p.bias)).set("SCALE", static_cast<int>(p.scale));
+  defines.set("RESIDUAL", p.residual).set("PREACTIVATION", p.preactivation);
+  return defines.set("ACTIVATION", name_of(p.activation));
 }
 
 std::string refuse_but_plain_f32(const GemmProblem& p) {
@@ -188,41 +222,44 @@ Gemm::Gemm(const Context& context, const GemmDesc& desc, const Options& options)
   info->flops = 2 * batch * m * n * k;
   info->bytes = static_cast<double>(size_of(p.dtype)) * k *
                     (m * (p.a.batch ? batch : 1) + n * (p.b.batch ? batch : 1)) +
-                static_cast<double>(size_of(p.c_dtype)) * batch * m * n * (p.beta == 0 ? 1 : 2);
+                static_cast<double>(size_of(p.c_dtype)) * batch * m * n *
+                    (1 + (p.beta != 0) + p.residual + p.preactivation);
   info_ = std::move(info);
 }
 
-void Gemm::run(const Stream& stream, const Tensor& a, const Tensor& b, const Tensor& bias, const Tensor& c,
-               const Tensor& workspace) const {
+void Gemm::run(const Stream& stream, const Tensor& a, const Tensor& b, const EpilogueTensors& with,
+               const Tensor& c, const Tensor& workspace) const {
   detail::require_stream(*info_, stream);
   detail::require_tensor("a", a, stream.context(), desc_.a);
   detail::require_tensor("b", b, stream.context(), desc_.b);
   detail::require_tensor("c", c, stream.context(), desc_.c);
-  detail::require_bias(desc_, bias, stream, c);
-  detail::require_no_overlap("c", c, "a", a);
-  detail::require_no_overlap("c", c, "b", b);
-  for (const auto& [name, tensor] :
-       {std::pair("a", &a), std::pair("b", &b), std::pair("bias", &bias), std::pair("c", &c)})
-    detail::require_no_overlap("workspace", workspace, name, *tensor);
+  detail::require_epilogue(desc_, with, stream);
+  detail::require_apart(
+      {{"c", c}, {"preactivation", with.preactivation}, {"workspace", workspace}},
+      {{"a", a}, {"b", b}, {"bias", with.bias}, {"scale", with.scale}, {"residual", with.residual}});
   if (c.numel() == 0) return;
   const Tensor ws = detail::workspace_for(*info_, stream, workspace);
   detail::OperatorScope scope(stream, *info_);
-  impl_->run(stream, a, b, bias, c, ws);
+  impl_->run(stream, a, b, with, c, ws);
 }
 
-void gemm(const Stream& stream, const Tensor& a, const Tensor& b, const Tensor& bias,
+void gemm(const Stream& stream, const Tensor& a, const Tensor& b, const EpilogueTensors& with,
           const GemmParams& params, const Tensor& c, const Options& options) {
   detail::require_defined({{"a", a}, {"b", b}, {"c", c}});
-  GemmDesc desc{a, b, c, params.alpha, params.beta, GemmDesc::Bias::none, params.activation};
-  if (bias.defined()) {
-    const bool column = bias.rank() == 2;
-    detail::require(bias.rank() == 1 || (column && bias.size(1) == 1), "bias", "shape ",
-                    to_string(bias.shape()), " is neither [N] nor [M, 1]");
-    desc.bias = column ? GemmDesc::Bias::column : GemmDesc::Bias::row;
-  }
+  const GemmDesc desc{a,
+                      b,
+                      c,
+                      params.alpha,
+                      params.beta,
+                      detail::vector_of({"bias", with.bias}),
+                      params.activation,
+                      detail::vector_of({"scale", with.scale}),
+                      with.residual.defined(),
+                      with.preactivation.defined()};
   detail::PlanKey key("gemm");
   key.add(desc.a).add(desc.b).add(desc.c).add(desc.alpha).add(desc.beta).add(desc.bias).add(desc.activation);
-  detail::cached_plan<Gemm>(stream, std::move(key), desc, options)->run(stream, a, b, bias, c);
+  key.add(desc.scale).add(desc.residual).add(desc.preactivation);
+  detail::cached_plan<Gemm>(stream, std::move(key), desc, options)->run(stream, a, b, with, c);
 }
 
 }  // namespace dlprim

@@ -47,22 +47,25 @@ struct Cpu : Gemm::Impl {
 
   size_t workspace_size() const override { return static_cast<size_t>(packed_bytes(p, tiles, slab)); }
 
-  void run(const Stream& stream, const Tensor& a, const Tensor& b, const Tensor& bias, const Tensor& c,
-           const Tensor& workspace) const override {
+  void run(const Stream& stream, const Tensor& a, const Tensor& b, const EpilogueTensors& with,
+           const Tensor& c, const Tensor& workspace) const override {
     const Tensor packed = workspace.defined() ? workspace.reinterpret(DType::f32) : workspace;
     for (int64_t m0 = 0; m0 < p.m; m0 += slab) {
       const int64_t rows = std::min<int64_t>(slab, p.m - m0);
-      run_slab(stream, rows_of(a, m0, rows), b,
-               p.bias == GemmDesc::Bias::column ? rows_of(bias, m0, rows) : bias, rows_of(c, m0, rows),
-               packed);
+      EpilogueTensors slab_with = with;
+      if (p.bias == GemmDesc::Vector::column) slab_with.bias = rows_of(with.bias, m0, rows);
+      if (p.scale == GemmDesc::Vector::column) slab_with.scale = rows_of(with.scale, m0, rows);
+      if (p.residual) slab_with.residual = rows_of(with.residual, m0, rows);
+      if (p.preactivation) slab_with.preactivation = rows_of(with.preactivation, m0, rows);
+      run_slab(stream, rows_of(a, m0, rows), b, slab_with, rows_of(c, m0, rows), packed);
     }
   }
 
  private:
   static Tensor rows_of(const Tensor& x, int64_t m0, int64_t rows) { return x.slice(0, m0, m0 + rows); }
 
-  void run_slab(const Stream& stream, const Tensor& a, const Tensor& b, const Tensor& bias, const Tensor& c,
-                const Tensor& packed) const {
+  void run_slab(const Stream& stream, const Tensor& a, const Tensor& b, const EpilogueTensors& with,
+                const Tensor& c, const Tensor& packed) const {
     const auto rows = static_cast<int>(a.size(0));
     const auto panels = static_cast<size_t>(ceil_div(rows, tiles.mr)),
                blocks = static_cast<size_t>(ceil_div(p.k, tiles.kc));
@@ -70,7 +73,8 @@ struct Cpu : Gemm::Impl {
       Launch(stream, pack).arg(rows).arg(p.k).arg(packed).arg(a).arg(p.a.pitch).run({panels, blocks}, {1, 1});
     Launch launch(stream, multiply);
     launch.arg(rows).arg(p.n).arg(p.k).arg(share.columns).arg(share.rows).arg(packed).arg(b).arg(p.b.pitch);
-    launch.arg(c).arg(p.ldc).arg(p.alpha).arg(p.beta).arg(bias);
+    launch.arg(c).arg(p.ldc);
+    bind_epilogue(launch, p.alpha, p.beta, with);
     launch.run(
         {static_cast<size_t>(ceil_div(p.n, share.columns)), static_cast<size_t>(ceil_div(rows, share.rows))},
         {1, 1});

@@ -49,6 +49,9 @@ Choice choose(const Context& context, const GemmProblem& p, const Options& optio
   Choice best;
   for (const auto& [tile, alone, full] : kCandidates) {
     if (!refuse_gemm_fma_tile(device, tile, real).empty()) continue;
+    // Nothing is gained on a CPU, and its compiler takes seconds for a large tile.
+    if (device.kind() == DeviceKind::cpu && tile.tm != kCandidates[std::size(kCandidates) - 1].tile.tm)
+      continue;
     const int64_t tiles = ceil_div(p.m, tile.tm) * ceil_div(p.n, tile.tn) * p.batch;
     const int64_t most =
         std::min(ceil_div(p.k, kLeastPart), static_cast<int64_t>(8 * units) / std::max<int64_t>(1, tiles));
@@ -99,21 +102,22 @@ struct Fma : Gemm::Impl {
     return count == 1 ? 0 : real * static_cast<size_t>(int64_t{p.m} * p.n * p.batch * count);
   }
 
-  void run(const Stream& stream, const Tensor& a, const Tensor& b, const Tensor& bias, const Tensor& c,
-           const Tensor& workspace) const override {
+  void run(const Stream& stream, const Tensor& a, const Tensor& b, const EpilogueTensors& with,
+           const Tensor& c, const Tensor& workspace) const override {
     const auto items = static_cast<size_t>(tile.items());
     const Tensor partial = count == 1 ? Tensor() : workspace.reinterpret(real());
     Launch launch(stream, kernel);
     launch.arg(p.m).arg(p.n).arg(p.k).arg(a).arg(p.a.pitch).arg(p.a.batch).arg(b).arg(p.b.pitch).arg(
         p.b.batch);
-    launch.arg(c).arg(p.ldc).arg(p.c_batch).arg(steps).arg(partial).arg(p.alpha).arg(p.beta).arg(bias);
+    launch.arg(c).arg(p.ldc).arg(p.c_batch).arg(steps).arg(partial);
+    bind_epilogue(launch, p.alpha, p.beta, with);
     launch.run({static_cast<size_t>(ceil_div(p.n, tile.tn)) * items,
                 static_cast<size_t>(ceil_div(p.m, tile.tm)), static_cast<size_t>(int64_t{p.batch} * count)},
                {items, 1, 1});
     if (count == 1) return;
     Launch second(stream, add);
     second.arg(p.m).arg(p.n).arg(count).arg(partial).arg(c).arg(p.ldc).arg(p.c_batch);
-    second.arg(p.alpha).arg(p.beta).arg(bias);
+    bind_epilogue(second, p.alpha, p.beta, with);
     second.run(
         {static_cast<size_t>(round_up(p.n, 64)), static_cast<size_t>(p.m), static_cast<size_t>(p.batch)},
         {64, 1, 1});

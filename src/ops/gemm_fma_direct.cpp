@@ -44,12 +44,13 @@ struct Direct : Gemm::Impl {
     kernel = context.state().programs.kernel("gemm_fma_direct", "gemm_fma_direct", defines);
   }
 
-  void run(const Stream& stream, const Tensor& a, const Tensor& b, const Tensor& bias, const Tensor& c,
-           const Tensor&) const override {
+  void run(const Stream& stream, const Tensor& a, const Tensor& b, const EpilogueTensors& with,
+           const Tensor& c, const Tensor&) const override {
     Launch launch(stream, kernel);
     launch.arg(p.m).arg(p.n).arg(p.k).arg(a).arg(p.a.pitch).arg(p.a.batch).arg(b).arg(p.b.pitch).arg(
         p.b.batch);
-    launch.arg(c).arg(p.ldc).arg(p.c_batch).arg(p.alpha).arg(p.beta).arg(bias);
+    launch.arg(c).arg(p.ldc).arg(p.c_batch);
+    bind_epilogue(launch, p.alpha, p.beta, with);
     launch.run({static_cast<size_t>(ceil_div(p.n, tile.tn())) * kItems,
                 static_cast<size_t>(ceil_div(p.m, tile.tm())), static_cast<size_t>(p.batch)},
                {kItems, 1, 1});

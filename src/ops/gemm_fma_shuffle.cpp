@@ -51,7 +51,6 @@ Tile choose(const Device& device, const GemmProblem& p, const Options& options) 
   if (tile.tiles(p) < enough || p.m < tile.tm) tile.tm = 8;
   if (tile.tiles(p) < enough || p.n < tile.tn) tile.tn = std::max(16, tile.width);
   while (tile.tm > p.m && tile.tm > 1) tile.tm /= 2;
-  while (tile.groups > 1 && tile.groups / 2 * tile.tm >= p.m) tile.groups /= 2;
   take(options, tile);
   return tile;
 }
@@ -80,13 +79,14 @@ struct Shuffle : Gemm::Impl {
     kernel = context.state().programs.kernel("gemm_fma_shuffle", "gemm_fma_shuffle", defines);
   }
 
-  void run(const Stream& stream, const Tensor& a, const Tensor& b, const Tensor& bias, const Tensor& c,
-           const Tensor&) const override {
+  void run(const Stream& stream, const Tensor& a, const Tensor& b, const EpilogueTensors& with,
+           const Tensor& c, const Tensor&) const override {
     const auto items = static_cast<size_t>(tile.width * tile.groups);
     Launch launch(stream, kernel);
     launch.arg(p.m).arg(p.n).arg(p.k).arg(a).arg(p.a.pitch).arg(p.a.batch).arg(b).arg(p.b.pitch).arg(
         p.b.batch);
-    launch.arg(c).arg(p.ldc).arg(p.c_batch).arg(p.alpha).arg(p.beta).arg(bias);
+    launch.arg(c).arg(p.ldc).arg(p.c_batch);
+    bind_epilogue(launch, p.alpha, p.beta, with);
     launch.run({static_cast<size_t>(ceil_div(p.n, tile.tn)) * items,
                 static_cast<size_t>(ceil_div(p.m, tile.tm * tile.groups)), static_cast<size_t>(p.batch)},
                {items, 1, 1});

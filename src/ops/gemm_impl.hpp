@@ -6,6 +6,7 @@
 #include "core/defines.hpp"
 #include "core/engine.hpp"
 #include "core/launch.hpp"
+#include "ops/epilogue.hpp"
 
 namespace dlprim::detail {
 
@@ -25,8 +26,15 @@ struct GemmProblem {
   int64_t ldc = 0, c_batch = 0;
   int64_t c_vector = 1;  ///< a power of 2, at most 8, that divides N and all distances in C
   float alpha = 1, beta = 0;
-  GemmDesc::Bias bias = GemmDesc::Bias::none;
+  GemmDesc::Vector bias = GemmDesc::Vector::none, scale = GemmDesc::Vector::none;
   Activation activation = Activation::identity;
+  bool residual = false, preactivation = false;
+
+  /// Something comes after the sum, other than alpha.
+  bool has_epilogue() const {
+    return beta != 0 || bias != GemmDesc::Vector::none || scale != GemmDesc::Vector::none || residual ||
+           preactivation || activation != Activation::identity;
+  }
 };
 
 /// The macros of gemm_types.cl and epilogue.cl.
@@ -46,7 +54,7 @@ namespace dlprim {
 struct Gemm::Impl : detail::EngineImpl {
   explicit Impl(const detail::GemmProblem& problem) : p(problem) {}
   /// Everything is checked, M and N are not 0, `workspace` is as large as was asked for.
-  virtual void run(const Stream& stream, const Tensor& a, const Tensor& b, const Tensor& bias,
+  virtual void run(const Stream& stream, const Tensor& a, const Tensor& b, const EpilogueTensors& with,
                    const Tensor& c, const Tensor& workspace) const = 0;
 
   const detail::GemmProblem p;

@@ -1,12 +1,11 @@
 // GEMM engine `nv_wgmma`: Hopper's warp-group matrix instructions fed by bulk tensor copies. f16 and bf16;
 // f32 by three products of tf32 parts, or, where math allows, by tf32 alone.
 #include <algorithm>
-#include <array>
 
 #include "core/composed.hpp"
 #include "core/gen/wgmma.hpp"
 #include "core/kernel_source.hpp"
-#include "ops/gemm_impl.hpp"
+#include "ops/gemm_nv_operand.hpp"
 
 namespace dlprim::detail {
 
@@ -16,7 +15,6 @@ namespace {
 
 constexpr int kWarpGroups = 2, kTileM = 64 * kWarpGroups;
 constexpr int64_t kMapBytes = 128;
-constexpr int64_t kPackGroups = 1056;  // eight on each of 132 units
 
 struct Tile {
   int n = 0, stages = 0;
@@ -53,76 +51,6 @@ bool can_be_copied(const GemmOperand& x, int64_t rows) {
   return x.aligned && (x.pitch > 0 || rows <= 1);
 }
 
-/// An operand as the kernel reads it, straight or from the workspace.
-class Operand {
- public:
-  Operand() = default;
-  /// `parts` copies of `rows` x K, packed unless `straight`.
-  Operand(const Context& context, const GemmProblem& p, const GemmOperand& x, int64_t rows, bool straight,
-          int parts, WorkspaceParts& workspace)
-      : source_(x),
-        rows_(rows),
-        k_(p.k),
-        batch_(x.batch ? p.batch : 1),
-        packed_(!straight && p.k > 0),
-        dtype_(p.dtype) {
-    const auto vector = static_cast<int64_t>(16 / size_of(dtype_));
-    const int64_t runs = x.unit_k ? rows : k_, length = x.unit_k ? k_ : rows;
-    as_read_ = x;
-    if (runs <= 1) as_read_.pitch = round_up(std::max<int64_t>(1, length), vector);
-    if (!packed_) return;
-    as_read_.unit_k = true;
-    as_read_.pitch = round_up(k_, vector);
-    as_read_.batch = x.batch ? rows * as_read_.pitch : 0;
-    for (int part = 0; part < parts; part++)
-      at_[static_cast<size_t>(part)] = workspace.add(static_cast<size_t>(elements()) * size_of(dtype_));
-    const int64_t blocks = x.unit_k ? ceil_div(rows * batch_, 4) : ceil_div(rows, 32) * batch_;
-    groups_n_ = std::min(blocks, std::max<int64_t>(1, kPackGroups / groups_k()));
-    if (parts == 2) {
-      ranges_ = groups_k() * groups_n_;
-      ranges_at_ = workspace.add(static_cast<size_t>(ranges_) * 8);
-    }
-    Defines defines;
-    defines.set("UNIT_K", x.unit_k).set("PARTS", parts);
-    if (size_of(dtype_) == 2) defines.set("ELEMENT", "ushort");
-    defines.set("VECTOR", dtype_ == DType::f32 && x.unit_k && x.vectors);
-    pack_ = context.state().programs.kernel("gemm_nv_pack", "gemm_nv_pack", defines);
-  }
-
-  const GemmOperand& as_read() const { return as_read_; }
-  Tensor part(int i, const Tensor& x, const Tensor& workspace) const {
-    return packed_ ? workspace_part(workspace, at_[static_cast<size_t>(i)], {elements()}, dtype_) : x;
-  }
-  /// Pairs of magnitudes that the packing of two parts notes.
-  Tensor ranges(const Tensor& workspace) const {
-    return ranges_ == 0 ? Tensor() : workspace_part(workspace, ranges_at_, {ranges_}, DType::i64);
-  }
-  int range_count() const { return static_cast<int>(ranges_); }
-  void prepare(const Stream& stream, const Tensor& x, const Tensor& workspace) const {
-    if (!packed_) return;
-    Launch launch(stream, pack_);
-    launch.arg(static_cast<int>(rows_)).arg(static_cast<int>(k_)).arg(static_cast<int>(batch_));
-    launch.arg(x).arg(source_.pitch).arg(source_.batch);
-    launch.arg(part(0, x, workspace)).arg(part(1, x, workspace)).arg(as_read_.pitch).arg(as_read_.batch);
-    launch.arg(ranges(workspace));
-    const size_t width = source_.unit_k ? 64 : 32, height = source_.unit_k ? 4 : 8;
-    launch.run({static_cast<size_t>(groups_k()) * width, static_cast<size_t>(groups_n_) * height},
-               {width, height});
-  }
-
- private:
-  int64_t groups_k() const { return ceil_div(k_, source_.unit_k ? 256 : 32); }
-  int64_t elements() const { return batch_ * rows_ * as_read_.pitch; }
-
-  GemmOperand source_, as_read_;
-  int64_t rows_ = 0, k_ = 0, batch_ = 1, groups_n_ = 0, ranges_ = 0;
-  size_t ranges_at_ = 0;
-  bool packed_ = false;
-  DType dtype_ = DType::f32;
-  std::array<size_t, 2> at_{};
-  Kernel pack_;
-};
-
 struct NvWgmma : Gemm::Impl {
   NvWgmma(const Context& context, const GemmProblem& problem, const Options& options)
       : Impl(problem), split(is_split(p, options)), tile(choose(p, split, context.device()).tile) {
@@ -134,8 +62,8 @@ struct NvWgmma : Gemm::Impl {
     const auto straight = [&](const GemmOperand& x, int64_t rows) {
       return can_be_copied(x, x.unit_k ? rows : p.k) && (x.unit_k || !k_only);
     };
-    a = Operand(context, p, p.a, p.m, straight(p.a, p.m), 1, parts);
-    b = Operand(context, p, p.b, p.n, !split && straight(p.b, p.n), split ? 2 : 1, parts);
+    a = NvOperand(context, p, p.a, p.m, straight(p.a, p.m), 1, parts);
+    b = NvOperand(context, p, p.b, p.n, !split && straight(p.b, p.n), split ? 2 : 1, parts);
     tiles = ceil_div(p.m, kTileM) * ceil_div(p.n, tile.n) * p.batch;
     groups = std::min<int64_t>(tiles, std::max(1, context.device().facts().compute_units));
     maps_at = parts.add(static_cast<size_t>(kMapBytes * (groups * (split ? 3 : 2) + 1)));
@@ -160,8 +88,8 @@ struct NvWgmma : Gemm::Impl {
 
   size_t workspace_size() const override { return parts.size(); }
 
-  void run(const Stream& stream, const Tensor& x, const Tensor& y, const Tensor& bias, const Tensor& c,
-           const Tensor& workspace) const override {
+  void run(const Stream& stream, const Tensor& x, const Tensor& y, const EpilogueTensors& with,
+           const Tensor& c, const Tensor& workspace) const override {
     a.prepare(stream, x, workspace);
     b.prepare(stream, y, workspace);
     Launch launch(stream, kernel);
@@ -174,14 +102,14 @@ struct NvWgmma : Gemm::Impl {
       launch.arg(p.b.batch).arg(b.ranges(workspace)).arg(b.range_count());
     }
     launch.arg(workspace_part(workspace, maps_at, {kMapBytes / 8}, DType::i64));
-    launch.arg(p.alpha).arg(p.beta).arg(bias);
+    bind_epilogue(launch, p.alpha, p.beta, with);
     launch.run({static_cast<size_t>(groups * 128 * kWarpGroups)}, {128 * kWarpGroups});
   }
 
   const bool split;
   Tile tile;
   WorkspaceParts parts;
-  Operand a, b;
+  NvOperand a, b;
   int64_t tiles = 0, groups = 0;
   size_t maps_at = 0;
   Kernel kernel;

@@ -14,12 +14,12 @@ double GemmCase::flops() const {
          static_cast<double>(k);
 }
 
-int64_t GemmCase::bias_size() const {
-  return bias == GemmDesc::Bias::none ? 0 : bias == GemmDesc::Bias::row ? n : m;
+int64_t GemmCase::vector_size(GemmDesc::Vector form) const {
+  return form == GemmDesc::Vector::none ? 0 : form == GemmDesc::Vector::row ? n : m;
 }
 
 std::string GemmCase::text() const {
-  static constexpr const char* kBias[] = {"none", "row", "column"};
+  static constexpr const char* kVectors[] = {"none", "row", "column"};
   std::ostringstream out;
   out << "m=" << m << " n=" << n << " k=" << k;
   const auto layout = [&](const char* name, const MatrixLayout& l) {
@@ -30,8 +30,10 @@ std::string GemmCase::text() const {
   layout("a", a);
   layout("b", b);
   layout("c", c);
-  out << " alpha=" << alpha << " beta=" << beta << " bias=" << kBias[static_cast<int>(bias)]
+  out << " alpha=" << alpha << " beta=" << beta << " bias=" << kVectors[static_cast<int>(bias)]
       << " activation=" << name_of(activation);
+  if (scale != GemmDesc::Vector::none) out << " scale=" << kVectors[static_cast<int>(scale)];
+  out << (residual ? " residual" : "") << (preactivation ? " preactivation" : "");
   if (dtype != DType::f32 || c_dtype != DType::f32)
     out << " dtype=" << name_of(dtype) << " c_dtype=" << name_of(c_dtype);
   if (batch != 0) out << " batch=" << batch << (one_a ? " one_a" : "") << (one_b ? " one_b" : "");
@@ -78,14 +80,22 @@ Tensor operand(const GemmCase& x, int64_t rows, int64_t columns, const MatrixLay
 
 GemmData integer_data(const GemmCase& x, uint64_t seed) {
   Rng rng(seed);
-  return {integers(size_a(x), rng), integers(size_b(x), rng), integers(x.products() * x.m * x.n, rng, 9),
-          integers(x.bias_size(), rng, 9)};
+  return {integers(size_a(x), rng),
+          integers(size_b(x), rng),
+          integers(x.products() * x.m * x.n, rng, 9),
+          integers(x.vector_size(x.bias), rng, 9),
+          integers(x.vector_size(x.scale), rng, 3),
+          integers(x.residual ? x.products() * x.m * x.n : 0, rng, 9)};
 }
 
 GemmData real_data(const GemmCase& x, uint64_t seed) {
   Rng rng(seed);
-  return {reals(size_a(x), rng), reals(size_b(x), rng), reals(x.products() * x.m * x.n, rng),
-          reals(x.bias_size(), rng)};
+  return {reals(size_a(x), rng),
+          reals(size_b(x), rng),
+          reals(x.products() * x.m * x.n, rng),
+          reals(x.vector_size(x.bias), rng),
+          reals(x.vector_size(x.scale), rng),
+          reals(x.residual ? x.products() * x.m * x.n : 0, rng)};
 }
 
 Tensor matrix(int64_t rows, int64_t columns, const MatrixLayout& layout, const std::vector<float>& values,
@@ -104,13 +114,13 @@ Tensor matrix(int64_t rows, int64_t columns, const MatrixLayout& layout, const s
       .as_strided({rows, columns}, strides, size == 0 ? 0 : layout.offset);
 }
 
-Tensor bias_tensor(const GemmCase& x, const std::vector<float>& values) {
-  switch (x.bias) {
-    case GemmDesc::Bias::none:
+Tensor vector_tensor(const GemmCase& x, GemmDesc::Vector form, const std::vector<float>& values) {
+  switch (form) {
+    case GemmDesc::Vector::none:
       return {};
-    case GemmDesc::Bias::row:
+    case GemmDesc::Vector::row:
       return device_tensor({x.n}, values, x.c_dtype);
-    case GemmDesc::Bias::column:
+    case GemmDesc::Vector::column:
       return device_tensor({x.m, 1}, values, x.c_dtype);
   }
   return {};
@@ -123,7 +133,7 @@ Tensor operand_b(const GemmCase& x, const GemmData& data) {
   return operand(x, x.k, x.n, x.b, data.b, x.one_b);
 }
 
-std::vector<double> gemm_reference(const GemmCase& x, const GemmData& data) {
+std::vector<double> gemm_preactivation(const GemmCase& x, const GemmData& data) {
   std::vector<double> result(static_cast<size_t>(x.products() * x.m * x.n), 0.0);
   for (int64_t i = 0; i < x.products() * x.m; i++) {
     const int64_t z = i / x.m;
@@ -135,27 +145,88 @@ std::vector<double> gemm_reference(const GemmCase& x, const GemmData& data) {
     }
     for (int64_t j = 0; j < x.n; j++) {
       double v = x.alpha * row[j];
+      if (x.scale != GemmDesc::Vector::none)
+        v *= data.scale[static_cast<size_t>(x.scale == GemmDesc::Vector::row ? j : i % x.m)];
       if (x.beta != 0) v += x.beta * data.c[static_cast<size_t>(i * x.n + j)];
-      if (x.bias != GemmDesc::Bias::none)
-        v += data.bias[static_cast<size_t>(x.bias == GemmDesc::Bias::row ? j : i % x.m)];
-      row[j] = activation_value(x.activation, v);
+      if (x.bias != GemmDesc::Vector::none)
+        v += data.bias[static_cast<size_t>(x.bias == GemmDesc::Vector::row ? j : i % x.m)];
+      if (x.residual) v += data.residual[static_cast<size_t>(i * x.n + j)];
+      row[j] = v;
     }
   }
   return result;
 }
 
-std::vector<GemmCase> odd_gemms() {
-  static constexpr int64_t kSizes[] = {1, 2, 3, 7, 17, 31, 33, 63, 65, 127, 129, 257};
-  constexpr auto kCount = static_cast<int64_t>(std::size(kSizes));
-  Rng rng(7);
-  const auto any = [&] { return kSizes[rng.integer(0, kCount - 1)]; };
+std::vector<double> gemm_reference(const GemmCase& x, const GemmData& data) {
+  std::vector<double> result = gemm_preactivation(x, data);
+  for (double& v : result) v = activation_value(x.activation, v);
+  return result;
+}
+
+namespace {
+
+/// C's dtype where it follows from that of A and B.
+DType c_dtype_of(DType dtype) {
+  return dtype == DType::i8 ? DType::i32 : dtype;
+}
+
+/// The sizes around vectors' and tiles' edges.
+constexpr int64_t kSizes[] = {1, 2, 3, 7, 17, 31, 33, 63, 65, 127, 129, 257};
+constexpr int kSizeCount = 12;
+/// All of them while i goes from 0 to 11, in an order of their own for each `step` (one that has no divisor
+/// with 12).
+int64_t size_at(int i, int step, int first) {
+  return kSizes[(i * step + first) % kSizeCount];
+}
+
+/// What costs no other kernel: factors, gaps and offsets, in turn.
+void vary(GemmCase& x, int i) {
+  x.alpha = i % 3 == 1 ? 2.0f : 1.0f;
+  x.beta = i % 4 == 1 ? 1.0f : i % 4 == 3 ? -1.0f : 0.0f;
+  if (i % 3 != 0) return;
+  x.a.gap = 1, x.b.gap = 2, x.c.gap = 3;
+  x.a.offset = 3, x.b.offset = 1, x.c.offset = 2;
+}
+
+}  // namespace
+
+std::vector<GemmCase> odd_gemms(DType dtype) {
   std::vector<GemmCase> cases;
-  for (int place = 0; place < 3; place++)
-    for (const int64_t size : kSizes) {
-      const auto form = cases.size();
-      GemmCase x(any(), any(), any(), form % 2 != 0, form / 2 % 2 != 0);
-      (place == 0 ? x.m : place == 1 ? x.n : x.k) = size;
-      cases.push_back(x);
+  for (int form = 0; form < 4; form++) {
+    const auto add = [&](int64_t m, int64_t n, int64_t k) -> GemmCase& {
+      GemmCase& x = cases.emplace_back(m, n, k, form % 2 != 0, form / 2 != 0);
+      x.dtype = dtype;
+      x.c_dtype = c_dtype_of(dtype);
+      return x;
+    };
+    const int turn = 3 * form + static_cast<int>(dtype);
+    for (int i = 0; i < kSizeCount; i++)
+      vary(add(size_at(i, 1, 0), size_at(i, 5, turn), size_at(i, 7, 2 * turn)), i + form);
+    // Not aligned, so that they too run the kernel of the others.
+    for (const int64_t none : {0, 1, 2, 3}) {
+      GemmCase& x = add(none == 0 ? 0 : 33, none == 1 ? 0 : 17, none == 2 ? 0 : 31);
+      vary(x, 0);
+      x.alpha = none == 3 ? 0.0f : 1.0f;
+      x.beta = 2;
+    }
+  }
+  return cases;
+}
+
+std::vector<GemmCase> odd_vector_gemms(DType dtype) {
+  std::vector<GemmCase> cases;
+  for (const bool column : {false, true})
+    for (const bool transposed : {false, true}) {
+      // In f32 each of the four, in other types each order of the matrix from one side.
+      if (dtype != DType::f32 && transposed == column) continue;
+      for (int i = 0; i < kSizeCount; i++) {
+        const int64_t size = size_at(i, 1, 0), k = size_at(i, 5, static_cast<int>(dtype));
+        GemmCase x(column ? size : 1, column ? 1 : size, k, column && transposed, !column && transposed);
+        x.dtype = dtype;
+        x.c_dtype = c_dtype_of(dtype);
+        if (dtype == DType::f32 && i % 3 == 0) vary(x, i);
+        cases.push_back(x);
+      }
     }
   return cases;
 }
@@ -188,13 +259,41 @@ std::vector<GemmCase> typed_gemms() {
     x.m = 72, x.n = 136, x.k = 64;
     x.alpha = 2;
     x.beta = -1;
-    x.bias = form % 2 != 0 ? GemmDesc::Bias::row : GemmDesc::Bias::column;
+    x.bias = form % 2 != 0 ? GemmDesc::Vector::row : GemmDesc::Vector::column;
     x.activation = Activation::relu;
     x.batch = 3;
     cases.push_back(x);  // everything aligned
     x.one_a = form % 2 != 0;
     x.one_b = !x.one_a;
     x.a.gap = x.b.gap = x.c.gap = 1;
+    cases.push_back(x);
+  }
+  return cases;
+}
+
+std::vector<GemmCase> epilogue_gemms() {
+  using Vector = GemmDesc::Vector;
+  std::vector<GemmCase> cases;
+  const GemmCase plain(37, 70, 40, false, true);
+  for (const Vector scale : {Vector::row, Vector::column}) cases.emplace_back(plain).scale = scale;
+  cases.emplace_back(plain).residual = true;
+  cases.emplace_back(plain).preactivation = true;
+  for (const GemmCase& typed : typed_gemms()) {
+    if (!typed.one_a && !typed.one_b) continue;  // one of each type
+    GemmCase x = typed;
+    const bool odd = cases.size() % 2 != 0;
+    x.k = 24;
+    x.scale = odd ? Vector::row : Vector::column;
+    x.bias = odd ? Vector::column : Vector::row;
+    x.alpha = 1, x.beta = 1;
+    x.activation = Activation::relu;
+    x.residual = x.preactivation = true;
+    cases.push_back(x);
+  }
+  for (const bool column : {false, true}) {  // through the engine for vectors
+    GemmCase x = cases.back();
+    x.dtype = x.c_dtype = DType::f32;
+    (column ? x.n : x.m) = 1;
     cases.push_back(x);
   }
   return cases;
@@ -210,12 +309,12 @@ std::vector<GemmCase> vector_gemms() {
       if (form % 3 == 1) {
         x.alpha = 2;
         x.beta = -1;
-        x.bias = column ? GemmDesc::Bias::column : GemmDesc::Bias::row;
+        x.bias = column ? GemmDesc::Vector::column : GemmDesc::Vector::row;
         x.activation = Activation::relu;
         x.batch = 3;
         x.one_b = column;
       } else if (form % 3 == 2) {
-        x.bias = column ? GemmDesc::Bias::row : GemmDesc::Bias::column;
+        x.bias = column ? GemmDesc::Vector::row : GemmDesc::Vector::column;
         x.a.gap = x.b.gap = x.c.gap = x.a.offset = x.c.offset = 1;
       }
       cases.push_back(x);
@@ -249,8 +348,8 @@ Gemm small_plan(const Options& options) {
 }  // namespace
 
 const std::vector<std::string>& gemm_engines() {
-  static const std::vector<std::string> names = {"gemv",       "nv_wgmma", "cpu",  "fma_shuffle",
-                                                 "fma_direct", "fma",      "naive"};
+  static const std::vector<std::string> names = {"gemv",        "nv_wgmma",   "nv_mma", "cpu",
+                                                 "fma_shuffle", "fma_direct", "fma",    "naive"};
   return names;
 }
 

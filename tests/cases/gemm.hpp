@@ -22,8 +22,10 @@ struct GemmCase {
   int64_t m, n, k;
   MatrixLayout a, b, c;
   float alpha = 1, beta = 0;
-  GemmDesc::Bias bias = GemmDesc::Bias::none;
+  GemmDesc::Vector bias = GemmDesc::Vector::none;
   Activation activation = Activation::identity;
+  GemmDesc::Vector scale = GemmDesc::Vector::none;
+  bool residual = false, preactivation = false;
   DType dtype = DType::f32, c_dtype = DType::f32;
   int64_t batch = 0;                  ///< 0: matrices, not batches of them
   bool one_a = false, one_b = false;  ///< the same for all products
@@ -32,7 +34,7 @@ struct GemmCase {
       : m(m_), n(n_), k(k_), a{a_transposed}, b{b_transposed} {}
 
   double flops() const;
-  int64_t bias_size() const;
+  int64_t vector_size(GemmDesc::Vector form) const;
   int64_t products() const { return batch == 0 ? 1 : batch; }
   GemmParams params() const { return {alpha, beta, activation}; }
   /// One line that tells the case from all others.
@@ -41,7 +43,7 @@ struct GemmCase {
 
 /// Row-major values of the operands; of one matrix where all products share it.
 struct GemmData {
-  std::vector<float> a, b, c, bias;
+  std::vector<float> a, b, c, bias, scale, residual;
 };
 /// Small integers, so that sums are exact in float.
 GemmData integer_data(const GemmCase& x, uint64_t seed = 1);
@@ -54,19 +56,26 @@ Tensor matrix(int64_t rows, int64_t columns, const MatrixLayout& layout, const s
 /// The case's operands, of rank 3 if it is a batch.
 Tensor operand_a(const GemmCase& x, const GemmData& data);
 Tensor operand_b(const GemmCase& x, const GemmData& data);
-/// The bias as the call form takes it: [N], [M, 1], or undefined.
-Tensor bias_tensor(const GemmCase& x, const std::vector<float>& values);
+/// A bias or scale as the call form takes it: [N], [M, 1], or undefined.
+Tensor vector_tensor(const GemmCase& x, GemmDesc::Vector form, const std::vector<float>& values);
 
-/// activation(alpha * A B + beta * C + bias), row-major. C is not read if beta is 0, nor A and B if alpha is.
+/// What is given to the activation: scale * alpha * A B + beta * C + bias + residual, row-major. C is not
+/// read if beta is 0, nor A and B if alpha is.
+std::vector<double> gemm_preactivation(const GemmCase& x, const GemmData& data);
+/// C.
 std::vector<double> gemm_reference(const GemmCase& x, const GemmData& data);
 
-/// Each of the sizes around vectors' and tiles' edges in each place, the other two drawn at random, in the
-/// four transpositions in turn.
-std::vector<GemmCase> odd_gemms();
+/// Every size around vectors' and tiles' edges as M, as N and as K, in each of the four transpositions, with
+/// factors, gaps and offsets in turn; sizes of 0; alpha = 0.
+std::vector<GemmCase> odd_gemms(DType dtype);
+/// The same sizes where M or N is 1.
+std::vector<GemmCase> odd_vector_gemms(DType dtype);
 /// Problems of several tiles and blocks of k.
 std::vector<GemmCase> tiled_gemms();
 /// Every dtype, with bias, beta and activation, plain and in batches.
 std::vector<GemmCase> typed_gemms();
+/// Every part of the epilogue alone, and all together, in every dtype.
+std::vector<GemmCase> epilogue_gemms();
 /// A matrix times a vector, from either side, in every order, with all that may come after the sum.
 std::vector<GemmCase> vector_gemms();
 /// What benchmarks time: squares, the four transpositions, and shapes of linear layers.
@@ -80,7 +89,7 @@ Options gemm_engine(const std::string& name);
 std::string gemm_refusal(const std::string& engine);
 /// What asking for the engine throws; empty if it is given.
 std::string gemm_refusal_by_name(const std::string& engine);
-/// The engines without a refusal.
+/// The engines that the device can run, whether or not they are meant for it.
 std::vector<std::string> serving_gemm_engines();
 
 }  // namespace dlprim::test
