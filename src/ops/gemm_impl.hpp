@@ -41,8 +41,8 @@ struct GemmProblem {
 Defines gemm_defines(const GemmProblem& problem);
 /// Why an engine that serves only f32 and single products cannot; empty if it can.
 std::string refuse_but_plain_f32(const GemmProblem& problem);
-/// Why an engine that never takes K in parts leaves a long K with few groups of work to one that does; empty if
-/// it need not.
+/// Why an engine that never takes K in parts leaves a long K with few groups of work to one that does; empty
+/// if it need not.
 std::string refuse_long_and_few(const GemmProblem& problem, int64_t groups, int compute_units);
 
 using GemmEngine = Engine<GemmProblem, Gemm::Impl>;
