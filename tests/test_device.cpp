@@ -69,6 +69,7 @@ TEST_CASE("device: facts are there", "[device][small]") {
   CHECK(f.global_memory >= f.max_allocation);
   CHECK(f.max_allocation >= 1u << 20);
   CHECK(f.local_memory >= 1024);
+  for (int width : f.sub_group_widths) CHECK(width >= 1);
   CHECK(f.name == f.name.c_str());  // no zero counted in
   CHECK(device.identity().find(f.driver) != std::string::npos);
   CHECK(device.identity().find(f.name) != std::string::npos);
@@ -164,6 +165,7 @@ TEST_CASE("device: a part of a device is a device that is not in the list", "[de
 TEST_CASE("device: names of kinds and engines", "[device][small]") {
   CHECK(std::string(name_of(DeviceKind::gpu)) == "GPU");
   CHECK(std::string(name_of(DeviceKind::other)) == "other");
+  CHECK(std::string(name_of(Sharing::local_memory)) == "local memory");
   CHECK(std::string(name_of(MatrixEngine::none)) == "none");
   CHECK(std::string(name_of(MatrixEngine::arm)) == "arm");
 }
@@ -213,6 +215,12 @@ TEST_CASE("child: default device", "[.]") {
   CHECK(Device::find().probes().works);
 }
 
+TEST_CASE("child: what a fake GPU shares best by", "[.]") {
+  const DeviceFacts& f = Device::find("A fake GPU").facts();
+  CHECK(std::string(name_of(f.sharing)) == std::getenv("DLPRIM_EXPECTED_SHARING"));
+  CHECK(f.sub_group_widths == std::vector<int>{8, 16, 32});
+}
+
 TEST_CASE("device: with no platform listing is empty and choosing says so", "[device]") {
   const test::TempDir empty;
   const test::Child child =
@@ -241,6 +249,25 @@ TEST_CASE("device: a platform that fails is listed as broken and the others work
                                             {{"OCL_ICD_VENDORS", vendors.path().string() + "/"}});
   INFO(child.output);
   CHECK(child.passed);
+}
+
+TEST_CASE("device: how work-items share follows from vendor and local memory", "[device]") {
+  const test::TempDir vendors;
+  write_text(vendors.path() / "0_fake.icd", std::string(DLPRIM_FAKE_ICD) + "\n");
+  struct Gpu {
+    const char *vendor, *local, *sharing;
+  };
+  for (const Gpu& gpu : {Gpu{"Intel(R) Corporation", "local", "sub-groups"}, Gpu{"ARM", "global", "cache"},
+                         Gpu{"QUALCOMM", "local", "cache"}, Gpu{"Somebody", "global", "cache"},
+                         Gpu{"Somebody", "local", "local memory"}}) {
+    const test::Child child = test::run_child("child: what a fake GPU shares best by",
+                                              {{"OCL_ICD_VENDORS", vendors.path().string() + "/"},
+                                               {"DLPRIM_FAKE_VENDOR", gpu.vendor},
+                                               {"DLPRIM_FAKE_LOCAL", gpu.local},
+                                               {"DLPRIM_EXPECTED_SHARING", gpu.sharing}});
+    INFO(gpu.vendor << " " << gpu.local << ": " << child.output);
+    CHECK(child.passed);
+  }
 }
 
 TEST_CASE("device: a selector that fits several different devices is refused", "[device]") {

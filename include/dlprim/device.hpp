@@ -19,7 +19,15 @@ enum class DeviceKind : uint8_t { gpu, accelerator, cpu, other };
 /// Matrix hardware that kernels can reach from OpenCL C.
 enum class MatrixEngine : uint8_t { none, nv_mma, nv_wgmma, amd_wmma, amd_mfma, intel_dpas, arm };
 
+/// The best way for work-items to share what several of them read.
+enum class Sharing : uint8_t {
+  local_memory,  ///< through local memory, with barriers; also where nothing is known
+  sub_group,     ///< registers of a sub-group; local memory and barriers cost more
+  cache,         ///< by reading it at the same time; local memory is no faster, and barriers cost
+};
+
 DLPRIM_API const char* name_of(DeviceKind kind) noexcept;
+DLPRIM_API const char* name_of(Sharing sharing) noexcept;
 DLPRIM_API const char* name_of(MatrixEngine engine) noexcept;
 
 /// What the driver says of a device. Sizes are in bytes.
@@ -42,7 +50,9 @@ struct DeviceFacts {
   uint64_t global_memory = 0;
   uint64_t max_allocation = 0;
   uint64_t local_memory = 0;  ///< what the driver admits to; see DeviceProbes::static_local_memory
-  int index = -1;             ///< position in Device::list(); -1 for a device that is not there
+  Sharing sharing = Sharing::local_memory;
+  std::vector<int> sub_group_widths;  ///< those that a kernel may demand; empty: it must take what comes
+  int index = -1;                     ///< position in Device::list(); -1 for a device that is not there
   int platform_index = -1;
   int device_index = -1;  ///< position inside its platform
 };

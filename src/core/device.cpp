@@ -79,6 +79,35 @@ std::string architecture_of(cl_device_id id, const DeviceFacts& f) {
   return f.name.rfind("gfx", 0) == 0 ? f.name.substr(0, f.name.find(':')) : "";
 }
 
+bool contains_ignoring_case(const std::string& text, std::string_view part) {
+  const auto same = [](char a, char b) {
+    return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
+  };
+  return std::search(text.begin(), text.end(), part.begin(), part.end(), same) != text.end();
+}
+
+/// From what is written about the hardware, since it is not ours to measure: Arm's and Qualcomm's GPUs have
+/// no fast local memory, whatever they answer; Intel's exchange registers within a sub-group for nothing. A
+/// device that keeps local memory in global memory says so itself.
+Sharing sharing_of(const DeviceFacts& f, cl_device_local_mem_type local_memory) {
+  const auto made_by = [&](std::string_view name) { return contains_ignoring_case(f.vendor, name); };
+  if (f.kind == DeviceKind::gpu && made_by("Intel")) return Sharing::sub_group;
+  if (f.kind == DeviceKind::gpu && (made_by("Arm") || made_by("Qualcomm"))) return Sharing::cache;
+  return local_memory == CL_GLOBAL ? Sharing::cache : Sharing::local_memory;
+}
+
+/// cl_intel_required_subgroup_size; other vendors have it as well.
+std::vector<int> sub_group_widths(cl_device_id id, const std::string& extensions) {
+  constexpr cl_device_info kSubGroupSizes = 0x4108;
+  size_t size = 0;
+  if (extensions.find("cl_intel_required_subgroup_size") == std::string::npos ||
+      clGetDeviceInfo(id, kSubGroupSizes, 0, nullptr, &size) != CL_SUCCESS)
+    return {};
+  std::vector<size_t> widths(size / sizeof(size_t));
+  detail::cl_check(clGetDeviceInfo(id, kSubGroupSizes, size, widths.data(), nullptr), "clGetDeviceInfo");
+  return {widths.begin(), widths.end()};
+}
+
 DeviceFacts facts_of(cl_device_id id) {
   DeviceFacts f;
   f.platform = platform_text(device_info<cl_platform_id>(id, CL_DEVICE_PLATFORM), CL_PLATFORM_NAME);
@@ -101,6 +130,8 @@ DeviceFacts facts_of(cl_device_id id) {
   f.max_allocation = device_info<cl_ulong>(id, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
   f.local_memory = device_info<cl_ulong>(id, CL_DEVICE_LOCAL_MEM_SIZE);
   f.architecture = architecture_of(id, f);
+  f.sharing = sharing_of(f, device_info<cl_device_local_mem_type>(id, CL_DEVICE_LOCAL_MEM_TYPE));
+  f.sub_group_widths = sub_group_widths(id, f.extensions);
   return f;
 }
 
@@ -114,13 +145,6 @@ std::vector<cl_device_id> devices_of(cl_platform_id platform) {
   detail::cl_check(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, count, ids.data(), nullptr),
                    "clGetDeviceIDs");
   return ids;
-}
-
-bool contains_ignoring_case(const std::string& text, std::string_view part) {
-  const auto same = [](char a, char b) {
-    return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
-  };
-  return std::search(text.begin(), text.end(), part.begin(), part.end(), same) != text.end();
 }
 
 std::string listing(const std::vector<Device>& devices) {
@@ -174,6 +198,11 @@ const char* name_of(DeviceKind kind) noexcept {
     default:
       return "other";
   }
+}
+
+const char* name_of(Sharing sharing) noexcept {
+  constexpr const char* kNames[] = {"local memory", "sub-groups", "cache"};
+  return kNames[static_cast<size_t>(sharing)];
 }
 
 const char* name_of(MatrixEngine engine) noexcept {

@@ -37,3 +37,7 @@
 #else
 #define MULTIPLY_ADD(a, b, c) fma(a, b, c)
 #endif
+
+// For functions on private arrays, which become registers only where the call is gone. Compilers for CPUs, left to
+// themselves, keep large ones: 2 GFLOP/s instead of 40.
+#define INLINE static inline __attribute__((always_inline))

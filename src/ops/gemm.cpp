@@ -12,13 +12,14 @@
 namespace dlprim {
 namespace detail {
 
-extern const GemmEngine kGemmGemv, kGemmNvWgmma, kGemmNvMma, kGemmCpu, kGemmFma, kGemmNaive;
+extern const GemmEngine kGemmGemv, kGemmNvWgmma, kGemmNvMma, kGemmCpu, kGemmFmaShuffle, kGemmFmaDirect,
+    kGemmFma, kGemmNaive;
 
 namespace {
 
 const std::vector<GemmEngine>& engines() {
-  static const std::vector<GemmEngine> list = {kGemmGemv, kGemmNvWgmma, kGemmNvMma,
-                                               kGemmCpu,  kGemmFma,     kGemmNaive};
+  static const std::vector<GemmEngine> list = {kGemmGemv,       kGemmNvWgmma,   kGemmNvMma, kGemmCpu,
+                                               kGemmFmaShuffle, kGemmFmaDirect, kGemmFma,   kGemmNaive};
   return list;
 }
 
@@ -208,6 +209,13 @@ std::string refuse_but_plain_f32(const GemmProblem& p) {
   if (p.dtype != DType::f32) return cat("is for f32, the operands are ", name_of(p.dtype));
   if (p.batch != 1) return cat("is for single products, there are ", p.batch);
   return {};
+}
+
+std::string refuse_long_and_few(const GemmProblem& p, int64_t groups, int compute_units) {
+  constexpr int kLong = 1024;
+  if (p.k < kLong || groups * 4 >= compute_units) return {};
+  return cat("has ", groups, " groups of work for ", compute_units, " compute units and takes K of ", p.k,
+             " in one part");
 }
 
 }  // namespace detail

@@ -41,6 +41,9 @@ struct GemmProblem {
 Defines gemm_defines(const GemmProblem& problem);
 /// Why an engine that serves only f32 and single products cannot; empty if it can.
 std::string refuse_but_plain_f32(const GemmProblem& problem);
+/// Why an engine that never takes K in parts leaves a long K with few groups of work to one that does; empty
+/// if it need not.
+std::string refuse_long_and_few(const GemmProblem& problem, int64_t groups, int compute_units);
 
 /// The problem of a checked description. Throws ValidationError.
 GemmProblem gemm_problem(const GemmDesc& desc);

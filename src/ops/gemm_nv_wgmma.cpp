@@ -51,6 +51,20 @@ bool can_be_copied(const GemmOperand& x, int64_t rows) {
   return x.aligned && (x.pitch > 0 || rows <= 1);
 }
 
+uint64_t local_bytes(const Tile& tile, bool split) {
+  return static_cast<uint64_t>(tile.stages) * static_cast<uint64_t>(kTileM + tile.n * (split ? 2 : 1)) * 128;
+}
+
+/// Parameters that were asked for.
+void require_tile(const Context& context, const Tile& tile, bool split, int band) {
+  require(tile.n > 0 && tile.n <= 256 && tile.n % 64 == 0, "engine", "tn ", tile.n,
+          " is none of 64, 128, 192, 256");
+  require(tile.stages >= 2 && band >= 1, "engine", "stages ", tile.stages, " must be 2 or more, band ", band,
+          " 1 or more");
+  const uint64_t bytes = local_bytes(tile, split), room = context.device().probes().static_local_memory;
+  require(bytes <= room, "engine", "needs ", bytes, " bytes of local memory, the device has ", room);
+}
+
 struct NvWgmma : Gemm::Impl {
   NvWgmma(const Context& context, const GemmProblem& problem, const Options& options)
       : Impl(problem), split(is_split(p, options)), tile(choose(p, split, context.device()).tile) {

@@ -163,18 +163,70 @@ std::vector<double> gemm_reference(const GemmCase& x, const GemmData& data) {
   return result;
 }
 
-std::vector<GemmCase> odd_gemms() {
-  static constexpr int64_t kSizes[] = {1, 2, 3, 7, 17, 31, 33, 63, 65, 127, 129, 257};
-  constexpr auto kCount = static_cast<int64_t>(std::size(kSizes));
-  Rng rng(7);
-  const auto any = [&] { return kSizes[rng.integer(0, kCount - 1)]; };
+namespace {
+
+/// C's dtype where it follows from that of A and B.
+DType c_dtype_of(DType dtype) {
+  return dtype == DType::i8 ? DType::i32 : dtype;
+}
+
+/// The sizes around vectors' and tiles' edges.
+constexpr int64_t kSizes[] = {1, 2, 3, 7, 17, 31, 33, 63, 65, 127, 129, 257};
+constexpr int kSizeCount = 12;
+/// All of them while i goes from 0 to 11, in an order of their own for each `step` (one that has no divisor
+/// with 12).
+int64_t size_at(int i, int step, int first) {
+  return kSizes[(i * step + first) % kSizeCount];
+}
+
+/// What costs no other kernel: factors, gaps and offsets, in turn.
+void vary(GemmCase& x, int i) {
+  x.alpha = i % 3 == 1 ? 2.0f : 1.0f;
+  x.beta = i % 4 == 1 ? 1.0f : i % 4 == 3 ? -1.0f : 0.0f;
+  if (i % 3 != 0) return;
+  x.a.gap = 1, x.b.gap = 2, x.c.gap = 3;
+  x.a.offset = 3, x.b.offset = 1, x.c.offset = 2;
+}
+
+}  // namespace
+
+std::vector<GemmCase> odd_gemms(DType dtype) {
   std::vector<GemmCase> cases;
-  for (int place = 0; place < 3; place++)
-    for (const int64_t size : kSizes) {
-      const auto form = cases.size();
-      GemmCase x(any(), any(), any(), form % 2 != 0, form / 2 % 2 != 0);
-      (place == 0 ? x.m : place == 1 ? x.n : x.k) = size;
-      cases.push_back(x);
+  for (int form = 0; form < 4; form++) {
+    const auto add = [&](int64_t m, int64_t n, int64_t k) -> GemmCase& {
+      GemmCase& x = cases.emplace_back(m, n, k, form % 2 != 0, form / 2 != 0);
+      x.dtype = dtype;
+      x.c_dtype = c_dtype_of(dtype);
+      return x;
+    };
+    const int turn = 3 * form + static_cast<int>(dtype);
+    for (int i = 0; i < kSizeCount; i++)
+      vary(add(size_at(i, 1, 0), size_at(i, 5, turn), size_at(i, 7, 2 * turn)), i + form);
+    // Not aligned, so that they too run the kernel of the others.
+    for (const int64_t none : {0, 1, 2, 3}) {
+      GemmCase& x = add(none == 0 ? 0 : 33, none == 1 ? 0 : 17, none == 2 ? 0 : 31);
+      vary(x, 0);
+      x.alpha = none == 3 ? 0.0f : 1.0f;
+      x.beta = 2;
+    }
+  }
+  return cases;
+}
+
+std::vector<GemmCase> odd_vector_gemms(DType dtype) {
+  std::vector<GemmCase> cases;
+  for (const bool column : {false, true})
+    for (const bool transposed : {false, true}) {
+      // In f32 each of the four, in other types each order of the matrix from one side.
+      if (dtype != DType::f32 && transposed == column) continue;
+      for (int i = 0; i < kSizeCount; i++) {
+        const int64_t size = size_at(i, 1, 0), k = size_at(i, 5, static_cast<int>(dtype));
+        GemmCase x(column ? size : 1, column ? 1 : size, k, column && transposed, !column && transposed);
+        x.dtype = dtype;
+        x.c_dtype = c_dtype_of(dtype);
+        if (dtype == DType::f32 && i % 3 == 0) vary(x, i);
+        cases.push_back(x);
+      }
     }
   return cases;
 }
@@ -296,7 +348,8 @@ Gemm small_plan(const Options& options) {
 }  // namespace
 
 const std::vector<std::string>& gemm_engines() {
-  static const std::vector<std::string> names = {"gemv", "nv_wgmma", "nv_mma", "cpu", "fma", "naive"};
+  static const std::vector<std::string> names = {"gemv",        "nv_wgmma",   "nv_mma", "cpu",
+                                                 "fma_shuffle", "fma_direct", "fma",    "naive"};
   return names;
 }
 
@@ -324,7 +377,7 @@ std::string gemm_refusal_by_name(const std::string& engine) {
 std::vector<std::string> serving_gemm_engines() {
   std::vector<std::string> names;
   for (const std::string& name : gemm_engines())
-    if (gemm_refusal(name).empty()) names.push_back(name);
+    if (gemm_refusal_by_name(name).empty()) names.push_back(name);
   return names;
 }
 

@@ -65,9 +65,11 @@ std::vector<double> gemm_preactivation(const GemmCase& x, const GemmData& data);
 /// C.
 std::vector<double> gemm_reference(const GemmCase& x, const GemmData& data);
 
-/// Each of the sizes around vectors' and tiles' edges in each place, the other two drawn at random, in the
-/// four transpositions in turn.
-std::vector<GemmCase> odd_gemms();
+/// Every size around vectors' and tiles' edges as M, as N and as K, in each of the four transpositions, with
+/// factors, gaps and offsets in turn; sizes of 0; alpha = 0.
+std::vector<GemmCase> odd_gemms(DType dtype);
+/// The same sizes where M or N is 1.
+std::vector<GemmCase> odd_vector_gemms(DType dtype);
 /// Problems of several tiles and blocks of k.
 std::vector<GemmCase> tiled_gemms();
 /// Every dtype, with bias, beta and activation, plain and in batches.
@@ -87,7 +89,7 @@ Options gemm_engine(const std::string& name);
 std::string gemm_refusal(const std::string& engine);
 /// What asking for the engine throws; empty if it is given.
 std::string gemm_refusal_by_name(const std::string& engine);
-/// The engines without a refusal.
+/// The engines that the device can run, whether or not they are meant for it.
 std::vector<std::string> serving_gemm_engines();
 
 }  // namespace dlprim::test
