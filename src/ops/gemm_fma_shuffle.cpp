@@ -46,7 +46,8 @@ Tile choose(const Device& device, const GemmProblem& p, const Options& options) 
   take(options, tile);
   tile.tk = p.a.unit_k ? std::max(8, tile.width) : 4;
   tile.tn = std::max(32, tile.width);
-  tile.tm = p.dtype == DType::f64 ? 8 : (p.a.unit_k && p.b.unit_k) || p.dtype == DType::i8 ? 12 : 16;
+  const bool large = p.a.unit_k ? !p.b.unit_k && p.dtype == DType::f32 : p.dtype != DType::i8;
+  tile.tm = p.dtype == DType::f64 ? 8 : large ? 16 : 12;
   const int64_t enough = int64_t{4} * device.facts().compute_units;
   if (tile.tiles(p) < enough || p.m < tile.tm) tile.tm = 8;
   if (tile.tiles(p) < enough || p.n < tile.tn) tile.tn = std::max(16, tile.width);
