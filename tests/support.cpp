@@ -153,18 +153,22 @@ Guarded::Guarded(const Shape& shape, const Strides& strides, DType dtype, int64_
   int64_t extent = element_count(shape) == 0 ? 0 : 1;
   for (int i = 0; i < shape.size() && extent > 0; i++) extent += (shape[i] - 1) * strides[i];
   whole_ = Tensor(context(), {extent + 2 * padding}, dtype);
-  before_.assign(static_cast<size_t>(whole_.bytes()), 0xff);  // NaN in every float, large or -1 in integers
-  write(stream(), whole_, before_.data(), whole_.bytes());
+  // The canaries are numbers: a NaN to which something is added keeps its bits.
+  before_.assign(static_cast<size_t>(whole_.bytes()), 0xab);
   tensor_ = whole_.as_strided(shape, strides, padding);
   inside_.assign(before_.size(), false);
   std::vector<int64_t> index(static_cast<size_t>(shape.size()), 0);
   for (int64_t n = element_count(shape); n > 0; n--) {
     int64_t at = padding;
     for (int i = 0; i < shape.size(); i++) at += index[static_cast<size_t>(i)] * strides[i];
-    for (int64_t b = 0; b < size; b++) inside_[static_cast<size_t>(at * size + b)] = true;
+    for (int64_t b = 0; b < size; b++) {
+      inside_[static_cast<size_t>(at * size + b)] = true;
+      before_[static_cast<size_t>(at * size + b)] = 0xff;  // NaN in every float, large or -1 in integers
+    }
     for (int i = shape.size() - 1; i >= 0 && ++index[static_cast<size_t>(i)] == shape[i]; i--)
       index[static_cast<size_t>(i)] = 0;
   }
+  write(stream(), whole_, before_.data(), whole_.bytes());
 }
 
 bool Guarded::intact() const {

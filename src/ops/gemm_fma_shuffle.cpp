@@ -46,7 +46,8 @@ Tile choose(const Device& device, const GemmProblem& p, const Options& options) 
   take(options, tile);
   tile.tk = p.a.unit_k ? std::max(8, tile.width) : 4;
   tile.tn = std::max(32, tile.width);
-  tile.tm = p.dtype == DType::f64 ? 8 : (p.a.unit_k && p.b.unit_k) || p.dtype == DType::i8 ? 12 : 16;
+  const bool large = p.a.unit_k ? !p.b.unit_k && p.dtype == DType::f32 : p.dtype != DType::i8;
+  tile.tm = p.dtype == DType::f64 ? 8 : large ? 16 : 12;
   const int64_t enough = int64_t{4} * device.facts().compute_units;
   if (tile.tiles(p) < enough || p.m < tile.tm) tile.tm = 8;
   if (tile.tiles(p) < enough || p.n < tile.tn) tile.tn = std::max(16, tile.width);
@@ -99,9 +100,6 @@ struct Shuffle : Gemm::Impl {
 std::string refuse(const Context& context, const GemmProblem& p, const Options& options) {
   const Device& device = context.device();
   const DeviceFacts& facts = device.facts();
-  const bool by_name = EngineRequest(options).names(kGemmFmaShuffle.name);
-  if (!by_name && facts.sharing != Sharing::sub_group)
-    return cat("is for devices that share best by sub-groups, this one does by ", name_of(facts.sharing));
   const Tile tile = choose(device, p, options);
   const std::vector<int>& widths = facts.sub_group_widths;
   if (tile.width == 0) return "needs sub-groups of a width that a kernel can demand, the device has none";
@@ -110,7 +108,10 @@ std::string refuse(const Context& context, const GemmProblem& p, const Options& 
       return cat("needs sub-groups of ", tile.width, ", which a kernel cannot demand of the device");
     if (device.probes().sub_group_width == 0) return "needs sub-groups, which failed their probe";
   }
-  return by_name ? std::string() : refuse_long_and_few(p, tile.tiles(p), facts.compute_units);
+  if (EngineRequest(options).names(kGemmFmaShuffle.name)) return {};
+  if (facts.sharing != Sharing::sub_group)
+    return cat("is for devices that share best by sub-groups, this one does by ", name_of(facts.sharing));
+  return refuse_long_and_few(p, tile.tiles(p), facts.compute_units);
 }
 
 std::unique_ptr<const Gemm::Impl> make(const Context& context, const GemmProblem& problem,
