@@ -4,7 +4,7 @@
 # A file is { "device", "architecture", "vendor", "kind": texts, "op": "gemm", "sizes": ["m", "n"], "rows": [...] };
 # a row is a flat object with dtype, result, math, form, engine, us and one number for each name in sizes. Other members
 # are evidence and stay in the file. CMake reads a document anew for each value that it is asked for, so rows are taken
-# apart first, by their braces, and each is read by itself: a thousand rows take half a second.
+# apart first, by their braces, and each is read by itself: a thousand rows take a second.
 
 cmake_policy(VERSION 3.22)
 

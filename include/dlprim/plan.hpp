@@ -34,9 +34,9 @@ enum class TuneMode : uint8_t {
   /// From the user's database and the tables that come with the library, if they know this problem or one
   /// near it.
   table,
-  /// The first time that a problem is not in the user's database, candidates are measured on the device,
-  /// which
-  /// takes seconds and memory for operands; the best goes into the database. Then as `table`. What goes wrong
+  /// The first time that a problem is not in the user's database, candidates are measured on the device; that
+  /// takes seconds, and memory for operands. The best goes into the database. Then as `table`. What goes
+  /// wrong
   /// on the way is a line in the log, no error.
   measure
 };
