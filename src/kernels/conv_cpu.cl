@@ -1,4 +1,4 @@
-// Convolution on CPUs, forward and backward data, as implicit GEMM: slots of gemm_cpu.cl. The gathered
+// Convolution on CPUs, forward and backward data, as implicit GEMM: slots of gemm_cpu_loop.cl. The gathered
 // operand B is written into the packed panel block by block and never exists whole. Backward filter is
 // conv_cpu_filter.cl.
 //
@@ -169,7 +169,7 @@ static VEC load_placed(__global const float* target, const long* where, int run,
 }
 
 #define GROUP ((long)get_group_id(2))
-#define PACKED_BATCH (GROUP * padded * K)
+#define PACKED_A (GROUP * PADDED_A * K)
 
 #define A_PARAMETERS __global const float *restrict w, long w_offset, int taps
 #if BACKWARD_DATA
@@ -194,8 +194,9 @@ static VEC load_placed(__global const float* target, const long* where, int run,
   int runs[NV];     \
   place_strip(where, runs, ns, min(NR, n_end - ns), target_h, target_w, t_n, t_h, t_w);
 #define TARGET_ROW(m) (target + target_offset + (GROUP * M + (m)) * t_c)
-#define LOAD_C(m, n, count) load_placed(TARGET_ROW(m), where + (n - ns), runs[(n - ns) / VW], count)
-#define STORE_C(m, n, v, count) store_placed(TARGET_ROW(m), where + (n - ns), runs[(n - ns) / VW], v, count)
+#define FETCH_C(m) FETCH(TARGET_ROW(m) + where[0]);
+#define READ_C(m, n, count) load_placed(TARGET_ROW(m), where + (n - ns), runs[(n - ns) / VW], count)
+#define WRITE_C(m, n, v, count) store_placed(TARGET_ROW(m), where + (n - ns), runs[(n - ns) / VW], v, count)
 #define COLUMN_BIAS(m) bias[bias_offset + GROUP * M + (m)]
 
-#include "gemm_cpu.cl"
+#include "gemm_cpu_loop.cl"

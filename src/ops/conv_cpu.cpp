@@ -61,7 +61,7 @@ class CpuRows : public CpuBase {
   CpuRows(const Context& context, const ConvProblem& problem)
       : CpuBase(context, problem, conv_gemm(problem)),
         backward_(p_.direction == ConvDirection::backward_data) {
-    share_ = gemm_cpu_share_for(tiles_, context.device(), m_, n_, p_.groups);
+    share_ = gemm_cpu_share_for(tiles_, context.device(), m_, n_, p_.groups, false);
     Defines defines;
     defines.set("BACKWARD_DATA", backward_);
     if (!backward_) defines.set("ACTIVATION", name_of(p_.activation)).set("BIAS", p_.bias ? 2 : 0);

@@ -160,12 +160,6 @@ Defines gemm_defines(const GemmProblem& p) {
   return defines.set("BIAS", static_cast<int>(p.bias)).set("ACTIVATION", name_of(p.activation));
 }
 
-std::string refuse_but_plain_f32(const GemmProblem& p) {
-  if (p.dtype != DType::f32) return cat("is for f32, the operands are ", name_of(p.dtype));
-  if (p.batch != 1) return cat("is for single products, there are ", p.batch);
-  return {};
-}
-
 }  // namespace detail
 
 Gemm::Gemm(const Context& context, const GemmDesc& desc, const Options& options)

@@ -31,8 +31,6 @@ struct GemmProblem {
 
 /// The macros of gemm_types.cl and epilogue.cl.
 Defines gemm_defines(const GemmProblem& problem);
-/// Why an engine that serves only f32 and single products cannot; empty if it can.
-std::string refuse_but_plain_f32(const GemmProblem& problem);
 
 using GemmEngine = Engine<GemmProblem, Gemm::Impl>;
 
