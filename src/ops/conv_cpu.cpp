@@ -26,6 +26,7 @@ Tensor floats_at(const Tensor& workspace, int64_t begin, int64_t count) {
 GemmCpuTiles tiles_for(const Device& device, const ConvGemm& g) {
   GemmCpuTiles tiles = gemm_cpu_tiles_for(device, g.m, g.n);
   tiles.mr = std::min(tiles.mr, 8);
+  tiles.nc = std::min(tiles.nc, 256);  // the pieces of a line of B are listed in private memory
   return tiles;
 }
 
@@ -61,7 +62,7 @@ class CpuRows : public CpuBase {
   CpuRows(const Context& context, const ConvProblem& problem)
       : CpuBase(context, problem, conv_gemm(problem)),
         backward_(p_.direction == ConvDirection::backward_data) {
-    share_ = gemm_cpu_share_for(tiles_, context.device(), m_, n_, p_.groups, false);
+    share_ = gemm_cpu_share_for(tiles_, context.device(), m_, n_, p_.groups);
     Defines defines;
     defines.set("BACKWARD_DATA", backward_);
     if (!backward_) defines.set("ACTIVATION", name_of(p_.activation)).set("BIAS", p_.bias ? 2 : 0);

@@ -121,6 +121,8 @@ GemmProblem problem_of(const GemmDesc& desc) {
   p.beta = desc.beta;
   p.bias = desc.bias;
   p.activation = desc.activation;
+  p.constant_a = desc.constant_a;
+  p.constant_b = desc.constant_b;
   return p;
 }
 
@@ -131,7 +133,8 @@ std::string text_of(const GemmProblem& p, const std::string& engine) {
   text += cat(" dtype=", name_of(p.dtype), " c_dtype=", name_of(p.c_dtype));
   return text + cat(" a=", p.a.unit_k ? "mk" : "km", " b=", p.b.unit_k ? "nk" : "kn", " lda=", p.a.pitch,
                     " ldb=", p.b.pitch, " ldc=", p.ldc, " alpha=", p.alpha, " beta=", p.beta,
-                    " bias=", kBias[static_cast<int>(p.bias)], " activation=", name_of(p.activation));
+                    " bias=", kBias[static_cast<int>(p.bias)], " activation=", name_of(p.activation),
+                    p.constant_a ? " constant_a=1" : "", p.constant_b ? " constant_b=1" : "");
 }
 
 void require_bias(const GemmDesc& desc, const Tensor& bias, const Stream& stream, const Tensor& c) {
@@ -193,6 +196,10 @@ void Gemm::run(const Stream& stream, const Tensor& a, const Tensor& b, const Ten
   const Tensor ws = detail::workspace_for(*info_, stream, workspace);
   detail::OperatorScope scope(stream, *info_);
   impl_->run(stream, a, b, bias, c, ws);
+}
+
+void Gemm::forget_constants() const {
+  impl_->forget_constants();
 }
 
 void gemm(const Stream& stream, const Tensor& a, const Tensor& b, const Tensor& bias,

@@ -32,10 +32,14 @@ struct GemmCpuShare {
 
 /// Tiles for C of m x n numbers of `real` bytes.
 GemmCpuTiles gemm_cpu_tiles_for(const Device& device, int64_t m, int64_t n, uint64_t real = sizeof(float));
-/// Shares that keep all compute units busy for `batch` products, with as little packing as that allows. `packs_a`: a
-/// work-group packs its rows of A too, not only its columns of B.
+/// What work-groups pack for themselves: their columns of B, their rows of A.
+struct GemmCpuPacking {
+  bool a = false, b = true;
+};
+
+/// Shares that keep all compute units busy for `batch` products, with as little packing as that allows.
 GemmCpuShare gemm_cpu_share_for(const GemmCpuTiles& tiles, const Device& device, int64_t m, int64_t n, int64_t batch,
-                                bool packs_a);
+                                GemmCpuPacking packing = {});
 /// Why gemm_cpu_loop.cl cannot run on the device, or should not unless it was asked for by name; empty if it may.
 std::string refuse_gemm_cpu(const Device& device, bool asked_by_name = false);
 

@@ -27,6 +27,7 @@ struct GemmProblem {
   float alpha = 1, beta = 0;
   GemmDesc::Bias bias = GemmDesc::Bias::none;
   Activation activation = Activation::identity;
+  bool constant_a = false, constant_b = false;
 };
 
 /// The macros of gemm_types.cl and epilogue.cl.
@@ -43,6 +44,7 @@ struct Gemm::Impl : detail::EngineImpl {
   /// Everything is checked, M and N are not 0, `workspace` is as large as was asked for.
   virtual void run(const Stream& stream, const Tensor& a, const Tensor& b, const Tensor& bias,
                    const Tensor& c, const Tensor& workspace) const = 0;
+  virtual void forget_constants() const {}
 
   const detail::GemmProblem p;
 };
