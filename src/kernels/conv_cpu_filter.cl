@@ -168,7 +168,7 @@ static void pack_inputs(__local float* panel, int k0, int kc, int n0, int n_end,
 #define C_PARAMETERS __global float* restrict c, long c_offset
 #define C_AT(m, n) \
   (c + c_offset + ((k_begin / part * ((long)get_num_groups(2) / parts) + group) * M + (m)) * N + (n))
-#define FETCH_C(m) FETCH(C_AT(m, ns));
+#define C_LINE(m) C_AT(m, ns)
 #define READ_C(m, n, count) load_run(C_AT(m, n), count)
 #define WRITE_C(m, n, v, count) store_run(C_AT(m, n), v, count)
 

@@ -29,22 +29,27 @@
 #define ROW_BIAS(n) read_c(bias + bias_offset + (n), count)
 #include "gemm_types.cl"
 
-// `width` elements, 4 or VW, become a vector.
-#define WIDE_f32(width, p) PASTE(vload, width)(0, p)
-#define WIDE_f16(width, p) PASTE(vload_half, width)(0, p)
-#define WIDE_bf16(width, p) \
-  PASTE(as_float, width)(PASTE(convert_uint, width)(PASTE(vload, width)(0, p)) << 16)
-#define WIDE_f64(width, p) PASTE(vload, width)(0, p)
-#define WIDE_i8(width, p) PASTE(convert_int, width)(PASTE(vload, width)(0, p))
-#define WIDE_i32(width, p) PASTE(vload, width)(0, p)
-#define LOAD_WIDE(type, width, p) JOIN2(WIDE_, type)(width, p)
+// Four elements, or VW of them, become a vector.
+#define FOUR_f32(p) vload4(0, p)
+#define FOUR_f16(p) vload_half4(0, p)
+#define FOUR_bf16(p) as_float4(convert_uint4(vload4(0, p)) << 16)
+#define FOUR_f64(p) vload4(0, p)
+#define FOUR_i8(p) convert_int4(vload4(0, p))
+#define LOAD_FOUR(type, p) JOIN2(FOUR_, type)(p)
+#define WIDE_f32(p) VEC_AT(__global const, p)
+#define WIDE_f16(p) PASTE(vload_half, VW)(0, p)
+#define WIDE_bf16(p) PASTE(as_float, VW)(PASTE(convert_uint, VW)(PASTE(vload, VW)(0, p)) << 16)
+#define WIDE_f64(p) VEC_AT(__global const, p)
+#define WIDE_i8(p) PASTE(convert_int, VW)(PASTE(vload, VW)(0, p))
+#define WIDE_i32(p) VEC_AT(__global const, p)
+#define LOAD_WIDE(type, p) JOIN2(WIDE_, type)(p)
 
-// And back.
-#define STORE_WIDE_f32(p, v) VSTORE(v, 0, p)
+// And VW of them back.
+#define STORE_WIDE_f32(p, v) VEC_AT(__global, p) = v
 #define STORE_WIDE_f16(p, v) PASTE(PASTE(vstore_half, VW), _rte)(v, 0, p)
-#define STORE_WIDE_bf16(p, v) VSTORE(wide_bf16_bits(v), 0, p)
-#define STORE_WIDE_f64(p, v) VSTORE(v, 0, p)
-#define STORE_WIDE_i32(p, v) VSTORE(v, 0, p)
+#define STORE_WIDE_bf16(p, v) PASTE(vstore, VW)(wide_bf16_bits(v), 0, p)
+#define STORE_WIDE_f64(p, v) VEC_AT(__global, p) = v
+#define STORE_WIDE_i32(p, v) VEC_AT(__global, p) = v
 #define STORE_WIDE(type, p, v) JOIN2(STORE_WIDE_, type)(p, v)
 
 // bf16_bits() of each.
@@ -54,17 +59,17 @@ static PASTE(ushort, VW) wide_bf16_bits(PASTE(float, VW) v) {
 }
 
 static VEC read_ab(__global const AB_STORAGE* p, int count) {
-  if (count >= VW) return LOAD_WIDE(AB_TYPE, VW, p);
+  if (count >= VW) return LOAD_WIDE(AB_TYPE, p);
   Scalar values[VW];
   for (int i = 0; i < VW; i++) values[i] = i < count ? LOAD_AB(p, i) : 0;
-  return VLOAD(0, values);
+  return VEC_AT(__private const, values);
 }
 
 static VEC read_c(__global const C_STORAGE* p, int count) {
-  if (count >= VW) return LOAD_WIDE(C_TYPE, VW, p);
+  if (count >= VW) return LOAD_WIDE(C_TYPE, p);
   Scalar values[VW];
   for (int i = 0; i < VW; i++) values[i] = i < count ? LOAD_C(p, i) : 0;
-  return VLOAD(0, values);
+  return VEC_AT(__private const, values);
 }
 
 static void write_c(__global C_STORAGE* p, VEC v, int count) {
@@ -73,7 +78,7 @@ static void write_c(__global C_STORAGE* p, VEC v, int count) {
     return;
   }
   Scalar values[VW];
-  VSTORE(v, 0, values);
+  VEC_AT(__private, values) = v;
   for (int i = 0; i < count; i++) STORE_C(p, i, values[i]);
 }
 
@@ -84,7 +89,7 @@ static void pack_panel(A_SPACE Scalar* to, __global const AB_STORAGE* a, long ld
   for (; first < rows; first++) {
     __global const AB_STORAGE* row = a + first * lda;
     int k = 0;
-    for (; k + VW <= kc; k += VW) VSTORE(LOAD_WIDE(AB_TYPE, VW, row + k), 0, to + first * KC + k);
+    for (; k + VW <= kc; k += VW) VEC_AT(A_SPACE, to + first * KC + k) = LOAD_WIDE(AB_TYPE, row + k);
     for (; k < kc; k++) to[first * KC + k] = LOAD_AB(row, k);
   }
 #elif A_UNIT_K
@@ -93,7 +98,7 @@ static void pack_panel(A_SPACE Scalar* to, __global const AB_STORAGE* a, long ld
     int k = 0;
     for (; k + 4 <= kc; k += 4) {
       Four r[4];
-      for (int i = 0; i < 4; i++) r[i] = LOAD_WIDE(AB_TYPE, 4, row + i * lda + k);
+      for (int i = 0; i < 4; i++) r[i] = LOAD_FOUR(AB_TYPE, row + i * lda + k);
       transpose4(r);
       for (int i = 0; i < 4; i++) vstore4(r[i], 0, to + (k + i) * MR + first);
     }
@@ -106,7 +111,7 @@ static void pack_panel(A_SPACE Scalar* to, __global const AB_STORAGE* a, long ld
   if (rows == MR) {
     for (int k = 0; k < kc; k++) {
       int i = 0;
-      for (; i + 4 <= MR; i += 4) vstore4(LOAD_WIDE(AB_TYPE, 4, a + k * lda + i), 0, to + k * MR + i);
+      for (; i + 4 <= MR; i += 4) vstore4(LOAD_FOUR(AB_TYPE, a + k * lda + i), 0, to + k * MR + i);
       for (; i < MR; i++) to[k * MR + i] = LOAD_AB(a, k * lda + i);
     }
     return;
@@ -129,7 +134,7 @@ static void pack_strips(B_SPACE Scalar* panel, __global const AB_STORAGE* b, lon
       int k = 0;
       for (; k + 4 <= kc; k += 4) {
         Four r[4];
-        for (int i = 0; i < 4; i++) r[i] = LOAD_WIDE(AB_TYPE, 4, column + i * ldb + k);
+        for (int i = 0; i < 4; i++) r[i] = LOAD_FOUR(AB_TYPE, column + i * ldb + k);
         transpose4(r);
         for (int i = 0; i < 4; i++) vstore4(r[i], 0, strip + (k + i) * NR + first);
       }
@@ -146,7 +151,7 @@ static void pack_strips(B_SPACE Scalar* panel, __global const AB_STORAGE* b, lon
   for (int k = 0; k < kc; k++)
     for (int n = 0; n < columns; n += NR)
       for (int j = 0; j < NR; j += VW)
-        VSTORE(read_ab(b + k * ldb + n + j, columns - n - j), 0, panel + n * kc + k * NR + j);
+        VEC_AT(B_SPACE, panel + n * kc + k * NR + j) = read_ab(b + k * ldb + n + j, columns - n - j);
 #endif
 }
 
@@ -185,8 +190,7 @@ static void pack_strips(B_SPACE Scalar* panel, __global const AB_STORAGE* b, lon
 
 #define C_PARAMETERS __global C_STORAGE *restrict c, long c_offset, long ldc, long c_batch SUM_PARAMETERS
 #define C_AT(m, n) (c + c_offset + z * c_batch + (long)(m)*ldc + (n))
-#define FETCH_C(m) \
-  for (int j = 0; j < NR; j += VW) FETCH(C_AT(m, ns + j));
+#define C_LINE(m) C_AT(m, ns)
 #define READ_C(m, n, count) read_c(C_AT(m, n), count)
 #define WRITE_C(m, n, v, count) write_c(C_AT(m, n), v, count)
 

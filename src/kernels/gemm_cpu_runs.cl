@@ -35,8 +35,10 @@ typedef PASTE(REAL, VW) VEC;
 #undef REAL
 #define REAL VEC
 
-#define VLOAD PASTE(vload, VW)
-#define VSTORE PASTE(vstore, VW)
+// The vector at p, which may lie between a vector's boundaries. (vload16() and vstore16() come out of PoCL as four
+// accesses each.)
+typedef VEC LooseVec __attribute__((aligned(sizeof(Scalar))));
+#define VEC_AT(space, p) (*(space LooseVec*)(p))
 #define IVEC PASTE(int, VW)
 #define AS_VEC PASTE(as_float, VW)
 #define AS_IVEC PASTE(as_int, VW)
@@ -89,19 +91,19 @@ typedef PASTE(REAL, VW) VEC;
 #endif
 
 static VEC load_run(__global const Scalar* p, int count) {
-  if (count >= VW) return VLOAD(0, p);
+  if (count >= VW) return VEC_AT(__global const, p);
   Scalar values[VW];
   for (int i = 0; i < VW; i++) values[i] = i < count ? p[i] : 0;
-  return VLOAD(0, values);
+  return VEC_AT(__private const, values);
 }
 
 static void store_run(__global Scalar* p, VEC v, int count) {
   if (count >= VW) {
-    VSTORE(v, 0, p);
+    VEC_AT(__global, p) = v;
     return;
   }
   Scalar values[VW];
-  VSTORE(v, 0, values);
+  VEC_AT(__private, values) = v;
   for (int i = 0; i < count; i++) p[i] = values[i];
 }
 
