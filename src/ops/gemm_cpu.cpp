@@ -14,9 +14,11 @@ extern const GemmEngine kGemmCpu;
 
 namespace {
 
-/// Blocks of columns from which on A is packed before (2048^3: 174 against 160 GFLOP/s; 1024^3, 2 blocks: 147 against
-/// 152; 2 cores).
-constexpr int64_t kManyBlocks = 4;
+/// Blocks of columns from which on A is packed before (2048^3, 4 blocks: 174 against 160 GFLOP/s on 2 cores; 2 blocks: no
+/// gain). Where its runs lie along m, work-groups pick pieces of lines, and it pays earlier (1024^3: 140 against 133).
+int64_t many_blocks(const GemmProblem& p) {
+  return p.a.unit_k ? 4 : 2;
+}
 
 DType real_type(const GemmProblem& p) {
   return p.dtype == DType::f64 ? DType::f64 : p.dtype == DType::i8 ? DType::i32 : DType::f32;
@@ -40,13 +42,19 @@ uint64_t sum_bytes(const GemmProblem& p, const GemmCpuTiles& tiles, int64_t rows
 struct Cpu : Gemm::Impl {
   Cpu(const Context& context, const GemmProblem& problem, const Options& options)
       : Impl(problem), tiles(tiles_for(context, p)), slab(p.m) {
+    int before = ceil_div(p.n, tiles.nc) >= many_blocks(p);
+    const EngineRequest request(options);
+    if (request.names(kGemmCpu.name)) {
+      request.take({{"kc", &tiles.kc}, {"nc", &tiles.nc}, {"mc", &tiles.mc}, {"mr", &tiles.mr}, {"nv", &tiles.nv},
+                    {"before", &before}});
+      require_tiles(context.device());
+    }
     if (sum_bytes(p, tiles, slab) > options.workspace_limit)
       slab = static_cast<int>(options.workspace_limit / sum_bytes(p, tiles, tiles.mr)) * tiles.mr;
     sums_size = sum_bytes(p, tiles, slab);
     keep_a = p.constant_a && slab == p.m && p.k > 0;
     keep_b = p.constant_b && p.k > 0;
-    pack_before = !keep_a && p.k > 0 && ceil_div(p.n, tiles.nc) >= kManyBlocks &&
-                  sums_size + packed_a_size() <= options.workspace_limit;
+    pack_before = before != 0 && !keep_a && p.k > 0 && sums_size + packed_a_size() <= options.workspace_limit;
     share = gemm_cpu_share_for(tiles, context.device(), slab, p.n, p.batch, {!keep_a && !pack_before, !keep_b});
 
     Defines defines = gemm_defines(p);
@@ -104,6 +112,17 @@ struct Cpu : Gemm::Impl {
   }
   static Tensor part_of(const Tensor& workspace, size_t at, size_t size, DType dtype) {
     return workspace.slice(0, static_cast<int64_t>(at), static_cast<int64_t>(at + size)).reinterpret(dtype);
+  }
+
+  void require_tiles(const Device& device) const {
+    const bool fit = tiles.mr > 0 && tiles.mr <= 14 && tiles.nv > 0 && tiles.nv <= 3 && tiles.kc > 0 &&
+                     tiles.kc % tiles.vw == 0 && tiles.nc > 0 && tiles.nc % tiles.nr() == 0 && tiles.mc > 0 &&
+                     tiles.mc % tiles.mr == 0;
+    require(fit, "engine", "tiles of ", tiles.mr, "x", tiles.nr(), " do not divide blocks of ", tiles.mc, "x", tiles.nc,
+            "x", tiles.kc);
+    const uint64_t bytes = size_of(real_type(p)) * static_cast<uint64_t>(tiles.kc * (int64_t{tiles.mc} + tiles.nc));
+    require(bytes <= device.facts().local_memory, "engine", "blocks of ", bytes,
+            " bytes, the device has local memory of ", device.facts().local_memory);
   }
 
   int64_t products(const GemmOperand& x) const { return x.batch == 0 ? 1 : p.batch; }
