@@ -413,13 +413,16 @@ TEST_CASE("gemm: a small workspace makes several passes over the rows", "[gemm]"
 TEST_CASE("gemm: engine cpu with other tiles", "[gemm]") {
   if (!gemm_refusal_by_name("cpu").empty()) return;
   const auto refused = [](const char* name) {
-    return error_of<ValidationError>([&] { Gemm(context(), desc_of({50, 60}, {60, 70}, {50, 70}), gemm_engine(name)); });
+    return error_of<ValidationError>([&] {
+      Gemm(context(), desc_of({50, 60}, {60, 70}, {50, 70}), gemm_engine(name));
+    });
   };
   CHECK(refused("cpu:mr=15,mc=30").find("engine: tiles of 15x") == 0);
   CHECK(refused("cpu:kc=65536").find("engine: blocks of ") == 0);
   CHECK(refused("cpu:mc=13").find("engine: tiles of ") == 0);
   for (const bool a : {false, true})
-    for (const char* name : {"cpu:kc=16", "cpu:kc=64,mr=7,mc=14,nv=1", "cpu:kc=32,mr=14,mc=28", "cpu:kc=48,before=1"})
+    for (const char* name :
+         {"cpu:kc=16", "cpu:kc=64,mr=7,mc=14,nv=1", "cpu:kc=32,mr=14,mc=28", "cpu:kc=48,before=1"})
       check_exact({53, 261, 133, a, !a}, name);
 }
 

@@ -27,10 +27,10 @@ struct GemmDesc {
     column  ///< [M] or [M, 1], the same for every column of C
   } bias = Bias::none;
   Activation activation = Activation::identity;
-  /// The operand's memory holds the same numbers in every run, as weights do in inference: the plan may keep what it
-  /// prepared of it (packed panels, parts), at about the operand's size for each tensor it meets, until the plan ends or
-  /// forget_constants(). A tensor is known by its memory, which its copies and views share. Results have the same bits
-  /// as without.
+  /// The operand's memory holds the same numbers in every run, as weights do in inference: the plan may keep
+  /// what it prepared of it (packed panels, parts), at about the operand's size for each tensor it meets,
+  /// until the plan ends or forget_constants(). A tensor is known by its memory, which its copies and views
+  /// share. Results have the same bits as without.
   bool constant_a = false, constant_b = false;
 };
 
@@ -43,7 +43,8 @@ class DLPRIM_API Gemm : public Plan {
   /// no memory with the others. K = 0 gives activation(beta * C + bias).
   void run(const Stream& stream, const Tensor& a, const Tensor& b, const Tensor& bias, const Tensor& c,
            const Tensor& workspace = {}) const;
-  /// For constant operands that were changed after all: what was kept of them is prepared anew by the next runs.
+  /// For constant operands that were changed after all: what was kept of them is prepared anew by the next
+  /// runs.
   void forget_constants() const;
 
   struct Impl;

@@ -7,7 +7,8 @@
 
 namespace dlprim::detail {
 
-Tensor Constants::get(const Stream& stream, const Tensor& source, const std::function<Tensor()>& prepare) const {
+Tensor Constants::get(const Stream& stream, const Tensor& source,
+                      const std::function<Tensor()>& prepare) const {
   // Preparing is only enqueued under the lock, so nobody waits long, and nobody prepares twice.
   const std::lock_guard<std::mutex> lock(mutex_);
   const std::shared_ptr<QueueState>& queue = stream.state().queue;

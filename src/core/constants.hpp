@@ -1,7 +1,9 @@
-// Constants: what a plan keeps of tensors whose contents do not change: weights packed into panels, split into parts. It
-// is made at the first run that meets the tensor and serves all later ones, on every stream and thread.
+// Constants: what a plan keeps of tensors whose contents do not change: weights packed into panels, split
+// into parts. It is made at the first run that meets the tensor and serves all later ones, on every stream
+// and thread.
 //
-// Only plans that a program holds itself may have some: kept tensors hold the context, which must not own them.
+// Only plans that a program holds itself may have some: kept tensors hold the context, which must not own
+// them.
 #pragma once
 
 #include <functional>
@@ -18,9 +20,10 @@ struct QueueState;
 
 class Constants {
  public:
-  /// What `prepare` made of `source`, which is known by its memory and offset. If nothing is kept of it, `prepare` is
-  /// called: it makes a tensor and enqueues on `stream` what fills it. Work that `stream` is given after get() comes
-  /// after that, whichever stream it was enqueued on. Throws what `prepare` throws, DeviceError.
+  /// What `prepare` made of `source`, which is known by its memory and offset. If nothing is kept of it,
+  /// `prepare` is called: it makes a tensor and enqueues on `stream` what fills it. Work that `stream` is
+  /// given after get() comes after that, whichever stream it was enqueued on. Throws what `prepare` throws,
+  /// DeviceError.
   Tensor get(const Stream& stream, const Tensor& source, const std::function<Tensor()>& prepare) const;
   /// Everything is made anew when it is next asked for. Work already enqueued is not disturbed.
   void forget() const;

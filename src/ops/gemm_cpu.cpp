@@ -1,6 +1,6 @@
-// GEMM engine `cpu`: work-groups of one work-item, explicit vectors, packed panels. Each work-group packs what it needs
-// of A and B; A is packed before, into the workspace, where many groups would pack the same rows; constant operands are
-// packed once and kept.
+// GEMM engine `cpu`: work-groups of one work-item, explicit vectors, packed panels. Each work-group packs
+// what it needs of A and B; A is packed before, into the workspace, where many groups would pack the same
+// rows; constant operands are packed once and kept.
 #include <algorithm>
 
 #include "core/constants.hpp"
@@ -14,8 +14,9 @@ extern const GemmEngine kGemmCpu;
 
 namespace {
 
-/// Blocks of columns from which on A is packed before (2048^3, 4 blocks: 174 against 160 GFLOP/s on 2 cores; 2 blocks: no
-/// gain). Where its runs lie along m, work-groups pick pieces of lines, and it pays earlier (1024^3: 140 against 133).
+/// Blocks of columns from which on A is packed before (2048^3, 4 blocks: 174 against 160 GFLOP/s on 2 cores;
+/// 2 blocks: no gain). Where its runs lie along m, work-groups pick pieces of lines, and it pays earlier
+/// (1024^3: 140 against 133).
 int64_t many_blocks(const GemmProblem& p) {
   return p.a.unit_k ? 4 : 2;
 }
@@ -45,7 +46,11 @@ struct Cpu : Gemm::Impl {
     int before = ceil_div(p.n, tiles.nc) >= many_blocks(p);
     const EngineRequest request(options);
     if (request.names(kGemmCpu.name)) {
-      request.take({{"kc", &tiles.kc}, {"nc", &tiles.nc}, {"mc", &tiles.mc}, {"mr", &tiles.mr}, {"nv", &tiles.nv},
+      request.take({{"kc", &tiles.kc},
+                    {"nc", &tiles.nc},
+                    {"mc", &tiles.mc},
+                    {"mr", &tiles.mr},
+                    {"nv", &tiles.nv},
                     {"before", &before}});
       require_tiles(context.device());
     }
@@ -55,7 +60,8 @@ struct Cpu : Gemm::Impl {
     keep_a = p.constant_a && slab == p.m && p.k > 0;
     keep_b = p.constant_b && p.k > 0;
     pack_before = before != 0 && !keep_a && p.k > 0 && sums_size + packed_a_size() <= options.workspace_limit;
-    share = gemm_cpu_share_for(tiles, context.device(), slab, p.n, p.batch, {!keep_a && !pack_before, !keep_b});
+    share =
+        gemm_cpu_share_for(tiles, context.device(), slab, p.n, p.batch, {!keep_a && !pack_before, !keep_b});
 
     Defines defines = gemm_defines(p);
     tiles.define(defines);
@@ -118,9 +124,10 @@ struct Cpu : Gemm::Impl {
     const bool fit = tiles.mr > 0 && tiles.mr <= 14 && tiles.nv > 0 && tiles.nv <= 3 && tiles.kc > 0 &&
                      tiles.kc % tiles.vw == 0 && tiles.nc > 0 && tiles.nc % tiles.nr() == 0 && tiles.mc > 0 &&
                      tiles.mc % tiles.mr == 0;
-    require(fit, "engine", "tiles of ", tiles.mr, "x", tiles.nr(), " do not divide blocks of ", tiles.mc, "x", tiles.nc,
-            "x", tiles.kc);
-    const uint64_t bytes = size_of(real_type(p)) * static_cast<uint64_t>(tiles.kc * (int64_t{tiles.mc} + tiles.nc));
+    require(fit, "engine", "tiles of ", tiles.mr, "x", tiles.nr(), " do not divide blocks of ", tiles.mc, "x",
+            tiles.nc, "x", tiles.kc);
+    const uint64_t bytes =
+        size_of(real_type(p)) * static_cast<uint64_t>(tiles.kc * (int64_t{tiles.mc} + tiles.nc));
     require(bytes <= device.facts().local_memory, "engine", "blocks of ", bytes,
             " bytes, the device has local memory of ", device.facts().local_memory);
   }
@@ -131,10 +138,16 @@ struct Cpu : Gemm::Impl {
   size_t packed_a_size() const { return static_cast<size_t>(packed_a_count()) * size_of(real_type(p)); }
 
   void pack_rows(const Stream& stream, const Tensor& a, int rows, const Tensor& packed) const {
-    Launch(stream, pack_a).arg(rows).arg(p.k).arg(packed).arg(a).arg(p.a.pitch).arg(p.a.batch).run(
-        {static_cast<size_t>(ceil_div(rows, tiles.mr)), static_cast<size_t>(ceil_div(p.k, tiles.kc)),
-         static_cast<size_t>(products(p.a))},
-        {1, 1, 1});
+    Launch(stream, pack_a)
+        .arg(rows)
+        .arg(p.k)
+        .arg(packed)
+        .arg(a)
+        .arg(p.a.pitch)
+        .arg(p.a.batch)
+        .run({static_cast<size_t>(ceil_div(rows, tiles.mr)), static_cast<size_t>(ceil_div(p.k, tiles.kc)),
+              static_cast<size_t>(products(p.a))},
+             {1, 1, 1});
   }
   Tensor kept_a(const Stream& stream, const Tensor& a) const {
     const Tensor packed(stream, {packed_a_count()}, real_type(p));
@@ -143,10 +156,16 @@ struct Cpu : Gemm::Impl {
   }
   Tensor kept_b(const Stream& stream, const Tensor& b) const {
     const Tensor packed(stream, {packed_b_count()}, real_type(p));
-    Launch(stream, pack_b).arg(p.n).arg(p.k).arg(packed).arg(b).arg(p.b.pitch).arg(p.b.batch).run(
-        {static_cast<size_t>(ceil_div(p.n, tiles.nr())), static_cast<size_t>(ceil_div(p.k, tiles.kc)),
-         static_cast<size_t>(products(p.b))},
-        {1, 1, 1});
+    Launch(stream, pack_b)
+        .arg(p.n)
+        .arg(p.k)
+        .arg(packed)
+        .arg(b)
+        .arg(p.b.pitch)
+        .arg(p.b.batch)
+        .run({static_cast<size_t>(ceil_div(p.n, tiles.nr())), static_cast<size_t>(ceil_div(p.k, tiles.kc)),
+              static_cast<size_t>(products(p.b))},
+             {1, 1, 1});
     return packed;
   }
 
