@@ -80,8 +80,12 @@ typedef VEC LooseVec __attribute__((aligned(sizeof(Scalar))));
 #define A_K_STEP MR
 #endif
 
-// A cache line that will be written soon is fetched. (OpenCL's own prefetch() does nothing in PoCL.)
-#ifdef __has_builtin
+// FETCH(p): a cache line that will be written soon is fetched. FETCHES: the device may have an instruction for it, and its
+// compiler clang's builtin. (OpenCL's own prefetch() does nothing in PoCL.)
+#ifndef FETCHES
+#define FETCHES 0
+#endif
+#if FETCHES && defined(__has_builtin)
 #if __has_builtin(__builtin_prefetch)
 #define FETCH(p) __builtin_prefetch((const void*)(size_t)(p), 1)
 #endif

@@ -32,10 +32,12 @@ int64_t panel_columns(const Device& device, int64_t kc, int64_t nr, uint64_t rea
 
 void GemmCpuTiles::define(Defines& defines) const {
   defines.set("VW", vw).set("NV", nv).set("MR", mr).set("KC", kc).set("NC", nc).set("MC", mc);
+  defines.set("FETCHES", fetches);
 }
 
 GemmCpuTiles gemm_cpu_tiles_for(const Device& device, int64_t m, int64_t n, uint64_t real) {
   GemmCpuTiles t;
+  t.fetches = device.kind() == DeviceKind::cpu;
   // The register tile: 24 accumulators of the 32 registers that come with 64 bytes each, 12 of 16 else.
   const bool wide = device.facts().float_vector_width >= 16;
   const int most = static_cast<int>((wide ? 64 : 32) / real);

@@ -20,8 +20,10 @@ struct GemmCpuTiles {
   int nc = 128;  ///< most columns of B in a packed panel
   int mc = 120;  ///< rows of packed A that stay in the cache while the panel is used
 
+  bool fetches = false;  ///< lines are fetched ahead of their use
+
   int nr() const { return vw * nv; }
-  /// VW, NV, MR, KC, NC, MC.
+  /// VW, NV, MR, KC, NC, MC, FETCHES.
   void define(Defines& defines) const;
 };
 
