@@ -1,6 +1,6 @@
 // Times one case after another for bench/compare: reads lines "RUNS gemm m=64 n=64 k=64 a=n b=t dtype=f32
-// math=strict engine=auto" and answers each with "MILLISECONDS ENGINE", the mean over RUNS runs that were
-// enqueued together, or "error TEXT". A case's tensors and plan stay until another case is named.
+// math=strict engine=auto constant=b" and answers each with "MILLISECONDS ENGINE", the mean over RUNS runs
+// that were enqueued together, or "error TEXT". A case's tensors and plan stay until another case is named.
 #include <chrono>
 #include <cstdio>
 #include <iostream>
@@ -78,7 +78,7 @@ struct GemmCase : Case {
         b(operand(f, "b", number(f, "k"), number(f, "n"))),
         c(context(), shape(f, number(f, "m"), number(f, "n")),
           dtype_named(text(f, "c_dtype", text(f, "dtype", "f32") == "i8" ? "i32" : text(f, "dtype", "f32")))),
-        plan(context(), {a, b, c}, options(f)),
+        plan(context(), desc(f), options(f)),
         workspace(context(), {static_cast<int64_t>(plan.workspace_size())}, DType::u8) {}
   void run() override { plan.run(stream(), a, b, {}, c, workspace); }
   std::string engine() const override { return plan.engine(); }
@@ -93,6 +93,13 @@ struct GemmCase : Case {
     if (text(f, name, "n") == "n") return random_tensor(shape(f, rows, columns), dtype);
     const Tensor x = random_tensor(shape(f, columns, rows), dtype);
     return x.transpose(-1, -2);
+  }
+  GemmDesc desc(const Fields& f) const {
+    GemmDesc d{a, b, c};
+    const std::string constant = text(f, "constant", "");
+    d.constant_a = constant.find('a') != std::string::npos;
+    d.constant_b = constant.find('b') != std::string::npos;
+    return d;
   }
   static Options options(const Fields& f) {
     Options o;

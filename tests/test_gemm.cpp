@@ -437,35 +437,71 @@ TEST_CASE("gemm: a plan runs on other tensors, with the user's workspace or its 
   }
 }
 
+TEST_CASE("gemm: 16-bit results of many blocks of k are rounded once", "[gemm]") {
+  for (const std::string& engine : serving_gemm_engines())
+    for (const DType dtype : {DType::f16, DType::bf16}) {
+      GemmCase x(45, 70, 600, dtype == DType::bf16, true);
+      x.dtype = x.c_dtype = dtype;
+      check_exact(x, engine);
+      x.alpha = 0.5f;
+      x.beta = 2;
+      x.bias = Vector::row;
+      x.activation = Activation::relu;
+      x.batch = 2;
+      x.one_b = true;
+      check_exact(x, engine);
+    }
+}
+
 TEST_CASE("gemm: a small workspace makes several passes over the rows", "[gemm]") {
-  const GemmDesc desc = desc_of({100, 70}, {70, 50}, {100, 50});
-  for (const std::string& engine : serving_gemm_engines()) {
-    Options options = gemm_engine(engine);
-    const size_t all = Gemm(context(), desc, options).workspace_size();
-    if (all == 0) continue;
-    options.workspace_limit = all / 3;
-    INFO("engine=" << engine << " workspace " << options.workspace_limit << " of " << all);
-    const std::string refusal = error_of<ValidationError>([&] { Gemm(context(), desc, options); });
-    if (refusal.find("refused") != std::string::npos) {  // it cannot do with less, and says so
-      CHECK(refusal.find("bytes of workspace, the limit is") != std::string::npos);
-      continue;
-    }
-    CHECK(Gemm(context(), desc, options).workspace_size() <= options.workspace_limit);
-    for (const Vector bias : {Vector::row, Vector::column}) {
-      GemmCase x(100, 50, 70);
-      x.bias = bias;
+  for (const std::string& engine : serving_gemm_engines())
+    for (const DType dtype : {DType::f32, DType::f16}) {
+      GemmCase x(100, 50, 300);
+      x.dtype = x.c_dtype = dtype;
+      x.batch = 2;
       x.beta = 1;
-      const GemmData data = integer_data(x);
-      const Result result = run(x, data, options);
-      CHECK(same(result.values, rounded(gemm_reference(x, data))));
-      CHECK(result.intact);
+      const GemmDesc desc{TensorDesc({2, x.m, x.k}, dtype), TensorDesc({2, x.k, x.n}, dtype),
+                          TensorDesc({2, x.m, x.n}, dtype)};
+      Options options = gemm_engine(engine);
+      const size_t all = Gemm(context(), desc, options).workspace_size();
+      if (all == 0) continue;
+      options.workspace_limit = all / 3;
+      INFO("engine=" << engine << " workspace " << options.workspace_limit << " of " << all);
+      const std::string refusal = error_of<ValidationError>([&] { Gemm(context(), desc, options); });
+      if (refusal.find("refused") != std::string::npos) {  // it cannot do with less, and says so
+        CHECK(refusal.find("bytes of workspace, the limit is") != std::string::npos);
+        continue;
+      }
+      CHECK(Gemm(context(), desc, options).workspace_size() <= options.workspace_limit);
+      for (const Vector bias : {Vector::row, Vector::column}) {
+        x.bias = bias;
+        const GemmData data = integer_data(x);
+        const Result result = run(x, data, options);
+        CHECK(same(result.values, rounded(gemm_reference(x, data), dtype)));
+        CHECK(result.intact);
+      }
+      options.workspace_limit = 100;
+      const std::string error = error_of<ValidationError>([&] { Gemm(context(), desc, options); });
+      CHECK(error.find("the limit is 100") != std::string::npos);
+      options.engine = "auto";
+      CHECK(Gemm(context(), desc, options).workspace_size() <= 100);
     }
-    options.workspace_limit = 100;
-    const std::string error = error_of<ValidationError>([&] { Gemm(context(), desc, options); });
-    CHECK(error.find("the limit is 100") != std::string::npos);
-    options.engine = "auto";
-    CHECK(Gemm(context(), desc, options).workspace_size() <= 100);
-  }
+}
+
+TEST_CASE("gemm: engine cpu with other tiles", "[gemm]") {
+  if (!gemm_refusal_by_name("cpu").empty()) return;
+  const auto refused = [](const char* name) {
+    return error_of<ValidationError>([&] {
+      Gemm(context(), desc_of({50, 60}, {60, 70}, {50, 70}), gemm_engine(name));
+    });
+  };
+  CHECK(refused("cpu:mr=15,mc=30").find("engine: tiles of 15x") == 0);
+  CHECK(refused("cpu:kc=65536").find("engine: blocks of ") == 0);
+  CHECK(refused("cpu:mc=13").find("engine: tiles of ") == 0);
+  for (const bool a : {false, true})
+    for (const char* name :
+         {"cpu:kc=16", "cpu:kc=64,mr=7,mc=14,nv=1", "cpu:kc=32,mr=14,mc=28", "cpu:kc=48,before=1"})
+      check_exact({53, 261, 133, a, !a}, name);
 }
 
 TEST_CASE("gemm: another shape compiles nothing", "[gemm]") {

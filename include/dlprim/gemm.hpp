@@ -32,6 +32,11 @@ struct GemmDesc {
   bool residual = false;        ///< added before the activation; shape and strides as C
   /// What is given to the activation is stored too, for its backward pass; shape and strides as C.
   bool preactivation = false;
+  /// The operand's memory holds the same numbers in every run, as weights do in inference: the plan may keep
+  /// what it prepared of it (packed panels, parts), at about the operand's size for each tensor it meets,
+  /// until the plan ends or forget_constants(). A tensor is known by its memory, which its copies and views
+  /// share. Results have the same bits as without.
+  bool constant_a = false, constant_b = false;
 };
 
 class DLPRIM_API Gemm : public Plan {
@@ -43,6 +48,9 @@ class DLPRIM_API Gemm : public Plan {
   /// activation(beta * C + bias + residual).
   void run(const Stream& stream, const Tensor& a, const Tensor& b, const EpilogueTensors& with,
            const Tensor& c, const Tensor& workspace = {}) const;
+  /// For constant operands that were changed after all: what was kept of them is prepared anew by the next
+  /// runs.
+  void forget_constants() const;
 
   struct Impl;
 

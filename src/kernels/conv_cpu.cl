@@ -1,4 +1,4 @@
-// Convolution on CPUs, forward and backward data, as implicit GEMM: slots of gemm_cpu.cl. The gathered
+// Convolution on CPUs, forward and backward data, as implicit GEMM: slots of gemm_cpu_loop.cl. The gathered
 // operand B is written into the packed panel block by block and never exists whole. Backward filter is
 // conv_cpu_filter.cl.
 //
@@ -89,11 +89,11 @@ static void put_pieces(float* line, const Piece* pieces, int count, __global con
     float* to = line + piece.at;
     const long at = channel + piece.source;
     if (piece.from >= piece.to) {
-      for (int i = 0; i < piece.length; i += VW) VSTORE((VEC)(0), 0, to + i);
+      for (int i = 0; i < piece.length; i += VW) VEC_AT(__private, to + i) = 0;
     } else if (piece.up == 1 && piece.down == 1 && at >= 0 && at <= extent - VW) {
       // What lies beside the run is read, as long as it is in the tensor, and masked out.
       const IVEC inside = (LANES >= piece.from) & (LANES < piece.to);
-      VSTORE(AS_VEC(AS_IVEC(VLOAD(0, source + at)) & inside), 0, to);
+      VEC_AT(__private, to) = AS_VEC(AS_IVEC(VEC_AT(__global const, source + at)) & inside);
     } else {
       long seen = piece.up == 1 && piece.down == 1 ? at + piece.from : at;
       for (int i = 0; i < piece.length; i++) to[i] = 0;
@@ -115,7 +115,8 @@ static void pack_taps(__local float* panel, int k0, int kc, int n0, int n_end, _
       put_pieces(line, pieces, found, source, first_channel + (long)((k0 + k) / taps) * s_c, extent);
       for (int i = count; i < (count + NR - 1) / NR * NR; i++) line[i] = 0;
       for (int n = 0; n < count; n += NR)
-        for (int v = 0; v < NR; v += VW) VSTORE(VLOAD(0, line + n + v), 0, panel + n * kc + k * NR + v);
+        for (int v = 0; v < NR; v += VW)
+          VEC_AT(__local, panel + n * kc + k * NR + v) = VEC_AT(__private const, line + n + v);
     }
   }
 }
@@ -157,7 +158,7 @@ static void store_placed(__global float* target, const long* where, int run, VEC
     return;
   }
   float values[VW];
-  VSTORE(v, 0, values);
+  VEC_AT(__private, values) = v;
   for (int l = 0; l < count; l++) target[where[l]] = values[l];
 }
 
@@ -165,11 +166,11 @@ static VEC load_placed(__global const float* target, const long* where, int run,
   if (run) return load_run(target + where[0], count);
   float values[VW];
   for (int l = 0; l < VW; l++) values[l] = l < count ? target[where[l]] : 0;
-  return VLOAD(0, values);
+  return VEC_AT(__private const, values);
 }
 
 #define GROUP ((long)get_group_id(2))
-#define PACKED_BATCH (GROUP * padded * K)
+#define PACKED_A (GROUP * PADDED_A * K)
 
 #define A_PARAMETERS __global const float *restrict w, long w_offset, int taps
 #if BACKWARD_DATA
@@ -195,8 +196,9 @@ static VEC load_placed(__global const float* target, const long* where, int run,
   place_strip(where, runs, ns, min(NR, n_end - ns), target_h, target_w, t_n, t_h, t_w);
 #define C_AT(m, n) 0  // no residual yet
 #define TARGET_ROW(m) (target + target_offset + (GROUP * M + (m)) * t_c)
-#define LOAD_C(m, n, count) load_placed(TARGET_ROW(m), where + (n - ns), runs[(n - ns) / VW], count)
-#define STORE_C(m, n, v, count) store_placed(TARGET_ROW(m), where + (n - ns), runs[(n - ns) / VW], v, count)
+#define C_LINE(m) (TARGET_ROW(m) + where[0])
+#define READ_C(m, n, count) load_placed(TARGET_ROW(m), where + (n - ns), runs[(n - ns) / VW], count)
+#define WRITE_C(m, n, v, count) store_placed(TARGET_ROW(m), where + (n - ns), runs[(n - ns) / VW], v, count)
 #define COLUMN_BIAS(m) bias[bias_offset + GROUP * M + (m)]
 
-#include "gemm_cpu.cl"
+#include "gemm_cpu_loop.cl"

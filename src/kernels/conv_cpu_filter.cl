@@ -1,4 +1,4 @@
-// Convolution on CPUs, backward filter, as implicit GEMM: slots of gemm_cpu.cl.
+// Convolution on CPUs, backward filter, as implicit GEMM: slots of gemm_cpu_loop.cl.
 //
 //   C[k, crs] = sum over npq of dy[k, npq] x[npq, crs]
 //
@@ -149,7 +149,7 @@ static void pack_inputs(__local float* panel, int k0, int kc, int n0, int n_end,
   const int all_k = K, parts = max(1, (K + part - 1) / part);                                       \
   const long group = (long)get_group_id(2) / parts, k_begin = (long)get_group_id(2) % parts * part; \
   K = min(part, (int)(K - k_begin));
-#define PACKED_BATCH (padded * (group * all_k + k_begin))
+#define PACKED_A (PADDED_A * (group * all_k + k_begin))
 
 #define A_PARAMETERS                                                                                         \
   int part, __global const float *restrict dy, long y_offset, long y_n, long y_k, long y_p, long y_q, int P, \
@@ -166,9 +166,9 @@ static void pack_inputs(__local float* panel, int k0, int kc, int n0, int n_end,
 
 // One matrix of all groups after the other.
 #define C_PARAMETERS __global float* restrict c, long c_offset
-#define C_AT(m, n) \
-  (c + c_offset + ((k_begin / part * ((long)get_num_groups(2) / parts) + group) * M + (m)) * N + (n))
-#define LOAD_C(m, n, count) load_run(C_AT(m, n), count)
-#define STORE_C(m, n, v, count) store_run(C_AT(m, n), v, count)
+#define C_AT(m, n) (((k_begin / part * ((long)get_num_groups(2) / parts) + group) * M + (m)) * N + (n))
+#define C_LINE(m) (c + c_offset + C_AT(m, ns))
+#define READ_C(m, n, count) load_run(c + c_offset + C_AT(m, n), count)
+#define WRITE_C(m, n, v, count) store_run(c + c_offset + C_AT(m, n), v, count)
 
-#include "gemm_cpu.cl"
+#include "gemm_cpu_loop.cl"

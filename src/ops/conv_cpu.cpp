@@ -27,6 +27,8 @@ Tensor floats_at(const Tensor& workspace, int64_t begin, int64_t count) {
 GemmCpuTiles tiles_for(const Device& device, const ConvGemm& g) {
   GemmCpuTiles tiles = gemm_cpu_tiles_for(device, g.m, g.n);
   tiles.mr = std::min(tiles.mr, 8);
+  tiles.mc = tiles.mc / tiles.mr * tiles.mr;
+  tiles.nc = std::min(tiles.nc, 256);  // the pieces of a line of B are listed in private memory
   return tiles;
 }
 

@@ -127,6 +127,8 @@ GemmProblem problem_of(const GemmDesc& desc) {
   p.activation = desc.activation;
   p.residual = desc.residual;
   p.preactivation = desc.preactivation;
+  p.constant_a = desc.constant_a;
+  p.constant_b = desc.constant_b;
   return p;
 }
 
@@ -141,6 +143,8 @@ std::string text_of(const GemmProblem& p, const std::string& engine) {
   if (p.scale != GemmDesc::Vector::none) text += cat(" scale=", kVectors[static_cast<int>(p.scale)]);
   if (p.residual) text += " residual=1";
   if (p.preactivation) text += " preactivation=1";
+  if (p.constant_a) text += " constant_a=1";
+  if (p.constant_b) text += " constant_b=1";
   return text;
 }
 
@@ -205,12 +209,6 @@ Defines gemm_defines(const GemmProblem& p) {
   return defines.set("ACTIVATION", name_of(p.activation));
 }
 
-std::string refuse_but_plain_f32(const GemmProblem& p) {
-  if (p.dtype != DType::f32) return cat("is for f32, the operands are ", name_of(p.dtype));
-  if (p.batch != 1) return cat("is for single products, there are ", p.batch);
-  return {};
-}
-
 std::string refuse_long_and_few(const GemmProblem& p, int64_t groups, int compute_units) {
   constexpr int kLong = 1024;
   if (p.k < kLong || groups * 4 >= compute_units) return {};
@@ -253,6 +251,10 @@ void Gemm::run(const Stream& stream, const Tensor& a, const Tensor& b, const Epi
   const Tensor ws = detail::workspace_for(*info_, stream, workspace);
   detail::OperatorScope scope(stream, *info_);
   impl_->run(stream, a, b, with, c, ws);
+}
+
+void Gemm::forget_constants() const {
+  impl_->forget_constants();
 }
 
 void gemm(const Stream& stream, const Tensor& a, const Tensor& b, const EpilogueTensors& with,

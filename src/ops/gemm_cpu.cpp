@@ -1,7 +1,11 @@
-// GEMM engine `cpu`: work-groups of one work-item, explicit vectors, packed panels.
+// GEMM engine `cpu`: work-groups of one work-item, explicit vectors, packed panels. Each work-group packs
+// what it needs of A and B; A is packed before, into the workspace, where many groups would pack the same
+// rows; constant operands are packed once and kept.
 #include <algorithm>
 
+#include "core/constants.hpp"
 #include "core/state.hpp"
+#include "ops/epilogue.hpp"
 #include "ops/gemm_cpu_tiles.hpp"
 #include "ops/gemm_impl.hpp"
 
@@ -11,87 +15,183 @@ extern const GemmEngine kGemmCpu;
 
 namespace {
 
-constexpr int kPanelsInCache = 20;  // 20 panels of 12 x 256 floats are 240 KB
-constexpr int kLeastBlock = 32;     // steps of k in a block, below which packing costs more than it saves
-constexpr int64_t kMostColumns = 256;
-/// Packing a strip of B takes about as long as multiplying it by so many panels of A.
-constexpr double kPackingCost = 3;
-
-/// Columns of B for which a panel of `kc` steps fits into half the local memory. (Drivers for CPUs keep it in
-/// the cache, where A is to have room as well.)
-int64_t panel_columns(const Device& device, int64_t kc, int64_t nr) {
-  const auto floats = static_cast<int64_t>(device.facts().local_memory / 2 / sizeof(float));
-  return std::min(kMostColumns, floats / kc) / nr * nr;
+/// Blocks of columns from which on A is packed before (2048^3, 4 blocks: 174 against 160 GFLOP/s on 2 cores;
+/// 2 blocks: no gain). Where its runs lie along m, work-groups pick pieces of lines, and it pays earlier
+/// (1024^3: 140 against 133).
+int64_t many_blocks(const GemmProblem& p) {
+  return p.a.unit_k ? 4 : 2;
 }
 
-/// Bytes of packed A for `rows` rows.
-int64_t packed_bytes(const GemmProblem& p, const GemmCpuTiles& tiles, int64_t rows) {
-  return round_up(rows, tiles.mr) * p.k * static_cast<int64_t>(sizeof(float));
+DType real_type(const GemmProblem& p) {
+  return p.dtype == DType::f64 ? DType::f64 : p.dtype == DType::i8 ? DType::i32 : DType::f32;
+}
+
+GemmCpuTiles tiles_for(const Context& context, const GemmProblem& p) {
+  return gemm_cpu_tiles_for(context.device(), p.m, p.n, size_of(real_type(p)));
+}
+
+/// Whether C holds fewer bits than a sum that more blocks of k follow.
+bool sums_apart(const GemmProblem& p) {
+  return size_of(p.c_dtype) < sizeof(float);
+}
+
+/// Bytes of such sums, for `rows` rows of each product.
+uint64_t sum_bytes(const GemmProblem& p, const GemmCpuTiles& tiles, int64_t rows) {
+  if (!sums_apart(p) || p.k <= tiles.kc) return 0;
+  return static_cast<uint64_t>(p.batch * rows * p.n) * sizeof(float);
 }
 
 struct Cpu : Gemm::Impl {
   Cpu(const Context& context, const GemmProblem& problem, const Options& options)
-      : Impl(problem), tiles(gemm_cpu_tiles_for(context.device(), p.m, p.n)) {
-    slab = static_cast<int>(round_up(p.m, tiles.mr));
-    const auto limit = static_cast<int64_t>(std::min<size_t>(options.workspace_limit, INT64_MAX));
-    if (packed_bytes(p, tiles, slab) > limit)
-      slab = static_cast<int>(limit / packed_bytes(p, tiles, tiles.mr)) * tiles.mr;
-    share = gemm_cpu_share_for(tiles, context.device(), slab, p.n);
+      : Impl(problem), tiles(tiles_for(context, p)), slab(p.m) {
+    int before = ceil_div(p.n, tiles.nc) >= many_blocks(p);
+    const EngineRequest request(options);
+    if (request.names(kGemmCpu.name)) {
+      request.take({{"kc", &tiles.kc},
+                    {"nc", &tiles.nc},
+                    {"mc", &tiles.mc},
+                    {"mr", &tiles.mr},
+                    {"nv", &tiles.nv},
+                    {"before", &before}});
+      require_tiles(context.device());
+    }
+    if (sum_bytes(p, tiles, slab) > options.workspace_limit)
+      slab = static_cast<int>(options.workspace_limit / sum_bytes(p, tiles, tiles.mr)) * tiles.mr;
+    sums_size = sum_bytes(p, tiles, slab);
+    keep_a = p.constant_a && slab == p.m && p.k > 0;
+    keep_b = p.constant_b && p.k > 0;
+    pack_before = before != 0 && !keep_a && p.k > 0 && sums_size + packed_a_size() <= options.workspace_limit;
+    share =
+        gemm_cpu_share_for(tiles, context.device(), slab, p.n, p.batch, {!keep_a && !pack_before, !keep_b});
 
     Defines defines = gemm_defines(p);
     tiles.define(defines);
-    defines.set("A_UNIT_K", p.a.unit_k).set("B_UNIT_K", p.b.unit_k);
-    pack = context.state().programs.kernel("gemm_cpu", "gemm_pack_a", defines);
-    multiply = context.state().programs.kernel("gemm_cpu", "gemm_cpu", defines);
+    defines.set("A_UNIT_K", p.a.unit_k).set("B_UNIT_K", p.b.unit_k).set("SUMS_APART", sums_apart(p));
+    defines.set("A_PACKED", keep_a || pack_before).set("A_ONE", p.a.batch == 0);
+    defines.set("B_PACKED", keep_b).set("B_ONE", p.b.batch == 0);
+    ProgramCache& programs = context.state().programs;
+    multiply = programs.kernel("gemm_cpu", "gemm_cpu", defines);
+    if (keep_a || pack_before) pack_a = programs.kernel("gemm_cpu", "gemm_pack_a", defines);
+    if (keep_b) pack_b = programs.kernel("gemm_cpu", "gemm_pack_b", defines);
   }
 
-  size_t workspace_size() const override { return static_cast<size_t>(packed_bytes(p, tiles, slab)); }
+  size_t workspace_size() const override { return sums_size + (pack_before ? packed_a_size() : 0); }
 
   void run(const Stream& stream, const Tensor& a, const Tensor& b, const EpilogueTensors& with,
            const Tensor& c, const Tensor& workspace) const override {
-    const Tensor packed = workspace.defined() ? workspace.reinterpret(DType::f32) : workspace;
-    for (int64_t m0 = 0; m0 < p.m; m0 += slab) {
-      const int64_t rows = std::min<int64_t>(slab, p.m - m0);
-      EpilogueTensors slab_with = with;
-      if (p.bias == GemmDesc::Vector::column) slab_with.bias = rows_of(with.bias, m0, rows);
-      if (p.scale == GemmDesc::Vector::column) slab_with.scale = rows_of(with.scale, m0, rows);
-      if (p.residual) slab_with.residual = rows_of(with.residual, m0, rows);
-      if (p.preactivation) slab_with.preactivation = rows_of(with.preactivation, m0, rows);
-      run_slab(stream, rows_of(a, m0, rows), b, slab_with, rows_of(c, m0, rows), packed);
+    Tensor packed_a, packed_b, sums;
+    if (sums_size > 0) sums = part_of(workspace, 0, sums_size, DType::f32);
+    if (pack_before) packed_a = part_of(workspace, sums_size, packed_a_size(), real_type(p));
+    if (keep_a) packed_a = constants_a.get(stream, a, [&] { return kept_a(stream, a); });
+    if (keep_b) packed_b = constants_b.get(stream, b, [&] { return kept_b(stream, b); });
+    for (int m0 = 0; m0 < p.m; m0 += slab) {
+      const int rows = std::min(slab, p.m - m0);
+      const Tensor a_rows = rows_of(a, m0, rows);
+      if (pack_before) pack_rows(stream, a_rows, rows, packed_a);
+      Launch launch(stream, multiply);
+      launch.arg(rows).arg(p.n).arg(p.k).arg(share.columns).arg(share.rows);
+      if (packed_a.defined())
+        launch.arg(packed_a);
+      else
+        launch.arg(a_rows).arg(p.a.pitch).arg(p.a.batch);
+      if (keep_b)
+        launch.arg(packed_b);
+      else
+        launch.arg(b).arg(p.b.pitch).arg(p.b.batch);
+      launch.arg(rows_of(c, m0, rows)).arg(p.ldc).arg(p.c_batch);
+      if (sums_apart(p)) launch.arg(sums);
+      bind_epilogue(launch, p.alpha, p.beta, of_rows(with, m0, rows));
+      launch.run({static_cast<size_t>(ceil_div(p.n, share.columns)),
+                  static_cast<size_t>(ceil_div(rows, share.rows)), static_cast<size_t>(p.batch)},
+                 {1, 1, 1});
     }
   }
 
- private:
-  static Tensor rows_of(const Tensor& x, int64_t m0, int64_t rows) { return x.slice(0, m0, m0 + rows); }
+  void forget_constants() const override {
+    constants_a.forget();
+    constants_b.forget();
+  }
 
-  void run_slab(const Stream& stream, const Tensor& a, const Tensor& b, const EpilogueTensors& with,
-                const Tensor& c, const Tensor& packed) const {
-    const auto rows = static_cast<int>(a.size(0));
-    const auto panels = static_cast<size_t>(ceil_div(rows, tiles.mr)),
-               blocks = static_cast<size_t>(ceil_div(p.k, tiles.kc));
-    if (p.k > 0)
-      Launch(stream, pack).arg(rows).arg(p.k).arg(packed).arg(a).arg(p.a.pitch).run({panels, blocks}, {1, 1});
-    Launch launch(stream, multiply);
-    launch.arg(rows).arg(p.n).arg(p.k).arg(share.columns).arg(share.rows).arg(packed).arg(b).arg(p.b.pitch);
-    launch.arg(c).arg(p.ldc);
-    bind_epilogue(launch, p.alpha, p.beta, with);
-    launch.run(
-        {static_cast<size_t>(ceil_div(p.n, share.columns)), static_cast<size_t>(ceil_div(rows, share.rows))},
-        {1, 1});
+ private:
+  static Tensor rows_of(const Tensor& x, int64_t m0, int64_t rows) {
+    return x.slice(x.rank() - 2, m0, m0 + rows);
+  }
+  EpilogueTensors of_rows(const EpilogueTensors& with, int64_t m0, int64_t rows) const {
+    EpilogueTensors part = with;
+    if (p.bias == GemmDesc::Vector::column) part.bias = with.bias.slice(0, m0, m0 + rows);
+    if (p.scale == GemmDesc::Vector::column) part.scale = with.scale.slice(0, m0, m0 + rows);
+    if (p.residual) part.residual = rows_of(with.residual, m0, rows);
+    if (p.preactivation) part.preactivation = rows_of(with.preactivation, m0, rows);
+    return part;
+  }
+  static Tensor part_of(const Tensor& workspace, size_t at, size_t size, DType dtype) {
+    return workspace.slice(0, static_cast<int64_t>(at), static_cast<int64_t>(at + size)).reinterpret(dtype);
+  }
+
+  void require_tiles(const Device& device) const {
+    const bool fit = tiles.mr > 0 && tiles.mr <= 14 && tiles.nv > 0 && tiles.nv <= 3 && tiles.kc > 0 &&
+                     tiles.kc % tiles.vw == 0 && tiles.nc > 0 && tiles.nc % tiles.nr() == 0 && tiles.mc > 0 &&
+                     tiles.mc % tiles.mr == 0;
+    require(fit, "engine", "tiles of ", tiles.mr, "x", tiles.nr(), " do not divide blocks of ", tiles.mc, "x",
+            tiles.nc, "x", tiles.kc);
+    const uint64_t bytes =
+        size_of(real_type(p)) * static_cast<uint64_t>(tiles.kc * (int64_t{tiles.mc} + tiles.nc));
+    require(bytes <= device.facts().local_memory, "engine", "blocks of ", bytes,
+            " bytes, the device has local memory of ", device.facts().local_memory);
+  }
+
+  int64_t products(const GemmOperand& x) const { return x.batch == 0 ? 1 : p.batch; }
+  int64_t packed_a_count() const { return products(p.a) * round_up(slab, tiles.mr) * p.k; }
+  int64_t packed_b_count() const { return products(p.b) * round_up(p.n, tiles.nr()) * p.k; }
+  size_t packed_a_size() const { return static_cast<size_t>(packed_a_count()) * size_of(real_type(p)); }
+
+  void pack_rows(const Stream& stream, const Tensor& a, int rows, const Tensor& packed) const {
+    Launch(stream, pack_a)
+        .arg(rows)
+        .arg(p.k)
+        .arg(packed)
+        .arg(a)
+        .arg(p.a.pitch)
+        .arg(p.a.batch)
+        .run({static_cast<size_t>(ceil_div(rows, tiles.mr)), static_cast<size_t>(ceil_div(p.k, tiles.kc)),
+              static_cast<size_t>(products(p.a))},
+             {1, 1, 1});
+  }
+  Tensor kept_a(const Stream& stream, const Tensor& a) const {
+    const Tensor packed(stream, {packed_a_count()}, real_type(p));
+    pack_rows(stream, a, p.m, packed);
+    return packed;
+  }
+  Tensor kept_b(const Stream& stream, const Tensor& b) const {
+    const Tensor packed(stream, {packed_b_count()}, real_type(p));
+    Launch(stream, pack_b)
+        .arg(p.n)
+        .arg(p.k)
+        .arg(packed)
+        .arg(b)
+        .arg(p.b.pitch)
+        .arg(p.b.batch)
+        .run({static_cast<size_t>(ceil_div(p.n, tiles.nr())), static_cast<size_t>(ceil_div(p.k, tiles.kc)),
+              static_cast<size_t>(products(p.b))},
+             {1, 1, 1});
+    return packed;
   }
 
   GemmCpuTiles tiles;
   GemmCpuShare share{};
-  int slab = 0;  ///< rows whose packed A fits into the workspace; a multiple of MR
-  Kernel pack, multiply;
+  int slab;  ///< rows in a launch: their sums fit into the workspace
+  size_t sums_size = 0;
+  bool pack_before = false;  ///< A, into the workspace
+  bool keep_a = false, keep_b = false;
+  Kernel pack_a, pack_b, multiply;
+  Constants constants_a, constants_b;
 };
 
 std::string refuse(const Context& context, const GemmProblem& p, const Options& options) {
-  std::string reason = refuse_but_plain_f32(p);
-  if (reason.empty()) reason = refuse_gemm_cpu(context.device(), EngineRequest(options).names(kGemmCpu.name));
+  std::string reason = refuse_gemm_cpu(context.device(), EngineRequest(options).names(kGemmCpu.name));
   if (!reason.empty()) return reason;
-  const GemmCpuTiles tiles = gemm_cpu_tiles_for(context.device(), p.m, p.n);
-  const auto least = static_cast<uint64_t>(packed_bytes(p, tiles, std::min(p.m, tiles.mr)));
+  const GemmCpuTiles tiles = tiles_for(context, p);
+  const uint64_t least = sum_bytes(p, tiles, std::min(p.m, tiles.mr));
   if (least > options.workspace_limit)
     return cat("needs at least ", least, " bytes of workspace, the limit is ", options.workspace_limit);
   return {};
@@ -103,54 +203,6 @@ std::unique_ptr<const Gemm::Impl> make(const Context& context, const GemmProblem
 }
 
 }  // namespace
-
-void GemmCpuTiles::define(Defines& defines) const {
-  defines.set("VW", vw).set("NV", nv).set("MR", mr).set("KC", kc).set("NC", nc).set("MC", mc);
-}
-
-GemmCpuTiles gemm_cpu_tiles_for(const Device& device, int64_t m, int64_t n) {
-  GemmCpuTiles t;
-  // The register tile: 24 accumulators of the 32 registers that come with 16 floats, 12 of 16 else.
-  const bool wide = device.facts().float_vector_width >= 16;
-  t.vw = wide && n > 8 ? 16 : 8;
-  t.nv = n > t.vw ? 2 : 1;
-  t.mr = wide ? (m > 8 ? 12 : 8) : (m > 4 ? 6 : 4);
-  while (t.kc > kLeastBlock && panel_columns(device, t.kc, t.nr()) < 2 * t.nr()) t.kc /= 2;
-  t.nc = static_cast<int>(panel_columns(device, t.kc, t.nr()));
-  t.mc = t.mr * kPanelsInCache;
-  return t;
-}
-
-GemmCpuShare gemm_cpu_share_for(const GemmCpuTiles& tiles, const Device& device, int64_t m, int64_t n,
-                                int64_t batch) {
-  const int64_t units = std::max(1, device.facts().compute_units);
-  const int64_t strips = ceil_div(n, tiles.nr()), panels = ceil_div(m, tiles.mr);
-  GemmCpuShare best{tiles.nr(), static_cast<int>(std::max<int64_t>(1, panels) * tiles.mr)};
-  double best_time = -1;
-  for (int64_t width = std::min<int64_t>(tiles.nc / tiles.nr(), strips); width >= 1; width--) {
-    const int64_t blocks = ceil_div(strips, width);
-    const int64_t most_parts = std::min(panels, std::max<int64_t>(1, ceil_div(4 * units, blocks * batch)));
-    for (int64_t parts = 1; parts <= most_parts; parts++) {
-      const int64_t height = ceil_div(panels, parts);
-      const auto rounds = static_cast<double>(ceil_div(blocks * ceil_div(panels, height) * batch, units));
-      const double time = rounds * static_cast<double>(width) * (static_cast<double>(height) + kPackingCost);
-      if (best_time >= 0 && time >= best_time) continue;
-      best_time = time;
-      best = {static_cast<int>(width * tiles.nr()), static_cast<int>(height * tiles.mr)};
-    }
-  }
-  return best;
-}
-
-std::string refuse_gemm_cpu(const Device& device, bool asked_by_name) {
-  if (device.kind() != DeviceKind::cpu && !asked_by_name)
-    return cat("is for CPUs, the device is a ", name_of(device.kind()));
-  constexpr int64_t kWidestStrip = 32;
-  if (panel_columns(device, kLeastBlock, kWidestStrip) == 0)
-    return cat("needs ", 2 * kLeastBlock * kWidestStrip * sizeof(float),
-               " bytes of local memory, the device has ", device.facts().local_memory);
-  return {};
-}
 
 const GemmEngine kGemmCpu = {"cpu", refuse, make};
 

@@ -29,6 +29,7 @@ struct GemmProblem {
   GemmDesc::Vector bias = GemmDesc::Vector::none, scale = GemmDesc::Vector::none;
   Activation activation = Activation::identity;
   bool residual = false, preactivation = false;
+  bool constant_a = false, constant_b = false;
 
   /// Something comes after the sum, other than alpha.
   bool has_epilogue() const {
@@ -39,8 +40,6 @@ struct GemmProblem {
 
 /// The macros of gemm_types.cl and epilogue.cl.
 Defines gemm_defines(const GemmProblem& problem);
-/// Why an engine that serves only f32 and single products cannot; empty if it can.
-std::string refuse_but_plain_f32(const GemmProblem& problem);
 /// Why an engine that never takes K in parts leaves a long K with few groups of work to one that does; empty
 /// if it need not.
 std::string refuse_long_and_few(const GemmProblem& problem, int64_t groups, int compute_units);
@@ -67,6 +66,7 @@ struct Gemm::Impl : detail::EngineImpl {
   /// Everything is checked, M and N are not 0, `workspace` is as large as was asked for.
   virtual void run(const Stream& stream, const Tensor& a, const Tensor& b, const EpilogueTensors& with,
                    const Tensor& c, const Tensor& workspace) const = 0;
+  virtual void forget_constants() const {}
 
   const detail::GemmProblem p;
 };
