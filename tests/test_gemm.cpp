@@ -115,9 +115,9 @@ TEST_CASE("gemm: every dtype and batches of products are exact", "[gemm]") {
   for (const GemmCase& x : typed_gemms()) {
     if (!has(x.dtype)) continue;
     const GemmData data = integer_data(x);
-    const Gemm chosen(context(), {operand_a(x, data), operand_b(x, data), desc_of_c(x)});
+    const GemmDesc desc{operand_a(x, data), operand_b(x, data), desc_of_c(x)};
     for (const std::string& engine : serving_gemm_engines())
-      if (chosen.explain().find(engine + ": refused") == std::string::npos) check_exact(x, engine);
+      if (gemm_serves(engine, desc)) check_exact(x, engine);
   }
 }
 

@@ -12,12 +12,15 @@
 namespace dlprim {
 namespace detail {
 
-extern const GemmEngine kGemmGemv, kGemmNvWgmma, kGemmCpu, kGemmFma, kGemmNaive;
+extern const GemmEngine kGemmGemv, kGemmNvWgmma, kGemmNvMma, kGemmAmdMfma, kGemmAmdWmma, kGemmIntelDpas,
+    kGemmCpu, kGemmFma, kGemmNaive;
 
 namespace {
 
 const std::vector<GemmEngine>& engines() {
-  static const std::vector<GemmEngine> list = {kGemmGemv, kGemmNvWgmma, kGemmCpu, kGemmFma, kGemmNaive};
+  static const std::vector<GemmEngine> list = {kGemmGemv,    kGemmNvWgmma, kGemmNvMma,
+                                               kGemmAmdMfma, kGemmAmdWmma, kGemmIntelDpas,
+                                               kGemmCpu,     kGemmFma,     kGemmNaive};
   return list;
 }
 

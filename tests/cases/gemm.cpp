@@ -2,6 +2,7 @@
 #include "cases/gemm.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <limits>
 #include <sstream>
 
@@ -249,7 +250,8 @@ Gemm small_plan(const Options& options) {
 }  // namespace
 
 const std::vector<std::string>& gemm_engines() {
-  static const std::vector<std::string> names = {"gemv", "nv_wgmma", "cpu", "fma", "naive"};
+  static const std::vector<std::string> names = {"gemv",       "nv_wgmma", "nv_mma", "amd_mfma", "amd_wmma",
+                                                 "intel_dpas", "cpu",      "fma",    "naive"};
   return names;
 }
 
@@ -274,8 +276,23 @@ std::string gemm_refusal_by_name(const std::string& engine) {
   }
 }
 
+bool gemm_serves(const std::string& engine, const GemmDesc& desc) {
+  try {
+    Gemm(context(), desc, gemm_engine(engine));
+    return true;
+  } catch (const ValidationError& error) {
+    if (std::string(error.what()).find(" refused:") == std::string::npos) throw;
+    return false;
+  }
+}
+
 std::vector<std::string> serving_gemm_engines() {
   std::vector<std::string> names;
+  if (const char* asked = std::getenv("DLPRIM_TEST_ENGINES")) {
+    std::istringstream in(asked);
+    for (std::string name; in >> name;) names.push_back(name);
+    return names;
+  }
   for (const std::string& name : gemm_engines())
     if (gemm_refusal(name).empty()) names.push_back(name);
   return names;

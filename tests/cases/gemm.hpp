@@ -80,7 +80,9 @@ Options gemm_engine(const std::string& name);
 std::string gemm_refusal(const std::string& engine);
 /// What asking for the engine throws; empty if it is given.
 std::string gemm_refusal_by_name(const std::string& engine);
-/// The engines without a refusal.
+/// Whether the engine, which may be one with parameters, takes the problem. Throws what is no refusal.
+bool gemm_serves(const std::string& engine, const GemmDesc& desc);
+/// The engines without a refusal; or those that DLPRIM_TEST_ENGINES lists, which may have parameters.
 std::vector<std::string> serving_gemm_engines();
 
 }  // namespace dlprim::test

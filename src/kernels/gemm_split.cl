@@ -1,0 +1,29 @@
+// f32 by sums of products of parts with fewer bits: where that is not exact, and what is exact there. Parts lose bits of tiny
+// numbers, overflow for the largest, and make NaN of infinities. So a sum that is not finite, or so small beside its operands'
+// smallest and largest magnitudes that lost bits may count, is computed again as a chain of multiply-adds.
+// Of magnitudes, two integers are noted: the smallest but 0, less one, so that 0 is the largest; and the largest.
+
+// Exact parts need |x| >= TINY: the lowest one's last bit is 2^-23 x.
+#define TINY 0x1p-102f
+// Products of smaller parts may underflow.
+#ifndef LEAST_PRODUCT
+#define LEAST_PRODUCT 0x1p-100f
+#endif
+
+static bool is_within(float v, float least) {
+  return fabs(v) >= least && fabs(v) <= FLT_MAX;
+}
+// How small a sum over K steps may be before what tiny numbers lost counts.
+static float least_exact(uint2 a, uint2 b, int K) {
+  const float a_least = as_float(a.s0 + 1), b_least = as_float(b.s0 + 1), lost = K * TINY;
+  if (a.s1 == 0 || b.s1 == 0) return 0;
+  float least = a_least * b_least < LEAST_PRODUCT ? LEAST_PRODUCT : 0;
+  if (a_least < TINY) least = max(least, lost * as_float(b.s1));
+  if (b_least < TINY) least = max(least, lost * as_float(a.s1));
+  return least;
+}
+static float chain(__global const float* a, long a_k, __global const float* b, long b_k, int K) {
+  float sum = 0;
+  for (int k = 0; k < K; k++) sum = fma(a[k * a_k], b[k * b_k], sum);
+  return sum;
+}
