@@ -40,7 +40,7 @@
 
 static frag_c fragment_zero(void) {
   frag_c c;
-#pragma unroll
+  UNROLL
   for (int i = 0; i < FRAG_C_ELEMENTS; i++) c.e[i] = 0;
   return c;
 }

@@ -1,6 +1,6 @@
 // Fragments of v_mfma, 16 x 16 by 64 lanes, k four lots of lanes deep. FORM 90: CDNA2; 94: CDNA3, where i8 goes twice as deep.
-// Layouts after AMD's "CDNA3 Instruction Set Architecture", the chapter on matrix arithmetic, and its "Matrix Instruction
-// Calculator". Elements: f16, bf16, i8, and f32, which this hardware multiplies as it is.
+// Layouts after the "CDNA3 Instruction Set Architecture", the chapter on matrix arithmetic, and the "Matrix Instruction
+// Calculator" of the same makers. Elements: f16, bf16, i8, and f32, which this hardware multiplies as it is.
 #include "fragment_types.cl"
 
 #ifndef FORM

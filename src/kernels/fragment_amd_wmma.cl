@@ -1,6 +1,6 @@
-// Fragments of v_wmma, 16 x 16 x 16 by 32 lanes. FORM 11: RDNA3; 12: RDNA4. Layouts after AMD's ISA documents ("RDNA3" and
-// "RDNA4 Instruction Set Architecture", the chapters on WMMA) and its article "How to accelerate AI applications on RDNA 3
-// using WMMA". Elements: f16, bf16, i8.
+// Fragments of v_wmma, 16 x 16 x 16 by 32 lanes. FORM 11: RDNA3; 12: RDNA4. Layouts after the "RDNA3" and "RDNA4 Instruction Set
+// Architecture", the chapters on WMMA, and the article "How to accelerate AI applications on RDNA 3 using WMMA". Elements: f16,
+// bf16, i8.
 #include "fragment_types.cl"
 
 #ifndef FORM

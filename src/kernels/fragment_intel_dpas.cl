@@ -29,7 +29,7 @@ FRAG_SUMS(frag_c, 8)
 
 static frag_a fragment_load_a(__local const uint* tile, int pitch, int lane) {
   frag_a a;
-#pragma unroll
+  UNROLL
   for (int i = 0; i < 8; i++)
 #if FORM == 8
     a.w[i] = tile[i * pitch + lane];

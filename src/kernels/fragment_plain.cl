@@ -54,13 +54,18 @@ static frag_c fragment_multiply_add(frag_a a, frag_b b, frag_c c, __local uint* 
   const int lane = fragment_lane();
   __local uint *of_a = exchange, *of_b = exchange + FRAG_A_EXCHANGE;
   __local FRAG_SUM* of_c = (__local FRAG_SUM*)(exchange + FRAG_A_EXCHANGE + FRAG_B_EXCHANGE);
+  UNROLL
   for (int i = 0; i < FRAG_A_WORDS; i++) of_a[lane * FRAG_A_WORDS + i] = a.w[i];
+  UNROLL
   for (int i = 0; i < FRAG_B_WORDS; i++) of_b[lane * FRAG_B_WORDS + i] = b.w[i];
+  UNROLL
   for (int i = 0; i < FRAG_C_ELEMENTS; i++) of_c[lane * FRAG_C_ELEMENTS + i] = c.e[i];
   barrier(CLK_LOCAL_MEM_FENCE);
+  UNROLL
   for (int i = 0; i < FRAG_C_ELEMENTS; i++) {
     const int at = lane * FRAG_C_ELEMENTS + i, m = at / FRAG_N, n = at % FRAG_N;
     FRAG_SUM sum = of_c[C_AT(m, n)];
+    UNROLL
     for (int k = 0; k < FRAG_K; k++) {
       const FRAG_SUM x = fragment_value(of_a, A_AT(m, k)), y = fragment_value(of_b, B_AT(k, n));
 #if FRAG_TYPE == FRAG_I8
@@ -72,6 +77,7 @@ static frag_c fragment_multiply_add(frag_a a, frag_b b, frag_c c, __local uint* 
     of_c[C_AT(m, n)] = sum;
   }
   barrier(CLK_LOCAL_MEM_FENCE);
+  UNROLL
   for (int i = 0; i < FRAG_C_ELEMENTS; i++) c.e[i] = of_c[lane * FRAG_C_ELEMENTS + i];
   barrier(CLK_LOCAL_MEM_FENCE);
   return c;

@@ -22,6 +22,13 @@
 #define EMULATE 1
 #endif
 
+// Loops over registers, which cannot be indexed. Emulated ones are in memory, and compilers are slow at barriers in long code.
+#if EMULATE
+#define UNROLL _Pragma("nounroll")
+#else
+#define UNROLL _Pragma("unroll")
+#endif
+
 // Elements in a word.
 #if FRAG_TYPE == FRAG_I8
 #define FRAG_PER_WORD 4

@@ -88,7 +88,7 @@
 // A work-item's loads of a tile of x that begins at row0 and k0. With constants for what comes before `item`.
 static void fetch(ELEMENT* to, int loads, int wide, int unit_k, int rows, int item, __global const ELEMENT* x, long pitch,
                   int row0, int row_end, int k0, int K) {
-#pragma unroll
+  UNROLL
   for (int i = 0; i < loads; i++) {
     const int at = item + i * ITEMS, row = row0 + LOAD_ROW(at), k = k0 + LOAD_STEP(at);
     const bool inside = row < row_end && k < K && at < rows * TK / wide;
@@ -128,62 +128,71 @@ static PART next_part(ELEMENT* rest) {
 
 // Puts what `fetch` got into a tile of local memory, parts behind each other; notes magnitudes in `range`.
 static void put(__local uint* tile, ELEMENT* from, int loads, int wide, int unit_k, int rows, int item, uint2* range) {
-#pragma unroll
+  UNROLL
   for (int i = 0; i < loads; i++) {
     const int at = item + i * ITEMS;
     if (rows * TK / wide % ITEMS != 0 && at >= rows * TK / wide) continue;
     __local PART* to = (__local PART*)tile + LOAD_ROW(at) * (PITCH * FRAG_PER_WORD) + LOAD_STEP(at);
 #if SPLIT > 1
-#pragma unroll
+    UNROLL
     for (int j = 0; j < wide; j++) {
       const uint magnitude = from[i * wide + j] & 0x7fffffffu;
       *range = (uint2)(min(range->s0, magnitude - 1), max(range->s1, magnitude));
     }
 #endif
-#pragma unroll
+    UNROLL
     for (int s = 0; s < SPLIT; s++, to += rows * PITCH * FRAG_PER_WORD) {
       PART part[WIDE];
-#pragma unroll
+      UNROLL
       for (int j = 0; j < wide; j++) part[j] = next_part(from + i * wide + j);
       if (unit_k && wide == WIDE) {
         *(__local PART_VECTOR*)to = FRAG_JOIN(vload, WIDE)(0, part);
       } else {
-#pragma unroll
+        UNROLL
         for (int j = 0; j < wide; j++) to[unit_k ? j : j * (PITCH * FRAG_PER_WORD)] = part[j];
       }
     }
   }
 }
 
-#define PRODUCT(of_a, of_b)                              \
-  _Pragma("unroll") for (int i = 0; i < FRAGS_M; i++)    \
-      c[i * FRAGS_N + j] = fragment_multiply_add(a[i][of_a], b[of_b], c[i * FRAGS_N + j], exchange);
+// Product p takes these parts of A and B; two bits for each.
+#if SPLIT == 3
+#define PRODUCTS 6  // 2 0, 0 2, 1 1, 1 0, 0 1, 0 0
+#define PART_OF_A(p) (0x052 >> 2 * (p)&3)
+#define PART_OF_B(p) (0x118 >> 2 * (p)&3)
+#elif SPLIT == 2
+#define PRODUCTS 3  // 1 0, 0 1, 0 0
+#define PART_OF_A(p) (0x1 >> 2 * (p)&3)
+#define PART_OF_B(p) (0x4 >> 2 * (p)&3)
+#else
+#define PRODUCTS 1
+#define PART_OF_A(p) 0
+#define PART_OF_B(p) 0
+#endif
 
 // c += A B over TK steps; tile_a and tile_b are the rows of this sub-group.
 static void multiply(frag_c* c, __local const uint* tile_a, __local const uint* tile_b, int lane, __local uint* exchange) {
-#pragma unroll
+  UNROLL
   for (int k = 0; k < WORDS; k += FRAG_K / FRAG_PER_WORD) {
     frag_a a[FRAGS_M][SPLIT];
-#pragma unroll
-    for (int i = 0; i < FRAGS_M; i++)
-#pragma unroll
+    UNROLL
+    for (int i = 0; i < FRAGS_M; i++) {
+      UNROLL
       for (int s = 0; s < SPLIT; s++)
         a[i][s] = fragment_load_a(tile_a + (s * TM + i * FRAG_M) * PITCH + k, PITCH, lane);
-#pragma unroll
+    }
+    UNROLL
     for (int j = 0; j < FRAGS_N; j++) {
       frag_b b[SPLIT];
-#pragma unroll
+      UNROLL
       for (int s = 0; s < SPLIT; s++) b[s] = fragment_load_b(tile_b + (s * TN + j * FRAG_N) * PITCH + k, PITCH, lane);
-#if SPLIT == 3
-      PRODUCT(2, 0)
-      PRODUCT(0, 2)
-      PRODUCT(1, 1)
-#endif
-#if SPLIT > 1
-      PRODUCT(1, 0)
-      PRODUCT(0, 1)
-#endif
-      PRODUCT(0, 0)
+      UNROLL
+      for (int p = 0; p < PRODUCTS; p++) {
+        UNROLL
+        for (int i = 0; i < FRAGS_M; i++)
+          c[i * FRAGS_N + j] =
+              fragment_multiply_add(a[i][PART_OF_A(p)], b[PART_OF_B(p)], c[i * FRAGS_N + j], exchange);
+      }
     }
   }
 }
@@ -223,11 +232,11 @@ __kernel FRAGMENT_ATTRIBUTES __attribute__((reqd_work_group_size(ITEMS, 1, 1))) 
   ELEMENT next_a[A_LOADS * A_WIDE], next_b[B_LOADS * B_WIDE];
   uint2 a_range = (uint2)(UINT_MAX, 0), b_range = a_range;
   frag_c parts[FRAGS_M * FRAGS_N];
-#pragma unroll
+  UNROLL
   for (int i = 0; i < FRAGS_M * FRAGS_N; i++) parts[i] = fragment_zero();
 #if SPLIT > 1
   float sums[SUMS];
-#pragma unroll
+  UNROLL
   for (int i = 0; i < SUMS; i++) sums[i] = 0;
 #else
 #define SUM(i) parts[(i) / FRAG_C_ELEMENTS].e[(i) % FRAG_C_ELEMENTS]
@@ -252,9 +261,9 @@ __kernel FRAGMENT_ATTRIBUTES __attribute__((reqd_work_group_size(ITEMS, 1, 1))) 
     }
     multiply(parts, tile + from_a, tile + from_b, lane, exchange);
 #if SPLIT > 1
-#pragma unroll
+    UNROLL
     for (int i = 0; i < SUMS; i++) sums[i] += parts[i / FRAG_C_ELEMENTS].e[i % FRAG_C_ELEMENTS];
-#pragma unroll
+    UNROLL
     for (int i = 0; i < FRAGS_M * FRAGS_N; i++) parts[i] = fragment_zero();
 #endif
     if (s + 1 < steps) PUT(s + 1)
@@ -269,7 +278,7 @@ __kernel FRAGMENT_ATTRIBUTES __attribute__((reqd_work_group_size(ITEMS, 1, 1))) 
   // One loop around one chain: unrolled, the chains would fill the instruction cache.
   for (int done = -1;;) {
     int next = SUMS;
-#pragma unroll
+    UNROLL
     for (int i = SUMS - 1; i >= 0; i--)
       if (i > done && !is_within(sums[i], least)) next = i;
     if (next == SUMS) break;
@@ -278,13 +287,13 @@ __kernel FRAGMENT_ATTRIBUTES __attribute__((reqd_work_group_size(ITEMS, 1, 1))) 
     if (m >= M || n >= N) continue;
     const float again = chain((__global const float*)a + m * (A_UNIT_K ? lda : 1), A_UNIT_K ? 1 : lda,
                               (__global const float*)b + n * (B_UNIT_K ? ldb : 1), B_UNIT_K ? 1 : ldb, K);
-#pragma unroll
+    UNROLL
     for (int i = 0; i < SUMS; i++)
       if (i == next) sums[i] = again;
   }
 #endif
 
-#pragma unroll
+  UNROLL
   for (int i = 0; i < SUMS; i++) {
     const int m = SUM_M(i), n = SUM_N(i);
     if (m >= M || n >= N) continue;

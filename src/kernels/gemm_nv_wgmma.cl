@@ -137,31 +137,13 @@ static void load_a(float v[4], __local const float* at, int i, int warp, int lan
 #endif
 }
 
-// Exact parts need |x| >= TINY: the lower one's last bit is 2^-23 x. A sum below SMALL needs a closer look, and so do
-// all sums of numbers below TINY or above LARGE; with none of these, what a tiny B lost is at most K 2^-126 LARGE,
-// which is less than 2^-24 SMALL.
-#define TINY 0x1p-102f
+// A sum below SMALL needs a closer look, and so do all sums of numbers below TINY or above LARGE; with none of these, what
+// a tiny B lost is at most K 2^-126 LARGE, which is less than 2^-24 SMALL.
 #define SMALL 0x1p-40f
 #define LARGE 0x1p40f
-static bool is_within(float v, float least) {
-  return fabs(v) >= least && fabs(v) <= FLT_MAX;
-}
-// How small a sum over K steps may be before what tiny numbers lost counts. The arguments are as NOTE leaves them.
-static float least_exact(uint2 a, uint2 b, int K) {
-  const float a_least = as_float(a.s0 + 1), b_least = as_float(b.s0 + 1), lost = K * TINY;
-  if (a.s1 == 0 || b.s1 == 0) return 0;
-  float least = a_least * b_least < 0x1p-100f ? 0x1p-100f : 0;
-  if (a_least < TINY) least = max(least, lost * as_float(b.s1));
-  if (b_least < TINY) least = max(least, lost * as_float(a.s1));
-  return least;
-}
+#include "gemm_split.cl"
 static uint2 joined(uint2 range, int lanes) {
   return (uint2)(min(range.s0, shuffle_xor(range.s0, lanes)), max(range.s1, shuffle_xor(range.s1, lanes)));
-}
-static float chain(__global const float* a, long a_k, __global const float* b, long b_k, int K) {
-  float sum = 0;
-  for (int k = 0; k < K; k++) sum = fma(a[k * a_k], b[k * b_k], sum);
-  return sum;
 }
 #endif
 

@@ -33,11 +33,11 @@ struct Tiles {
 Tiles tiles_of(const GemmFragmentKernel& kernel) {
   const bool split = kernel.split > 1;
   if (kernel.fragment == &kIntelDpas && kernel.form == 8)
-    return split ? Tiles{{64, 32, 0, 8, 16}, {32, 32, 0, 8, 16}}
-                 : Tiles{{64, 64, 0, 16, 16}, {32, 32, 0, 16, 16}};
+    return split ? Tiles{{64, 32, 0, 8, 8}, {32, 32, 0, 8, 8}}
+                 : Tiles{{64, 64, 0, 16, 16}, {32, 32, 0, 8, 8}};
   if (kernel.fragment == &kIntelDpas)
     return split ? Tiles{{64, 64, 0, 16, 16}, {32, 32, 0, 16, 16}}
-                 : Tiles{{128, 128, 0, 32, 32}, {64, 64, 0, 32, 16}};
+                 : Tiles{{128, 64, 0, 32, 16}, {64, 64, 0, 16, 16}};
   if (split) return {{64, 64, 0, 32, 32}, {32, 32, 0, 16, 16}};
   if (kernel.fragment == &kAmdMfma) return {{128, 128, 0, 64, 64}, {64, 64, 0, 32, 32}};
   return {{128, 128, 0, 32, 64}, {64, 64, 0, 32, 32}};
@@ -87,7 +87,8 @@ GemmFragmentKernel::GemmFragmentKernel(const MatrixFragment& fragment_, const Ge
   if (tile.tn == 0) tile.tn = chosen.tn;
   if (tile.sm == 0) tile.sm = chosen.sm;
   if (tile.sn == 0) tile.sn = chosen.sn;
-  if (tile.tk == 0) tile.tk = split > 1 ? 16 : 16 * per_word(type);
+  // Elements that are loaded one by one take a register each.
+  if (tile.tk == 0) tile.tk = split > 1 ? 16 : (p.a.vectors && p.b.vectors ? 16 : 8) * per_word(type);
 }
 
 int GemmFragmentKernel::lanes() const {
