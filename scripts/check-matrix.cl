@@ -11,6 +11,7 @@ void BUILTIN barrier(cl_mem_fence_flags flags) {
   __builtin_amdgcn_s_barrier();
   __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
 }
+int BUILTIN min(int a, int b) { return a < b ? a : b; }
 uint BUILTIN min(uint a, uint b) { return a < b ? a : b; }
 uint BUILTIN max(uint a, uint b) { return a > b ? a : b; }
 float BUILTIN max(float a, float b) { return __builtin_fmaxf(a, b); }

@@ -197,16 +197,21 @@ static void multiply(frag_c* c, __local const uint* tile_a, __local const uint* 
   }
 }
 
-// The magnitudes that all work-items noted; `notes` has room for one of each.
-static uint2 joined(__local uint2* notes, int item, uint2 range) {
-  notes[item] = range;
-  for (int step = ITEMS / 2; step > 0; step /= 2) {
-    barrier(CLK_LOCAL_MEM_FENCE);
-    if (item < step)
-      notes[item] = (uint2)(min(notes[item].s0, notes[item + step].s0), max(notes[item].s1, notes[item + step].s1));
+// The ranges of A and B, of all work-items; `notes` has room for one of each.
+static uint4 both_ranges(uint4 x, uint4 y) {
+  return (uint4)(min(x.s0, y.s0), max(x.s1, y.s1), min(x.s2, y.s2), max(x.s3, y.s3));
+}
+static uint4 joined(__local uint4* notes, int item, uint4 ranges) {
+  const int firsts = min(ITEMS, 16);
+  notes[item] = ranges;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  if (item < firsts) {
+    for (int i = item + firsts; i < ITEMS; i += firsts) ranges = both_ranges(ranges, notes[i]);
+    notes[item] = ranges;
   }
   barrier(CLK_LOCAL_MEM_FENCE);
-  return notes[0];
+  for (int i = 0; i < firsts; i++) ranges = both_ranges(ranges, notes[i]);
+  return ranges;
 }
 
 // Where element i of a sub-group's sums lies.
@@ -272,9 +277,8 @@ __kernel FRAGMENT_ATTRIBUTES __attribute__((reqd_work_group_size(ITEMS, 1, 1))) 
 
 #if SPLIT > 1
 #define SUM(i) sums[i]
-  a_range = joined((__local uint2*)tiles[0], item, a_range);
-  b_range = joined((__local uint2*)tiles[1], item, b_range);
-  const float least = least_exact(a_range, b_range, K);
+  const uint4 ranges = joined(tiles[0], item, (uint4)(a_range, b_range));
+  const float least = least_exact(ranges.lo, ranges.hi, K);
   // One loop around one chain: unrolled, the chains would fill the instruction cache.
   for (int done = -1;;) {
     int next = SUMS;

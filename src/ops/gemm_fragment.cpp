@@ -110,9 +110,8 @@ void GemmFragmentKernel::require_valid() const {
   const int fragment_n = fragment == &kIntelDpas ? form : fragment == &kNvMma ? 8 : 16;
   const int subs =
       divides(tile.sm, tile.tm) && divides(tile.sn, tile.tn) ? tile.tm / tile.sm * (tile.tn / tile.sn) : 0;
-  require(subs > 0 && (subs & (subs - 1)) == 0 && divides(fragment_m, tile.sm) &&
-              divides(fragment_n, tile.sn) && divides(16, tile.tm) && divides(16, tile.tn) &&
-              divides(8 * per_word(type), tile.tk),
+  require(subs > 0 && divides(fragment_m, tile.sm) && divides(fragment_n, tile.sn) && divides(16, tile.tm) &&
+              divides(16, tile.tn) && divides(8 * per_word(type), tile.tk),
           "engine", "tiles of ", tile.tm, "x", tile.tn, "x", tile.tk, " in parts of ", tile.sm, "x", tile.sn,
           " do not divide");
 }
