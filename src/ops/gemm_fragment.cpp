@@ -49,12 +49,10 @@ void choose_type(GemmFragmentKernel& kernel, const GemmProblem& p, MathMode math
   if (p.dtype == DType::bf16) kernel.type = "FRAG_BF16";
   if (p.dtype == DType::i8) kernel.type = "FRAG_I8";
   if (p.dtype != DType::f32) return;
-  if (kernel.split == 0) {
-    const bool tf32 = kernel.fragment == &kNvMma,
-               whole = kernel.fragment == &kAmdMfma || math == MathMode::tf32;
-    kernel.split = tf32 ? (whole ? 1 : 2) : (kernel.fragment == &kAmdMfma ? 1 : 3);
-  }
-  if (kernel.fragment == &kNvMma && kernel.split < 3) kernel.type = "FRAG_TF32";
+  const bool nv = kernel.fragment == &kNvMma;
+  if (kernel.split == 0)
+    kernel.split = kernel.fragment == &kAmdMfma || (nv && math == MathMode::tf32) ? 1 : 3;
+  if (nv && kernel.split < 3) kernel.type = "FRAG_TF32";
   if (kernel.fragment == &kAmdMfma && kernel.split == 1) kernel.type = "FRAG_F32";
   if (kernel.split == 3) kernel.type = "FRAG_BF16";
 }
