@@ -189,7 +189,7 @@ TEST_CASE("gemm fragment: what is refused, and why", "[gemm][small]") {
   holds(asked("amd_wmma:emulate=1,split=2"), "has no form for f32 in these parts");
   holds(asked("amd_wmma:emulate=1,form=8"), "engine: amd_wmma has no form 8");
   holds(asked("amd_wmma:emulate=2"), "engine: emulate is 2, neither 0 nor 1");
-  holds(asked("intel_dpas:emulate=1,sm=4"), "in parts of 4x8 do not divide");
+  holds(asked("intel_dpas:emulate=1,sm=12"), "in parts of 12x8 do not divide");
   holds(asked("nv_mma:emulate=1,lanes=4"), "engine: nv_mma has no parameter 'lanes'");
   holds(asked("nv_mma:emulate=1,tm=4096,tn=4096,sm=4096,sn=2048"), " bytes of local memory, the device has ");
 }
@@ -212,8 +212,8 @@ TEST_CASE("gemm fragment: the probe passes, and finds each wrong lane", "[gemm][
     const char *right, *wrong;
   };
   const Mistake mistakes[] = {
-      {0, "a.w[1] = at[8 * pitch];", "a.w[1] = at[4];"},
-      {0, "b.w[1] = at[4];", "b.w[1] = at[0];"},
+      {0, "a->w[1] = at[8 * pitch];", "a->w[1] = at[4];"},
+      {0, "b->w[1] = at[4];", "b->w[1] = at[0];"},
       {0, "return i / 2 * 8 + lane / 4;", "return i % 2 * 8 + lane / 4;"},
       {0, "return lane % 4 * 2 + i % 2;", "return lane % 4 + i % 2 * 4;"},
       {1, "tile + lane % 16 * pitch + (FORM", "tile + lane / 2 * pitch + (FORM"},
@@ -223,10 +223,11 @@ TEST_CASE("gemm fragment: the probe passes, and finds each wrong lane", "[gemm][
       {3, "tile + lane % 16 * pitch + lane / 16 * FRAG_A_WORDS",
        "tile + lane / 4 * pitch + lane % 4 * FRAG_A_WORDS"},
       {4, "return lane / 16 * 4 + i;", "return lane / 16 + 4 * i;"},
-      {5, "a.w[i] = tile[i * pitch + lane];", "a.w[i] = tile[lane * pitch + i];"},
-      {5, "fragment_copy(b.w, tile + lane * pitch, 8);", "fragment_copy(b.w, tile + (lane ^ 1) * pitch, 8);"},
-      {6, "a.s[i] = ((__local const short*)(tile + i * pitch))[lane];",
-       "a.s[i] = ((__local const short*)(tile + i * pitch))[lane / 2];"},
+      {5, "a->w[i] = tile[i * pitch + lane];", "a->w[i] = tile[lane * pitch + i];"},
+      {5, "fragment_copy(b->w, tile + lane * pitch, 8);",
+       "fragment_copy(b->w, tile + (lane ^ 1) * pitch, 8);"},
+      {6, "a->s[i] = ((__local const short*)(tile + i * pitch))[lane];",
+       "a->s[i] = ((__local const short*)(tile + i * pitch))[lane / 2];"},
   };
   for (const Mistake& mistake : mistakes) {
     const Form& form = forms()[mistake.form];

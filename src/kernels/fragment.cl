@@ -4,10 +4,10 @@
 //   FRAG_M FRAG_N FRAG_K FRAG_LANES
 //   FRAG_A_WORDS FRAG_B_WORDS FRAG_C_ELEMENTS   what a lane holds
 //   frag_a frag_b frag_c
-//   fragment_load_a(tile, pitch, lane)   A from local memory: row m at tile + m * pitch, k contiguous from there; in words
-//   fragment_load_b(tile, pitch, lane)   the same of B, whose column n is at tile + n * pitch
+//   fragment_load_a(&a, tile, pitch, lane)   A from local memory: row m at tile + m * pitch, k contiguous from there; in words
+//   fragment_load_b(&b, tile, pitch, lane)   the same of B, whose column n is at tile + n * pitch
 //   fragment_row(i, lane) fragment_column(i, lane)   where element i of a lane's part of C lies
-//   fragment_multiply_add(a, b, c, exchange)   a b + c, by all lanes of the sub-group together
+//   fragment_multiply_add(&a, &b, &c, exchange)   c += a b, by all lanes of the sub-group together
 //   FRAGMENT_ATTRIBUTES   of the kernel
 // `tile` and `pitch` are multiples of 4 words. `exchange` is local memory of the sub-group, FRAG_EXCHANGE words, in which
 // emulated lanes show each other their registers; hardware leaves it alone. Emulated, the instruction is a barrier: all
@@ -38,9 +38,7 @@
 #define FRAGMENT_ATTRIBUTES
 #endif
 
-static frag_c fragment_zero(void) {
-  frag_c c;
+static void fragment_zero(frag_c* c) {
   UNROLL
-  for (int i = 0; i < FRAG_C_ELEMENTS; i++) c.e[i] = 0;
-  return c;
+  for (int i = 0; i < FRAG_C_ELEMENTS; i++) c->e[i] = 0;
 }

@@ -26,13 +26,11 @@ FRAG_WORDS(frag_a, FRAG_A_WORDS)
 FRAG_SUMS(frag_c, FRAG_C_ELEMENTS)
 typedef frag_a frag_b;
 
-static frag_a fragment_load_a(__local const uint* tile, int pitch, int lane) {
-  frag_a a;
-  fragment_copy(a.w, tile + lane % 16 * pitch + lane / 16 * FRAG_A_WORDS, FRAG_A_WORDS);
-  return a;
+static void fragment_load_a(frag_a* a, __local const uint* tile, int pitch, int lane) {
+  fragment_copy(a->w, tile + lane % 16 * pitch + lane / 16 * FRAG_A_WORDS, FRAG_A_WORDS);
 }
-static frag_b fragment_load_b(__local const uint* tile, int pitch, int lane) {
-  return fragment_load_a(tile, pitch, lane);
+static void fragment_load_b(frag_b* b, __local const uint* tile, int pitch, int lane) {
+  fragment_load_a(b, tile, pitch, lane);
 }
 static int fragment_row(int i, int lane) {
   return lane / 16 * 4 + i;
@@ -55,18 +53,17 @@ static int fragment_lane(void) {
 static int fragment_sub_group(void) {
   return (int)get_local_id(0) / FRAG_LANES;
 }
-static frag_c fragment_multiply_add(frag_a a, frag_b b, frag_c c, __local uint* exchange) {
+static void fragment_multiply_add(const frag_a* a, const frag_b* b, frag_c* c, __local uint* exchange) {
 #if FRAG_TYPE == FRAG_F16
-  c.v = __builtin_amdgcn_mfma_f32_16x16x16f16(as_half4(a.v), as_half4(b.v), c.v, 0, 0, 0);
+  c->v = __builtin_amdgcn_mfma_f32_16x16x16f16(as_half4(a->v), as_half4(b->v), c->v, 0, 0, 0);
 #elif FRAG_TYPE == FRAG_BF16
-  c.v = __builtin_amdgcn_mfma_f32_16x16x16bf16_1k(as_short4(a.v), as_short4(b.v), c.v, 0, 0, 0);
+  c->v = __builtin_amdgcn_mfma_f32_16x16x16bf16_1k(as_short4(a->v), as_short4(b->v), c->v, 0, 0, 0);
 #elif FRAG_TYPE == FRAG_F32
-  c.v = __builtin_amdgcn_mfma_f32_16x16x4f32(as_float(a.v), as_float(b.v), c.v, 0, 0, 0);
+  c->v = __builtin_amdgcn_mfma_f32_16x16x4f32(as_float(a->v), as_float(b->v), c->v, 0, 0, 0);
 #elif FORM == 90
-  c.v = __builtin_amdgcn_mfma_i32_16x16x16i8(as_int(a.v), as_int(b.v), c.v, 0, 0, 0);
+  c->v = __builtin_amdgcn_mfma_i32_16x16x16i8(as_int(a->v), as_int(b->v), c->v, 0, 0, 0);
 #else
-  c.v = __builtin_amdgcn_mfma_i32_16x16x32_i8(as_long(a.v), as_long(b.v), c.v, 0, 0, 0);
+  c->v = __builtin_amdgcn_mfma_i32_16x16x32_i8(as_long(a->v), as_long(b->v), c->v, 0, 0, 0);
 #endif
-  return c;
 }
 #endif

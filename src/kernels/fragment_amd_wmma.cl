@@ -29,13 +29,11 @@ FRAG_WORDS(frag_a, FRAG_A_WORDS)
 FRAG_SUMS(frag_c, FRAG_C_ELEMENTS)
 typedef frag_a frag_b;
 
-static frag_a fragment_load_a(__local const uint* tile, int pitch, int lane) {
-  frag_a a;
-  fragment_copy(a.w, tile + lane % 16 * pitch + (FORM == 11 ? 0 : lane / 16 * FRAG_A_WORDS), FRAG_A_WORDS);
-  return a;
+static void fragment_load_a(frag_a* a, __local const uint* tile, int pitch, int lane) {
+  fragment_copy(a->w, tile + lane % 16 * pitch + (FORM == 11 ? 0 : lane / 16 * FRAG_A_WORDS), FRAG_A_WORDS);
 }
-static frag_b fragment_load_b(__local const uint* tile, int pitch, int lane) {
-  return fragment_load_a(tile, pitch, lane);
+static void fragment_load_b(frag_b* b, __local const uint* tile, int pitch, int lane) {
+  fragment_load_a(b, tile, pitch, lane);
 }
 static int fragment_row(int i, int lane) {
   return FORM == 11 ? 2 * i + lane / 16 : lane / 16 * 8 + i;
@@ -63,20 +61,19 @@ static int fragment_lane(void) {
 static int fragment_sub_group(void) {
   return (int)get_local_id(0) / FRAG_LANES;
 }
-static frag_c fragment_multiply_add(frag_a a, frag_b b, frag_c c, __local uint* exchange) {
+static void fragment_multiply_add(const frag_a* a, const frag_b* b, frag_c* c, __local uint* exchange) {
 #if FORM == 11 && FRAG_TYPE == FRAG_F16
-  c.v = __builtin_amdgcn_wmma_f32_16x16x16_f16_w32(as_half16(a.v), as_half16(b.v), c.v);
+  c->v = __builtin_amdgcn_wmma_f32_16x16x16_f16_w32(as_half16(a->v), as_half16(b->v), c->v);
 #elif FORM == 11 && FRAG_TYPE == FRAG_BF16
-  c.v = __builtin_amdgcn_wmma_f32_16x16x16_bf16_w32(as_short16(a.v), as_short16(b.v), c.v);
+  c->v = __builtin_amdgcn_wmma_f32_16x16x16_bf16_w32(as_short16(a->v), as_short16(b->v), c->v);
 #elif FORM == 11
-  c.v = __builtin_amdgcn_wmma_i32_16x16x16_iu8_w32(true, as_int4(a.v), true, as_int4(b.v), c.v, false);
+  c->v = __builtin_amdgcn_wmma_i32_16x16x16_iu8_w32(true, as_int4(a->v), true, as_int4(b->v), c->v, false);
 #elif FRAG_TYPE == FRAG_F16
-  c.v = __builtin_amdgcn_wmma_f32_16x16x16_f16_w32_gfx12(as_half8(a.v), as_half8(b.v), c.v);
+  c->v = __builtin_amdgcn_wmma_f32_16x16x16_f16_w32_gfx12(as_half8(a->v), as_half8(b->v), c->v);
 #elif FRAG_TYPE == FRAG_BF16
-  c.v = __builtin_amdgcn_wmma_f32_16x16x16_bf16_w32_gfx12(as_short8(a.v), as_short8(b.v), c.v);
+  c->v = __builtin_amdgcn_wmma_f32_16x16x16_bf16_w32_gfx12(as_short8(a->v), as_short8(b->v), c->v);
 #else
-  c.v = __builtin_amdgcn_wmma_i32_16x16x16_iu8_w32_gfx12(true, as_int2(a.v), true, as_int2(b.v), c.v, false);
+  c->v = __builtin_amdgcn_wmma_i32_16x16x16_iu8_w32_gfx12(true, as_int2(a->v), true, as_int2(b->v), c->v, false);
 #endif
-  return c;
 }
 #endif

@@ -27,21 +27,17 @@ typedef union {
 FRAG_WORDS(frag_b, 8)
 FRAG_SUMS(frag_c, 8)
 
-static frag_a fragment_load_a(__local const uint* tile, int pitch, int lane) {
-  frag_a a;
+static void fragment_load_a(frag_a* a, __local const uint* tile, int pitch, int lane) {
   UNROLL
   for (int i = 0; i < 8; i++)
 #if FORM == 8
-    a.w[i] = tile[i * pitch + lane];
+    a->w[i] = tile[i * pitch + lane];
 #else
-    a.s[i] = ((__local const short*)(tile + i * pitch))[lane];
+    a->s[i] = ((__local const short*)(tile + i * pitch))[lane];
 #endif
-  return a;
 }
-static frag_b fragment_load_b(__local const uint* tile, int pitch, int lane) {
-  frag_b b;
-  fragment_copy(b.w, tile + lane * pitch, 8);
-  return b;
+static void fragment_load_b(frag_b* b, __local const uint* tile, int pitch, int lane) {
+  fragment_copy(b->w, tile + lane * pitch, 8);
 }
 static int fragment_row(int i, int lane) {
   return i;
@@ -76,15 +72,14 @@ static int fragment_lane(void) {
 static int fragment_sub_group(void) {
   return (int)get_sub_group_id();
 }
-static frag_c fragment_multiply_add(frag_a a, frag_b b, frag_c c, __local uint* exchange) {
-  const FRAG_A_PACKED packed = FRAG_JOIN(as_, FRAG_A_PACKED)(a.v);
+static void fragment_multiply_add(const frag_a* a, const frag_b* b, frag_c* c, __local uint* exchange) {
+  const FRAG_A_PACKED packed = FRAG_JOIN(as_, FRAG_A_PACKED)(a->v);
 #if FRAG_TYPE == FRAG_F16
-  c.v = intel_sub_group_f16_f16_matrix_mad_k16(packed, as_int8(b.v), c.v);
+  c->v = intel_sub_group_f16_f16_matrix_mad_k16(packed, as_int8(b->v), c->v);
 #elif FRAG_TYPE == FRAG_BF16
-  c.v = intel_sub_group_bf16_bf16_matrix_mad_k16(packed, as_int8(b.v), c.v);
+  c->v = intel_sub_group_bf16_bf16_matrix_mad_k16(packed, as_int8(b->v), c->v);
 #else
-  c.v = intel_sub_group_i8_i8_matrix_mad_k32(packed, as_int8(b.v), c.v);
+  c->v = intel_sub_group_i8_i8_matrix_mad_k32(packed, as_int8(b->v), c->v);
 #endif
-  return c;
 }
 #endif

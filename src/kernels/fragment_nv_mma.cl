@@ -13,21 +13,17 @@ FRAG_WORDS(frag_a, 4)
 FRAG_WORDS(frag_b, 2)
 FRAG_SUMS(frag_c, 4)
 
-static frag_a fragment_load_a(__local const uint* tile, int pitch, int lane) {
-  frag_a a;
+static void fragment_load_a(frag_a* a, __local const uint* tile, int pitch, int lane) {
   __local const uint* at = tile + lane / 4 * pitch + lane % 4;
-  a.w[0] = at[0];
-  a.w[1] = at[8 * pitch];
-  a.w[2] = at[4];
-  a.w[3] = at[8 * pitch + 4];
-  return a;
+  a->w[0] = at[0];
+  a->w[1] = at[8 * pitch];
+  a->w[2] = at[4];
+  a->w[3] = at[8 * pitch + 4];
 }
-static frag_b fragment_load_b(__local const uint* tile, int pitch, int lane) {
-  frag_b b;
+static void fragment_load_b(frag_b* b, __local const uint* tile, int pitch, int lane) {
   __local const uint* at = tile + lane / 4 * pitch + lane % 4;
-  b.w[0] = at[0];
-  b.w[1] = at[4];
-  return b;
+  b->w[0] = at[0];
+  b->w[1] = at[4];
 }
 static int fragment_row(int i, int lane) {
   return i / 2 * 8 + lane / 4;
@@ -64,10 +60,9 @@ static int fragment_lane(void) {
 static int fragment_sub_group(void) {
   return (int)get_local_id(0) / FRAG_LANES;
 }
-static frag_c fragment_multiply_add(frag_a a, frag_b b, frag_c c, __local uint* exchange) {
+static void fragment_multiply_add(const frag_a* a, const frag_b* b, frag_c* c, __local uint* exchange) {
   __asm__ volatile("mma.sync.aligned." FRAG_MMA " {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-                   : FRAG_REGISTER(c.e[0]), FRAG_REGISTER(c.e[1]), FRAG_REGISTER(c.e[2]), FRAG_REGISTER(c.e[3])
-                   : "r"(a.w[0]), "r"(a.w[1]), "r"(a.w[2]), "r"(a.w[3]), "r"(b.w[0]), "r"(b.w[1]));
-  return c;
+                   : FRAG_REGISTER(c->e[0]), FRAG_REGISTER(c->e[1]), FRAG_REGISTER(c->e[2]), FRAG_REGISTER(c->e[3])
+                   : "r"(a->w[0]), "r"(a->w[1]), "r"(a->w[2]), "r"(a->w[3]), "r"(b->w[0]), "r"(b->w[1]));
 }
 #endif

@@ -50,16 +50,16 @@ static FRAG_SUM fragment_value(__local const uint* words, int i) {
 #endif
 }
 
-static frag_c fragment_multiply_add(frag_a a, frag_b b, frag_c c, __local uint* exchange) {
+static void fragment_multiply_add(const frag_a* a, const frag_b* b, frag_c* c, __local uint* exchange) {
   const int lane = fragment_lane();
   __local uint *of_a = exchange, *of_b = exchange + FRAG_A_EXCHANGE;
   __local FRAG_SUM* of_c = (__local FRAG_SUM*)(exchange + FRAG_A_EXCHANGE + FRAG_B_EXCHANGE);
   UNROLL
-  for (int i = 0; i < FRAG_A_WORDS; i++) of_a[lane * FRAG_A_WORDS + i] = a.w[i];
+  for (int i = 0; i < FRAG_A_WORDS; i++) of_a[lane * FRAG_A_WORDS + i] = a->w[i];
   UNROLL
-  for (int i = 0; i < FRAG_B_WORDS; i++) of_b[lane * FRAG_B_WORDS + i] = b.w[i];
+  for (int i = 0; i < FRAG_B_WORDS; i++) of_b[lane * FRAG_B_WORDS + i] = b->w[i];
   UNROLL
-  for (int i = 0; i < FRAG_C_ELEMENTS; i++) of_c[lane * FRAG_C_ELEMENTS + i] = c.e[i];
+  for (int i = 0; i < FRAG_C_ELEMENTS; i++) of_c[lane * FRAG_C_ELEMENTS + i] = c->e[i];
   barrier(CLK_LOCAL_MEM_FENCE);
   UNROLL
   for (int i = 0; i < FRAG_C_ELEMENTS; i++) {
@@ -78,7 +78,6 @@ static frag_c fragment_multiply_add(frag_a a, frag_b b, frag_c c, __local uint* 
   }
   barrier(CLK_LOCAL_MEM_FENCE);
   UNROLL
-  for (int i = 0; i < FRAG_C_ELEMENTS; i++) c.e[i] = of_c[lane * FRAG_C_ELEMENTS + i];
+  for (int i = 0; i < FRAG_C_ELEMENTS; i++) c->e[i] = of_c[lane * FRAG_C_ELEMENTS + i];
   barrier(CLK_LOCAL_MEM_FENCE);
-  return c;
 }

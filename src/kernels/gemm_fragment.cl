@@ -179,19 +179,18 @@ static void multiply(frag_c* c, __local const uint* tile_a, __local const uint* 
     for (int i = 0; i < FRAGS_M; i++) {
       UNROLL
       for (int s = 0; s < SPLIT; s++)
-        a[i][s] = fragment_load_a(tile_a + (s * TM + i * FRAG_M) * PITCH + k, PITCH, lane);
+        fragment_load_a(&a[i][s], tile_a + (s * TM + i * FRAG_M) * PITCH + k, PITCH, lane);
     }
     UNROLL
     for (int j = 0; j < FRAGS_N; j++) {
       frag_b b[SPLIT];
       UNROLL
-      for (int s = 0; s < SPLIT; s++) b[s] = fragment_load_b(tile_b + (s * TN + j * FRAG_N) * PITCH + k, PITCH, lane);
+      for (int s = 0; s < SPLIT; s++) fragment_load_b(&b[s], tile_b + (s * TN + j * FRAG_N) * PITCH + k, PITCH, lane);
       UNROLL
       for (int p = 0; p < PRODUCTS; p++) {
         UNROLL
         for (int i = 0; i < FRAGS_M; i++)
-          c[i * FRAGS_N + j] =
-              fragment_multiply_add(a[i][PART_OF_A(p)], b[PART_OF_B(p)], c[i * FRAGS_N + j], exchange);
+          fragment_multiply_add(&a[i][PART_OF_A(p)], &b[PART_OF_B(p)], &c[i * FRAGS_N + j], exchange);
       }
     }
   }
@@ -238,7 +237,7 @@ __kernel FRAGMENT_ATTRIBUTES __attribute__((reqd_work_group_size(ITEMS, 1, 1))) 
   uint2 a_range = (uint2)(UINT_MAX, 0), b_range = a_range;
   frag_c parts[FRAGS_M * FRAGS_N];
   UNROLL
-  for (int i = 0; i < FRAGS_M * FRAGS_N; i++) parts[i] = fragment_zero();
+  for (int i = 0; i < FRAGS_M * FRAGS_N; i++) fragment_zero(&parts[i]);
 #if SPLIT > 1
   float sums[SUMS];
   UNROLL
@@ -269,7 +268,7 @@ __kernel FRAGMENT_ATTRIBUTES __attribute__((reqd_work_group_size(ITEMS, 1, 1))) 
     UNROLL
     for (int i = 0; i < SUMS; i++) sums[i] += parts[i / FRAG_C_ELEMENTS].e[i % FRAG_C_ELEMENTS];
     UNROLL
-    for (int i = 0; i < FRAGS_M * FRAGS_N; i++) parts[i] = fragment_zero();
+    for (int i = 0; i < FRAGS_M * FRAGS_N; i++) fragment_zero(&parts[i]);
 #endif
     if (s + 1 < steps) PUT(s + 1)
     barrier(CLK_LOCAL_MEM_FENCE);

@@ -169,10 +169,14 @@ __kernel FRAGMENT_ATTRIBUTES __attribute__((reqd_work_group_size(FRAG_LANES, 1, 
   for (int i = item; i < FRAG_N * FRAG_K; i += FRAG_LANES)
     probe_put(b + i / FRAG_K * PROBE_PITCH, i % FRAG_K, PROBE_B(i % FRAG_K, i / FRAG_K));
   barrier(CLK_LOCAL_MEM_FENCE);
-  frag_c c = fragment_zero();
+  frag_a part_a;
+  frag_b part_b;
+  frag_c c;
+  fragment_load_a(&part_a, a, PROBE_PITCH, lane);
+  fragment_load_b(&part_b, b, PROBE_PITCH, lane);
+  fragment_zero(&c);
   // Twice: what is added to counts too.
-  for (int i = 0; i < 2; i++)
-    c = fragment_multiply_add(fragment_load_a(a, PROBE_PITCH, lane), fragment_load_b(b, PROBE_PITCH, lane), c, exchange);
+  for (int i = 0; i < 2; i++) fragment_multiply_add(&part_a, &part_b, &c, exchange);
   UNROLL
   for (int i = 0; i < FRAG_C_ELEMENTS; i++) {
     int sum = 0;

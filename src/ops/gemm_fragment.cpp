@@ -95,8 +95,9 @@ int GemmFragmentKernel::lanes() const {
 
 uint64_t GemmFragmentKernel::local_bytes() const {
   const int row = tile.tk / per_word(type) + 4;
-  // Emulated lanes exchange less than 32 words each.
-  return uint64_t{8} * split * (tile.tm + tile.tn) * row + (emulate != 0 ? uint64_t{128} * items() : 0);
+  // Emulated lanes exchange all their registers.
+  const int words = fragment == &kAmdMfma || fragment == &kNvMma ? 10 : 24;
+  return uint64_t{8} * split * (tile.tm + tile.tn) * row + (emulate != 0 ? uint64_t{4} * words * items() : 0);
 }
 
 void GemmFragmentKernel::require_valid() const {
