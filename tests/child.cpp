@@ -53,7 +53,7 @@ Child run_child(const std::string& name, const std::vector<std::pair<std::string
                 const std::vector<std::string>& without) {
   std::string command = "env -i";
   for (const std::string& variable : first_environment()) command += " " + quoted(variable);
-  command += " env";
+  command += " env -u DLPRIM_CACHE_MB";
   for (const std::string& variable : without) command += " -u " + variable;
   for (const auto& [variable, value] : variables) {
     // The other way to name OpenCL drivers must not add to what the test chose.

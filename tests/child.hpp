@@ -33,8 +33,8 @@ struct Child {
 };
 
 /// Runs the (hidden) test case `name` of this program in a new process and waits for it. Its environment is
-/// ours with `variables` set and those named in `without` removed. A case that does not exist counts as
-/// failed.
+/// ours with `variables` set and those named in `without` removed, the disk cache's limit among them. A case
+/// that does not exist counts as failed.
 Child run_child(const std::string& name,
                 const std::vector<std::pair<std::string, std::string>>& variables = {},
                 const std::vector<std::string>& without = {});

@@ -42,9 +42,10 @@ std::string program() {
 /// Runs a shell command with the program's path in front. Arguments are words without spaces.
 Result run(const std::string& arguments, const std::string& variables = "") {
   const TempDir folder;
-  const int status = std::system(("env " + variables + " '" + program() + "' " + arguments + " >'" +
-                                  (folder / "out") + "' 2>'" + (folder / "err") + "' </dev/null")
-                                     .c_str());
+  const int status =
+      std::system(("env -u DLPRIM_CACHE_MB " + variables + " '" + program() + "' " + arguments + " >'" +
+                   (folder / "out") + "' 2>'" + (folder / "err") + "' </dev/null")
+                      .c_str());
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, bytes_of(folder / "out"), bytes_of(folder / "err")};
 }
 

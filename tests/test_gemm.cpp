@@ -117,6 +117,7 @@ namespace {
 
 /// The engine with one small tile, so that it compiles one kernel for each order of A and B and not ten.
 std::string with_one_tile(const std::string& engine) {
+  if (engine == "cpu") return "cpu:mr=6,nv=2,mc=60,kc=64";
   if (engine == "fma") return "fma:tm=32,tn=32,tk=16,rm=4,rn=4,parts=1";
   if (engine == "fma_direct") return "fma_direct:rm=4,rn=4";
   if (engine == "fma_shuffle") return "fma_shuffle:tm=8,tn=32";

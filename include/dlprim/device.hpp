@@ -65,7 +65,8 @@ struct DeviceProbes {
   int sub_group_width = 0;           ///< work-items that exchange registers directly; 0: none
   uint64_t static_local_memory = 0;  ///< bytes of a __local array that a kernel may declare
   MatrixEngine matrix = MatrixEngine::none;
-  std::string failure;  ///< why `works` is false
+  int matrix_lanes = 0;  ///< work-items that share a matrix instruction; 0: there is none
+  std::string failure;   ///< why `works` is false
 };
 
 /// A platform of the system's OpenCL loader that could not be asked for its devices.

@@ -24,6 +24,8 @@ class BinaryCache {
   /// bounded by $DLPRIM_CACHE_MB, 512 by default.
   static BinaryCache& user();
 
+  /// False if nothing will be kept, so that nothing need be made for it.
+  bool keeps() const { return !directory_.empty() && limit_ > 0; }
   std::optional<std::string> load(const std::string& key) const;
   void store(const std::string& key, const std::string& content);
   /// Removes the oldest files until three quarters of the limit hold, and temporary files left by a crash.

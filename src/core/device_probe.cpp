@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <initializer_list>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "core/binary_cache.hpp"
@@ -17,7 +20,7 @@ namespace {
 
 constexpr int kItems = 64;
 constexpr int kRoom = 1024;  // ints of the buffer; what a probe has behind its results is its own
-constexpr const char* kKeyVersion = "probes 4";
+constexpr const char* kKeyVersion = "probes 5";
 
 /// A context and a queue of its own, and the runs of probe kernels in them.
 class Prober {
@@ -36,7 +39,10 @@ class Prober {
   /// Runs the probe that `macro` selects in one group of `items`. The first result is returned, -1 if any of
   /// the others is not what it must be. Throws DeviceError when it cannot build or run.
   int run(const char* macro, int64_t local_bytes = 1024, size_t items = kItems) const {
-    const std::string options = Defines().set(macro, 1).set("LOCAL_BYTES", local_bytes).options();
+    return run(macro, Defines().set("LOCAL_BYTES", local_bytes), items);
+  }
+  int run(const char* macro, Defines defines, size_t items) const {
+    const std::string options = defines.set(macro, 1).options();
     const char* text = source_.c_str();
     const size_t size = source_.size();
     cl_int code = CL_SUCCESS;
@@ -63,11 +69,25 @@ class Prober {
 
   /// True if the probe builds, runs and is right.
   bool shows(const char* macro, int64_t local_bytes = 1024, size_t items = kItems) const {
+    return shows(macro, Defines().set("LOCAL_BYTES", local_bytes), items);
+  }
+  bool shows(const char* macro, const Defines& defines, size_t items) const {
     try {
-      return run(macro, local_bytes, items) == 1;
+      return run(macro, defines, items) == 1;
     } catch (const Error&) {
       return false;  // not having a capability is an answer
     }
+  }
+  /// True if the matrix instructions of fragment.cl are there in all of the types, and its layout is theirs.
+  /// `form` 0: the compiler knows.
+  bool multiplies(const char* fragment, int form, size_t lanes,
+                  std::initializer_list<const char*> types) const {
+    return std::all_of(types.begin(), types.end(), [&](const char* type) {
+      Defines defines;
+      defines.set("FRAGMENT", fragment).set("FRAG_TYPE", type).set("EMULATE", 0);
+      if (form != 0) defines.set("FORM", form);
+      return shows("PROBE_FRAGMENT", defines, lanes);
+    });
   }
 
   /// The first result, 0 if the probe fails.
@@ -98,6 +118,29 @@ uint64_t probe_local_memory(const Prober& prober, uint64_t admitted, bool nvidia
   return 0;
 }
 
+/// The matrix engine, and how many work-items share an instruction.
+std::pair<MatrixEngine, int> probe_matrix(const Prober& prober, const DeviceFacts& facts) {
+  const auto has = [](const std::string& text, const char* part) {
+    return text.find(part) != std::string::npos;
+  };
+  if (has(facts.vendor, "NVIDIA")) {
+    if (prober.shows("PROBE_NV_WGMMA", 1024, 128)) return {MatrixEngine::nv_wgmma, 128};
+    if (prober.shows("PROBE_NV_MMA")) return {MatrixEngine::nv_mma, 32};
+  }
+  if (facts.kind == DeviceKind::gpu && (has(facts.vendor, "AMD") || has(facts.vendor, "Advanced Micro"))) {
+    if (prober.multiplies("AMD_MFMA", 0, 64, {"FRAG_F16", "FRAG_BF16", "FRAG_I8", "FRAG_F32"}))
+      return {MatrixEngine::amd_mfma, 64};
+    if (prober.multiplies("AMD_WMMA", 0, 32, {"FRAG_F16", "FRAG_BF16", "FRAG_I8"}))
+      return {MatrixEngine::amd_wmma, 32};
+  }
+  if (facts.kind == DeviceKind::gpu && has(facts.extensions, "cl_intel_subgroup_matrix_multiply_accumulate"))
+    for (const int width : {8, 16})
+      if (prober.multiplies("INTEL_DPAS", width, static_cast<size_t>(width),
+                            {"FRAG_F16", "FRAG_BF16", "FRAG_I8"}))
+        return {MatrixEngine::intel_dpas, width};
+  return {MatrixEngine::none, 0};
+}
+
 DeviceProbes run_probes(const Device& device) {
   DeviceProbes result;
   const DeviceFacts& facts = device.facts();
@@ -119,8 +162,7 @@ DeviceProbes run_probes(const Device& device) {
     result.static_local_memory = probe_local_memory(prober, facts.local_memory, nvidia);
     if (worth_trying("subgroups"))
       result.sub_group_width = prober.width(nvidia ? "PROBE_NV_SHUFFLE" : "PROBE_SUB_GROUP");
-    if (nvidia && prober.shows("PROBE_NV_MMA")) result.matrix = MatrixEngine::nv_mma;
-    if (nvidia && prober.shows("PROBE_NV_WGMMA", 1024, 128)) result.matrix = MatrixEngine::nv_wgmma;
+    std::tie(result.matrix, result.matrix_lanes) = probe_matrix(prober, facts);
   } catch (const Error& error) {
     result.failure = error.what();
   }
@@ -129,13 +171,14 @@ DeviceProbes run_probes(const Device& device) {
 
 std::string to_text(const DeviceProbes& p) {
   return cat(p.works, ' ', p.fp16, ' ', p.fp64, ' ', p.sub_group_width, ' ', p.static_local_memory, ' ',
-             static_cast<int>(p.matrix));
+             static_cast<int>(p.matrix), ' ', p.matrix_lanes);
 }
 
 bool from_text(const std::string& text, DeviceProbes& p) {
-  int works = 0, fp16 = 0, fp64 = 0, width = 0, matrix = 0;
+  int works = 0, fp16 = 0, fp64 = 0, width = 0, matrix = 0, lanes = 0;
   unsigned long long local = 0;
-  if (std::sscanf(text.c_str(), "%d %d %d %d %llu %d", &works, &fp16, &fp64, &width, &local, &matrix) != 6)
+  if (std::sscanf(text.c_str(), "%d %d %d %d %llu %d %d", &works, &fp16, &fp64, &width, &local, &matrix,
+                  &lanes) != 7)
     return false;
   p.works = works != 0;
   p.fp16 = fp16 != 0;
@@ -143,6 +186,7 @@ bool from_text(const std::string& text, DeviceProbes& p) {
   p.sub_group_width = width;
   p.static_local_memory = local;
   p.matrix = static_cast<MatrixEngine>(matrix);
+  p.matrix_lanes = lanes;
   return true;
 }
 

@@ -127,7 +127,8 @@ std::shared_ptr<const Program> ProgramCache::make(const std::string& name, const
   const bool loaded = result->program() != nullptr;
   if (!loaded) {
     result->program = build(name, source, options);
-    const std::string binary = program_binary(result->program);
+    // PoCL compiles a kernel a second time for its binary.
+    const std::string binary = disk.keeps() ? program_binary(result->program) : "";
     if (!binary.empty()) disk.store(key, binary);
   }
   if (log_level() >= 1) {

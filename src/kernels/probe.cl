@@ -137,3 +137,53 @@ __kernel __attribute__((reqd_work_group_size(128, 1, 1))) void probe(__global in
   if (i < 64) y[i] = good ? 3 * i + 1 : -1;
 }
 #endif
+
+#ifdef PROBE_FRAGMENT
+// A product by one sub-group, every element of it checked: that the instruction is there, and that lanes hold what the
+// fragment's file says. EMULATE, FRAGMENT, FRAG_TYPE and FORM choose.
+#include "fragment.cl"
+#define PROBE_A(m, k) ((3 * (m) + 5 * (k) + (m) * (k)) % 7 - 3)
+#define PROBE_B(k, n) ((2 * (k) + 3 * (n) + (k) * (n)) % 5 - 2)
+#define PROBE_WORDS (FRAG_K / FRAG_PER_WORD)
+#define PROBE_PITCH ((PROBE_WORDS + 3) / 4 * 4)
+static void probe_put(__local uint* row, int k, int v) {
+#if FRAG_TYPE == FRAG_F16
+  vstore_half((float)v, k, (__local half*)row);
+#elif FRAG_TYPE == FRAG_BF16
+  ((__local ushort*)row)[k] = (ushort)(as_uint((float)v) >> 16);
+#elif FRAG_TYPE == FRAG_I8
+  ((__local char*)row)[k] = (char)v;
+#else
+  row[k] = as_uint((float)v);
+#endif
+}
+__kernel FRAGMENT_ATTRIBUTES __attribute__((reqd_work_group_size(FRAG_LANES, 1, 1))) void probe(__global int* y) {
+  __local uint4 a_tile[FRAG_M * PROBE_PITCH / 4], b_tile[FRAG_N * PROBE_PITCH / 4];
+  __local uint exchange[FRAG_EXCHANGE];
+  __local uint *a = (__local uint*)a_tile, *b = (__local uint*)b_tile;
+  __local int bad;
+  const int item = (int)get_local_id(0), lane = fragment_lane();
+  if (item == 0) bad = 0;
+  for (int i = item; i < FRAG_M * FRAG_K; i += FRAG_LANES)
+    probe_put(a + i / FRAG_K * PROBE_PITCH, i % FRAG_K, PROBE_A(i / FRAG_K, i % FRAG_K));
+  for (int i = item; i < FRAG_N * FRAG_K; i += FRAG_LANES)
+    probe_put(b + i / FRAG_K * PROBE_PITCH, i % FRAG_K, PROBE_B(i % FRAG_K, i / FRAG_K));
+  barrier(CLK_LOCAL_MEM_FENCE);
+  frag_a part_a;
+  frag_b part_b;
+  frag_c c;
+  fragment_load_a(&part_a, a, PROBE_PITCH, lane);
+  fragment_load_b(&part_b, b, PROBE_PITCH, lane);
+  fragment_zero(&c);
+  // Twice: what is added to counts too.
+  for (int i = 0; i < 2; i++) fragment_multiply_add(&part_a, &part_b, &c, exchange);
+  UNROLL
+  for (int i = 0; i < FRAG_C_ELEMENTS; i++) {
+    int sum = 0;
+    for (int k = 0; k < FRAG_K; k++) sum += PROBE_A(fragment_row(i, lane), k) * PROBE_B(k, fragment_column(i, lane));
+    if ((int)c.e[i] != 2 * sum) bad = 1;
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+  for (int i = item; i < 64; i += FRAG_LANES) y[i] = bad ? -1 : 3 * i + 1;
+}
+#endif

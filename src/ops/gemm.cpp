@@ -12,14 +12,15 @@
 namespace dlprim {
 namespace detail {
 
-extern const GemmEngine kGemmGemv, kGemmNvWgmma, kGemmNvMma, kGemmCpu, kGemmFmaShuffle, kGemmFmaDirect,
-    kGemmFma, kGemmNaive;
+extern const GemmEngine kGemmGemv, kGemmNvWgmma, kGemmNvMma, kGemmNvFragment, kGemmAmdMfma, kGemmAmdWmma,
+    kGemmIntelDpas, kGemmCpu, kGemmFmaShuffle, kGemmFmaDirect, kGemmFma, kGemmNaive;
 
 namespace {
 
 const std::vector<GemmEngine>& engines() {
-  static const std::vector<GemmEngine> list = {kGemmGemv,       kGemmNvWgmma,   kGemmNvMma, kGemmCpu,
-                                               kGemmFmaShuffle, kGemmFmaDirect, kGemmFma,   kGemmNaive};
+  static const std::vector<GemmEngine> list = {
+      kGemmGemv,      kGemmNvWgmma, kGemmNvMma,      kGemmNvFragment, kGemmAmdMfma, kGemmAmdWmma,
+      kGemmIntelDpas, kGemmCpu,     kGemmFmaShuffle, kGemmFmaDirect,  kGemmFma,     kGemmNaive};
   return list;
 }
 

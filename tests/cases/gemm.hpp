@@ -81,7 +81,8 @@ std::vector<GemmCase> vector_gemms();
 /// What benchmarks time: squares, the four transpositions, and shapes of linear layers.
 std::vector<GemmCase> bench_gemms();
 
-/// The names of all engines, in their order.
+/// The names of all engines, in their order; or those that DLPRIM_TEST_ENGINES lists, which may have
+/// parameters.
 const std::vector<std::string>& gemm_engines();
 /// Options that ask for one.
 Options gemm_engine(const std::string& name);

@@ -1,0 +1,308 @@
+// GEMM by matrix instructions, whosever they are: C = activation(alpha * A B + beta * C + bias) over the fragments of
+// fragment.cl. A work-group computes a tile of TM x TN of C, a sub-group SM x SN of it. A and B go through local memory, TK
+// steps of k at a time, with two buffers and one barrier a step, k contiguous in either; what lies outside is 0 there.
+// SPLIT 1: elements as they are. SPLIT 2 or 3: f32 as a sum of so many parts of FRAG_TYPE (two of FRAG_TF32, 2 * 11 bits
+//   and their signs; three of FRAG_BF16, 3 * 8) and the three or six products that count, the smallest first. Their sums go
+//   into f32 registers after every TK steps, since matrix hardware may truncate; gemm_split.cl takes care of what parts cannot
+//   hold.
+// Launch: ceil(N / TN) x ceil(M / TM) x (the batch) groups of ITEMS work-items.
+
+#ifndef TM
+#define TM 64
+#endif
+#ifndef TN
+#define TN 64
+#endif
+#ifndef TK
+#define TK 32
+#endif
+#ifndef SM
+#define SM 32
+#endif
+#ifndef SN
+#define SN 32
+#endif
+#ifndef SPLIT
+#define SPLIT 1
+#endif
+// Which dimension of A and B is contiguous. A_VECTOR, B_VECTOR: loads of 16 bytes; element 0, the pitch, the batch stride and
+// the size along a run are multiples of them.
+#ifndef A_UNIT_K
+#define A_UNIT_K 1
+#endif
+#ifndef B_UNIT_K
+#define B_UNIT_K 0
+#endif
+#ifndef A_VECTOR
+#define A_VECTOR 0
+#endif
+#ifndef B_VECTOR
+#define B_VECTOR 0
+#endif
+
+#include "gemm_types.cl"
+#include "fragment.cl"
+// Six products of what may be flushed to 0, not three.
+#define LEAST_PRODUCT 0x1p-98f
+#include "gemm_split.cl"
+
+#define FRAGS_M (SM / FRAG_M)
+#define FRAGS_N (SN / FRAG_N)
+#define SUBS_N (TN / SN)
+#define SUBS (TM / SM * SUBS_N)
+#define ITEMS (SUBS * FRAG_LANES)
+#define SUMS (FRAGS_M * FRAGS_N * FRAG_C_ELEMENTS)
+// Words of a tile's row, 4 more than it needs: then rows that are read together lie in different banks.
+#define WORDS (TK / FRAG_PER_WORD)
+#define PITCH (WORDS + 4)
+
+// An element in global memory and a part of one in local memory, as bits; and how many make a wide load.
+#if FRAG_PER_WORD == 1
+#define PART uint
+#elif FRAG_PER_WORD == 2
+#define PART ushort
+#else
+#define PART uchar
+#endif
+#if SPLIT > 1 || FRAG_PER_WORD == 1
+#define ELEMENT uint
+#define WIDE 4
+#elif FRAG_PER_WORD == 2
+#define ELEMENT ushort
+#define WIDE 8
+#else
+#define ELEMENT uchar
+#define WIDE 16
+#endif
+#define ELEMENTS FRAG_JOIN(ELEMENT, WIDE)
+#define PART_VECTOR FRAG_JOIN(PART, WIDE)
+#define A_WIDE (A_VECTOR ? WIDE : 1)
+#define B_WIDE (B_VECTOR ? WIDE : 1)
+#define A_LOADS ((TM * TK / A_WIDE + ITEMS - 1) / ITEMS)
+#define B_LOADS ((TN * TK / B_WIDE + ITEMS - 1) / ITEMS)
+
+// Load `at` of a tile of `rows` rows begins at this row and step.
+#define LOAD_ROW(at) (unit_k ? (at) / (TK / wide) : (at) % (rows / wide) * wide)
+#define LOAD_STEP(at) (unit_k ? (at) % (TK / wide) * wide : (at) / (rows / wide))
+
+// A work-item's loads of a tile of x that begins at row0 and k0. With constants for what comes before `item`.
+static void fetch(ELEMENT* to, int loads, int wide, int unit_k, int rows, int item, __global const ELEMENT* x, long pitch,
+                  int row0, int row_end, int k0, int K) {
+  UNROLL
+  for (int i = 0; i < loads; i++) {
+    const int at = item + i * ITEMS, row = row0 + LOAD_ROW(at), k = k0 + LOAD_STEP(at);
+    const bool inside = row < row_end && k < K && at < rows * TK / wide;
+    __global const ELEMENT* from = x + (unit_k ? row * pitch + k : k * pitch + row);
+    if (wide == 1) {
+      to[i] = inside ? *from : 0;
+    } else {
+      ELEMENTS v = 0;
+      if (inside) v = *(__global const ELEMENTS*)from;
+      FRAG_JOIN(vstore, WIDE)(v, i, to);
+    }
+  }
+}
+
+// The next part of what is left of an f32.
+#if SPLIT == 3
+static PART next_part(uint* rest) {
+  const ushort part = bf16_bits(as_float(*rest));
+  *rest = as_uint(as_float(*rest) - as_float((uint)part << 16));
+  return part;
+}
+#elif FRAG_TYPE == FRAG_TF32
+// To the nearest; a NaN stays one.
+static uint tf32_bits(uint v) {
+  return (v & 0x7fffffffu) > 0x7f800000u ? v | 0x400000u : (v + 0x1000u) & 0xffffe000u;
+}
+static PART next_part(uint* rest) {
+  const uint part = tf32_bits(*rest);
+  *rest = as_uint(as_float(*rest) - as_float(part));
+  return part;
+}
+#else
+static PART next_part(ELEMENT* rest) {
+  return *rest;
+}
+#endif
+
+// Puts what `fetch` got into a tile of local memory, parts behind each other; notes magnitudes in `range`.
+static void put(__local uint* tile, ELEMENT* from, int loads, int wide, int unit_k, int rows, int item, uint2* range) {
+  UNROLL
+  for (int i = 0; i < loads; i++) {
+    const int at = item + i * ITEMS;
+    if (rows * TK / wide % ITEMS != 0 && at >= rows * TK / wide) continue;
+    __local PART* to = (__local PART*)tile + LOAD_ROW(at) * (PITCH * FRAG_PER_WORD) + LOAD_STEP(at);
+#if SPLIT > 1
+    UNROLL
+    for (int j = 0; j < wide; j++) {
+      const uint magnitude = from[i * wide + j] & 0x7fffffffu;
+      *range = (uint2)(min(range->s0, magnitude - 1), max(range->s1, magnitude));
+    }
+#endif
+    UNROLL
+    for (int s = 0; s < SPLIT; s++, to += rows * PITCH * FRAG_PER_WORD) {
+      PART part[WIDE];
+      UNROLL
+      for (int j = 0; j < wide; j++) part[j] = next_part(from + i * wide + j);
+      if (unit_k && wide == WIDE) {
+        *(__local PART_VECTOR*)to = FRAG_JOIN(vload, WIDE)(0, part);
+      } else {
+        UNROLL
+        for (int j = 0; j < wide; j++) to[unit_k ? j : j * (PITCH * FRAG_PER_WORD)] = part[j];
+      }
+    }
+  }
+}
+
+// Product p takes these parts of A and B; two bits for each.
+#if SPLIT == 3
+#define PRODUCTS 6  // 2 0, 0 2, 1 1, 1 0, 0 1, 0 0
+#define PART_OF_A(p) (0x052 >> 2 * (p)&3)
+#define PART_OF_B(p) (0x118 >> 2 * (p)&3)
+#elif SPLIT == 2
+#define PRODUCTS 3  // 1 0, 0 1, 0 0
+#define PART_OF_A(p) (0x1 >> 2 * (p)&3)
+#define PART_OF_B(p) (0x4 >> 2 * (p)&3)
+#else
+#define PRODUCTS 1
+#define PART_OF_A(p) 0
+#define PART_OF_B(p) 0
+#endif
+
+// c += A B over TK steps; tile_a and tile_b are the rows of this sub-group.
+static void multiply(frag_c* c, __local const uint* tile_a, __local const uint* tile_b, int lane, __local uint* exchange) {
+  UNROLL
+  for (int k = 0; k < WORDS; k += FRAG_K / FRAG_PER_WORD) {
+    frag_a a[FRAGS_M][SPLIT];
+    UNROLL
+    for (int i = 0; i < FRAGS_M; i++) {
+      UNROLL
+      for (int s = 0; s < SPLIT; s++)
+        fragment_load_a(&a[i][s], tile_a + (s * TM + i * FRAG_M) * PITCH + k, PITCH, lane);
+    }
+    UNROLL
+    for (int j = 0; j < FRAGS_N; j++) {
+      frag_b b[SPLIT];
+      UNROLL
+      for (int s = 0; s < SPLIT; s++) fragment_load_b(&b[s], tile_b + (s * TN + j * FRAG_N) * PITCH + k, PITCH, lane);
+      UNROLL
+      for (int p = 0; p < PRODUCTS; p++) {
+        UNROLL
+        for (int i = 0; i < FRAGS_M; i++)
+          fragment_multiply_add(&a[i][PART_OF_A(p)], &b[PART_OF_B(p)], &c[i * FRAGS_N + j], exchange);
+      }
+    }
+  }
+}
+
+// The ranges of A and B, of all work-items; `notes` has room for one of each.
+static uint4 both_ranges(uint4 x, uint4 y) {
+  return (uint4)(min(x.s0, y.s0), max(x.s1, y.s1), min(x.s2, y.s2), max(x.s3, y.s3));
+}
+static uint4 joined(__local uint4* notes, int item, uint4 ranges) {
+  const int firsts = min(ITEMS, 16);
+  notes[item] = ranges;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  if (item < firsts) {
+    for (int i = item + firsts; i < ITEMS; i += firsts) ranges = both_ranges(ranges, notes[i]);
+    notes[item] = ranges;
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+  for (int i = 0; i < firsts; i++) ranges = both_ranges(ranges, notes[i]);
+  return ranges;
+}
+
+// Where element i of a sub-group's sums lies.
+#define SUM_M(i) (sub_m + (i) / FRAG_C_ELEMENTS / FRAGS_N * FRAG_M + fragment_row((i) % FRAG_C_ELEMENTS, lane))
+#define SUM_N(i) (sub_n + (i) / FRAG_C_ELEMENTS % FRAGS_N * FRAG_N + fragment_column((i) % FRAG_C_ELEMENTS, lane))
+
+__kernel FRAGMENT_ATTRIBUTES __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_fragment(
+    int M, int N, int K, __global const ELEMENT* restrict a, long a_offset, long lda, long a_batch,
+    __global const ELEMENT* restrict b, long b_offset, long ldb, long b_batch, __global C_STORAGE* restrict c,
+    long c_offset, long ldc, long c_batch, EPILOGUE_PARAMETERS) {
+  __local uint4 tiles[2][SPLIT * (TM + TN) * PITCH / 4];
+  __local uint exchanges[SUBS * FRAG_EXCHANGE];
+  const int item = (int)get_local_id(0), lane = fragment_lane(), sub = fragment_sub_group();
+  const long z = (long)get_group_id(2);
+  const int n0 = (int)get_group_id(0) * TN, m0 = (int)get_group_id(1) * TM;
+  const int sub_m = m0 + sub / SUBS_N * SM, sub_n = n0 + sub % SUBS_N * SN;
+  const int from_a = sub / SUBS_N * SM * PITCH, from_b = (SPLIT * TM + sub % SUBS_N * SN) * PITCH;
+  const int steps = (K + TK - 1) / TK;
+  __local uint* exchange = exchanges + sub * FRAG_EXCHANGE;
+  a += a_offset + z * a_batch;
+  b += b_offset + z * b_batch;
+
+  ELEMENT next_a[A_LOADS * A_WIDE], next_b[B_LOADS * B_WIDE];
+  uint2 a_range = (uint2)(UINT_MAX, 0), b_range = a_range;
+  frag_c parts[FRAGS_M * FRAGS_N];
+  UNROLL
+  for (int i = 0; i < FRAGS_M * FRAGS_N; i++) fragment_zero(&parts[i]);
+#if SPLIT > 1
+  float sums[SUMS];
+  UNROLL
+  for (int i = 0; i < SUMS; i++) sums[i] = 0;
+#else
+#define SUM(i) parts[(i) / FRAG_C_ELEMENTS].e[(i) % FRAG_C_ELEMENTS]
+#endif
+
+#define FETCH(step)                                                                              \
+  fetch(next_a, A_LOADS, A_WIDE, A_UNIT_K, TM, item, a, lda, m0, M, (step)*TK, K);               \
+  fetch(next_b, B_LOADS, B_WIDE, B_UNIT_K, TN, item, b, ldb, n0, N, (step)*TK, K);
+#define PUT(step)                                                                                \
+  {                                                                                              \
+    __local uint* tile_ = (__local uint*)tiles[(step)&1];                                        \
+    put(tile_, next_a, A_LOADS, A_WIDE, A_UNIT_K, TM, item, &a_range);                           \
+    put(tile_ + SPLIT * TM * PITCH, next_b, B_LOADS, B_WIDE, B_UNIT_K, TN, item, &b_range);      \
+  }
+  FETCH(0)
+  PUT(0)
+  barrier(CLK_LOCAL_MEM_FENCE);
+  for (int s = 0; s < steps; s++) {
+    __local const uint* tile = (__local const uint*)tiles[s & 1];
+    if (s + 1 < steps) {
+      FETCH(s + 1)
+    }
+    multiply(parts, tile + from_a, tile + from_b, lane, exchange);
+#if SPLIT > 1
+    UNROLL
+    for (int i = 0; i < SUMS; i++) sums[i] += parts[i / FRAG_C_ELEMENTS].e[i % FRAG_C_ELEMENTS];
+    UNROLL
+    for (int i = 0; i < FRAGS_M * FRAGS_N; i++) fragment_zero(&parts[i]);
+#endif
+    if (s + 1 < steps) PUT(s + 1)
+    barrier(CLK_LOCAL_MEM_FENCE);
+  }
+
+#if SPLIT > 1
+#define SUM(i) sums[i]
+  const uint4 ranges = joined(tiles[0], item, (uint4)(a_range, b_range));
+  const float least = least_exact(ranges.lo, ranges.hi, K);
+  // One loop around one chain: unrolled, the chains would fill the instruction cache.
+  for (int done = -1;;) {
+    int next = SUMS;
+    UNROLL
+    for (int i = SUMS - 1; i >= 0; i--)
+      if (i > done && !is_within(sums[i], least)) next = i;
+    if (next == SUMS) break;
+    done = next;
+    const int m = SUM_M(next), n = SUM_N(next);
+    if (m >= M || n >= N) continue;
+    const float again = chain((__global const float*)a + m * (A_UNIT_K ? lda : 1), A_UNIT_K ? 1 : lda,
+                              (__global const float*)b + n * (B_UNIT_K ? ldb : 1), B_UNIT_K ? 1 : ldb, K);
+    UNROLL
+    for (int i = 0; i < SUMS; i++)
+      if (i == next) sums[i] = again;
+  }
+#endif
+
+  UNROLL
+  for (int i = 0; i < SUMS; i++) {
+    const int m = SUM_M(i), n = SUM_N(i);
+    if (m >= M || n >= N) continue;
+    const long at = z * c_batch + (long)m * ldc + n;
+    REAL sum = SCALED(SUM(i), m, n);
+    if (beta != 0) sum = MULTIPLY_ADD((REAL)beta, (REAL)LOAD_C(c, c_offset + at), sum);
+    STORE_C(c, c_offset + at, FINISH(sum, m, n, at));
+  }
+}
