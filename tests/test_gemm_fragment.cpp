@@ -23,7 +23,8 @@ struct Form {
   int lanes;
   /// "amd_wmma:emulate=1,form=12".
   std::string engine() const {
-    return std::string(fragment->engine) + ":emulate=1" + (form == 0 ? "" : ",form=" + std::to_string(form));
+    return std::string(fragment->engine) + ":emulate=1" + (form == 0 ? "" : ",form=" + std::to_string(form)) +
+           (form == 16 ? ",tm=32,tn=32" : "");  // for 32 KB of local memory
   }
 };
 
