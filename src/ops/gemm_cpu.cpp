@@ -202,8 +202,25 @@ std::unique_ptr<const Gemm::Impl> make(const Context& context, const GemmProblem
   return std::make_unique<Cpu>(context, problem, options);
 }
 
+/// Blocks of k as they are, twice and half as long, with as many numbers in the panels; A packed by each
+/// work-group, and before.
+std::vector<std::string> candidates(const Context& context, const GemmProblem& p, const Options&) {
+  std::vector<std::string> result = {kGemmCpu.name};
+  const GemmCpuTiles own = tiles_for(context, p);
+  const auto scaled = [&](int size, int kc, int unit) {
+    return std::max(unit, size * own.kc / kc / unit * unit);
+  };
+  for (const int kc : {own.kc, own.kc * 2, own.kc / 2}) {
+    if (kc != own.kc && p.k <= std::min(kc, own.kc)) continue;  // the same single block
+    for (const int before : {0, 1})
+      result.push_back(cat(kGemmCpu.name, ":kc=", kc, ",nc=", scaled(own.nc, kc, own.nr()),
+                           ",mc=", scaled(own.mc, kc, own.mr), ",before=", before));
+  }
+  return result;
+}
+
 }  // namespace
 
-const GemmEngine kGemmCpu = {"cpu", refuse, make};
+const GemmEngine kGemmCpu = {"cpu", refuse, make, nullptr, candidates};
 
 }  // namespace dlprim::detail
