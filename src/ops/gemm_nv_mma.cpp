@@ -94,9 +94,9 @@ struct NvMma : Gemm::Impl {
       return x.aligned && (x.unit_k || !(split || p.dtype == DType::i8));
     };
     a = NvOperand(context, p, p.a, p.m, straight(p.a), split ? NvOperand::Form::noted : NvOperand::Form::one,
-                  parts);
+                  p.constant_a, parts);
     b = NvOperand(context, p, p.b, p.n, straight(p.b), split ? NvOperand::Form::split : NvOperand::Form::one,
-                  parts);
+                  p.constant_b, parts);
 
     Defines defines = gemm_defines(p);
     defines.set("SPLIT", split).set("ELEMENT_BYTES", static_cast<int>(size_of(p.dtype))).set("BAND", band);
@@ -113,25 +113,29 @@ struct NvMma : Gemm::Impl {
 
   void run(const Stream& stream, const Tensor& x, const Tensor& y, const EpilogueTensors& with,
            const Tensor& c, const Tensor& workspace) const override {
-    a.prepare(stream, x, workspace);
-    b.prepare(stream, y, workspace);
+    const Tensor of_a = a.prepare(stream, x, workspace), of_b = b.prepare(stream, y, workspace);
     Launch launch(stream, kernel);
     launch.arg(p.m).arg(p.n).arg(p.k);
-    launch.arg(a.part(0, x, workspace)).arg(a.as_read().pitch).arg(a.as_read().batch);
-    launch.arg(b.part(0, y, workspace)).arg(b.as_read().pitch).arg(b.as_read().batch);
+    launch.arg(a.part(0, x, of_a)).arg(a.as_read().pitch).arg(a.as_read().batch);
+    launch.arg(b.part(0, y, of_b)).arg(b.as_read().pitch).arg(b.as_read().batch);
     launch.arg(c).arg(p.ldc).arg(p.c_batch);
     if (split) {
-      launch.arg(p.k > 0 ? b.part(1, y, workspace) : Tensor());
+      launch.arg(p.k > 0 ? b.part(1, y, of_b) : Tensor());
       launch.arg(y)
           .arg(p.b.unit_k ? int64_t{1} : p.b.pitch)
           .arg(p.b.unit_k ? p.b.pitch : int64_t{1})
           .arg(p.b.batch);
-      launch.arg(a.ranges(workspace)).arg(a.range_count()).arg(b.ranges(workspace)).arg(b.range_count());
+      launch.arg(a.ranges(of_a)).arg(a.range_count()).arg(b.ranges(of_b)).arg(b.range_count());
     }
     bind_epilogue(launch, p.alpha, p.beta, with);
     const auto items = static_cast<size_t>(tile.items());
     const int64_t tiles = ceil_div(p.m, tile.m) * ceil_div(p.n, tile.n) * p.batch;
     launch.run({static_cast<size_t>(tiles) * items}, {items});
+  }
+
+  void forget_constants() const override {
+    a.forget_constant();
+    b.forget_constant();
   }
 
  private:

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <array>
+#include <memory>
 
 #include "core/composed.hpp"
+#include "core/constants.hpp"
 #include "ops/gemm_impl.hpp"
 
 namespace dlprim::detail {
@@ -14,19 +16,22 @@ class NvOperand {
   NvOperand() = default;
   enum class Form { one, split, noted };
   /// `rows` x K. `one`: packed unless `straight`; `noted`: the same, with its magnitudes; `split`: two tf32
-  /// parts of f32, with its magnitudes.
+  /// parts of f32, with its magnitudes. What is made of a constant operand is kept, else it is a part of the
+  /// workspace.
   NvOperand(const Context& context, const GemmProblem& p, const GemmOperand& x, int64_t rows, bool straight,
-            Form form, WorkspaceParts& workspace);
+            Form form, bool constant, WorkspaceParts& workspace);
 
   const GemmOperand& as_read() const { return as_read_; }
-  /// Enqueues the packing.
-  void prepare(const Stream& stream, const Tensor& x, const Tensor& workspace) const;
-  Tensor part(int i, const Tensor& x, const Tensor& workspace) const;
+  /// Enqueues the packing, unless it was done before. The memory that has its results.
+  Tensor prepare(const Stream& stream, const Tensor& x, const Tensor& workspace) const;
+  Tensor part(int i, const Tensor& x, const Tensor& prepared) const;
   /// Pairs of magnitudes.
-  Tensor ranges(const Tensor& workspace) const;
+  Tensor ranges(const Tensor& prepared) const;
   int range_count() const { return static_cast<int>(ranges_); }
+  void forget_constant() const;
 
  private:
+  void pack(const Stream& stream, const Tensor& x, const Tensor& to) const;
   int64_t groups_k() const { return ceil_div(k_, source_.unit_k ? 256 : 32); }
   int64_t elements() const { return batch_ * rows_ * as_read_.pitch; }
 
@@ -37,6 +42,8 @@ class NvOperand {
   DType dtype_ = DType::f32;
   std::array<size_t, 2> at_{};
   Kernel pack_;
+  WorkspaceParts kept_;
+  std::unique_ptr<Constants> constant_;  ///< if there is something to keep
 };
 
 }  // namespace dlprim::detail

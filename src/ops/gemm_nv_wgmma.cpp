@@ -33,7 +33,8 @@ struct Choice {
 
 Choice choose(const GemmProblem& p, bool split, const Device& device) {
   const int64_t units = std::max(1, device.facts().compute_units);
-  const double launches = split ? 9.7 : 5.5, step = split ? 0.2 : 0.15, column = split ? 0.0078 : 0.0034;
+  const double launches = split && !p.constant_b ? 9.7 : 5.5, step = split ? 0.2 : 0.15,
+               column = split ? 0.0078 : 0.0034;
   constexpr double kTurn = 5;  // starting on a tile and storing it
   Choice best;
   for (const Tile& tile : split ? kSplitTiles : kPlainTiles) {
@@ -77,9 +78,9 @@ struct NvWgmma : Gemm::Impl {
     const auto straight = [&](const GemmOperand& x, int64_t rows) {
       return can_be_copied(x, x.unit_k ? rows : p.k) && (x.unit_k || !k_only);
     };
-    a = NvOperand(context, p, p.a, p.m, straight(p.a, p.m), NvOperand::Form::one, parts);
+    a = NvOperand(context, p, p.a, p.m, straight(p.a, p.m), NvOperand::Form::one, p.constant_a, parts);
     b = NvOperand(context, p, p.b, p.n, straight(p.b, p.n),
-                  split ? NvOperand::Form::split : NvOperand::Form::one, parts);
+                  split ? NvOperand::Form::split : NvOperand::Form::one, p.constant_b, parts);
     tiles = ceil_div(p.m, kTileM) * ceil_div(p.n, tile.n) * p.batch;
     groups = std::min<int64_t>(tiles, std::max(1, context.device().facts().compute_units));
     maps_at = parts.add(static_cast<size_t>(kMapBytes * (groups * (split ? 3 : 2) + 1)));
@@ -106,20 +107,24 @@ struct NvWgmma : Gemm::Impl {
 
   void run(const Stream& stream, const Tensor& x, const Tensor& y, const EpilogueTensors& with,
            const Tensor& c, const Tensor& workspace) const override {
-    a.prepare(stream, x, workspace);
-    b.prepare(stream, y, workspace);
+    const Tensor of_a = a.prepare(stream, x, workspace), of_b = b.prepare(stream, y, workspace);
     Launch launch(stream, kernel);
     launch.arg(p.m).arg(p.n).arg(p.k).arg(p.batch);
-    launch.arg(a.part(0, x, workspace)).arg(a.as_read().pitch).arg(a.as_read().batch);
-    launch.arg(b.part(0, y, workspace)).arg(b.as_read().pitch).arg(b.as_read().batch);
-    launch.arg(split && p.k > 0 ? b.part(1, y, workspace) : Tensor()).arg(c).arg(p.ldc).arg(p.c_batch);
+    launch.arg(a.part(0, x, of_a)).arg(a.as_read().pitch).arg(a.as_read().batch);
+    launch.arg(b.part(0, y, of_b)).arg(b.as_read().pitch).arg(b.as_read().batch);
+    launch.arg(split && p.k > 0 ? b.part(1, y, of_b) : Tensor()).arg(c).arg(p.ldc).arg(p.c_batch);
     if (split) {
       launch.arg(y).arg(p.b.unit_k ? int64_t{1} : p.b.pitch).arg(p.b.unit_k ? p.b.pitch : int64_t{1});
-      launch.arg(p.b.batch).arg(b.ranges(workspace)).arg(b.range_count());
+      launch.arg(p.b.batch).arg(b.ranges(of_b)).arg(b.range_count());
     }
     launch.arg(workspace_part(workspace, maps_at, {kMapBytes / 8}, DType::i64));
     bind_epilogue(launch, p.alpha, p.beta, with);
     launch.run({static_cast<size_t>(groups * 128 * kWarpGroups)}, {128 * kWarpGroups});
+  }
+
+  void forget_constants() const override {
+    a.forget_constant();
+    b.forget_constant();
   }
 
   const bool split;
