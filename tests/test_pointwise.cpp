@@ -128,6 +128,36 @@ TEST_CASE("pointwise converts every dtype to every other", "[small]") {
   }
 }
 
+TEST_CASE("every dtype is read and written several elements at a time", "[small]") {
+  const std::vector<DType> narrow = {DType::f16, DType::bf16, DType::i16,
+                                     DType::i8,  DType::u8,   DType::boolean};
+  std::vector<DType> all = narrow;
+  all.insert(all.end(), {DType::f32, DType::i32});
+  for (const auto& [dtypes, count] : {std::pair(narrow, 40), std::pair(all, 20)})  // by 8, by 4
+    for (DType from : dtypes) {
+      std::vector<float> values;
+      for (int i = 0; i < count; i++) values.push_back(static_cast<float>(i * 7 % 128));
+      const Tensor x = device_tensor({count}, values, from);
+      std::vector<Guarded> guards;
+      std::vector<Tensor> ys;
+      std::string body;
+      for (DType to : dtypes) {
+        body += "y" + std::to_string(guards.size()) + (to == DType::boolean ? " = x0 != 0; " : " = x0; ");
+        guards.emplace_back(Shape{count}, to);
+        ys.push_back(guards.back().tensor());
+      }
+      Pointwise(context(), {x}, {ys.begin(), ys.end()}, 0, body, engine("gpu")).run(stream(), {x}, ys, {});
+      for (size_t i = 0; i < dtypes.size(); i++) {
+        INFO(count << " of " << name_of(from) << " to " << name_of(dtypes[i]));
+        std::vector<float> expected = values;
+        if (from == DType::boolean || dtypes[i] == DType::boolean)
+          for (float& v : expected) v = v != 0;
+        CHECK(host_values(ys[i]) == expected);
+        CHECK(guards[i].intact());
+      }
+    }
+}
+
 TEST_CASE("copy converts, and makes bool of what is not zero", "[small]") {
   const Tensor x = device_tensor({4}, {0, 0.5f, -0.0f, -3});
   const Guarded truth({4}, DType::boolean), whole({4}, DType::i32);

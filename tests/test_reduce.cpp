@@ -277,6 +277,38 @@ TEST_CASE("sums of every dtype", "[small]") {
     }
 }
 
+TEST_CASE("sums by wide accesses, along the reduced elements and along the outputs", "[small]") {
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::i8})
+    for (const Case& c : {Case{{5, 48}, {5, 1}}, Case{{50, 48}, {1, 48}}, Case{{3, 20, 8}, {3, 1, 8}},
+                          Case{{6, 2, 5, 40}, {1, 2, 1, 40}}, Case{{9, 300}, {1, 300}}})
+      for (const bool two : {false, true}) {
+        INFO(name_of(dtype) << " " << to_string(c.x) << " to " << to_string(c.y)
+                            << (two ? ", two inputs" : ""));
+        Rng rng(7);
+        const std::vector<float> x = integers(element_count(c.x), rng);
+        const Shape others = two ? Shape{c.x[c.x.size() - 2], 1} : Shape{};
+        const std::vector<float> factors = integers(element_count(others), rng);
+        std::vector<Tensor> xs = {device_tensor(c.x, x, dtype)};
+        if (two) xs.push_back(device_tensor(others, factors, dtype));
+        const Guarded y(c.y, dtype == DType::i8 ? DType::i32 : DType::f32), most(c.y);
+        const Reduction sum = sum_of(two ? "x0 * x1" : "x0");
+        run("gpu", xs, {y.tensor()}, {}, sum);
+        run("gpu", xs, {most.tensor()}, {},
+            {3, "a0 = 0; a1 = 0; a2 = 0", "a0 += 1; a1 += x0; a2 += x0 * x0", "a0 += b0; a1 += b1; a2 += b2",
+             "y0 = a0 + 1000 * a1 + a2"});
+        std::vector<float> expected(static_cast<size_t>(element_count(c.y)), 0), many = expected;
+        for_each_pair(c.x, c.y, [&](size_t i, size_t k) {
+          const int64_t row = static_cast<int64_t>(i) / c.x[c.x.size() - 1] % c.x[c.x.size() - 2];
+          expected[k] += x[i] * (two ? factors[static_cast<size_t>(row)] : 1);
+          many[k] += 1 + 1000 * x[i] + x[i] * x[i];
+        });
+        CHECK(host_values(y.tensor()) == expected);
+        CHECK(host_values(most.tensor()) == many);
+        CHECK(y.intact());
+        CHECK(most.intact());
+      }
+}
+
 TEST_CASE("bad reductions are refused by name and value", "[small]") {
   const Tensor x = device_tensor({4, 5}, std::vector<float>(20, 1));
   const auto call = [&](const Tensor& in, const Tensor& out, const Reduction& r) {

@@ -1,8 +1,8 @@
 // Reductions on a GPU. The generator fills the slots; as it stands the file is the sum over the one dimension of
-// one tensor. A group has LX x LY work-items. ALONG_R 1: the LX lanes run along the reduced elements and each of
-// the LY rows has an output of its own. ALONG_R 0: the lanes run along the outputs, the LY rows share the
-// reduced elements. Lanes that share an output meet in local memory in a fixed order. With PARTS 1 the second
-// grid dimension splits the reduced elements into parts, whose accumulators go to the workspace for
+// one tensor. A group has LX x LY work-items. ALONG_R 1: the LX lanes run along the reduced elements, V at a time, and
+// each of the LY rows has an output of its own. ALONG_R 0: the lanes run along the outputs, V each, the LY rows
+// share the reduced elements. Lanes that share outputs meet in local memory in a fixed order. With PARTS 1 the
+// second grid dimension splits the reduced elements into parts, whose accumulators go to the workspace for
 // reduce_parts.cl.
 
 //$ HEAD
@@ -19,12 +19,17 @@
 #include "activation.cl"
 #define real REAL
 
+// SHARE lanes, STEP apart, share OUTPUTS outputs; each takes RUN neighbouring reduced elements at a time.
 #if ALONG_R
 #define SHARE LX
 #define STEP 1
+#define OUTPUTS 1
+#define RUN V
 #else
 #define SHARE LY
 #define STEP LX
+#define OUTPUTS V
+#define RUN 1
 #endif
 
 __kernel __attribute__((reqd_work_group_size(LX* LY, 1, 1))) void reduce(
@@ -34,29 +39,36 @@ __kernel __attribute__((reqd_work_group_size(LX* LY, 1, 1))) void reduce(
     __global real* ws_p, long ws_o, INDEX kept, INDEX reduced, INDEX part) {
   const int item = (int)get_local_id(0), lx = item % LX, ly = item / LX;
 #if ALONG_R
-  const INDEX k = (INDEX)get_group_id(0) * LY + ly;
+  const INDEX first = (INDEX)get_group_id(0) * LY + ly;
   const int lane = lx;
 #else
-  const INDEX k = (INDEX)get_group_id(0) * LX + lx;
+  const INDEX first = ((INDEX)get_group_id(0) * LX + lx) * V;
   const int lane = ly;
 #endif
   const INDEX begin = (INDEX)get_group_id(1) * part, end = min(begin + part, reduced);
   //$ ACCUMULATORS
-  real a0;
-  __local real L0[LX * LY];
-  a0 = 0;
+  real A0[OUTPUTS];
+  __local real L0[OUTPUTS * LX * LY];
   //$ END
-  if (k < kept) {
+#pragma unroll
+  for (int v = 0; v < OUTPUTS; v++) {
+    //$ INIT
+    real a0;
+    a0 = 0;
+    A0[v] = a0;
+    //$ END
+  }
+  if (first < kept) {
     //$ BASE
     x0_p += x0_o;
     //$ END
-    for (INDEX r = begin + lane * V; r < end; r += SHARE * V * U) {
+    for (INDEX r = begin + lane * RUN; r < end; r += SHARE * RUN * U) {
       //$ ARRAYS
       float X0[U * V];
       //$ END
 #pragma unroll
       for (int u = 0; u < U; u++) {
-        const INDEX i = r + u * (SHARE * V);
+        const INDEX i = r + u * (SHARE * RUN);
         if (i < end) {
           //$ LOAD
           VLOAD_f32(x0_p, i, X0 + u * V);
@@ -65,10 +77,13 @@ __kernel __attribute__((reqd_work_group_size(LX* LY, 1, 1))) void reduce(
       }
 #pragma unroll
       for (int e = 0; e < U * V; e++) {
-        if (r + (e / V) * (SHARE * V) < end) {
+        if (r + (e / V) * (SHARE * RUN) < end) {
+          const int v = e % OUTPUTS;
           //$ ACCUMULATE
           const float x0 = X0[e];
+          real a0 = A0[v];
           a0 += x0;
+          A0[v] = a0;
           //$ END
         }
       }
@@ -77,33 +92,48 @@ __kernel __attribute__((reqd_work_group_size(LX* LY, 1, 1))) void reduce(
 #if SHARE > 1
 #pragma unroll
   for (int half_ = SHARE / 2; half_ > 0; half_ /= 2) {
-    //$ PUBLISH
-    L0[item] = a0;
-    //$ END
+#pragma unroll
+    for (int v = 0; v < OUTPUTS; v++) {
+      //$ PUBLISH
+      L0[v * (LX * LY) + item] = A0[v];
+      //$ END
+    }
     barrier(CLK_LOCAL_MEM_FENCE);
     if (lane < half_) {
-      const int other = item + half_ * STEP;
-      //$ COMBINE
-      const real b0 = L0[other];
-      a0 += b0;
-      //$ END
+#pragma unroll
+      for (int v = 0; v < OUTPUTS; v++) {
+        const int other = v * (LX * LY) + item + half_ * STEP;
+        //$ COMBINE
+        real a0 = A0[v];
+        const real b0 = L0[other];
+        a0 += b0;
+        A0[v] = a0;
+        //$ END
+      }
     }
     barrier(CLK_LOCAL_MEM_FENCE);
   }
 #endif
-  if (k < kept && lane == 0) {
+  if (first < kept && lane == 0) {
 #if PARTS
     ws_p += ws_o;
     const ulong parts = get_num_groups(1), p = get_group_id(1);
-    //$ PARTIAL
-    ws_p[(0 * parts + p) * kept + k] = a0;
-    //$ END
-#else
-    //$ FINISH
-    float y0;
-    y0 = a0;
-    STORE_f32(y0_p, y0_o, y0);
-    //$ END
 #endif
+#pragma unroll
+    for (int v = 0; v < OUTPUTS; v++) {
+      const INDEX k = first + v;
+#if PARTS
+      //$ PARTIAL
+      ws_p[(0 * parts + p) * kept + k] = A0[v];
+      //$ END
+#else
+      //$ FINISH
+      const real a0 = A0[v];
+      float y0;
+      y0 = a0;
+      STORE_f32(y0_p, y0_o, y0);
+      //$ END
+#endif
+    }
   }
 }

@@ -1,5 +1,5 @@
 // Elements in memory and the types they are computed in: f32, f16, bf16 as float; f64 as double; bool and the
-// integers below 64 bits as int; i64 as long. LOAD_t and STORE_t move one element, VLOAD_t and VSTORE_t four
+// integers below 64 bits as int; i64 as long. LOAD_t and STORE_t move one element, VLOAD_t and VSTORE_t V
 // that lie at a multiple of their size. Storage types: f16 is half, bf16 ushort, bool uchar.
 
 #ifdef cl_khr_fp64
@@ -34,49 +34,65 @@ ushort bf16_bits(float v) {
 #define STORE_i64(p, i, v) ((p)[i] = (v))
 #define STORE_bool(p, i, v) ((p)[i] = (uchar)((v) != 0))
 
-// Four elements between memory and a private array d.
-#define VLOAD_AS(T, p, i, d)                                \
-  {                                                         \
-    const T four_ = *(__global const T*)((p) + (i));        \
-    (d)[0] = four_.s0, (d)[1] = four_.s1;                   \
-    (d)[2] = four_.s2, (d)[3] = four_.s3;                   \
-  }
-#define VLOAD_f32(p, i, d) VLOAD_AS(float4, p, i, d)
-#define VLOAD_f16(p, i, d)                                  \
-  {                                                         \
-    const float4 four_ = vloada_half4(0, (p) + (i));        \
-    (d)[0] = four_.s0, (d)[1] = four_.s1;                   \
-    (d)[2] = four_.s2, (d)[3] = four_.s3;                   \
-  }
-#define VLOAD_bf16(p, i, d)                                                                   \
-  {                                                                                           \
-    const ushort4 four_ = *(__global const ushort4*)((p) + (i));                              \
-    (d)[0] = as_float((uint)four_.s0 << 16), (d)[1] = as_float((uint)four_.s1 << 16);         \
-    (d)[2] = as_float((uint)four_.s2 << 16), (d)[3] = as_float((uint)four_.s3 << 16);         \
-  }
-#define VLOAD_f64(p, i, d) VLOAD_AS(double4, p, i, d)
-#define VLOAD_i8(p, i, d) VLOAD_AS(char4, p, i, d)
-#define VLOAD_u8(p, i, d) VLOAD_AS(uchar4, p, i, d)
-#define VLOAD_i16(p, i, d) VLOAD_AS(short4, p, i, d)
-#define VLOAD_i32(p, i, d) VLOAD_AS(int4, p, i, d)
-#define VLOAD_i64(p, i, d) VLOAD_AS(long4, p, i, d)
-#define VLOAD_bool(p, i, d) VLOAD_AS(uchar4, p, i, d)
+// V elements, 4 or 8, between memory and a private array d.
+#if defined(V) && V == 8
+#define VECTOR_OF(T) T##8
+#define CONVERT_VECTOR(T) convert_##T##8
+#define SPREAD(v, d)                                                            \
+  ((d)[0] = (v).s0, (d)[1] = (v).s1, (d)[2] = (v).s2, (d)[3] = (v).s3, (d)[4] = (v).s4, \
+   (d)[5] = (v).s5, (d)[6] = (v).s6, (d)[7] = (v).s7)
+#define GATHER(T, F, d) \
+  ((T)(F((d)[0]), F((d)[1]), F((d)[2]), F((d)[3]), F((d)[4]), F((d)[5]), F((d)[6]), F((d)[7])))
+#define VLOAD_HALVES(p) vloada_half8(0, p)
+#define VSTORE_HALVES(v, p) vstorea_half8_rte(v, 0, p)
+#define AS_FLOATS(v) as_float8(v)
+#else
+#define VECTOR_OF(T) T##4
+#define CONVERT_VECTOR(T) convert_##T##4
+#define SPREAD(v, d) ((d)[0] = (v).s0, (d)[1] = (v).s1, (d)[2] = (v).s2, (d)[3] = (v).s3)
+#define GATHER(T, F, d) ((T)(F((d)[0]), F((d)[1]), F((d)[2]), F((d)[3])))
+#define VLOAD_HALVES(p) vloada_half4(0, p)
+#define VSTORE_HALVES(v, p) vstorea_half4_rte(v, 0, p)
+#define AS_FLOATS(v) as_float4(v)
+#endif
 
-#define VSTORE_AS(T, E, p, i, d) \
-  (*(__global T*)((p) + (i)) = (T)((E)(d)[0], (E)(d)[1], (E)(d)[2], (E)(d)[3]))
-#define VSTORE_f32(p, i, d) VSTORE_AS(float4, float, p, i, d)
-#define VSTORE_f16(p, i, d) vstorea_half4_rte((float4)((d)[0], (d)[1], (d)[2], (d)[3]), 0, (p) + (i))
-#define VSTORE_bf16(p, i, d)     \
-  (*(__global ushort4*)((p) + (i)) = \
-       (ushort4)(bf16_bits((d)[0]), bf16_bits((d)[1]), bf16_bits((d)[2]), bf16_bits((d)[3])))
-#define VSTORE_f64(p, i, d) VSTORE_AS(double4, double, p, i, d)
-#define VSTORE_i8(p, i, d) VSTORE_AS(char4, char, p, i, d)
-#define VSTORE_u8(p, i, d) VSTORE_AS(uchar4, uchar, p, i, d)
-#define VSTORE_i16(p, i, d) VSTORE_AS(short4, short, p, i, d)
-#define VSTORE_i32(p, i, d) VSTORE_AS(int4, int, p, i, d)
-#define VSTORE_i64(p, i, d) VSTORE_AS(long4, long, p, i, d)
-#define VSTORE_bool(p, i, d) \
-  (*(__global uchar4*)((p) + (i)) = (uchar4)((d)[0] != 0, (d)[1] != 0, (d)[2] != 0, (d)[3] != 0))
+#define VLOAD_AS(T, p, i, d)                                         \
+  {                                                                  \
+    const VECTOR_OF(T) vector_ = *(__global const VECTOR_OF(T)*)((p) + (i));     \
+    SPREAD(vector_, d);                                                \
+  }
+#define VLOAD_f32(p, i, d) VLOAD_AS(float, p, i, d)
+#define VLOAD_f16(p, i, d)                            \
+  {                                                   \
+    const VECTOR_OF(float) vector_ = VLOAD_HALVES((p) + (i)); \
+    SPREAD(vector_, d);                                 \
+  }
+#define VLOAD_bf16(p, i, d)                                                                  \
+  {                                                                                          \
+    const VECTOR_OF(ushort) bits_ = *(__global const VECTOR_OF(ushort)*)((p) + (i));                   \
+    const VECTOR_OF(float) vector_ = AS_FLOATS(CONVERT_VECTOR(uint)(bits_) << 16);                    \
+    SPREAD(vector_, d);                                                                        \
+  }
+#define VLOAD_f64(p, i, d) VLOAD_AS(double, p, i, d)
+#define VLOAD_i8(p, i, d) VLOAD_AS(char, p, i, d)
+#define VLOAD_u8(p, i, d) VLOAD_AS(uchar, p, i, d)
+#define VLOAD_i16(p, i, d) VLOAD_AS(short, p, i, d)
+#define VLOAD_i32(p, i, d) VLOAD_AS(int, p, i, d)
+#define VLOAD_i64(p, i, d) VLOAD_AS(long, p, i, d)
+#define VLOAD_bool(p, i, d) VLOAD_AS(uchar, p, i, d)
+
+#define IS_NOT_0(v) ((v) != 0)
+#define VSTORE_AS(T, F, p, i, d) (*(__global VECTOR_OF(T)*)((p) + (i)) = GATHER(VECTOR_OF(T), F, d))
+#define VSTORE_f32(p, i, d) VSTORE_AS(float, (float), p, i, d)
+#define VSTORE_f16(p, i, d) VSTORE_HALVES(GATHER(VECTOR_OF(float), (float), d), (p) + (i))
+#define VSTORE_bf16(p, i, d) VSTORE_AS(ushort, bf16_bits, p, i, d)
+#define VSTORE_f64(p, i, d) VSTORE_AS(double, (double), p, i, d)
+#define VSTORE_i8(p, i, d) VSTORE_AS(char, (char), p, i, d)
+#define VSTORE_u8(p, i, d) VSTORE_AS(uchar, (uchar), p, i, d)
+#define VSTORE_i16(p, i, d) VSTORE_AS(short, (short), p, i, d)
+#define VSTORE_i32(p, i, d) VSTORE_AS(int, (int), p, i, d)
+#define VSTORE_i64(p, i, d) VSTORE_AS(long, (long), p, i, d)
+#define VSTORE_bool(p, i, d) VSTORE_AS(uchar, IS_NOT_0, p, i, d)
 
 // A loop whose rounds do not depend on each other: outputs that are inputs are so at equal indices.
 // Some stay scalar, and nobody needs to be warned of that.

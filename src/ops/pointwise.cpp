@@ -49,8 +49,8 @@ std::unique_ptr<Pointwise::Impl> make_impl(const Context& context, const Problem
 std::unique_ptr<const Pointwise::Impl> make_gpu(const Context& context, const Problem& p, const Options&) {
   PointwiseForm form = p.form;
   form.local = kGpuGroup;
-  form.vector = can_vectorize(p.form.operands, p.tensors(), p.nest, false) ? 4 : 1;
-  form.unroll = form.vector == 4 ? 2 : 4;
+  form.vector = vector_width(p.form.operands, p.tensors(), p.nest, false);
+  form.unroll = form.vector > 1 ? 2 : 4;
   auto impl = make_impl(context, p, pointwise_source(form));
   impl->local = kGpuGroup;
   impl->groups =

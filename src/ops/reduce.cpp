@@ -78,12 +78,23 @@ std::unique_ptr<Reduce::Impl> start_impl(const Problem& p, bool cpu) {
   return impl;
 }
 
+/// Neighbouring outputs of a lane: their accumulators meet in at most 16 KB of local memory.
+int most_outputs(const ReduceForm& form) {
+  constexpr uint64_t kMostBytes = 16384 / kGpuGroup;
+  int outputs = 8;
+  while (outputs > 1 &&
+         static_cast<uint64_t>(outputs * form.reduction.accumulators) * size_of(form.real) > kMostBytes)
+    outputs /= 2;
+  return outputs == 2 ? 1 : outputs;
+}
+
 std::unique_ptr<const Reduce::Impl> make_gpu(const Context& context, const Problem& p,
                                              const Options& options) {
   auto impl = start_impl(p, false);
   ReduceForm form = p.form;
   form.along_reduced = p.nest.reduced_innermost || p.nest.kept.empty();
-  form.vector = form.along_reduced && can_vectorize(p.form.operands, p.inputs, p.nest, true) ? 4 : 1;
+  form.vector = vector_width(p.form.operands, p.inputs, p.nest, form.along_reduced);
+  if (!form.along_reduced) form.vector = std::min(form.vector, most_outputs(form));
   form.unroll = 4;
   if (form.along_reduced) {
     // As few lanes an output as leave each with several accesses in flight: more outputs a group, fewer
@@ -91,14 +102,15 @@ std::unique_ptr<const Reduce::Impl> make_gpu(const Context& context, const Probl
     const int64_t accesses = ceil_div(impl->reduced, form.vector * form.unroll);
     form.lanes_x = accesses >= 256 ? 256 : accesses >= 64 ? 64 : 16;
   } else {
-    form.lanes_x = impl->kept > 32 ? 64 : 32;
+    form.lanes_x = 64;
+    while (form.lanes_x > 8 && form.lanes_x / 2 * form.vector >= impl->kept) form.lanes_x /= 2;
   }
   form.lanes_y = kGpuGroup / form.lanes_x;
   const int share = form.along_reduced ? form.lanes_x : form.lanes_y;
-  const int64_t blocks = ceil_div(impl->kept, form.along_reduced ? form.lanes_y : form.lanes_x);
+  const int64_t blocks = ceil_div(impl->kept, form.along_reduced ? form.lanes_y : form.lanes_x * form.vector);
   const int64_t target = int64_t{context.device().facts().compute_units} * kGroupsPerUnit;
-  split_into_parts(*impl, blocks, target, int64_t{share} * form.vector * form.unroll,
-                   options.workspace_limit);
+  const int run = form.along_reduced ? form.vector : 1;
+  split_into_parts(*impl, blocks, target, int64_t{share} * run * form.unroll, options.workspace_limit);
   impl->parts_lanes = 32;
   impl->parts_rows = kGpuGroup / 32;
   impl->local = kGpuGroup;

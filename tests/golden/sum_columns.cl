@@ -1,8 +1,8 @@
 // Reductions on a GPU. The generator fills the slots; as it stands the file is the sum over the one dimension of
-// one tensor. A group has LX x LY work-items. ALONG_R 1: the LX lanes run along the reduced elements and each of
-// the LY rows has an output of its own. ALONG_R 0: the lanes run along the outputs, the LY rows share the
-// reduced elements. Lanes that share an output meet in local memory in a fixed order. With PARTS 1 the second
-// grid dimension splits the reduced elements into parts, whose accumulators go to the workspace for
+// one tensor. A group has LX x LY work-items. ALONG_R 1: the LX lanes run along the reduced elements, V at a time, and
+// each of the LY rows has an output of its own. ALONG_R 0: the lanes run along the outputs, V each, the LY rows
+// share the reduced elements. Lanes that share outputs meet in local memory in a fixed order. With PARTS 1 the
+// second grid dimension splits the reduced elements into parts, whose accumulators go to the workspace for
 // reduce_parts.cl.
 
 #define INDEX uint
@@ -21,12 +21,17 @@
 
 #define real REAL
 
+// SHARE lanes, STEP apart, share OUTPUTS outputs; each takes RUN neighbouring reduced elements at a time.
 #if ALONG_R
 #define SHARE LX
 #define STEP 1
+#define OUTPUTS 1
+#define RUN V
 #else
 #define SHARE LY
 #define STEP LX
+#define OUTPUTS V
+#define RUN 1
 #endif
 
 __kernel __attribute__((reqd_work_group_size(LX* LY, 1, 1))) void reduce(
@@ -40,24 +45,29 @@ __kernel __attribute__((reqd_work_group_size(LX* LY, 1, 1))) void reduce(
     __global real* ws_p, long ws_o, INDEX kept, INDEX reduced, INDEX part) {
   const int item = (int)get_local_id(0), lx = item % LX, ly = item / LX;
 #if ALONG_R
-  const INDEX k = (INDEX)get_group_id(0) * LY + ly;
+  const INDEX first = (INDEX)get_group_id(0) * LY + ly;
   const int lane = lx;
 #else
-  const INDEX k = (INDEX)get_group_id(0) * LX + lx;
+  const INDEX first = ((INDEX)get_group_id(0) * LX + lx) * V;
   const int lane = ly;
 #endif
   const INDEX begin = (INDEX)get_group_id(1) * part, end = min(begin + part, reduced);
-  real a0;
-  __local real L0[LX * LY];
-  a0 = 0;
-  if (k < kept) {
-    const INDEX c0 = k;
+  real A0[OUTPUTS];
+  __local real L0[OUTPUTS * LX * LY];
+#pragma unroll
+  for (int v = 0; v < OUTPUTS; v++) {
+    real a0;
+    a0 = 0;
+    A0[v] = a0;
+  }
+  if (first < kept) {
+    const INDEX c0 = first;
     x0_p += x0_o + c0;
-    for (INDEX r = begin + lane * V; r < end; r += SHARE * V * U) {
+    for (INDEX r = begin + lane * RUN; r < end; r += SHARE * RUN * U) {
       float X0[U * V];
 #pragma unroll
       for (int u = 0; u < U; u++) {
-        const INDEX i = r + u * (SHARE * V);
+        const INDEX i = r + u * (SHARE * RUN);
         if (i < end) {
           const INDEX d0 = i;
           X0[u] = LOAD_f32(x0_p, d0 * x0_u0);
@@ -65,9 +75,12 @@ __kernel __attribute__((reqd_work_group_size(LX* LY, 1, 1))) void reduce(
       }
 #pragma unroll
       for (int e = 0; e < U * V; e++) {
-        if (r + (e / V) * (SHARE * V) < end) {
+        if (r + (e / V) * (SHARE * RUN) < end) {
+          const int v = e % OUTPUTS;
           const float x0 = X0[e];
+          real a0 = A0[v];
           a0 += x0;
+          A0[v] = a0;
         }
       }
     }
@@ -75,28 +88,43 @@ __kernel __attribute__((reqd_work_group_size(LX* LY, 1, 1))) void reduce(
 #if SHARE > 1
 #pragma unroll
   for (int half_ = SHARE / 2; half_ > 0; half_ /= 2) {
-    L0[item] = a0;
+#pragma unroll
+    for (int v = 0; v < OUTPUTS; v++) {
+      L0[v * (LX * LY) + item] = A0[v];
+    }
     barrier(CLK_LOCAL_MEM_FENCE);
     if (lane < half_) {
-      const int other = item + half_ * STEP;
-      const real b0 = L0[other];
-      a0 += b0;
+#pragma unroll
+      for (int v = 0; v < OUTPUTS; v++) {
+        const int other = v * (LX * LY) + item + half_ * STEP;
+        real a0 = A0[v];
+        const real b0 = L0[other];
+        a0 += b0;
+        A0[v] = a0;
+      }
     }
     barrier(CLK_LOCAL_MEM_FENCE);
   }
 #endif
-  if (k < kept && lane == 0) {
+  if (first < kept && lane == 0) {
 #if PARTS
     ws_p += ws_o;
     const ulong parts = get_num_groups(1), p = get_group_id(1);
-    ws_p[(0 * parts + p) * kept + k] = a0;
-#else
-    {
-    const INDEX c0 = k;
-    float y0;
-    y0 = a0;
-    STORE_f32(y0_p + y0_o, c0, y0);
-    }
 #endif
+#pragma unroll
+    for (int v = 0; v < OUTPUTS; v++) {
+      const INDEX k = first + v;
+#if PARTS
+      ws_p[(0 * parts + p) * kept + k] = A0[v];
+#else
+      const real a0 = A0[v];
+      {
+      const INDEX c0 = k;
+      float y0;
+      y0 = a0;
+      STORE_f32(y0_p + y0_o, c0, y0);
+      }
+#endif
+    }
   }
 }

@@ -1,8 +1,8 @@
 // Reductions on a GPU. The generator fills the slots; as it stands the file is the sum over the one dimension of
-// one tensor. A group has LX x LY work-items. ALONG_R 1: the LX lanes run along the reduced elements and each of
-// the LY rows has an output of its own. ALONG_R 0: the lanes run along the outputs, the LY rows share the
-// reduced elements. Lanes that share an output meet in local memory in a fixed order. With PARTS 1 the second
-// grid dimension splits the reduced elements into parts, whose accumulators go to the workspace for
+// one tensor. A group has LX x LY work-items. ALONG_R 1: the LX lanes run along the reduced elements, V at a time, and
+// each of the LY rows has an output of its own. ALONG_R 0: the lanes run along the outputs, V each, the LY rows
+// share the reduced elements. Lanes that share outputs meet in local memory in a fixed order. With PARTS 1 the
+// second grid dimension splits the reduced elements into parts, whose accumulators go to the workspace for
 // reduce_parts.cl.
 
 #define INDEX uint
@@ -21,12 +21,17 @@
 
 #define real REAL
 
+// SHARE lanes, STEP apart, share OUTPUTS outputs; each takes RUN neighbouring reduced elements at a time.
 #if ALONG_R
 #define SHARE LX
 #define STEP 1
+#define OUTPUTS 1
+#define RUN V
 #else
 #define SHARE LY
 #define STEP LX
+#define OUTPUTS V
+#define RUN 1
 #endif
 
 __kernel __attribute__((reqd_work_group_size(LX* LY, 1, 1))) void reduce(
@@ -40,28 +45,37 @@ __kernel __attribute__((reqd_work_group_size(LX* LY, 1, 1))) void reduce(
     __global real* ws_p, long ws_o, INDEX kept, INDEX reduced, INDEX part) {
   const int item = (int)get_local_id(0), lx = item % LX, ly = item / LX;
 #if ALONG_R
-  const INDEX k = (INDEX)get_group_id(0) * LY + ly;
+  const INDEX first = (INDEX)get_group_id(0) * LY + ly;
   const int lane = lx;
 #else
-  const INDEX k = (INDEX)get_group_id(0) * LX + lx;
+  const INDEX first = ((INDEX)get_group_id(0) * LX + lx) * V;
   const int lane = ly;
 #endif
   const INDEX begin = (INDEX)get_group_id(1) * part, end = min(begin + part, reduced);
-  real a0;
-  __local real L0[LX * LY];
-  real a1;
-  __local real L1[LX * LY];
-  real a2;
-  __local real L2[LX * LY];
-  a0 = 0; a1 = 0; a2 = 0;
-  if (k < kept) {
-    const INDEX c0 = k;
+  real A0[OUTPUTS];
+  __local real L0[OUTPUTS * LX * LY];
+  real A1[OUTPUTS];
+  __local real L1[OUTPUTS * LX * LY];
+  real A2[OUTPUTS];
+  __local real L2[OUTPUTS * LX * LY];
+#pragma unroll
+  for (int v = 0; v < OUTPUTS; v++) {
+    real a0;
+    real a1;
+    real a2;
+    a0 = 0; a1 = 0; a2 = 0;
+    A0[v] = a0;
+    A1[v] = a1;
+    A2[v] = a2;
+  }
+  if (first < kept) {
+    const INDEX c0 = first;
     x0_p += x0_o + c0 * x0_t0;
-    for (INDEX r = begin + lane * V; r < end; r += SHARE * V * U) {
+    for (INDEX r = begin + lane * RUN; r < end; r += SHARE * RUN * U) {
       float X0[U * V];
 #pragma unroll
       for (int u = 0; u < U; u++) {
-        const INDEX i = r + u * (SHARE * V);
+        const INDEX i = r + u * (SHARE * RUN);
         if (i < end) {
           INDEX d_rest = i;
           const INDEX d1 = d_rest % m1;
@@ -72,9 +86,16 @@ __kernel __attribute__((reqd_work_group_size(LX* LY, 1, 1))) void reduce(
       }
 #pragma unroll
       for (int e = 0; e < U * V; e++) {
-        if (r + (e / V) * (SHARE * V) < end) {
+        if (r + (e / V) * (SHARE * RUN) < end) {
+          const int v = e % OUTPUTS;
           const float x0 = X0[e];
+          real a0 = A0[v];
+          real a1 = A1[v];
+          real a2 = A2[v];
           const real v_ = x0; const real d_ = v_ - a1; a0 += 1; a1 += d_ / a0; a2 += d_ * (v_ - a1);
+          A0[v] = a0;
+          A1[v] = a1;
+          A2[v] = a2;
         }
       }
     }
@@ -82,34 +103,55 @@ __kernel __attribute__((reqd_work_group_size(LX* LY, 1, 1))) void reduce(
 #if SHARE > 1
 #pragma unroll
   for (int half_ = SHARE / 2; half_ > 0; half_ /= 2) {
-    L0[item] = a0;
-    L1[item] = a1;
-    L2[item] = a2;
+#pragma unroll
+    for (int v = 0; v < OUTPUTS; v++) {
+      L0[v * (LX * LY) + item] = A0[v];
+      L1[v * (LX * LY) + item] = A1[v];
+      L2[v * (LX * LY) + item] = A2[v];
+    }
     barrier(CLK_LOCAL_MEM_FENCE);
     if (lane < half_) {
-      const int other = item + half_ * STEP;
-      const real b0 = L0[other];
-      const real b1 = L1[other];
-      const real b2 = L2[other];
-      const real n_ = a0 + b0; const real d_ = b1 - a1; const real w_ = n_ > 0 ? b0 / n_ : 0; a2 += b2 + d_ * d_ * a0 * w_; a1 += d_ * w_; a0 = n_;
+#pragma unroll
+      for (int v = 0; v < OUTPUTS; v++) {
+        const int other = v * (LX * LY) + item + half_ * STEP;
+        real a0 = A0[v];
+        real a1 = A1[v];
+        real a2 = A2[v];
+        const real b0 = L0[other];
+        const real b1 = L1[other];
+        const real b2 = L2[other];
+        const real n_ = a0 + b0; const real d_ = b1 - a1; const real w_ = n_ > 0 ? b0 / n_ : 0; a2 += b2 + d_ * d_ * a0 * w_; a1 += d_ * w_; a0 = n_;
+        A0[v] = a0;
+        A1[v] = a1;
+        A2[v] = a2;
+      }
     }
     barrier(CLK_LOCAL_MEM_FENCE);
   }
 #endif
-  if (k < kept && lane == 0) {
+  if (first < kept && lane == 0) {
 #if PARTS
     ws_p += ws_o;
     const ulong parts = get_num_groups(1), p = get_group_id(1);
-    ws_p[(0 * parts + p) * kept + k] = a0;
-    ws_p[(1 * parts + p) * kept + k] = a1;
-    ws_p[(2 * parts + p) * kept + k] = a2;
-#else
-    {
-    const INDEX c0 = k;
-    float y0;
-    y0 = a2 / a0;
-    STORE_f32(y0_p + y0_o, c0, y0);
-    }
 #endif
+#pragma unroll
+    for (int v = 0; v < OUTPUTS; v++) {
+      const INDEX k = first + v;
+#if PARTS
+      ws_p[(0 * parts + p) * kept + k] = A0[v];
+      ws_p[(1 * parts + p) * kept + k] = A1[v];
+      ws_p[(2 * parts + p) * kept + k] = A2[v];
+#else
+      const real a0 = A0[v];
+      const real a1 = A1[v];
+      const real a2 = A2[v];
+      {
+      const INDEX c0 = k;
+      float y0;
+      y0 = a2 / a0;
+      STORE_f32(y0_p + y0_o, c0, y0);
+      }
+#endif
+    }
   }
 }

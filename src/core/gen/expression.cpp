@@ -1,6 +1,8 @@
 // The parts of text that all generated kernels have.
 #include "core/gen/expression.hpp"
 
+#include <algorithm>
+
 #include "core/check.hpp"
 
 namespace dlprim::detail {
@@ -106,20 +108,22 @@ std::vector<Operand> make_operands(const std::vector<TensorDesc>& inputs,
   return operands;
 }
 
-bool can_vectorize(const std::vector<Operand>& operands, const std::vector<TensorDesc>& tensors,
-                   const LoopNest& nest, bool along_reduced) {
+int vector_width(const std::vector<Operand>& operands, const std::vector<TensorDesc>& tensors,
+                 const LoopNest& nest, bool along_reduced) {
   const std::vector<LoopDim>& along = along_reduced ? nest.reduced : nest.kept;
   const std::vector<LoopDim>& across = along_reduced ? nest.kept : nest.reduced;
-  if (along.empty() || along.back().size % 4 != 0) return false;
+  if (along.empty()) return 1;
+  int64_t distances = along.back().size;  // a number that has no more factors of two than any of them
+  size_t widest = 0;
   for (size_t t = 0; t < tensors.size(); t++) {
     if ((along_reduced ? operands[t].reduced : operands[t].kept) != InnerStride::one) continue;
-    if (!tensors[t].aligned || size_of(tensors[t].dtype) > 4) return false;
-    for (size_t d = 0; d + 1 < along.size(); d++)
-      if (along[d].strides[t] % 4 != 0) return false;
-    for (const LoopDim& d : across)
-      if (d.strides[t] % 4 != 0) return false;
+    if (!tensors[t].aligned) return 1;
+    widest = std::max(widest, size_of(tensors[t].dtype));
+    for (size_t d = 0; d + 1 < along.size(); d++) distances |= along[d].strides[t];
+    for (const LoopDim& d : across) distances |= d.strides[t];
   }
-  return true;
+  if (widest > 4 || distances % 4 != 0) return 1;
+  return widest > 0 && widest <= 2 && distances % 8 == 0 ? 8 : 4;
 }
 
 std::string common_head(DType real, bool wide, DType limits) {

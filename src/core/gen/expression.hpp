@@ -34,10 +34,11 @@ const char* compute_type(DType dtype);
 std::vector<Operand> make_operands(const std::vector<TensorDesc>& inputs,
                                    const std::vector<TensorDesc>& outputs, const LoopNest& nest);
 
-/// Whether `tensors`, the first operands, can be read or written four elements at a time along the innermost
-/// reduced dimension, or kept one: all that step by one there start at aligned places.
-bool can_vectorize(const std::vector<Operand>& operands, const std::vector<TensorDesc>& tensors,
-                   const LoopNest& nest, bool along_reduced);
+/// How many elements of `tensors`, the first operands, can be read or written at a time along the innermost
+/// reduced dimension, or kept one: 4, 8 if all that step by one there have 16 bits or less, or 1. All
+/// accesses then start at aligned places and stay within a run.
+int vector_width(const std::vector<Operand>& operands, const std::vector<TensorDesc>& tensors,
+                 const LoopNest& nest, bool along_reduced);
 
 /// "#define INDEX uint" and the like, common to all generated kernels. REAL_LOWEST and REAL_HIGHEST are those
 /// of floats, or of the integer type `limits`.

@@ -16,7 +16,7 @@ struct PointwiseForm {
   DType real = DType::f32;
   size_t rank = 1;    ///< dimensions of the loop nest
   bool wide = false;  ///< 64-bit indices
-  int vector = 1;     ///< elements an access (GPU): 4 or 1
+  int vector = 1;     ///< elements an access (GPU): 8, 4 or 1
   int unroll = 1;     ///< accesses a work-item (GPU)
   int local = 1;      ///< work-items a group (GPU)
 };

@@ -61,16 +61,21 @@ std::string local_accumulators(const ReduceForm& form, const std::string& items)
 }  // namespace
 
 std::string reduce_source(const ReduceForm& form) {
-  std::string base = coordinates("k", form.kept_rank, 'c', 'n');
+  std::string base = coordinates("first", form.kept_rank, 'c', 'n');
   std::string arrays, load = coordinates("i", form.reduced_rank, 'd', 'm');
+  const std::string load_output = each_accumulator(form, "real a# = A#[v];");
+  const std::string store_output = each_accumulator(form, "A#[v] = a#;");
   for (const Operand& o : form.operands) {
     if (o.output) continue;
     base +=
         cat(o.name, "_p += ", o.name, "_o + ", offset(o, form.kept_rank, form.kept_rank, 'c', 't'), ";\n");
     arrays += cat(compute_type(o.dtype), " X", o.name.substr(1), "[U * V];\n");
     const std::string at = offset(o, form.reduced_rank, form.reduced_rank, 'd', 'u');
-    const std::string step = form.reduced_rank ? reduced_step(o, form.reduced_rank) : "0";
-    load += gpu_load(o, at, o.reduced, step, form.vector);
+    const size_t rank = form.along_reduced ? form.reduced_rank : form.kept_rank;
+    const std::string step = rank == 0            ? "0"
+                             : form.along_reduced ? reduced_step(o, rank)
+                                                  : cat(o.name, "_t", rank - 1);
+    load += gpu_load(o, at, form.along_reduced ? o.reduced : o.kept, step, form.vector);
   }
   const std::string sizes = cat("#define V ", form.vector, "\n#define U ", form.unroll, "\n#define LX ",
                                 form.lanes_x, "\n#define LY ", form.lanes_y, "\n");
@@ -78,15 +83,17 @@ std::string reduce_source(const ReduceForm& form) {
       kernel_source("reduce"),
       {{"HEAD", head(form) + sizes},
        {"PARAMETERS", parameters(form)},
-       {"ACCUMULATORS", local_accumulators(form, "LX * LY")},
+       {"ACCUMULATORS", each_accumulator(form, "real A#[OUTPUTS];\n__local real L#[OUTPUTS * LX * LY];")},
+       {"INIT", each_accumulator(form, "real a#;") + init(form) + store_output},
        {"BASE", base},
        {"ARRAYS", arrays},
        {"LOAD", load},
-       {"ACCUMULATE", inputs_from_arrays(form.operands) + statement("accumulate", form.reduction.accumulate)},
-       {"PUBLISH", each_accumulator(form, "L#[item] = a#;")},
-       {"COMBINE", combine_with(form, "L#[other]")},
-       {"PARTIAL", each_accumulator(form, "ws_p[(# * parts + p) * kept + k] = a#;")},
-       {"FINISH", finish(form)}});
+       {"ACCUMULATE", inputs_from_arrays(form.operands) + load_output +
+                          statement("accumulate", form.reduction.accumulate) + store_output},
+       {"PUBLISH", each_accumulator(form, "L#[v * (LX * LY) + item] = A#[v];")},
+       {"COMBINE", load_output + combine_with(form, "L#[other]") + store_output},
+       {"PARTIAL", each_accumulator(form, "ws_p[(# * parts + p) * kept + k] = A#[v];")},
+       {"FINISH", each_accumulator(form, "const real a# = A#[v];") + finish(form)}});
 }
 
 std::string reduce_cpu_source(const ReduceForm& form) {

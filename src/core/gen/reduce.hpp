@@ -19,9 +19,10 @@ struct ReduceForm {
   DType limits = DType::i64;  ///< whose numbers REAL_LOWEST and REAL_HIGHEST are, where `real` is i64
   size_t kept_rank = 1, reduced_rank = 1;
   bool wide = false;
-  bool along_reduced = true;   ///< neighbouring lanes take neighbouring reduced elements, not outputs
-  bool parts = false;          ///< accumulators go to the workspace, for reduce_parts
-  int vector = 1, unroll = 1;  ///< GPU: elements an access, accesses in flight
+  bool along_reduced = true;  ///< neighbouring lanes take neighbouring reduced elements, not outputs
+  bool parts = false;         ///< accumulators go to the workspace, for reduce_parts
+  int vector = 1;             ///< GPU: elements an access, of the reduced ones or of neighbouring outputs
+  int unroll = 1;             ///< GPU: accesses in flight
   int lanes_x = 1, lanes_y = 1;
 };
 
