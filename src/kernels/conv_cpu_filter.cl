@@ -31,31 +31,6 @@ static void pack_outputs(__global float* to, int step, int k0, int kc, __global 
       int dilation_h, int dilation_w
 #define SHAPE H, W, P, Q, R, S, stride_h, stride_w, pad_h, pad_w, dilation_h, dilation_w
 
-// Interleaves the lower (0, 1, 4, 5) or upper (2, 3, 6, 7) elements of two vectors.
-#define LOWER(a, b) ((float8)((a).s0, (b).s0, (a).s1, (b).s1, (a).s4, (b).s4, (a).s5, (b).s5))
-#define UPPER(a, b) ((float8)((a).s2, (b).s2, (a).s3, (b).s3, (a).s6, (b).s6, (a).s7, (b).s7))
-// Pairs of elements put together in the same way.
-#define LOWER_PAIRS(a, b) ((float8)((a).s01, (b).s01, (a).s45, (b).s45))
-#define UPPER_PAIRS(a, b) ((float8)((a).s23, (b).s23, (a).s67, (b).s67))
-
-// to[i * NR ..] = element i of each of the eight vectors.
-static void put_transposed(__local float* to, const float8* v) {
-  float8 four[8];
-  for (int part = 0; part < 2; part++) {
-    const float8* from = v + 4 * part;
-    const float8 a = LOWER(from[0], from[1]), b = LOWER(from[2], from[3]);
-    const float8 c = UPPER(from[0], from[1]), d = UPPER(from[2], from[3]);
-    four[4 * part] = LOWER_PAIRS(a, b);
-    four[4 * part + 1] = UPPER_PAIRS(a, b);
-    four[4 * part + 2] = LOWER_PAIRS(c, d);
-    four[4 * part + 3] = UPPER_PAIRS(c, d);
-  }
-  for (int i = 0; i < 4; i++) {
-    vstore8((float8)(four[i].lo, four[4 + i].lo), 0, to + i * NR);
-    vstore8((float8)(four[i].hi, four[4 + i].hi), 0, to + (4 + i) * NR);
-  }
-}
-
 // What one column crs of B is made of, in the row of the output that is being packed: the output's columns
 // [first, end) see elements of x, that of column 0 would be at `at`.
 typedef struct {
@@ -85,7 +60,8 @@ static void put_columns(__local float* to, const Column* columns, int q, int cou
       }
     }
     if (count >= 8) {
-      put_transposed(to + begin * NR, v);
+      transpose8(v);
+      for (int i = 0; i < 8; i++) vstore8(v[i], 0, to + (begin + i) * NR);
     } else {
       for (int l = 0; l < 8; l++) {
         float seen[8];

@@ -32,13 +32,13 @@
 #define KEEP(v, at) keep_c(preactivation + preactivation_offset + (at), v, count)
 #include "gemm_types.cl"
 
-// Four elements, or VW of them, become a vector.
-#define FOUR_f32(p) vload4(0, p)
-#define FOUR_f16(p) vload_half4(0, p)
-#define FOUR_bf16(p) as_float4(convert_uint4(vload4(0, p)) << 16)
-#define FOUR_f64(p) vload4(0, p)
-#define FOUR_i8(p) convert_int4(vload4(0, p))
-#define LOAD_FOUR(type, p) JOIN2(FOUR_, type)(p)
+// N elements, 4 or 8, become a vector; or VW of them.
+#define RUN_f32(N, p) (*(__global const PASTE(LooseRun, N)*)(p))
+#define RUN_f16(N, p) PASTE(vload_half, N)(0, p)
+#define RUN_bf16(N, p) PASTE(as_float, N)(PASTE(convert_uint, N)(PASTE(vload, N)(0, p)) << 16)
+#define RUN_f64(N, p) (*(__global const PASTE(LooseRun, N)*)(p))
+#define RUN_i8(N, p) PASTE(convert_int, N)(PASTE(vload, N)(0, p))
+#define LOAD_RUN(N, p) JOIN2(RUN_, AB_TYPE)(N, p)
 #define WIDE_f32(p) VEC_AT(__global const, p)
 #define WIDE_f16(p) PASTE(vload_half, VW)(0, p)
 #define WIDE_bf16(p) PASTE(as_float, VW)(PASTE(convert_uint, VW)(PASTE(vload, VW)(0, p)) << 16)
@@ -90,6 +90,20 @@ static VEC keep_c(__global C_STORAGE* p, VEC v, int count) {
   return v;
 }
 
+// Puts N runs, `ld` apart, into columns of a panel, whose lines are `line` numbers long: transposed, N lines at a time.
+#define PUT_RUNS(N, space, to, line, from, ld, count)                                                 \
+  {                                                                                                   \
+    int k_ = 0;                                                                                       \
+    for (; k_ + N <= count; k_ += N) {                                                                \
+      PASTE(Run, N) r_[N];                                                                            \
+      for (int i_ = 0; i_ < N; i_++) r_[i_] = LOAD_RUN(N, (from) + i_ * (ld) + k_);                   \
+      PASTE(transpose, N)(r_);                                                                        \
+      for (int i_ = 0; i_ < N; i_++) *(space PASTE(LooseRun, N)*)((to) + (k_ + i_) * (line)) = r_[i_]; \
+    }                                                                                                 \
+    for (; k_ < count; k_++)                                                                          \
+      for (int i_ = 0; i_ < N; i_++) (to)[k_ * (line) + i_] = LOAD_AB(from, i_ * (ld) + k_);          \
+  }
+
 // A panel of A, from its element (0, 0) on.
 static void pack_panel(A_SPACE Scalar* to, __global const AB_STORAGE* a, long lda, int rows, int kc) {
   int first = 0;  // the rows before it are packed
@@ -101,25 +115,15 @@ static void pack_panel(A_SPACE Scalar* to, __global const AB_STORAGE* a, long ld
     for (; k < kc; k++) to[first * KC + k] = LOAD_AB(row, k);
   }
 #elif A_UNIT_K
-  for (; first + 4 <= rows; first += 4) {
-    __global const AB_STORAGE* row = a + first * lda;
-    int k = 0;
-    for (; k + 4 <= kc; k += 4) {
-      Four r[4];
-      for (int i = 0; i < 4; i++) r[i] = LOAD_FOUR(AB_TYPE, row + i * lda + k);
-      transpose4(r);
-      for (int i = 0; i < 4; i++) vstore4(r[i], 0, to + (k + i) * MR + first);
-    }
-    for (; k < kc; k++)
-      for (int i = 0; i < 4; i++) to[k * MR + first + i] = LOAD_AB(row, i * lda + k);
-  }
+  for (; first + 8 <= rows; first += 8) PUT_RUNS(8, A_SPACE, to + first, MR, a + first * lda, lda, kc)
+  for (; first + 4 <= rows; first += 4) PUT_RUNS(4, A_SPACE, to + first, MR, a + first * lda, lda, kc)
   for (; first < rows; first++)
     for (int k = 0; k < kc; k++) to[k * MR + first] = LOAD_AB(a, first * lda + k);
 #else
   if (rows == MR) {
     for (int k = 0; k < kc; k++) {
       int i = 0;
-      for (; i + 4 <= MR; i += 4) vstore4(LOAD_FOUR(AB_TYPE, a + k * lda + i), 0, to + k * MR + i);
+      for (; i + 4 <= MR; i += 4) vstore4(LOAD_RUN(4, a + k * lda + i), 0, to + k * MR + i);
       for (; i < MR; i++) to[k * MR + i] = LOAD_AB(a, k * lda + i);
     }
     return;
@@ -131,29 +135,18 @@ static void pack_panel(A_SPACE Scalar* to, __global const AB_STORAGE* a, long ld
     for (int k = 0; k < kc; k++) to[first * A_ROW_STEP + k * A_K_STEP] = 0;
 }
 
-// Strips of B, from element (k0, n0) on. Where the runs lie along k, four of them are transposed at once.
+// Strips of B, from element (k0, n0) on.
 static void pack_strips(B_SPACE Scalar* panel, __global const AB_STORAGE* b, long ldb, int kc, int columns) {
 #if B_UNIT_K
   for (int n = 0; n < columns; n += NR) {
     B_SPACE Scalar* strip = panel + n * kc;
     __global const AB_STORAGE* column = b + (long)n * ldb;
     int first = 0;  // the columns before it are packed
-    for (; first + 4 <= min(NR, columns - n); first += 4) {
-      int k = 0;
-      for (; k + 4 <= kc; k += 4) {
-        Four r[4];
-        for (int i = 0; i < 4; i++) r[i] = LOAD_FOUR(AB_TYPE, column + i * ldb + k);
-        transpose4(r);
-        for (int i = 0; i < 4; i++) vstore4(r[i], 0, strip + (k + i) * NR + first);
-      }
-      for (; k < kc; k++)
-        for (int i = 0; i < 4; i++) strip[k * NR + first + i] = LOAD_AB(column, i * ldb + k);
-      column += 4 * ldb;
-    }
-    for (; first < NR; first++) {
-      for (int k = 0; k < kc; k++) strip[k * NR + first] = n + first < columns ? LOAD_AB(column, k) : 0;
-      column += ldb;
-    }
+    const int there = min(NR, columns - n);
+    for (; first + 8 <= there; first += 8) PUT_RUNS(8, B_SPACE, strip + first, NR, column + first * ldb, ldb, kc)
+    for (; first + 4 <= there; first += 4) PUT_RUNS(4, B_SPACE, strip + first, NR, column + first * ldb, ldb, kc)
+    for (; first < NR; first++)
+      for (int k = 0; k < kc; k++) strip[k * NR + first] = first < there ? LOAD_AB(column, first * ldb + k) : 0;
   }
 #else
   for (int k = 0; k < kc; k++)

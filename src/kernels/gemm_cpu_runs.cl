@@ -30,7 +30,8 @@
 #define REAL float
 #endif
 typedef REAL Scalar;
-typedef PASTE(REAL, 4) Four;
+typedef PASTE(REAL, 4) Run4;
+typedef PASTE(REAL, 8) Run8;
 typedef PASTE(REAL, VW) VEC;
 #undef REAL
 #define REAL VEC
@@ -38,6 +39,8 @@ typedef PASTE(REAL, VW) VEC;
 // The vector at p, which may lie between a vector's boundaries. (vload16() and vstore16() come out of PoCL as four
 // accesses each.)
 typedef VEC LooseVec __attribute__((aligned(sizeof(Scalar))));
+typedef Run4 LooseRun4 __attribute__((aligned(sizeof(Scalar))));
+typedef Run8 LooseRun8 __attribute__((aligned(sizeof(Scalar))));
 #define VEC_AT(space, p) (*(space LooseVec*)(p))
 #define IVEC PASTE(int, VW)
 #define AS_VEC PASTE(as_float, VW)
@@ -116,12 +119,33 @@ static VEC keep_run(__global Scalar* p, VEC v, int count) {
   return v;
 }
 
-// Four runs of four become their transpose.
-static void transpose4(Four* r) {
-  const Four a = (Four)(r[0].s0, r[1].s0, r[0].s1, r[1].s1), b = (Four)(r[0].s2, r[1].s2, r[0].s3, r[1].s3);
-  const Four c = (Four)(r[2].s0, r[3].s0, r[2].s1, r[3].s1), d = (Four)(r[2].s2, r[3].s2, r[2].s3, r[3].s3);
-  r[0] = (Four)(a.lo, c.lo);
-  r[1] = (Four)(a.hi, c.hi);
-  r[2] = (Four)(b.lo, d.lo);
-  r[3] = (Four)(b.hi, d.hi);
+// Runs as long as they are many become their transpose.
+static void transpose4(Run4* r) {
+  const Run4 a = (Run4)(r[0].s0, r[1].s0, r[0].s1, r[1].s1), b = (Run4)(r[0].s2, r[1].s2, r[0].s3, r[1].s3);
+  const Run4 c = (Run4)(r[2].s0, r[3].s0, r[2].s1, r[3].s1), d = (Run4)(r[2].s2, r[3].s2, r[2].s3, r[3].s3);
+  r[0] = (Run4)(a.lo, c.lo);
+  r[1] = (Run4)(a.hi, c.hi);
+  r[2] = (Run4)(b.lo, d.lo);
+  r[3] = (Run4)(b.hi, d.hi);
+}
+
+// By the instructions that shuffle within each half of 8 numbers, until the halves are put together.
+#define LOWER(x, y) ((Run8)(x.s0, y.s0, x.s1, y.s1, x.s4, y.s4, x.s5, y.s5))
+#define UPPER(x, y) ((Run8)(x.s2, y.s2, x.s3, y.s3, x.s6, y.s6, x.s7, y.s7))
+#define LOWER_PAIRS(x, y) ((Run8)(x.s01, y.s01, x.s45, y.s45))
+#define UPPER_PAIRS(x, y) ((Run8)(x.s23, y.s23, x.s67, y.s67))
+static void transpose8(Run8* r) {
+  Run8 c[8];  // columns 0 to 3 of rows 0 to 3 and of 4 to 7, in the lower halves; columns 4 to 7 in the upper ones
+  for (int i = 0; i < 8; i += 4) {
+    const Run8 a = LOWER(r[i], r[i + 1]), b = UPPER(r[i], r[i + 1]);
+    const Run8 d = LOWER(r[i + 2], r[i + 3]), e = UPPER(r[i + 2], r[i + 3]);
+    c[i] = LOWER_PAIRS(a, d);
+    c[i + 1] = UPPER_PAIRS(a, d);
+    c[i + 2] = LOWER_PAIRS(b, e);
+    c[i + 3] = UPPER_PAIRS(b, e);
+  }
+  for (int i = 0; i < 4; i++) {
+    r[i] = (Run8)(c[i].lo, c[i + 4].lo);
+    r[i + 4] = (Run8)(c[i].hi, c[i + 4].hi);
+  }
 }
