@@ -1,7 +1,6 @@
 // The error of each GEMM engine and math mode against sums in double, as a table: root mean square of the
 // error over that of the result, for products of random numbers in [-1, 1). `naive` is the plain chain of
 // multiply-adds.
-#include <cmath>
 #include <cstdio>
 
 #include "cases/gemm.hpp"
@@ -43,14 +42,7 @@ double error_of_row(const Row& row, int64_t k) {
   } catch (const ValidationError&) {
     return -1;
   }
-  const std::vector<float> values = host_values(c);
-  const std::vector<double> expected = gemm_reference(x, data);
-  double error = 0, size = 0;
-  for (size_t i = 0; i < expected.size(); i++) {
-    error += (values[i] - expected[i]) * (values[i] - expected[i]);
-    size += expected[i] * expected[i];
-  }
-  return std::sqrt(error / size);
+  return relative_error(host_values(c), gemm_reference(x, data));
 }
 
 }  // namespace

@@ -14,11 +14,6 @@ using Vector = GemmDesc::Vector;
 namespace {
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-std::vector<float> rounded(const std::vector<double>& values, DType dtype = DType::f32) {
-  const std::vector<float> floats(values.begin(), values.end());
-  if (dtype == DType::f32) return floats;
-  return host_values(device_tensor({static_cast<int64_t>(values.size())}, floats, dtype));
-}
 
 /// Devices without double arithmetic refuse f64 as a whole.
 bool has(DType dtype) {
@@ -33,47 +28,12 @@ bool same(const std::vector<float>& x, const std::vector<float>& y) {
   return true;
 }
 
-struct Result {
-  std::vector<float> values, preactivation;
-  bool intact = false, repeats = false;
-};
-
-/// Runs the case twice by the call form into poisoned, guarded outputs (which hold data.c if beta is not 0).
-Result run(const GemmCase& x, const GemmData& data, const Options& options) {
-  const Tensor a = operand_a(x, data), b = operand_b(x, data);
-  EpilogueTensors with = vector_tensor(x, x.bias, data.bias);
-  with.scale = vector_tensor(x, x.scale, data.scale);
-  const int64_t pitch = x.n + x.c.gap;
-  const Shape shape = x.batch == 0 ? Shape{x.m, x.n} : Shape{x.batch, x.m, x.n};
-  const Strides strides = x.batch == 0 ? Strides{pitch, 1} : Strides{x.m * pitch, pitch, 1};
-  Result result;
-  std::vector<unsigned char> bytes[2];
-  for (auto& output : bytes) {
-    const Guarded c(shape, strides, x.c_dtype, 64 + x.c.offset);
-    const Guarded before(shape, strides, x.c_dtype, 64 + x.c.offset);
-    if (x.beta != 0) copy(stream(), device_tensor(shape, data.c, x.c_dtype), c.tensor());
-    if (x.preactivation) with.preactivation = before.tensor();
-    if (x.residual) {
-      with.residual = Guarded(shape, strides, x.c_dtype, 64 + x.c.offset).tensor();
-      copy(stream(), device_tensor(shape, data.residual, x.c_dtype), with.residual);
-    }
-    gemm(stream(), a, b, with, x.params(), c.tensor(), options);
-    output = host_bytes(c.tensor());
-    result.values = host_values(c.tensor());
-    if (x.preactivation) result.preactivation = host_values(before.tensor());
-    result.intact = c.intact() && before.intact();
-    if (!result.intact) break;
-  }
-  result.repeats = bytes[0] == bytes[1];
-  return result;
-}
-
 void check_exact(const GemmCase& x, const std::string& engine) {
   const std::string text = "engine=" + engine + " " + x.text();
   if (!is_selected(text)) return;
   INFO(again(text));
   const GemmData data = integer_data(x);
-  const Result result = run(x, data, gemm_engine(engine));
+  const GemmResult result = run_gemm(x, data, gemm_engine(engine));
   CHECK(same(result.values, rounded(gemm_reference(x, data), x.c_dtype)));
   if (x.preactivation) CHECK(same(result.preactivation, rounded(gemm_preactivation(x, data), x.c_dtype)));
   CHECK(result.intact);
@@ -272,7 +232,7 @@ TEST_CASE("gemm: activations", "[gemm][small]") {
       x.activation = f;
       x.bias = Vector::row;
       const GemmData data = integer_data(x);
-      const Result result = run(x, data, gemm_engine(engine));
+      const GemmResult result = run_gemm(x, data, gemm_engine(engine));
       const std::vector<double> expected = gemm_reference(x, data);
       // The argument is exact. tanh may be 5 ulp off, exp 3 and the division after it 2.5, with half a ulp
       // for the sum between them: 6 ulp, of at most 2^-23 each.
@@ -296,7 +256,7 @@ TEST_CASE("gemm: reals stay within the error of a chain of multiply-adds", "[gem
     x.beta = 0.75f;
     x.alpha = -1.25f;
     const GemmData data = real_data(x);
-    const std::vector<float> values = run(x, data, gemm_engine(engine)).values;
+    const std::vector<float> values = run_gemm(x, data, gemm_engine(engine)).values;
     const std::vector<double> expected = gemm_reference(x, data);
     double worst = 0;
     for (int64_t i = 0; i < x.m; i++)
@@ -325,7 +285,7 @@ TEST_CASE("gemm: tiny, huge and denormal numbers lose no more than in a chain of
       for (float& v : data.a) v *= a_scale;
       for (float& v : data.b) v *= b_scale;
       data.a[5] = 0.25f;  // and an ordinary number among them
-      const std::vector<float> values = run(x, data, gemm_engine(engine)).values;
+      const std::vector<float> values = run_gemm(x, data, gemm_engine(engine)).values;
       const std::vector<double> expected = gemm_reference(x, data);
       double worst = 0;  // of error / bound
       for (int64_t i = 0; i < x.m; i++)
@@ -354,7 +314,7 @@ TEST_CASE("gemm: infinities and the largest numbers", "[gemm][small]") {
     for (int64_t l = 0; l < x.k; l++) data.a[static_cast<size_t>(2 * x.k + l)] = l == 3 ? kMost : 0;
     for (int64_t j = 0; j < x.n; j++) data.b[static_cast<size_t>(3 * x.n + j)] = j % 2 ? -1.0f : 0.5f;
     data.a[5 * 10 + 7] = kInfinity;
-    const std::vector<float> values = run(x, data, gemm_engine(engine)).values;
+    const std::vector<float> values = run_gemm(x, data, gemm_engine(engine)).values;
     CHECK(same(values, rounded(gemm_reference(x, data))));
     CHECK(values[2 * 37 + 1] == -kMost);
     CHECK(!std::isfinite(values[5 * 37]));
@@ -371,7 +331,7 @@ TEST_CASE("gemm: NaN spreads as far as it must and no further", "[gemm][small]")
     const uint32_t every_bit = 0x7fffffff;  // the NaN that GPUs make
     std::memcpy(&data.a[9 * 10 + 1], &every_bit, sizeof every_bit);
     std::memcpy(&data.b[2 * 37 + 11], &every_bit, sizeof every_bit);
-    const std::vector<float> values = run(x, data, gemm_engine(engine)).values;
+    const std::vector<float> values = run_gemm(x, data, gemm_engine(engine)).values;
     const std::vector<float> expected = rounded(gemm_reference(x, data));
     CHECK(same(values, expected));
     CHECK(std::isnan(values[3 * 37]));
@@ -379,11 +339,11 @@ TEST_CASE("gemm: NaN spreads as far as it must and no further", "[gemm][small]")
 
     x.beta = 1;  // and what C holds is read
     data.c[5 * 37 + 2] = kNaN;
-    CHECK(same(run(x, data, gemm_engine(engine)).values, rounded(gemm_reference(x, data))));
+    CHECK(same(run_gemm(x, data, gemm_engine(engine)).values, rounded(gemm_reference(x, data))));
     x.activation = Activation::relu6;  // which passes NaN on
-    CHECK(same(run(x, data, gemm_engine(engine)).values, rounded(gemm_reference(x, data))));
+    CHECK(same(run_gemm(x, data, gemm_engine(engine)).values, rounded(gemm_reference(x, data))));
     x.alpha = 0;  // A and B are not read
-    CHECK(same(run(x, data, gemm_engine(engine)).values, rounded(gemm_reference(x, data))));
+    CHECK(same(run_gemm(x, data, gemm_engine(engine)).values, rounded(gemm_reference(x, data))));
   }
 }
 
@@ -477,7 +437,7 @@ TEST_CASE("gemm: a small workspace makes several passes over the rows", "[gemm]"
       for (const Vector bias : {Vector::row, Vector::column}) {
         x.bias = bias;
         const GemmData data = integer_data(x);
-        const Result result = run(x, data, options);
+        const GemmResult result = run_gemm(x, data, options);
         CHECK(same(result.values, rounded(gemm_reference(x, data), dtype)));
         CHECK(result.intact);
       }
@@ -510,7 +470,7 @@ TEST_CASE("gemm: another shape compiles nothing", "[gemm]") {
   for (const std::string& engine : serving_gemm_engines()) {
     const auto once = [&](const GemmCase& x) {
       const GemmData data = integer_data(x);
-      run(x, data, gemm_engine(engine));
+      run_gemm(x, data, gemm_engine(engine));
     };
     once({40, 48, 36});
     const uint64_t before = built();

@@ -1,7 +1,6 @@
 // GEMM on matrix instructions that this device need not have: the instruction is emulated, everything around
 // it is what runs on the hardware. test_gemm.cpp tests the engines that the device has, or those that
 // DLPRIM_TEST_ENGINES lists.
-#include <cmath>
 #include <cstdio>
 
 #include "cases/gemm.hpp"
@@ -39,24 +38,12 @@ const std::vector<Form>& forms() {
 constexpr std::pair<DType, DType> kTypes[] = {
     {DType::f32, DType::f32}, {DType::f16, DType::f16}, {DType::bf16, DType::f32}, {DType::i8, DType::i32}};
 
-std::vector<float> product(const GemmCase& x, const GemmData& data, const Options& options, bool* intact) {
-  const Guarded c({x.m, x.n}, {x.n + x.c.gap, 1}, x.c_dtype);
-  if (x.beta != 0) copy(stream(), device_tensor({x.m, x.n}, data.c, x.c_dtype), c.tensor());
-  gemm(stream(), operand_a(x, data), operand_b(x, data), vector_tensor(x, x.bias, data.bias), x.params(),
-       c.tensor(), options);
-  *intact = c.intact();
-  return host_values(c.tensor());
-}
-
 void check_exact(const GemmCase& x, const std::string& engine) {
   INFO("engine=" << engine << " " << x.text());
   const GemmData data = integer_data(x);
-  bool intact = false;
-  const std::vector<float> values = product(x, data, gemm_engine(engine), &intact);
-  const std::vector<double> expected = gemm_reference(x, data);
-  // Rounded as a store to C's dtype rounds.
-  CHECK(values == host_values(device_tensor({x.m * x.n}, {expected.begin(), expected.end()}, x.c_dtype)));
-  CHECK(intact);
+  const GemmResult result = run_gemm(x, data, gemm_engine(engine));
+  CHECK(result.values == rounded(gemm_reference(x, data), x.c_dtype));
+  CHECK(result.intact);
 }
 
 /// Each form with each type, in another transposition each.
@@ -75,17 +62,8 @@ void for_each_kernel(Check check) {
     }
 }
 
-/// Root mean square of the error over that of the result.
 double error_of_product(const GemmCase& x, const GemmData& data, const Options& options) {
-  bool intact = false;
-  const std::vector<float> values = product(x, data, options, &intact);
-  const std::vector<double> expected = gemm_reference(x, data);
-  double error = 0, size = 0;
-  for (size_t i = 0; i < values.size(); i++) {
-    error += (values[i] - expected[i]) * (values[i] - expected[i]);
-    size += expected[i] * expected[i];
-  }
-  return std::sqrt(error / size);
+  return relative_error(run_gemm(x, data, options).values, gemm_reference(x, data));
 }
 
 /// What the probe of matrix instructions says, of the given text, emulated.

@@ -27,6 +27,17 @@
 #elif FRAGMENT == INTEL_DPAS
 #include "fragment_intel_dpas.cl"
 #endif
+
+// Where the compiler chooses which work-items form a sub-group, the file of the instruction asks it.
+#if EMULATE || FRAGMENT != INTEL_DPAS
+static int fragment_lane(void) {
+  return (int)get_local_id(0) % FRAG_LANES;
+}
+static int fragment_sub_group(void) {
+  return (int)get_local_id(0) / FRAG_LANES;
+}
+#endif
+
 #if EMULATE
 #include "fragment_plain.cl"
 #endif

@@ -47,12 +47,6 @@ static int fragment_column(int i, int lane) {
 #if FRAG_TYPE == FRAG_F16
 #pragma OPENCL EXTENSION cl_khr_fp16 : enable
 #endif
-static int fragment_lane(void) {
-  return (int)get_local_id(0) % FRAG_LANES;
-}
-static int fragment_sub_group(void) {
-  return (int)get_local_id(0) / FRAG_LANES;
-}
 static void fragment_multiply_add(const frag_a* a, const frag_b* b, frag_c* c, __local uint* exchange) {
 #if FRAG_TYPE == FRAG_F16
   c->v = __builtin_amdgcn_mfma_f32_16x16x16f16(as_half4(a->v), as_half4(b->v), c->v, 0, 0, 0);

@@ -54,12 +54,6 @@ static int fragment_column(int i, int lane) {
 #else
 #define FRAG_REGISTER "+f"
 #endif
-static int fragment_lane(void) {
-  return (int)get_local_id(0) % FRAG_LANES;
-}
-static int fragment_sub_group(void) {
-  return (int)get_local_id(0) / FRAG_LANES;
-}
 static void fragment_multiply_add(const frag_a* a, const frag_b* b, frag_c* c, __local uint* exchange) {
   __asm__ volatile("mma.sync.aligned." FRAG_MMA " {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
                    : FRAG_REGISTER(c->e[0]), FRAG_REGISTER(c->e[1]), FRAG_REGISTER(c->e[2]), FRAG_REGISTER(c->e[3])

@@ -23,18 +23,14 @@ typedef union {
 #define A_AT(m, k) (k)
 #define B_AT(k, n) (k)
 #define C_AT(m, n) 0
+static int fragment_lane(void) {
+  return 0;
+}
 #endif
 
 #define FRAG_A_EXCHANGE (FRAG_LANES * FRAG_A_WORDS)
 #define FRAG_B_EXCHANGE (FRAG_LANES * FRAG_B_WORDS)
 #define FRAG_EXCHANGE (FRAG_A_EXCHANGE + FRAG_B_EXCHANGE + FRAG_LANES * FRAG_C_ELEMENTS)
-
-static int fragment_lane(void) {
-  return (int)get_local_id(0) % FRAG_LANES;
-}
-static int fragment_sub_group(void) {
-  return (int)get_local_id(0) / FRAG_LANES;
-}
 
 static FRAG_SUM fragment_value(__local const uint* words, int i) {
 #if FRAG_TYPE == FRAG_F16

@@ -4,14 +4,7 @@
 #ifndef A_PACKED
 #define A_PACKED 0
 #endif
-// A_UNIT_K: A's elements are side by side along k, not along m. B_UNIT_K the same of B, which else is side by side along
-// n.
-#ifndef A_UNIT_K
-#define A_UNIT_K 1
-#endif
-#ifndef B_UNIT_K
-#define B_UNIT_K 0
-#endif
+#include "gemm_layout.cl"
 // A_ONE, B_ONE: one packed operand for all products.
 #ifndef A_ONE
 #define A_ONE 1

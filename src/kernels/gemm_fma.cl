@@ -43,23 +43,8 @@
 #define PA (TM + 4)
 #define PB (TN + 4)
 
-#ifndef A_UNIT_K
-#define A_UNIT_K 1
-#endif
-#ifndef B_UNIT_K
-#define B_UNIT_K 0
-#endif
-// 16-byte loads and stores of global memory, for plain operands only: element 0, the stride between runs and
-// the size along a run must be multiples of 4 elements.
-#ifndef A_VECTOR
-#define A_VECTOR 0
-#endif
-#ifndef B_VECTOR
-#define B_VECTOR 0
-#endif
-#ifndef C_VECTOR
-#define C_VECTOR 0
-#endif
+// Vectors are of four elements, and for plain operands only.
+#include "gemm_layout.cl"
 
 // 1: sums of parts of K go to `partial`, [batch * parts][M][N], for gemm_parts.cl, instead of C.
 #ifndef PARTS

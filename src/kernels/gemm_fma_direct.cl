@@ -19,30 +19,11 @@
 #define TM (GY * RM)
 #define TN (GX * RN)
 
-#ifndef A_UNIT_K
-#define A_UNIT_K 1
-#endif
-#ifndef B_UNIT_K
-#define B_UNIT_K 0
-#endif
-// Four elements by one access. Element 0, the stride between runs and the size along a run must be multiples of
-// four elements.
-#ifndef A_VECTOR
-#define A_VECTOR 0
-#endif
-#ifndef B_VECTOR
-#define B_VECTOR 0
-#endif
-#ifndef C_VECTOR
-#define C_VECTOR 0
-#endif
-
+// Vectors are of four elements.
+#include "gemm_layout.cl"
 #include "gemm_types.cl"
 
 #define REAL4 JOIN2(REAL, 4)
-#define VLOAD_AB(p, i, d) JOIN2(VLOAD_, AB_TYPE)(p, i, d)
-#define VLOAD_C(p, i, d) JOIN2(VLOAD_, C_TYPE)(p, i, d)
-#define VSTORE_C(p, i, d) JOIN2(VSTORE_, C_TYPE)(p, i, d)
 
 // Where line i (a row of A and C, a column of B and C) of an item lies, the item being `t` of `items` along it.
 #define LINE(first, i, t, items) ((first) + (i) / 4 * 4 * (items) + 4 * (t) + (i) % 4)

@@ -30,12 +30,8 @@
 #endif
 #define CN (TN / WIDTH)
 
-#ifndef A_UNIT_K
-#define A_UNIT_K 1
-#endif
-#ifndef B_UNIT_K
-#define B_UNIT_K 0
-#endif
+// Vectors are of four elements: columns of B along k.
+#include "gemm_layout.cl"
 // Whether runs start on addresses that block reads take, multiples of 4 bytes, wherever a tile may begin.
 #ifndef A_BLOCKS
 #define A_BLOCKS 1
@@ -43,15 +39,8 @@
 #ifndef B_BLOCKS
 #define B_BLOCKS 1
 #endif
-// Columns of B along k by four elements at once. Element 0, the stride between runs and K must be multiples of
-// four elements.
-#ifndef B_VECTOR
-#define B_VECTOR 0
-#endif
 
 #include "gemm_types.cl"
-
-#define VLOAD_AB(p, i, d) JOIN2(VLOAD_, AB_TYPE)(p, i, d)
 
 #if WIDTH > 1
 #ifdef cl_khr_subgroups

@@ -25,21 +25,8 @@
 #ifndef SPLIT
 #define SPLIT 1
 #endif
-// Which dimension of A and B is contiguous. A_VECTOR, B_VECTOR: loads of 16 bytes; element 0, the pitch, the batch stride and
-// the size along a run are multiples of them.
-#ifndef A_UNIT_K
-#define A_UNIT_K 1
-#endif
-#ifndef B_UNIT_K
-#define B_UNIT_K 0
-#endif
-#ifndef A_VECTOR
-#define A_VECTOR 0
-#endif
-#ifndef B_VECTOR
-#define B_VECTOR 0
-#endif
-
+// Vectors are of 16 bytes.
+#include "gemm_layout.cl"
 #include "gemm_types.cl"
 #include "fragment.cl"
 // Six products of what may be flushed to 0, not three.

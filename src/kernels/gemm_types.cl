@@ -26,6 +26,9 @@
 #define LOAD_AB(p, i) JOIN2(LOAD_, AB_TYPE)(p, i)
 #define LOAD_C(p, i) JOIN2(LOAD_, C_TYPE)(p, i)
 #define STORE_C(p, i, v) JOIN2(STORE_, C_TYPE)(p, i, v)
+#define VLOAD_AB(p, i, d) JOIN2(VLOAD_, AB_TYPE)(p, i, d)
+#define VLOAD_C(p, i, d) JOIN2(VLOAD_, C_TYPE)(p, i, d)
+#define VSTORE_C(p, i, d) JOIN2(VSTORE_, C_TYPE)(p, i, d)
 
 #define EPILOGUE_STORAGE C_STORAGE
 #define LOAD_EPILOGUE(p, i) ((REAL)LOAD_C(p, i))

@@ -5,7 +5,6 @@
 
 #include "core/constants.hpp"
 #include "core/state.hpp"
-#include "ops/epilogue.hpp"
 #include "ops/gemm_cpu_tiles.hpp"
 #include "ops/gemm_impl.hpp"
 
@@ -87,7 +86,7 @@ struct Cpu : Gemm::Impl {
     for (int m0 = 0; m0 < p.m; m0 += slab) {
       const int rows = std::min(slab, p.m - m0);
       const Tensor a_rows = rows_of(a, m0, rows);
-      if (pack_before) pack_rows(stream, a_rows, rows, packed_a);
+      if (pack_before) pack(stream, pack_a, p.a, a_rows, rows, tiles.mr, packed_a);
       Launch launch(stream, multiply);
       launch.arg(rows).arg(p.n).arg(p.k).arg(share.columns).arg(share.rows);
       if (packed_a.defined())
@@ -145,35 +144,23 @@ struct Cpu : Gemm::Impl {
   int64_t packed_b_count() const { return products(p.b) * round_up(p.n, tiles.nr()) * p.k; }
   size_t packed_a_size() const { return static_cast<size_t>(packed_a_count()) * size_of(real_type(p)); }
 
-  void pack_rows(const Stream& stream, const Tensor& a, int rows, const Tensor& packed) const {
-    Launch(stream, pack_a)
-        .arg(rows)
-        .arg(p.k)
-        .arg(packed)
-        .arg(a)
-        .arg(p.a.pitch)
-        .arg(p.a.batch)
-        .run({static_cast<size_t>(ceil_div(rows, tiles.mr)), static_cast<size_t>(ceil_div(p.k, tiles.kc)),
-              static_cast<size_t>(products(p.a))},
-             {1, 1, 1});
+  /// Packs `count` rows of A or columns of B, `unit` of them in a panel.
+  void pack(const Stream& stream, const Kernel& kernel, const GemmOperand& operand, const Tensor& x,
+            int64_t count, int unit, const Tensor& packed) const {
+    Launch launch(stream, kernel);
+    launch.arg(static_cast<int>(count)).arg(p.k).arg(packed).arg(x).arg(operand.pitch).arg(operand.batch);
+    launch.run({static_cast<size_t>(ceil_div(count, unit)), static_cast<size_t>(ceil_div(p.k, tiles.kc)),
+                static_cast<size_t>(products(operand))},
+               {1, 1, 1});
   }
   Tensor kept_a(const Stream& stream, const Tensor& a) const {
     const Tensor packed(stream, {packed_a_count()}, real_type(p));
-    pack_rows(stream, a, p.m, packed);
+    pack(stream, pack_a, p.a, a, p.m, tiles.mr, packed);
     return packed;
   }
   Tensor kept_b(const Stream& stream, const Tensor& b) const {
     const Tensor packed(stream, {packed_b_count()}, real_type(p));
-    Launch(stream, pack_b)
-        .arg(p.n)
-        .arg(p.k)
-        .arg(packed)
-        .arg(b)
-        .arg(p.b.pitch)
-        .arg(p.b.batch)
-        .run({static_cast<size_t>(ceil_div(p.n, tiles.nr())), static_cast<size_t>(ceil_div(p.k, tiles.kc)),
-              static_cast<size_t>(products(p.b))},
-             {1, 1, 1});
+    pack(stream, pack_b, p.b, b, p.n, tiles.nr(), packed);
     return packed;
   }
 

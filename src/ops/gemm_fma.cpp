@@ -135,9 +135,8 @@ struct Fma : Gemm::Impl {
     const auto items = static_cast<size_t>(tile.items());
     const Tensor partial = count == 1 ? Tensor() : workspace.reinterpret(real());
     Launch launch(stream, kernel);
-    launch.arg(p.m).arg(p.n).arg(p.k).arg(a).arg(p.a.pitch).arg(p.a.batch).arg(b).arg(p.b.pitch).arg(
-        p.b.batch);
-    launch.arg(c).arg(p.ldc).arg(p.c_batch).arg(steps).arg(partial);
+    bind_operands(launch, p, a, b, c);
+    launch.arg(steps).arg(partial);
     bind_epilogue(launch, p.alpha, p.beta, with);
     launch.run({static_cast<size_t>(ceil_div(p.n, tile.tn)) * items,
                 static_cast<size_t>(ceil_div(p.m, tile.tm)), static_cast<size_t>(int64_t{p.batch} * count)},

@@ -47,9 +47,7 @@ struct Direct : Gemm::Impl {
   void run(const Stream& stream, const Tensor& a, const Tensor& b, const EpilogueTensors& with,
            const Tensor& c, const Tensor&) const override {
     Launch launch(stream, kernel);
-    launch.arg(p.m).arg(p.n).arg(p.k).arg(a).arg(p.a.pitch).arg(p.a.batch).arg(b).arg(p.b.pitch).arg(
-        p.b.batch);
-    launch.arg(c).arg(p.ldc).arg(p.c_batch);
+    bind_operands(launch, p, a, b, c);
     bind_epilogue(launch, p.alpha, p.beta, with);
     launch.run({static_cast<size_t>(ceil_div(p.n, tile.tn())) * kItems,
                 static_cast<size_t>(ceil_div(p.m, tile.tm())), static_cast<size_t>(p.batch)},

@@ -84,9 +84,7 @@ struct Shuffle : Gemm::Impl {
            const Tensor& c, const Tensor&) const override {
     const auto items = static_cast<size_t>(tile.width * tile.groups);
     Launch launch(stream, kernel);
-    launch.arg(p.m).arg(p.n).arg(p.k).arg(a).arg(p.a.pitch).arg(p.a.batch).arg(b).arg(p.b.pitch).arg(
-        p.b.batch);
-    launch.arg(c).arg(p.ldc).arg(p.c_batch);
+    bind_operands(launch, p, a, b, c);
     bind_epilogue(launch, p.alpha, p.beta, with);
     launch.run({static_cast<size_t>(ceil_div(p.n, tile.tn)) * items,
                 static_cast<size_t>(ceil_div(p.m, tile.tm * tile.groups)), static_cast<size_t>(p.batch)},

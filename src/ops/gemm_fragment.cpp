@@ -8,7 +8,6 @@
 #include <algorithm>
 
 #include "core/state.hpp"
-#include "ops/epilogue.hpp"
 
 namespace dlprim::detail {
 
@@ -151,9 +150,7 @@ struct FragmentGemm : Gemm::Impl {
     const GemmFragmentTile& tile = choice.tile;
     const auto items = static_cast<size_t>(choice.items());
     Launch launch(stream, kernel);
-    launch.arg(p.m).arg(p.n).arg(p.k);
-    launch.arg(a).arg(p.a.pitch).arg(p.a.batch).arg(b).arg(p.b.pitch).arg(p.b.batch);
-    launch.arg(c).arg(p.ldc).arg(p.c_batch);
+    bind_operands(launch, p, a, b, c);
     bind_epilogue(launch, p.alpha, p.beta, with);
     launch.run({static_cast<size_t>(ceil_div(p.n, tile.tn)) * items,
                 static_cast<size_t>(ceil_div(p.m, tile.tm)), static_cast<size_t>(p.batch)},

@@ -38,6 +38,15 @@ struct GemmProblem {
   }
 };
 
+/// Binds what most kernels begin with: the sizes, then A, B and C as they lie.
+inline void bind_operands(Launch& launch, const GemmProblem& p, const Tensor& a, const Tensor& b,
+                          const Tensor& c) {
+  launch.arg(p.m).arg(p.n).arg(p.k);
+  launch.arg(a).arg(p.a.pitch).arg(p.a.batch);
+  launch.arg(b).arg(p.b.pitch).arg(p.b.batch);
+  launch.arg(c).arg(p.ldc).arg(p.c_batch);
+}
+
 /// The macros of gemm_types.cl and epilogue.cl.
 Defines gemm_defines(const GemmProblem& problem);
 /// Why an engine that never takes K in parts leaves a long K with few groups of work to one that does; empty

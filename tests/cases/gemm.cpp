@@ -2,10 +2,13 @@
 #include "cases/gemm.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <iterator>
 #include <limits>
 #include <sstream>
+
+#include <dlprim/copy.hpp>
 
 #include "cases/nn.hpp"
 
@@ -162,6 +165,50 @@ std::vector<double> gemm_preactivation(const GemmCase& x, const GemmData& data) 
 std::vector<double> gemm_reference(const GemmCase& x, const GemmData& data) {
   std::vector<double> result = gemm_preactivation(x, data);
   for (double& v : result) v = activation_value(x.activation, v);
+  return result;
+}
+
+std::vector<float> rounded(const std::vector<double>& values, DType dtype) {
+  const std::vector<float> floats(values.begin(), values.end());
+  if (dtype == DType::f32) return floats;
+  return host_values(device_tensor({static_cast<int64_t>(values.size())}, floats, dtype));
+}
+
+double relative_error(const std::vector<float>& values, const std::vector<double>& expected) {
+  double error = 0, size = 0;
+  for (size_t i = 0; i < expected.size(); i++) {
+    error += (values[i] - expected[i]) * (values[i] - expected[i]);
+    size += expected[i] * expected[i];
+  }
+  return std::sqrt(error / size);
+}
+
+GemmResult run_gemm(const GemmCase& x, const GemmData& data, const Options& options) {
+  const Tensor a = operand_a(x, data), b = operand_b(x, data);
+  EpilogueTensors with = vector_tensor(x, x.bias, data.bias);
+  with.scale = vector_tensor(x, x.scale, data.scale);
+  const int64_t pitch = x.n + x.c.gap;
+  const Shape shape = x.batch == 0 ? Shape{x.m, x.n} : Shape{x.batch, x.m, x.n};
+  const Strides strides = x.batch == 0 ? Strides{pitch, 1} : Strides{x.m * pitch, pitch, 1};
+  GemmResult result;
+  std::vector<unsigned char> bytes[2];
+  for (auto& output : bytes) {
+    const Guarded c(shape, strides, x.c_dtype, 64 + x.c.offset);
+    const Guarded before(shape, strides, x.c_dtype, 64 + x.c.offset);
+    if (x.beta != 0) copy(stream(), device_tensor(shape, data.c, x.c_dtype), c.tensor());
+    if (x.preactivation) with.preactivation = before.tensor();
+    if (x.residual) {
+      with.residual = Guarded(shape, strides, x.c_dtype, 64 + x.c.offset).tensor();
+      copy(stream(), device_tensor(shape, data.residual, x.c_dtype), with.residual);
+    }
+    gemm(stream(), a, b, with, x.params(), c.tensor(), options);
+    output = host_bytes(c.tensor());
+    result.values = host_values(c.tensor());
+    if (x.preactivation) result.preactivation = host_values(before.tensor());
+    result.intact = c.intact() && before.intact();
+    if (!result.intact) break;
+  }
+  result.repeats = bytes[0] == bytes[1];
   return result;
 }
 

@@ -64,6 +64,17 @@ Tensor vector_tensor(const GemmCase& x, GemmDesc::Vector form, const std::vector
 std::vector<double> gemm_preactivation(const GemmCase& x, const GemmData& data);
 /// C.
 std::vector<double> gemm_reference(const GemmCase& x, const GemmData& data);
+/// As a store to a tensor of this dtype rounds them.
+std::vector<float> rounded(const std::vector<double>& values, DType dtype = DType::f32);
+/// Root mean square of the error over that of what is expected.
+double relative_error(const std::vector<float>& values, const std::vector<double>& expected);
+
+struct GemmResult {
+  std::vector<float> values, preactivation;
+  bool intact = false, repeats = false;  ///< nothing else was written; the second run gave the same bits
+};
+/// Runs the case twice by the call form into poisoned, guarded outputs (which hold data.c if beta is not 0).
+GemmResult run_gemm(const GemmCase& x, const GemmData& data, const Options& options);
 
 /// Every size around vectors' and tiles' edges as M, as N and as K, in each of the four transpositions, with
 /// factors, gaps and offsets in turn; sizes of 0; alpha = 0.
