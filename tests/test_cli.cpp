@@ -452,9 +452,9 @@ TEST_CASE("tune, interrupted, keeps what it measured") {
   for (int i = 0; i < 3000; i++) problems += "gemm m=64 n=64 b=t k=" + std::to_string(64 + i) + "\n";
   put(folder / "shapes", problems);
   const Result result =
-      run_in_terminal("DLPRIM_TUNE_DB='" + (folder / "tune.sqlite") + "' timeout --foreground -s INT 15 '" + program() +
-                      "' tune --shapes '" + (folder / "shapes") + "' --export '" + (folder / "out.json") +
-                      "'" + device_option() + " 2>/dev/null; echo code $?");
+      run_in_terminal("DLPRIM_TUNE_DB='" + (folder / "tune.sqlite") + "' timeout --foreground -s INT 15 '" +
+                      program() + "' tune --shapes '" + (folder / "shapes") + "' --export '" +
+                      (folder / "out.json") + "'" + device_option() + " 2>/dev/null; echo code $?");
   CHECK(contains(result.out, "\r\033[K1/3001 ["));  // a terminal gets a bar
   CHECK(contains(result.out, "interrupted: "));
   CHECK(contains(result.out, "gain, geometric mean"));
