@@ -1,25 +1,37 @@
 // Times one case after another for bench/compare: reads lines "RUNS gemm m=64 n=64 k=64 a=n b=t dtype=f32
 // math=strict engine=auto constant=b" and answers each with "MILLISECONDS ENGINE", the mean over RUNS runs
 // that were enqueued together, or "error TEXT". A case's tensors and plan stay until another case is named.
+#include "measure.hpp"
+
 #include <chrono>
 #include <cstdio>
 #include <iostream>
-#include <map>
-#include <memory>
 #include <sstream>
 
+#include <dlprim/copy.hpp>
 #include <dlprim/gemm.hpp>
 #include <dlprim/random.hpp>
 
 #include "support.hpp"
 
+namespace dlprim::bench {
+
+using test::context;
+using test::stream;
+
+std::string text(const Fields& fields, const std::string& name, const std::string& otherwise) {
+  const auto it = fields.find(name);
+  return it == fields.end() ? otherwise : it->second;
+}
+
+int64_t number(const Fields& fields, const std::string& name, int64_t otherwise) {
+  const auto it = fields.find(name);
+  if (it != fields.end()) return std::stoll(it->second);
+  if (otherwise < 0) throw Error("no " + name + "=");
+  return otherwise;
+}
+
 namespace {
-
-using namespace dlprim;
-using dlprim::test::context;
-using dlprim::test::stream;
-
-using Fields = std::map<std::string, std::string>;
 
 Fields parse(const std::string& line) {
   std::istringstream in(line);
@@ -31,17 +43,6 @@ Fields parse(const std::string& line) {
     fields[word.substr(0, equals)] = word.substr(equals + 1);
   }
   return fields;
-}
-
-std::string text(const Fields& fields, const std::string& name, const std::string& otherwise) {
-  const auto it = fields.find(name);
-  return it == fields.end() ? otherwise : it->second;
-}
-
-int64_t number(const Fields& fields, const std::string& name) {
-  const auto it = fields.find(name);
-  if (it == fields.end()) throw Error("no " + name + "=");
-  return std::stoll(it->second);
 }
 
 DType dtype_named(const std::string& name) {
@@ -66,36 +67,28 @@ Tensor random_tensor(const Shape& shape, DType dtype) {
   return x;
 }
 
-struct Case {
-  virtual ~Case() = default;
-  virtual void run() = 0;
-  virtual std::string engine() const = 0;
-};
+Shape matrix(const Fields& f, int64_t rows, int64_t columns) {
+  const int64_t batch = number(f, "batch", 0);
+  return batch == 0 ? Shape{rows, columns} : Shape{batch, rows, columns};
+}
+
+Tensor operand(const Fields& f, const std::string& name, int64_t rows, int64_t columns) {
+  const DType dtype = dtype_named(text(f, "dtype", "f32"));
+  if (text(f, name, "n") == "n") return random_tensor(matrix(f, rows, columns), dtype);
+  return random_tensor(matrix(f, columns, rows), dtype).transpose(-1, -2);
+}
 
 struct GemmCase : Case {
   explicit GemmCase(const Fields& f)
-      : a(operand(f, "a", number(f, "m"), number(f, "k"))),
-        b(operand(f, "b", number(f, "k"), number(f, "n"))),
-        c(context(), shape(f, number(f, "m"), number(f, "n")),
-          dtype_named(text(f, "c_dtype", text(f, "dtype", "f32") == "i8" ? "i32" : text(f, "dtype", "f32")))),
+      : x(f),
         plan(context(), desc(f), options(f)),
         workspace(context(), {static_cast<int64_t>(plan.workspace_size())}, DType::u8) {}
-  void run() override { plan.run(stream(), a, b, {}, c, workspace); }
+  void run() override { plan.run(stream(), x.a, x.b, {}, x.c, workspace); }
   std::string engine() const override { return plan.engine(); }
 
  private:
-  static Shape shape(const Fields& f, int64_t rows, int64_t columns) {
-    const int64_t batch = f.count("batch") ? number(f, "batch") : 0;
-    return batch == 0 ? Shape{rows, columns} : Shape{batch, rows, columns};
-  }
-  static Tensor operand(const Fields& f, const std::string& name, int64_t rows, int64_t columns) {
-    const DType dtype = dtype_named(text(f, "dtype", "f32"));
-    if (text(f, name, "n") == "n") return random_tensor(shape(f, rows, columns), dtype);
-    const Tensor x = random_tensor(shape(f, columns, rows), dtype);
-    return x.transpose(-1, -2);
-  }
   GemmDesc desc(const Fields& f) const {
-    GemmDesc d{a, b, c};
+    GemmDesc d{x.a, x.b, x.c};
     const std::string constant = text(f, "constant", "");
     d.constant_a = constant.find('a') != std::string::npos;
     d.constant_b = constant.find('b') != std::string::npos;
@@ -108,7 +101,7 @@ struct GemmCase : Case {
     return o;
   }
 
-  Tensor a, b, c;
+  GemmOperands x;
   Gemm plan;
   Tensor workspace;
 };
@@ -116,6 +109,7 @@ struct GemmCase : Case {
 std::unique_ptr<Case> make(const std::string& line) {
   const Fields fields = parse(line);
   if (fields.at("op") == "gemm") return std::make_unique<GemmCase>(fields);
+  if (fields.at("op") == "clblast-gemm") return clblast_gemm(fields);
   throw Error("there is no case of op '" + fields.at("op") + "'");
 }
 
@@ -129,7 +123,23 @@ double milliseconds(Case& x, int runs) {
 
 }  // namespace
 
+GemmOperands::GemmOperands(const Fields& f)
+    : a(operand(f, "a", number(f, "m"), number(f, "k"))),
+      b(operand(f, "b", number(f, "k"), number(f, "n"))),
+      c(context(), matrix(f, number(f, "m"), number(f, "n")),
+        dtype_named(text(f, "c_dtype", text(f, "dtype", "f32") == "i8" ? "i32" : text(f, "dtype", "f32")))) {}
+
+#if !DLPRIM_CLBLAST
+std::unique_ptr<Case> clblast_gemm(const Fields&) {
+  throw Error("this program was built without CLBlast");
+}
+#endif
+
+}  // namespace dlprim::bench
+
 int main() {
+  using namespace dlprim;
+  using namespace dlprim::bench;
   std::string named;
   std::unique_ptr<Case> current;
   for (std::string line; std::getline(std::cin, line);) {
