@@ -6,7 +6,6 @@
 #include <chrono>
 #include <cstdio>
 #include <iostream>
-#include <sstream>
 
 #include <dlprim/copy.hpp>
 #include <dlprim/gemm.hpp>
@@ -19,44 +18,7 @@ namespace dlprim::bench {
 using test::context;
 using test::stream;
 
-std::string text(const Fields& fields, const std::string& name, const std::string& otherwise) {
-  const auto it = fields.find(name);
-  return it == fields.end() ? otherwise : it->second;
-}
-
-int64_t number(const Fields& fields, const std::string& name, int64_t otherwise) {
-  const auto it = fields.find(name);
-  if (it != fields.end()) return std::stoll(it->second);
-  if (otherwise < 0) throw Error("no " + name + "=");
-  return otherwise;
-}
-
 namespace {
-
-Fields parse(const std::string& line) {
-  std::istringstream in(line);
-  Fields fields;
-  in >> fields["op"];
-  for (std::string word; in >> word;) {
-    const size_t equals = word.find('=');
-    if (equals == std::string::npos) throw Error("'" + word + "' is not name=value");
-    fields[word.substr(0, equals)] = word.substr(equals + 1);
-  }
-  return fields;
-}
-
-DType dtype_named(const std::string& name) {
-  for (const DType t : {DType::f32, DType::f16, DType::bf16, DType::f64, DType::i8, DType::i32})
-    if (name == name_of(t)) return t;
-  throw Error("dtype=" + name + " is none of f32, f16, bf16, f64, i8, i32");
-}
-
-MathMode math_named(const std::string& name) {
-  if (name == "strict") return MathMode::strict;
-  if (name == "standard") return MathMode::standard;
-  if (name == "tf32") return MathMode::tf32;
-  throw Error("math=" + name + " is none of strict, standard, tf32");
-}
 
 /// Uniform in [-1, 1).
 Tensor random_tensor(const Shape& shape, DType dtype) {
@@ -67,38 +29,20 @@ Tensor random_tensor(const Shape& shape, DType dtype) {
   return x;
 }
 
-Shape matrix(const Fields& f, int64_t rows, int64_t columns) {
-  const int64_t batch = number(f, "batch", 0);
-  return batch == 0 ? Shape{rows, columns} : Shape{batch, rows, columns};
-}
-
-Tensor operand(const Fields& f, const std::string& name, int64_t rows, int64_t columns) {
-  const DType dtype = dtype_named(text(f, "dtype", "f32"));
-  if (text(f, name, "n") == "n") return random_tensor(matrix(f, rows, columns), dtype);
-  return random_tensor(matrix(f, columns, rows), dtype).transpose(-1, -2);
-}
-
 struct GemmCase : Case {
-  explicit GemmCase(const Fields& f)
-      : x(f),
-        plan(context(), desc(f), options(f)),
+  GemmCase(const GemmOperands& operands, const std::string& constant, const Options& options)
+      : x(operands),
+        plan(context(), desc(constant), options),
         workspace(context(), {static_cast<int64_t>(plan.workspace_size())}, DType::u8) {}
   void run() override { plan.run(stream(), x.a, x.b, {}, x.c, workspace); }
   std::string engine() const override { return plan.engine(); }
 
  private:
-  GemmDesc desc(const Fields& f) const {
+  GemmDesc desc(const std::string& constant) const {
     GemmDesc d{x.a, x.b, x.c};
-    const std::string constant = text(f, "constant", "");
     d.constant_a = constant.find('a') != std::string::npos;
     d.constant_b = constant.find('b') != std::string::npos;
     return d;
-  }
-  static Options options(const Fields& f) {
-    Options o;
-    o.engine = text(f, "engine", "auto");
-    o.math = math_named(text(f, "math", "standard"));
-    return o;
   }
 
   GemmOperands x;
@@ -106,11 +50,18 @@ struct GemmCase : Case {
   Tensor workspace;
 };
 
-std::unique_ptr<Case> make(const std::string& line) {
-  const Fields fields = parse(line);
-  if (fields.at("op") == "gemm") return std::make_unique<GemmCase>(fields);
-  if (fields.at("op") == "clblast-gemm") return clblast_gemm(fields);
-  throw Error("there is no case of op '" + fields.at("op") + "'");
+std::unique_ptr<Case> make(const std::string& text) {
+  detail::ProblemLine line(text);
+  const bool clblast = line.op() == "clblast-gemm";
+  if (line.op() != "gemm" && !clblast) throw Error("there is no case of op '" + line.op() + "'");
+  const GemmOperands x(line);
+  const std::string constant = line.text("constant", "");
+  Options options;
+  options.engine = line.text("engine", "auto");
+  options.math = detail::parse_math(line.word("math", {"standard", "strict", "tf32"}));
+  line.finish();
+  if (clblast) return clblast_gemm(x);
+  return std::make_unique<GemmCase>(x, constant, options);
 }
 
 double milliseconds(Case& x, int runs) {
@@ -123,14 +74,23 @@ double milliseconds(Case& x, int runs) {
 
 }  // namespace
 
-GemmOperands::GemmOperands(const Fields& f)
-    : a(operand(f, "a", number(f, "m"), number(f, "k"))),
-      b(operand(f, "b", number(f, "k"), number(f, "n"))),
-      c(context(), matrix(f, number(f, "m"), number(f, "n")),
-        dtype_named(text(f, "c_dtype", text(f, "dtype", "f32") == "i8" ? "i32" : text(f, "dtype", "f32")))) {}
+GemmOperands::GemmOperands(detail::ProblemLine& line) {
+  const int64_t m = line.size("m"), n = line.size("n"), k = line.size("k"), batch = line.size("batch", 1);
+  const DType dtype = line.dtype("dtype", DType::f32);
+  const auto matrices = [&](int64_t rows, int64_t columns) {
+    return batch == 1 ? Shape{rows, columns} : Shape{batch, rows, columns};
+  };
+  const auto operand = [&](const char* name, int64_t rows, int64_t columns) {
+    if (line.word(name, {"n", "t"}) == "n") return random_tensor(matrices(rows, columns), dtype);
+    return random_tensor(matrices(columns, rows), dtype).transpose(-1, -2);
+  };
+  a = operand("a", m, k);
+  b = operand("b", k, n);
+  c = Tensor(context(), matrices(m, n), line.dtype("c_dtype", dtype == DType::i8 ? DType::i32 : dtype));
+}
 
 #if !DLPRIM_CLBLAST
-std::unique_ptr<Case> clblast_gemm(const Fields&) {
+std::unique_ptr<Case> clblast_gemm(const GemmOperands&) {
   throw Error("this program was built without CLBlast");
 }
 #endif

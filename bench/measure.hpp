@@ -1,20 +1,14 @@
-// A case of the program `measure`: its text taken apart, its operands.
+// A case of the program `measure`, and its operands.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <string>
 
 #include <dlprim/tensor.hpp>
 
+#include "core/tune/problem_line.hpp"
+
 namespace dlprim::bench {
-
-/// "gemm m=64 n=64" is {op: gemm, m: 64, n: 64}.
-using Fields = std::map<std::string, std::string>;
-
-std::string text(const Fields& fields, const std::string& name, const std::string& otherwise);
-/// Throws if there is no such field.
-int64_t number(const Fields& fields, const std::string& name, int64_t otherwise = -1);
 
 struct Case {
   virtual ~Case() = default;
@@ -25,11 +19,12 @@ struct Case {
 
 /// Matrices of random numbers in [-1, 1); a and b may be transposed views.
 struct GemmOperands {
-  explicit GemmOperands(const Fields& fields);
+  /// Takes the line's sizes, orders and dtypes.
+  explicit GemmOperands(detail::ProblemLine& line);
   Tensor a, b, c;
 };
 
 /// The same product by CLBlast. Throws in a build without it.
-std::unique_ptr<Case> clblast_gemm(const Fields& fields);
+std::unique_ptr<Case> clblast_gemm(const GemmOperands& operands);
 
 }  // namespace dlprim::bench

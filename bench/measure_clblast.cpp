@@ -12,9 +12,7 @@ namespace {
 
 template <class T>
 struct ClblastGemm : Case {
-  explicit ClblastGemm(const Fields& fields) : x(fields) {
-    for (int turn = 0; turn < 2; turn++) run();  // compiles
-  }
+  explicit ClblastGemm(const GemmOperands& operands) : x(operands) {}
 
   void run() override {
     const int rank = x.c.shape().size();
@@ -53,12 +51,17 @@ struct ClblastGemm : Case {
 
 }  // namespace
 
-std::unique_ptr<Case> clblast_gemm(const Fields& fields) {
-  const std::string dtype = text(fields, "dtype", "f32");
-  if (dtype == "f32") return std::make_unique<ClblastGemm<float>>(fields);
-  if (dtype == "f64") return std::make_unique<ClblastGemm<double>>(fields);
-  if (dtype == "f16") return std::make_unique<ClblastGemm<half>>(fields);
-  throw Error("CLBlast has no GEMM of " + dtype);
+std::unique_ptr<Case> clblast_gemm(const GemmOperands& operands) {
+  switch (operands.c.dtype()) {
+    case DType::f32:
+      return std::make_unique<ClblastGemm<float>>(operands);
+    case DType::f64:
+      return std::make_unique<ClblastGemm<double>>(operands);
+    case DType::f16:
+      return std::make_unique<ClblastGemm<half>>(operands);
+    default:
+      throw Error(std::string("CLBlast has no GEMM of ") + name_of(operands.c.dtype()));
+  }
 }
 
 }  // namespace dlprim::bench

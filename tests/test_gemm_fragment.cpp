@@ -44,6 +44,7 @@ void check_exact(const GemmCase& x, const std::string& engine) {
   const GemmResult result = run_gemm(x, data, gemm_engine(engine));
   CHECK(result.values == rounded(gemm_reference(x, data), x.c_dtype));
   CHECK(result.intact);
+  CHECK(result.repeats);
 }
 
 /// Each form with each type, in another transposition each.

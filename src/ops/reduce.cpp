@@ -81,11 +81,10 @@ std::unique_ptr<Reduce::Impl> start_impl(const Problem& p, bool cpu) {
 /// Neighbouring outputs of a lane: their accumulators meet in at most 16 KB of local memory.
 int most_outputs(const ReduceForm& form) {
   constexpr uint64_t kMostBytes = 16384 / kGpuGroup;
-  int outputs = 8;
-  while (outputs > 1 &&
-         static_cast<uint64_t>(outputs * form.reduction.accumulators) * size_of(form.real) > kMostBytes)
-    outputs /= 2;
-  return outputs == 2 ? 1 : outputs;
+  for (const int outputs : {8, 4})
+    if (static_cast<uint64_t>(outputs * form.reduction.accumulators) * size_of(form.real) <= kMostBytes)
+      return outputs;
+  return 1;
 }
 
 std::unique_ptr<const Reduce::Impl> make_gpu(const Context& context, const Problem& p,

@@ -54,10 +54,6 @@ std::string reduced_step(const Operand& o, size_t rank) {
   return cat(o.name, "_u", rank - 1);
 }
 
-std::string local_accumulators(const ReduceForm& form, const std::string& items) {
-  return each_accumulator(form, "real a#;\n__local real L#[" + items + "];") + init(form);
-}
-
 }  // namespace
 
 std::string reduce_source(const ReduceForm& form) {
@@ -146,14 +142,15 @@ std::string reduce_cpu_source(const ReduceForm& form) {
 
 std::string reduce_parts_source(const ReduceForm& form, int lanes_x, int lanes_y) {
   const std::string sizes = cat("#define LX ", lanes_x, "\n#define LY ", lanes_y, "\n");
-  return fill_slots(kernel_source("reduce_parts"),
-                    {{"HEAD", common_head(form.real, form.wide, form.limits) + sizes},
-                     {"PARAMETERS", parameter_list(form.operands, form.scalars, form.kept_rank, 0, false)},
-                     {"ACCUMULATORS", local_accumulators(form, "LX * LY")},
-                     {"COMBINE_PART", combine_with(form, "ws_p[((ulong)# * parts + q) * kept + k]")},
-                     {"PUBLISH", each_accumulator(form, "L#[item] = a#;")},
-                     {"COMBINE", combine_with(form, "L#[other]")},
-                     {"FINISH", finish(form)}});
+  return fill_slots(
+      kernel_source("reduce_parts"),
+      {{"HEAD", common_head(form.real, form.wide, form.limits) + sizes},
+       {"PARAMETERS", parameter_list(form.operands, form.scalars, form.kept_rank, 0, false)},
+       {"ACCUMULATORS", each_accumulator(form, "real a#;\n__local real L#[LX * LY];") + init(form)},
+       {"COMBINE_PART", combine_with(form, "ws_p[((ulong)# * parts + q) * kept + k]")},
+       {"PUBLISH", each_accumulator(form, "L#[item] = a#;")},
+       {"COMBINE", combine_with(form, "L#[other]")},
+       {"FINISH", finish(form)}});
 }
 
 }  // namespace dlprim::detail

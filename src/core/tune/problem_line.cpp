@@ -100,6 +100,11 @@ DType ProblemLine::dtype(const std::string& name, DType otherwise) {
   }
 }
 
+std::string ProblemLine::text(const std::string& name, const std::string& otherwise) {
+  const std::string value = take(name);
+  return value.empty() ? otherwise : value;
+}
+
 void ProblemLine::finish() const {
   if (!fields_.empty()) refuse("has an unknown ", fields_.begin()->first, "=");
 }

@@ -30,6 +30,8 @@ class ProblemLine {
   /// One of `words`, the first if it is not there.
   std::string word(const std::string& name, std::initializer_list<const char*> words);
   DType dtype(const std::string& name, DType otherwise);
+  /// Any text without white space.
+  std::string text(const std::string& name, const std::string& otherwise);
   /// Every field was taken.
   void finish() const;
 
