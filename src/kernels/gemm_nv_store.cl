@@ -9,17 +9,25 @@
 #ifndef C_WIDE
 #define C_WIDE 0
 #endif
+// 1: the sums are those of C': what is called m and n here are C's columns and rows.
+#ifndef C_TRANSPOSED
+#define C_TRANSPOSED 0
+#endif
 
 #include "gemm_types.cl"
 #include "ptx.cl"
 
+#define EPILOGUE_ARGUMENTS                                                                             \
+  alpha, beta, bias, bias_offset, scale, scale_offset, residual, residual_offset, preactivation, \
+      preactivation_offset
+
 #define REAL2 JOIN2(REAL, 2)
-// Column n of row m; `at` is where the row starts.
-#define STORE_ONE(m, n, v)                                                         \
-  {                                                                                \
-    REAL v_ = SCALED(v, m, n);                                                     \
-    if (beta != 0) v_ = MULTIPLY_ADD((REAL)beta, (REAL)LOAD_C(c, at + (n)), v_);   \
-    STORE_C(c, at + (n), FINISH(v_, m, n, at + (n)));                              \
+// Column n of row m, which is c[at]. `plain`: see put_sums.
+#define STORE_ONE(at, m, n, v)                                                         \
+  {                                                                                    \
+    REAL v_ = SCALED(v, m, n);                                                         \
+    if (!plain && beta != 0) v_ = MULTIPLY_ADD((REAL)beta, (REAL)LOAD_C(c, at), v_);   \
+    STORE_C(c, at, FINISH(v_, m, n, at));                                              \
   }
 
 #if C_PAIRS && C_BYTES == 2
@@ -39,9 +47,9 @@ static void transpose_quad(uint v[4], int q) {
 #endif
 
 // `count` sums, a multiple of 16, of rows first_m and first_m + 8, and columns first_n to first_n + count * 2 - 1, of the
-// matrix that starts at c[product_at].
-static void store_sums(const REAL* sums, int count, int first_m, int first_n, int quad, int M, int N,
-                       __global C_STORAGE* restrict c, long product_at, long ldc, EPILOGUE_PARAMETERS) {
+// matrix that starts at c[product_at]. `plain`, a literal: all lie within M x N, and beta is 0.
+INLINE void put_sums(const int plain, const REAL* sums, int count, int first_m, int first_n, int quad, int M, int N,
+                     __global C_STORAGE* restrict c, long product_at, long ldc, EPILOGUE_PARAMETERS) {
 #pragma unroll
   for (int i = 0; i < 2; i++) {
     const int m = first_m + 8 * i;
@@ -55,9 +63,9 @@ static void store_sums(const REAL* sums, int count, int first_m, int first_n, in
       for (int l = 0; l < 4; l++) {
         const int n = first_n + 8 * (j + l) + 2 * quad;
         two[l] = 0;
-        if (m >= M || n >= N) continue;
+        if (!plain && (m >= M || n >= N)) continue;
         float v0 = SCALED(sums[4 * (j + l) + 2 * i], m, n), v1 = SCALED(sums[4 * (j + l) + 2 * i + 1], m, n + 1);
-        if (beta != 0) {
+        if (!plain && beta != 0) {
           v0 = fma(beta, LOAD_C(c, at + n), v0);
           v1 = fma(beta, LOAD_C(c, at + n + 1), v1);
         }
@@ -65,27 +73,34 @@ static void store_sums(const REAL* sums, int count, int first_m, int first_n, in
       }
       transpose_quad(two, quad);
       const int n = first_n + 8 * (j + quad);
-      if (m < M && n < N) {
+      if (plain || (m < M && n < N)) {
         __global uint* to = (__global uint*)(c + at + n);
-        if (C_WIDE && n + 8 <= N) {
+        if (C_WIDE && (plain || n + 8 <= N)) {
           *(__global uint4*)to = (uint4)(two[0], two[1], two[2], two[3]);
         } else {
 #pragma unroll
           for (int l = 0; l < 4; l++)
-            if (n + 2 * l < N) to[l] = two[l];
+            if (plain || n + 2 * l < N) to[l] = two[l];
         }
       }
     }
 #else
-    if (m >= M) continue;
+    if (!plain && m >= M) continue;
+#if C_TRANSPOSED
+    long across = product_at + (first_n + 2 * quad) * ldc + m;
+#endif
 #pragma unroll
     for (int j = 0; j < count / 4; j++) {
       const int n = first_n + 8 * j + 2 * quad;
-#if C_PAIRS
-      if (n < N) {
+#if C_TRANSPOSED
+      if (plain || n < N) STORE_ONE(across, n, m, sums[4 * j + 2 * i])
+      if (plain || n + 1 < N) STORE_ONE(across + ldc, n + 1, m, sums[4 * j + 2 * i + 1])
+      across += 8 * ldc;
+#elif C_PAIRS
+      if (plain || n < N) {
         __global REAL2* to = (__global REAL2*)(c + at + n);
         REAL v0 = SCALED(sums[4 * j + 2 * i], m, n), v1 = SCALED(sums[4 * j + 2 * i + 1], m, n + 1);
-        if (beta != 0) {
+        if (!plain && beta != 0) {
           const REAL2 before = *to;
           v0 = MULTIPLY_ADD((REAL)beta, before.s0, v0);
           v1 = MULTIPLY_ADD((REAL)beta, before.s1, v1);
@@ -93,21 +108,27 @@ static void store_sums(const REAL* sums, int count, int first_m, int first_n, in
         *to = (REAL2)(FINISH(v0, m, n, at + n), FINISH(v1, m, n + 1, at + n + 1));
       }
 #else
-      if (n < N) STORE_ONE(m, n, sums[4 * j + 2 * i])
-      if (n + 1 < N) STORE_ONE(m, n + 1, sums[4 * j + 2 * i + 1])
+      if (plain || n < N) STORE_ONE(at + n, m, n, sums[4 * j + 2 * i])
+      if (plain || n + 1 < N) STORE_ONE(at + n + 1, m, n + 1, sums[4 * j + 2 * i + 1])
 #endif
     }
 #endif
   }
 }
+// The same; `whole`: the group's tile lies within M x N. To look at each element takes two warps a scheduler, all that run
+// beside each other, as long as 400 steps of k take the matrix units.
+INLINE void store_sums(int whole, const REAL* sums, int count, int first_m, int first_n, int quad, int M, int N,
+                       __global C_STORAGE* restrict c, long product_at, long ldc, EPILOGUE_PARAMETERS) {
+  if (whole && beta == 0)
+    put_sums(1, sums, count, first_m, first_n, quad, M, N, c, product_at, ldc, EPILOGUE_ARGUMENTS);
+  else
+    put_sums(0, sums, count, first_m, first_n, quad, M, N, c, product_at, ldc, EPILOGUE_ARGUMENTS);
+}
+
 // What two lanes noted of magnitudes (gemm_split.cl), as both know it then.
 static uint2 joined(uint2 range, int lanes) {
   return (uint2)(min(range.s0, shuffle_xor(range.s0, lanes)), max(range.s1, shuffle_xor(range.s1, lanes)));
 }
-
-#define EPILOGUE_ARGUMENTS                                                                             \
-  alpha, beta, bias, bias_offset, scale, scale_offset, residual, residual_offset, preactivation, \
-      preactivation_offset
 
 // The tile of TILE_M x TILE_N that a group computes. They are taken in bands of BAND rows of tiles, column by column, so
 // that groups which run together share operands.

@@ -3,7 +3,8 @@
 // WARP_GROUPS warp-groups multiplies 64 rows of the tile; work-item 0 also starts the copies, STAGES - 1 steps ahead.
 // (A warp that only copies would cost a third of the registers: those of a ninth warp's whole scheduler.)
 //
-// SPLIT 0: A and B are f16, bf16 or, rounded by the hardware, f32; both are read from local memory.
+// SPLIT 0: A and B are f16, bf16 or, rounded by the hardware, f32; both are read from local memory. f32 must be contiguous
+//   along K there; A that is not comes through registers (FROM_REGISTERS).
 // SPLIT 1: f32 by three products of tf32 parts, x = hi + lo. A is split in registers on the way from local memory; B
 //   comes as two tensors that gemm_nv_pack.cl made, K-contiguous. Sums of 32 steps of k are flushed into f32 registers.
 //   Parts of tiny or huge numbers are not exact. So a sum that is not finite, or so small beside the operands'
@@ -40,6 +41,7 @@
 #ifndef B_UNIT_K
 #define B_UNIT_K 1
 #endif
+#define FROM_REGISTERS (!SPLIT && ELEMENT_BYTES == 4 && !A_UNIT_K)
 #define TILE_M (64 * WARP_GROUPS)
 #define ITEMS (128 * WARP_GROUPS)
 // Steps of k in a stage: what 128 bytes hold.
@@ -87,7 +89,7 @@
 #define COPY_LOW(to, map, k, row, z, bar)
 #endif
 
-#if SPLIT
+#if SPLIT || FROM_REGISTERS
 // The 4 elements of A that a work-item gives to the product of steps 8 i to 8 i + 7; `at` is the 64-row slice.
 static void load_a(float v[4], __local const float* at, int i, int warp, int lane) {
   const int g = lane / 4, t = lane % 4;
@@ -107,7 +109,9 @@ static void load_a(float v[4], __local const float* at, int i, int warp, int lan
   v[3] = box[(k + 4) * 32 + ((m / 4 + 2) ^ ((k + 4) & 7)) * 4];
 #endif
 }
+#endif
 
+#if SPLIT
 // A sum below SMALL needs a closer look, and so do all sums of numbers below TINY or above LARGE; with none of these, what a
 // tiny B lost is at most K 2^-126 LARGE, which is less than 2^-24 SMALL.
 #define SMALL 0x1p-40f
@@ -131,6 +135,31 @@ static void load_a(float v[4], __local const float* at, int i, int warp, int lan
       feed = tile_at(feed_index, tiles_m, tiles_n);                                                    \
     }                                                                                                  \
   }
+
+// The products of this step may still run; those of the step before are done.
+#define RELEASE_AND_FEED()                                                                             \
+  if (turn > 0 && lane == 0) mbarrier_arrive(empty_bar + 8 * ((turn + STAGES - 1) % STAGES));          \
+  if (item == 0) FEED()                                                                                \
+  warp_sync();
+
+#if FROM_REGISTERS
+// Adds the products of a step, A's part of which is in a[]. Those of the step before, which still run, read before[].
+static void multiply(float sums[SUMS], const float a[16], const float before[16], ulong b_at) {
+  //$ REGISTER_MULTIPLY
+  sums[0] += a[0] + before[0] + (float)b_at;
+  //$ END
+}
+#define MULTIPLY_STEP(a, before)                                                                             \
+  {                                                                                                          \
+    const int slot = turn % STAGES;                                                                          \
+    mbarrier_wait(full_bar + 8 * slot, turn / STAGES & 1);                                                   \
+    __local const float* from = (__local const float*)(stages + slot * STAGE_BYTES + warp_group * 64 * 128); \
+    for (int i = 0; i < 4; i++) load_a(a + 4 * i, from, i, warp % 4, lane);                                  \
+    multiply(sums, a, before, wgmma_descriptor(base + slot * STAGE_BYTES + A_BYTES, 8192, 1024));            \
+    RELEASE_AND_FEED()                                                                                       \
+    turn++;                                                                                                  \
+  }
+#endif
 
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_nv_wgmma(
     int M, int N, int K, int batches, PARAMETERS, WHOLE_B_PARAMETERS __global ulong* all_maps, long maps_offset, EPILOGUE_PARAMETERS) {
@@ -181,6 +210,14 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_nv_wgmma(
 #if SPLIT
     uint2 a_range = (uint2)(UINT_MAX, 0);
 #endif
+#if FROM_REGISTERS
+    float even[16] = {0}, odd[16] = {0};  // of A
+    for (int s = 0; s + 1 < steps; s += 2) {
+      MULTIPLY_STEP(even, odd)
+      MULTIPLY_STEP(odd, even)
+    }
+    if (steps % 2) MULTIPLY_STEP(even, odd)
+#else
     for (int s = 0; s < steps; s++, turn++) {
       const int slot = turn % STAGES;
       const uint at = base + slot * STAGE_BYTES;
@@ -224,13 +261,14 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_nv_wgmma(
       //$ MULTIPLY
       sums[0] += (float)(a_at + b_at);
       //$ END
-      // The products of this step may still run; those of the step before are done.
-      if (turn > 0 && lane == 0) mbarrier_arrive(empty_bar + 8 * ((turn + STAGES - 1) % STAGES));
-      if (item == 0) FEED()
-      warp_sync();
+      RELEASE_AND_FEED()
 #endif
     }
-#if !SPLIT
+#endif
+#if FROM_REGISTERS
+    //$ REGISTER_WAIT
+    //$ END
+#elif !SPLIT
     //$ WAIT
     //$ END
 #endif
@@ -267,6 +305,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_nv_wgmma(
         if (i == next) sums[i] = again;
     }
 #endif
-    store_sums(sums, SUMS, first_m, t.n, quad, M, N, c, t.z * c_batch, ldc, EPILOGUE_ARGUMENTS);
+    store_sums(t.m + TILE_M <= M && t.n + TILE_N <= N, sums, SUMS, first_m, t.n, quad, M, N, c, t.z * c_batch, ldc,
+               EPILOGUE_ARGUMENTS);
   }
 }

@@ -26,22 +26,46 @@ bool is_split(const GemmProblem& p, const Options& options) {
   return p.dtype == DType::f32 && options.math != MathMode::tf32;
 }
 
+/// Tf32 in local memory must be contiguous along K. A may come through registers instead: where only B would
+/// have to, the kernel computes C' = B' A'.
+bool is_transposed(const GemmProblem& p, const Options& options) {
+  return p.dtype == DType::f32 && !is_split(p, options) && p.a.unit_k && !p.b.unit_k;
+}
+
+GemmProblem as_computed(const GemmProblem& p, const Options& options) {
+  GemmProblem result = p;
+  if (!is_transposed(p, options)) return result;
+  std::swap(result.m, result.n);
+  std::swap(result.a, result.b);
+  std::swap(result.constant_a, result.constant_b);
+  return result;
+}
+
 struct Choice {
   Tile tile;
   double time = 0;  ///< predicted, in microseconds
 };
 
+/// In microseconds, as of an H200: launching, a turn (starting on a tile and storing it) and a step, the
+/// latter two with what a column of the tile adds to them, and for each element of B splitting it first.
+struct Costs {
+  double launch, turn, turn_column, step, step_column, split;
+};
+constexpr Costs kPlainCosts = {3, 0.7, 0.0043, 0.27, 0.0016, 0},
+                kSplitCosts = {9, 0, 0.035, 0.28, 0.006, 3e-6};
+
 Choice choose(const GemmProblem& p, bool split, const Device& device) {
   const int64_t units = std::max(1, device.facts().compute_units);
-  const double launches = split && !p.constant_b ? 9.7 : 5.5, step = split ? 0.2 : 0.15,
-               column = split ? 0.0078 : 0.0034;
-  constexpr double kTurn = 5;  // starting on a tile and storing it
+  const Costs& cost = split ? kSplitCosts : kPlainCosts;
+  const double before =
+      p.constant_b ? kPlainCosts.launch : cost.launch + cost.split * static_cast<double>(p.n) * p.k * p.batch;
+  const auto steps = static_cast<double>(ceil_div(p.k * static_cast<int64_t>(size_of(p.dtype)), 128));
   Choice best;
   for (const Tile& tile : split ? kSplitTiles : kPlainTiles) {
     const int64_t tiles = ceil_div(p.m, kTileM) * ceil_div(p.n, tile.n) * p.batch;
-    const auto steps = static_cast<double>(ceil_div(p.k * static_cast<int64_t>(size_of(p.dtype)), 128));
-    const double time =
-        launches + static_cast<double>(ceil_div(tiles, units)) * (kTurn + steps * (step + column * tile.n));
+    const double turn =
+        cost.turn + cost.turn_column * tile.n + steps * (cost.step + cost.step_column * tile.n);
+    const double time = before + static_cast<double>(ceil_div(tiles, units)) * turn;
     if (best.time == 0 || time < best.time) best = {tile, time};
   }
   return best;
@@ -68,18 +92,19 @@ void require_tile(const Context& context, const Tile& tile, bool split, int band
 
 struct NvWgmma : Gemm::Impl {
   NvWgmma(const Context& context, const GemmProblem& problem, const Options& options)
-      : Impl(problem), split(is_split(p, options)), tile(choose(p, split, context.device()).tile) {
+      : Impl(as_computed(problem, options)),
+        transposed(is_transposed(problem, options)),
+        split(is_split(p, options)),
+        tile(choose(p, split, context.device()).tile) {
     int band = 16;
     const EngineRequest request(options);
     if (request.names(kGemmNvWgmma.name))
       request.take({{"tn", &tile.n}, {"stages", &tile.stages}, {"band", &band}});
     require_tile(context, tile, split, band);
-    const bool k_only = p.dtype == DType::f32 && !split;  // tf32 from local memory
-    const auto straight = [&](const GemmOperand& x, int64_t rows) {
-      return can_be_copied(x, x.unit_k ? rows : p.k) && (x.unit_k || !k_only);
-    };
-    a = NvOperand(context, p, p.a, p.m, straight(p.a, p.m), NvOperand::Form::one, p.constant_a, parts);
-    b = NvOperand(context, p, p.b, p.n, straight(p.b, p.n),
+    const bool tf32 = p.dtype == DType::f32 && !split;
+    a = NvOperand(context, p, p.a, p.m, can_be_copied(p.a, p.a.unit_k ? p.m : p.k), NvOperand::Form::one,
+                  p.constant_a, parts);
+    b = NvOperand(context, p, p.b, p.n, can_be_copied(p.b, p.b.unit_k ? p.n : p.k) && (p.b.unit_k || !tf32),
                   split ? NvOperand::Form::split : NvOperand::Form::one, p.constant_b, parts);
     tiles = ceil_div(p.m, kTileM) * ceil_div(p.n, tile.n) * p.batch;
     groups = std::min<int64_t>(tiles, std::max(1, context.device().facts().compute_units));
@@ -93,20 +118,21 @@ struct NvWgmma : Gemm::Impl {
         .set("WARP_GROUPS", kWarpGroups);
     defines.set("A_UNIT_K", ra.unit_k).set("B_UNIT_K", rb.unit_k).set("BAND", band);
     defines.set("C_BYTES", static_cast<int>(size_of(p.c_dtype)));
-    defines.set("C_PAIRS", p.c_vector >= 2).set("C_WIDE", p.c_vector >= 8);
+    defines.set("C_PAIRS", p.c_vector >= 2).set("C_WIDE", p.c_vector >= 8).set("C_TRANSPOSED", transposed);
     if (p.dtype != DType::f32)
       defines.set("ELEMENT", "ushort")
           .set("ELEMENT_BYTES", 2)
           .set("MAP_TYPE", p.dtype == DType::f16 ? 6 : 10);
-    const std::string source =
-        fill_wgmma_slots(kernel_source("gemm_nv_wgmma"), {p.dtype, split, tile.n, ra.unit_k, rb.unit_k});
+    const std::string source = fill_wgmma_slots(
+        kernel_source("gemm_nv_wgmma"), {p.dtype, split, tile.n, ra.unit_k, rb.unit_k, tf32 && !ra.unit_k});
     kernel = context.state().programs.generated("gemm_nv_wgmma", source, "gemm_nv_wgmma", defines);
   }
 
   size_t workspace_size() const override { return parts.size(); }
 
-  void run(const Stream& stream, const Tensor& x, const Tensor& y, const EpilogueTensors& with,
+  void run(const Stream& stream, const Tensor& first, const Tensor& second, const EpilogueTensors& with,
            const Tensor& c, const Tensor& workspace) const override {
+    const Tensor &x = transposed ? second : first, &y = transposed ? first : second;
     const Tensor of_a = a.prepare(stream, x, workspace), of_b = b.prepare(stream, y, workspace);
     Launch launch(stream, kernel);
     launch.arg(p.m).arg(p.n).arg(p.k).arg(p.batch);
@@ -127,7 +153,7 @@ struct NvWgmma : Gemm::Impl {
     b.forget_constant();
   }
 
-  const bool split;
+  const bool transposed, split;
   Tile tile;
   WorkspaceParts parts;
   NvOperand a, b;
@@ -136,7 +162,8 @@ struct NvWgmma : Gemm::Impl {
   Kernel kernel;
 };
 
-std::string refuse(const Context& context, const GemmProblem& p, const Options& options) {
+std::string refuse(const Context& context, const GemmProblem& problem, const Options& options) {
+  const GemmProblem p = as_computed(problem, options);
   const DeviceProbes& probes = context.device().probes();
   if (probes.matrix != MatrixEngine::nv_wgmma)
     return cat("needs the matrix engine nv_wgmma, the device has ", name_of(probes.matrix));
@@ -164,7 +191,8 @@ std::vector<std::string> candidates(const Context&, const GemmProblem& p, const 
   return result;
 }
 
-double predict(const Context& context, const GemmProblem& p, const Options& options) {
+double predict(const Context& context, const GemmProblem& problem, const Options& options) {
+  const GemmProblem p = as_computed(problem, options);
   return choose(p, is_split(p, options), context.device()).time;
 }
 

@@ -55,9 +55,18 @@ std::string instruction(const WgmmaForm& form) {
 
 std::string multiply(const WgmmaForm& form) {
   Asm code("sums", form.tile_n / 2);
+  std::vector<std::string> registers;
+  if (form.a_registers) {
+    for (int i = 0; i < kFragment; i++) registers.push_back(code.input("r", cat("as_uint(a[", i, "])")));
+    for (int i = 0; i < kFragment; i++) code.input("r", cat("as_uint(before[", i, "])"));
+  }
   code.line("wgmma.fence.sync.aligned");
   for (int i = 0; i < kSteps; i++) {
-    const std::string a = code.input("l", cat("a_at + ", i * (form.a_unit_k ? kAlongK : kAcrossK)));
+    const auto at = static_cast<size_t>(4 * i);
+    const std::string a =
+        form.a_registers
+            ? cat('{', joined({registers[at], registers[at + 1], registers[at + 2], registers[at + 3]}), '}')
+            : code.input("l", cat("a_at + ", i * (form.a_unit_k ? kAlongK : kAcrossK)));
     const std::string b = code.input("l", cat("b_at + ", i * (form.b_unit_k ? kAlongK : kAcrossK)));
     const std::string order =
         form.dtype == DType::f32 ? "" : cat(", ", form.a_unit_k ? 0 : 1, ", ", form.b_unit_k ? 0 : 1);
@@ -68,12 +77,13 @@ std::string multiply(const WgmmaForm& form) {
   return code.text();
 }
 
-std::string wait(const char* accumulators, const WgmmaForm& form) {
+/// `registers` are arrays that the products read: they must stay as they are until then.
+std::string wait(const char* accumulators, const WgmmaForm& form,
+                 std::initializer_list<const char*> registers = {}) {
   Asm code(accumulators, form.tile_n / 2);
   code.line("wgmma.wait_group.sync.aligned 0");
-  if (form.split)  // they must stay as they are until then
-    for (const char* part : {"hi", "lo"})
-      for (int i = 0; i < kFragment; i++) code.input("r", cat(part, '[', i, ']'));
+  for (const char* name : registers)
+    for (int i = 0; i < kFragment; i++) code.input("r", cat("as_uint(", name, '[', i, "])"));
   return code.text();
 }
 
@@ -110,11 +120,15 @@ std::string split_multiply(const WgmmaForm& form) {
 }  // namespace
 
 std::string fill_wgmma_slots(const std::string& text, const WgmmaForm& form) {
-  std::map<std::string, std::string> slots = {
-      {"MULTIPLY", ""}, {"WAIT", ""}, {"SPLIT_MULTIPLY", ""}, {"SPLIT_WAIT", ""}};
+  std::map<std::string, std::string> slots = {{"MULTIPLY", ""},          {"WAIT", ""},
+                                              {"SPLIT_MULTIPLY", ""},    {"SPLIT_WAIT", ""},
+                                              {"REGISTER_MULTIPLY", ""}, {"REGISTER_WAIT", ""}};
   if (form.split) {
     slots["SPLIT_MULTIPLY"] = split_multiply(form);
-    slots["SPLIT_WAIT"] = wait("part", form);
+    slots["SPLIT_WAIT"] = wait("part", form, {"hi", "lo"});
+  } else if (form.a_registers) {
+    slots["REGISTER_MULTIPLY"] = multiply(form);
+    slots["REGISTER_WAIT"] = wait("sums", form, {"even", "odd"});
   } else {
     slots["MULTIPLY"] = multiply(form);
     slots["WAIT"] = wait("sums", form);

@@ -1,4 +1,4 @@
-// The warp-group matrix instructions of kernels with slots MULTIPLY, WAIT, SPLIT_MULTIPLY and SPLIT_WAIT:
+// The warp-group matrix instructions of kernels with slots [SPLIT_|REGISTER_]MULTIPLY and -WAIT:
 // inline PTX with an operand per register, which no macro can write.
 #pragma once
 
@@ -13,9 +13,10 @@ struct WgmmaForm {
   bool split = false;  ///< A in registers hi[16] and lo[16], B in two tensors; else both in local memory
   int tile_n = 128;    ///< a multiple of 8, at most 256
   bool a_unit_k = true, b_unit_k = true;
+  bool a_registers = false;  ///< A in registers a[16], not split; those of the step before are before[16]
 };
 
-/// `text` with the four slots filled. Variables that the kernel has: a_at, b_at, b_lo_at (descriptors);
+/// `text` with its slots filled. Variables that the kernel has: a_at, b_at, b_lo_at (descriptors);
 /// sums[] or, split, part[].
 std::string fill_wgmma_slots(const std::string& text, const WgmmaForm& form);
 
