@@ -39,12 +39,16 @@
 #define RN 8
 #endif
 #define ITEMS (TM / RM * (TN / RN))
-// A row of a local tile is longer than the tile is wide, so that transposing stores spread over the banks.
-#define PA (TM + 4)
-#define PB (TN + 4)
 
 // Vectors are of four elements, and for plain operands only.
 #include "gemm_layout.cl"
+
+// A row of a local tile is longer than the tile is wide, and, where vectors are taken apart into four rows, rows of k with
+// bit 3 begin later, so that transposing stores spread over the banks.
+#define PA (TM + 4)
+#define PB (TN + 4)
+#define TILE_ROW_A(k) ((k)*PA + (A_UNIT_K && A_VECTOR ? (k)&8 : 0))
+#define TILE_ROW_B(k) ((k)*PB + (B_UNIT_K && B_VECTOR ? (k)&8 : 0))
 
 // 1: sums of parts of K go to `partial`, [batch * parts][M][N], for gemm_parts.cl, instead of C.
 #ifndef PARTS
@@ -130,20 +134,16 @@
 #if A_VECTOR
 #define A_WIDE 4
 #define A_FETCHED float4
-#define FETCH_A(m, k) (*(__global const float4*)(a + A_AT(m, k)))
 #else
 #define A_WIDE 1
 #define A_FETCHED REAL
-#define FETCH_A(m, k) LOAD_A(m, k)
 #endif
 #if B_VECTOR
 #define B_WIDE 4
 #define B_FETCHED float4
-#define FETCH_B(k, n) (*(__global const float4*)(b + B_AT(k, n)))
 #else
 #define B_WIDE 1
 #define B_FETCHED REAL
-#define FETCH_B(k, n) LOAD_B(k, n)
 #endif
 
 // The loads that an item makes in a step, and where within the tile load i lies.
@@ -208,7 +208,7 @@ static void put4_across(__local float* at, int pitch, float4 v) {
 
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_fma(int M, int N, int K, PARAMETERS,
                                                                            EPILOGUE_PARAMETERS) {
-  __local REAL4 tile_a[2][TK * PA / 4], tile_b[2][TK * PB / 4];
+  __local REAL4 tile_a[2][(TK * PA + 8) / 4], tile_b[2][(TK * PB + 8) / 4];
   const int item = (int)get_local_id(0), tx = item % (TN / RN), ty = item / (TN / RN);
   SETUP
   const int n0 = (int)get_group_id(0) * TN, m0 = (int)get_group_id(1) * TM;
@@ -222,6 +222,19 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_fma(int M,
   B_COLUMN(n_item)
 #endif
 
+#if A_VECTOR
+  __global const float4* from_a[A_LOADS];
+#pragma unroll
+  for (int i = 0; i < A_LOADS; i++)
+    from_a[i] = (__global const float4*)(a + A_AT(min(m0 + A_M(i), A_LAST), A_K(i)));
+#endif
+#if B_VECTOR
+  __global const float4* from_b[B_LOADS];
+#pragma unroll
+  for (int i = 0; i < B_LOADS; i++)
+    from_b[i] = (__global const float4*)(b + B_AT(B_K(i), min(n0 + B_N(i), B_LAST)));
+#endif
+
   REAL sums[RM][RN];
 #pragma unroll
   for (int i = 0; i < RM; i++)
@@ -233,6 +246,18 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_fma(int M,
     A_FETCHED next_a[A_LOADS];
     B_FETCHED next_b[B_LOADS];
     if (s < steps) {
+      const int whole = (s + 1) * TK <= K;
+#if A_VECTOR
+      if (whole) {
+#pragma unroll
+        for (int i = 0; i < A_LOADS; i++) next_a[i] = *from_a[i];
+      } else {
+#pragma unroll
+        for (int i = 0; i < A_LOADS; i++) next_a[i] = s * TK + A_K(i) < K ? *from_a[i] : (float4)(0);
+      }
+#pragma unroll
+      for (int i = 0; i < A_LOADS; i++) from_a[i] += TK * (A_UNIT_K ? 1 : lda) / 4;
+#else
 #if A_UNIT_K
       const int k_item_a = s * TK + A_K(0);
       A_STEP(k_item_a)
@@ -245,8 +270,20 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_fma(int M,
         const int k = s * TK + A_K(i), m = m_item;
 #endif
         next_a[i] = (A_FETCHED)(0);
-        if (k < K) next_a[i] = FETCH_A(m, k);
+        if (k < K) next_a[i] = LOAD_A(m, k);
       }
+#endif
+#if B_VECTOR
+      if (whole) {
+#pragma unroll
+        for (int i = 0; i < B_LOADS; i++) next_b[i] = *from_b[i];
+      } else {
+#pragma unroll
+        for (int i = 0; i < B_LOADS; i++) next_b[i] = s * TK + B_K(i) < K ? *from_b[i] : (float4)(0);
+      }
+#pragma unroll
+      for (int i = 0; i < B_LOADS; i++) from_b[i] += TK * (B_UNIT_K ? 1 : ldb) / 4;
+#else
 #if B_UNIT_K
       const int k_item_b = s * TK + B_K(0);
       B_STEP(k_item_b)
@@ -259,18 +296,19 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_fma(int M,
         const int k = s * TK + B_K(i), n = n_item;
 #endif
         next_b[i] = (B_FETCHED)(0);
-        if (k < K) next_b[i] = FETCH_B(k, n);
+        if (k < K) next_b[i] = LOAD_B(k, n);
       }
+#endif
     }
     if (s > 0) {
-      __local const REAL4 *from_a = tile_a[(s - 1) & 1] + ty, *from_b = tile_b[(s - 1) & 1] + tx;
+      __local const REAL4 *rows_a = tile_a[(s - 1) & 1] + ty, *rows_b = tile_b[(s - 1) & 1] + tx;
 #pragma unroll
       for (int k = 0; k < TK; k++) {
         REAL part_a[RM], part_b[RN];
 #pragma unroll
-        for (int i = 0; i < RM; i += 4) UNPACK(part_a, i, from_a[(k * PA + i / 4 * (TM / (RM / 4))) / 4])
+        for (int i = 0; i < RM; i += 4) UNPACK(part_a, i, rows_a[(TILE_ROW_A(k) + i / 4 * (TM / (RM / 4))) / 4])
 #pragma unroll
-        for (int j = 0; j < RN; j += 4) UNPACK(part_b, j, from_b[(k * PB + j / 4 * (TN / (RN / 4))) / 4])
+        for (int j = 0; j < RN; j += 4) UNPACK(part_b, j, rows_b[(TILE_ROW_B(k) + j / 4 * (TN / (RN / 4))) / 4])
 #pragma unroll
         for (int i = 0; i < RM; i++)
 #pragma unroll
@@ -280,9 +318,9 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_fma(int M,
     if (s < steps) {
       __local REAL *to_a = (__local REAL*)tile_a[s & 1], *to_b = (__local REAL*)tile_b[s & 1];
 #pragma unroll
-      for (int i = 0; i < A_LOADS; i++) PUT_A(to_a + A_K(i) * PA + A_M(i), PA, next_a[i]);
+      for (int i = 0; i < A_LOADS; i++) PUT_A(to_a + TILE_ROW_A(A_K(i)) + A_M(i), PA, next_a[i]);
 #pragma unroll
-      for (int i = 0; i < B_LOADS; i++) PUT_B(to_b + B_K(i) * PB + B_N(i), PB, next_b[i]);
+      for (int i = 0; i < B_LOADS; i++) PUT_B(to_b + TILE_ROW_B(B_K(i)) + B_N(i), PB, next_b[i]);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
   }

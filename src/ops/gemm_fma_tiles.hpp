@@ -16,7 +16,7 @@ struct GemmFmaTile {
 
   int items() const { return tm / rm * (tn / rn); }
   /// Bytes of local memory: two buffers of both tiles of floats.
-  uint64_t local_bytes() const { return uint64_t{8} * tk * (tm + 4 + tn + 4); }
+  uint64_t local_bytes() const { return uint64_t{8} * (tk * (tm + 4 + tn + 4) + 16); }
   /// TM, TN, TK, RM, RN.
   void define(Defines& defines) const;
 };
