@@ -34,13 +34,27 @@ ushort bf16_bits(float v) {
 #define STORE_i64(p, i, v) ((p)[i] = (v))
 #define STORE_bool(p, i, v) ((p)[i] = (uchar)((v) != 0))
 
+// NVIDIA's compiler moves halves one by one; as words they go together.
+#ifdef __NV_CL_C_VERSION
+static float half_value(ushort bits) {
+  float v;
+  __asm__("cvt.f32.f16 %0, %1;" : "=f"(v) : "h"(bits));
+  return v;
+}
+static ushort half_bits(float v) {
+  ushort bits;
+  __asm__("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(v));
+  return bits;
+}
+#endif
+
 // V elements, 4 or 8, between memory and a private array d.
 #if defined(V) && V == 8
 #define VECTOR_OF(T) T##8
 #define CONVERT_VECTOR(T) convert_##T##8
-#define SPREAD(v, d)                                                            \
-  ((d)[0] = (v).s0, (d)[1] = (v).s1, (d)[2] = (v).s2, (d)[3] = (v).s3, (d)[4] = (v).s4, \
-   (d)[5] = (v).s5, (d)[6] = (v).s6, (d)[7] = (v).s7)
+#define SPREAD(F, v, d)                                                            \
+  ((d)[0] = F((v).s0), (d)[1] = F((v).s1), (d)[2] = F((v).s2), (d)[3] = F((v).s3), \
+   (d)[4] = F((v).s4), (d)[5] = F((v).s5), (d)[6] = F((v).s6), (d)[7] = F((v).s7))
 #define GATHER(T, F, d) \
   ((T)(F((d)[0]), F((d)[1]), F((d)[2]), F((d)[3]), F((d)[4]), F((d)[5]), F((d)[6]), F((d)[7])))
 #define VLOAD_HALVES(p) vloada_half8(0, p)
@@ -49,29 +63,38 @@ ushort bf16_bits(float v) {
 #else
 #define VECTOR_OF(T) T##4
 #define CONVERT_VECTOR(T) convert_##T##4
-#define SPREAD(v, d) ((d)[0] = (v).s0, (d)[1] = (v).s1, (d)[2] = (v).s2, (d)[3] = (v).s3)
+#define SPREAD(F, v, d) ((d)[0] = F((v).s0), (d)[1] = F((v).s1), (d)[2] = F((v).s2), (d)[3] = F((v).s3))
 #define GATHER(T, F, d) ((T)(F((d)[0]), F((d)[1]), F((d)[2]), F((d)[3])))
 #define VLOAD_HALVES(p) vloada_half4(0, p)
 #define VSTORE_HALVES(v, p) vstorea_half4_rte(v, 0, p)
 #define AS_FLOATS(v) as_float4(v)
 #endif
 
-#define VLOAD_AS(T, p, i, d)                                         \
-  {                                                                  \
-    const VECTOR_OF(T) vector_ = *(__global const VECTOR_OF(T)*)((p) + (i));     \
-    SPREAD(vector_, d);                                                \
+#define SAME(v) (v)
+#define VLOAD_AS(T, p, i, d)                                                 \
+  {                                                                          \
+    const VECTOR_OF(T) vector_ = *(__global const VECTOR_OF(T)*)((p) + (i)); \
+    SPREAD(SAME, vector_, d);                                                \
   }
 #define VLOAD_f32(p, i, d) VLOAD_AS(float, p, i, d)
-#define VLOAD_f16(p, i, d)                            \
-  {                                                   \
-    const VECTOR_OF(float) vector_ = VLOAD_HALVES((p) + (i)); \
-    SPREAD(vector_, d);                                 \
+#ifdef __NV_CL_C_VERSION
+#define VLOAD_f16(p, i, d)                                                           \
+  {                                                                                  \
+    const VECTOR_OF(ushort) bits_ = *(__global const VECTOR_OF(ushort)*)((p) + (i)); \
+    SPREAD(half_value, bits_, d);                                                    \
   }
-#define VLOAD_bf16(p, i, d)                                                                  \
-  {                                                                                          \
-    const VECTOR_OF(ushort) bits_ = *(__global const VECTOR_OF(ushort)*)((p) + (i));                   \
-    const VECTOR_OF(float) vector_ = AS_FLOATS(CONVERT_VECTOR(uint)(bits_) << 16);                    \
-    SPREAD(vector_, d);                                                                        \
+#else
+#define VLOAD_f16(p, i, d)                                    \
+  {                                                           \
+    const VECTOR_OF(float) vector_ = VLOAD_HALVES((p) + (i)); \
+    SPREAD(SAME, vector_, d);                                 \
+  }
+#endif
+#define VLOAD_bf16(p, i, d)                                                          \
+  {                                                                                  \
+    const VECTOR_OF(ushort) bits_ = *(__global const VECTOR_OF(ushort)*)((p) + (i)); \
+    const VECTOR_OF(float) vector_ = AS_FLOATS(CONVERT_VECTOR(uint)(bits_) << 16);   \
+    SPREAD(SAME, vector_, d);                                                        \
   }
 #define VLOAD_f64(p, i, d) VLOAD_AS(double, p, i, d)
 #define VLOAD_i8(p, i, d) VLOAD_AS(char, p, i, d)
@@ -84,7 +107,11 @@ ushort bf16_bits(float v) {
 #define IS_NOT_0(v) ((v) != 0)
 #define VSTORE_AS(T, F, p, i, d) (*(__global VECTOR_OF(T)*)((p) + (i)) = GATHER(VECTOR_OF(T), F, d))
 #define VSTORE_f32(p, i, d) VSTORE_AS(float, (float), p, i, d)
+#ifdef __NV_CL_C_VERSION
+#define VSTORE_f16(p, i, d) VSTORE_AS(ushort, half_bits, p, i, d)
+#else
 #define VSTORE_f16(p, i, d) VSTORE_HALVES(GATHER(VECTOR_OF(float), (float), d), (p) + (i))
+#endif
 #define VSTORE_bf16(p, i, d) VSTORE_AS(ushort, bf16_bits, p, i, d)
 #define VSTORE_f64(p, i, d) VSTORE_AS(double, (double), p, i, d)
 #define VSTORE_i8(p, i, d) VSTORE_AS(char, (char), p, i, d)
