@@ -1,7 +1,11 @@
 // The error of each GEMM engine and math mode against sums in double, as a table: root mean square of the
 // error over that of the result, for products of random numbers in [-1, 1). `naive` is the plain chain of
 // multiply-adds.
+//   gemm_error            K of 256, 4096 and 65536, 96 x 160 results
+//   gemm_error --large    f32, 4096^3 and 8192^3, of which the first 16 rows are checked
+#include <algorithm>
 #include <cstdio>
+#include <cstring>
 
 #include "cases/gemm.hpp"
 
@@ -10,50 +14,86 @@ using namespace dlprim::test;
 
 namespace {
 
-constexpr int64_t kSizes[] = {256, 4096, 65536};
-
 struct Row {
   const char* name;
   const char* engine;
   MathMode math;
   DType dtype;
 };
-constexpr Row kRows[] = {{"f32 strict", "auto", MathMode::strict, DType::f32},
-                         {"f32 strict", "nv_wgmma", MathMode::strict, DType::f32},
-                         {"f32 strict", "nv_mma", MathMode::strict, DType::f32},
-                         {"f32 strict", "fma", MathMode::strict, DType::f32},
-                         {"f32 strict", "cpu", MathMode::strict, DType::f32},
-                         {"f32, chain of multiply-adds", "naive", MathMode::strict, DType::f32},
-                         {"f32 tf32", "nv_wgmma", MathMode::tf32, DType::f32},
-                         {"f16 -> f32", "nv_wgmma", MathMode::strict, DType::f16},
-                         {"bf16 -> f32", "nv_wgmma", MathMode::strict, DType::bf16}};
+const std::vector<Row> kRows = {{"f32 strict", "auto", MathMode::strict, DType::f32},
+                                {"f32 strict", "nv_wgmma", MathMode::strict, DType::f32},
+                                {"f32 strict", "nv_mma", MathMode::strict, DType::f32},
+                                {"f32 strict", "fma", MathMode::strict, DType::f32},
+                                {"f32 strict", "cpu", MathMode::strict, DType::f32},
+                                {"f32, chain of multiply-adds", "naive", MathMode::strict, DType::f32},
+                                {"f32 tf32", "nv_wgmma", MathMode::tf32, DType::f32},
+                                {"f16 -> f32", "nv_wgmma", MathMode::strict, DType::f16},
+                                {"bf16 -> f32", "nv_wgmma", MathMode::strict, DType::bf16}};
+
+/// Numbers, and the sums of their products' first rows in double.
+struct Product {
+  Product(int64_t m, int64_t n, int64_t k, int64_t checked, DType dtype) : x(m, n, k, false, true) {
+    x.dtype = dtype;
+    data = real_data(x);
+    GemmCase rows = x;
+    rows.m = checked;
+    expected = gemm_reference(rows, data);
+  }
+  GemmCase x;
+  GemmData data;
+  std::vector<double> expected;
+};
 
 /// Negative if the engine refuses.
-double error_of_row(const Row& row, int64_t k) {
-  GemmCase x(96, 160, k, false, true);
-  x.dtype = row.dtype;
-  const GemmData data = real_data(x);
+double error_of(const Row& row, const Product& product) {
+  const GemmCase& x = product.x;
   Options options;
   options.engine = row.engine;
   options.math = row.math;
   const Tensor c(context(), {x.m, x.n});
   try {
-    gemm(stream(), operand_a(x, data), operand_b(x, data), {}, {}, c, options);
+    gemm(stream(), operand_a(x, product.data), operand_b(x, product.data), {}, {}, c, options);
   } catch (const ValidationError&) {
     return -1;
   }
-  return relative_error(host_values(c), gemm_reference(x, data));
+  std::vector<float> values = host_values(c);
+  values.resize(product.expected.size());
+  return relative_error(values, product.expected);
+}
+
+void print_row(const Row& row, const std::vector<double>& errors) {
+  if (errors[0] < 0) return;
+  std::printf("| %s | %s |", row.name, row.engine);
+  for (const double error : errors) std::printf(" %.2e |", error);
+  std::printf("\n");
+  std::fflush(stdout);
+}
+
+void print_depths() {
+  std::printf("| mode | engine | K = 256 | K = 4096 | K = 65536 |\n|---|---|---|---|---|\n");
+  for (const Row& row : kRows) {
+    std::vector<double> errors;
+    for (const int64_t k : {256, 4096, 65536})
+      errors.push_back(error_of(row, Product(96, 160, k, 96, row.dtype)));
+    print_row(row, errors);
+  }
+}
+
+void print_large() {
+  std::printf("| mode | engine | 4096^3 | 8192^3 |\n|---|---|---|---|\n");
+  const Product products[] = {{4096, 4096, 4096, 16, DType::f32}, {8192, 8192, 8192, 16, DType::f32}};
+  const bool gpu = context().device().kind() != DeviceKind::cpu;
+  for (const Row& row : kRows) {
+    if (row.dtype != DType::f32 || gpu == (std::strcmp(row.engine, "cpu") == 0)) continue;
+    print_row(row, {error_of(row, products[0]), error_of(row, products[1])});
+  }
 }
 
 }  // namespace
 
-int main() {
-  std::printf("| mode | engine | K = 256 | K = 4096 | K = 65536 |\n|---|---|---|---|---|\n");
-  for (const Row& row : kRows) {
-    if (error_of_row(row, kSizes[0]) < 0) continue;
-    std::printf("| %s | %s |", row.name, row.engine);
-    for (const int64_t k : kSizes) std::printf(" %.2e |", error_of_row(row, k));
-    std::printf("\n");
-    std::fflush(stdout);
-  }
+int main(int count, char** arguments) {
+  if (count > 1 && std::strcmp(arguments[1], "--large") == 0)
+    print_large();
+  else
+    print_depths();
 }
