@@ -3,8 +3,8 @@
 // WARP_GROUPS warp-groups multiplies 64 rows of the tile; work-item 0 also starts the copies, STAGES - 1 steps ahead.
 // (A warp that only copies would cost a third of the registers: those of a ninth warp's whole scheduler.)
 //
-// SPLIT 0: A and B are f16, bf16 or, rounded by the hardware, f32; both are read from local memory. f32 must be contiguous
-//   along K there; A that is not comes through registers (FROM_REGISTERS).
+// SPLIT 0: A and B are f16, bf16 or f32, of which the hardware drops the last 13 bits; both are read from local memory. f32
+//   must be contiguous along K there; A that is not comes through registers (FROM_REGISTERS).
 // SPLIT 1: f32 by three products of tf32 parts, x = hi + lo. A is split in registers on the way from local memory; B
 //   comes as two tensors that gemm_nv_pack.cl made, K-contiguous. Sums of 32 steps of k are flushed into f32 registers.
 //   Parts of tiny or huge numbers are not exact. So a sum that is not finite, or so small beside the operands'
