@@ -34,7 +34,7 @@ ushort bf16_bits(float v) {
 #define STORE_i64(p, i, v) ((p)[i] = (v))
 #define STORE_bool(p, i, v) ((p)[i] = (uchar)((v) != 0))
 
-// NVIDIA's compiler moves halves one by one; as words they go together.
+// This compiler moves halves one by one; as words they go together.
 #ifdef __NV_CL_C_VERSION
 static float half_value(ushort bits) {
   float v;
