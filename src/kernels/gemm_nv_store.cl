@@ -116,7 +116,7 @@ INLINE void put_sums(const int plain, const REAL* sums, int count, int first_m, 
   }
 }
 // The same; `whole`: the group's tile lies within M x N. To look at each element takes two warps a scheduler, all that run
-// beside each other, as long as 400 steps of k take the matrix units.
+// beside each other, as long as 400 steps of k take the matrix units. (INLINE, or compilers make one call of the two again.)
 INLINE void store_sums(int whole, const REAL* sums, int count, int first_m, int first_n, int quad, int M, int N,
                        __global C_STORAGE* restrict c, long product_at, long ldc, EPILOGUE_PARAMETERS) {
   if (whole && beta == 0)

@@ -34,20 +34,6 @@ ushort bf16_bits(float v) {
 #define STORE_i64(p, i, v) ((p)[i] = (v))
 #define STORE_bool(p, i, v) ((p)[i] = (uchar)((v) != 0))
 
-// This compiler moves halves one by one; as words they go together.
-#ifdef __NV_CL_C_VERSION
-static float half_value(ushort bits) {
-  float v;
-  __asm__("cvt.f32.f16 %0, %1;" : "=f"(v) : "h"(bits));
-  return v;
-}
-static ushort half_bits(float v) {
-  ushort bits;
-  __asm__("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(v));
-  return bits;
-}
-#endif
-
 // V elements, 4 or 8, between memory and a private array d.
 #if defined(V) && V == 8
 #define VECTOR_OF(T) T##8
@@ -77,19 +63,6 @@ static ushort half_bits(float v) {
     SPREAD(SAME, vector_, d);                                                \
   }
 #define VLOAD_f32(p, i, d) VLOAD_AS(float, p, i, d)
-#ifdef __NV_CL_C_VERSION
-#define VLOAD_f16(p, i, d)                                                           \
-  {                                                                                  \
-    const VECTOR_OF(ushort) bits_ = *(__global const VECTOR_OF(ushort)*)((p) + (i)); \
-    SPREAD(half_value, bits_, d);                                                    \
-  }
-#else
-#define VLOAD_f16(p, i, d)                                    \
-  {                                                           \
-    const VECTOR_OF(float) vector_ = VLOAD_HALVES((p) + (i)); \
-    SPREAD(SAME, vector_, d);                                 \
-  }
-#endif
 #define VLOAD_bf16(p, i, d)                                                          \
   {                                                                                  \
     const VECTOR_OF(ushort) bits_ = *(__global const VECTOR_OF(ushort)*)((p) + (i)); \
@@ -107,11 +80,6 @@ static ushort half_bits(float v) {
 #define IS_NOT_0(v) ((v) != 0)
 #define VSTORE_AS(T, F, p, i, d) (*(__global VECTOR_OF(T)*)((p) + (i)) = GATHER(VECTOR_OF(T), F, d))
 #define VSTORE_f32(p, i, d) VSTORE_AS(float, (float), p, i, d)
-#ifdef __NV_CL_C_VERSION
-#define VSTORE_f16(p, i, d) VSTORE_AS(ushort, half_bits, p, i, d)
-#else
-#define VSTORE_f16(p, i, d) VSTORE_HALVES(GATHER(VECTOR_OF(float), (float), d), (p) + (i))
-#endif
 #define VSTORE_bf16(p, i, d) VSTORE_AS(ushort, bf16_bits, p, i, d)
 #define VSTORE_f64(p, i, d) VSTORE_AS(double, (double), p, i, d)
 #define VSTORE_i8(p, i, d) VSTORE_AS(char, (char), p, i, d)
@@ -120,6 +88,33 @@ static ushort half_bits(float v) {
 #define VSTORE_i32(p, i, d) VSTORE_AS(int, (int), p, i, d)
 #define VSTORE_i64(p, i, d) VSTORE_AS(long, (long), p, i, d)
 #define VSTORE_bool(p, i, d) VSTORE_AS(uchar, IS_NOT_0, p, i, d)
+
+#ifdef __NV_CL_C_VERSION
+// This compiler moves halves one by one; as words they go together.
+static float half_value(ushort bits) {
+  float v;
+  __asm__("cvt.f32.f16 %0, %1;" : "=f"(v) : "h"(bits));
+  return v;
+}
+static ushort half_bits(float v) {
+  ushort bits;
+  __asm__("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(v));
+  return bits;
+}
+#define VLOAD_f16(p, i, d)                                                           \
+  {                                                                                  \
+    const VECTOR_OF(ushort) bits_ = *(__global const VECTOR_OF(ushort)*)((p) + (i)); \
+    SPREAD(half_value, bits_, d);                                                    \
+  }
+#define VSTORE_f16(p, i, d) VSTORE_AS(ushort, half_bits, p, i, d)
+#else
+#define VLOAD_f16(p, i, d)                                    \
+  {                                                           \
+    const VECTOR_OF(float) vector_ = VLOAD_HALVES((p) + (i)); \
+    SPREAD(SAME, vector_, d);                                 \
+  }
+#define VSTORE_f16(p, i, d) VSTORE_HALVES(GATHER(VECTOR_OF(float), (float), d), (p) + (i))
+#endif
 
 // A loop whose rounds do not depend on each other: outputs that are inputs are so at equal indices.
 // Some stay scalar, and nobody needs to be warned of that.

@@ -26,10 +26,14 @@ bool is_split(const GemmProblem& p, const Options& options) {
   return p.dtype == DType::f32 && options.math != MathMode::tf32;
 }
 
+bool is_tf32(const GemmProblem& p, const Options& options) {
+  return p.dtype == DType::f32 && !is_split(p, options);
+}
+
 /// Tf32 in local memory must be contiguous along K. A may come through registers instead: where only B would
 /// have to, the kernel computes C' = B' A'.
 bool is_transposed(const GemmProblem& p, const Options& options) {
-  return p.dtype == DType::f32 && !is_split(p, options) && p.a.unit_k && !p.b.unit_k;
+  return is_tf32(p, options) && p.a.unit_k && !p.b.unit_k;
 }
 
 GemmProblem as_computed(const GemmProblem& p, const Options& options) {
@@ -101,7 +105,7 @@ struct NvWgmma : Gemm::Impl {
     if (request.names(kGemmNvWgmma.name))
       request.take({{"tn", &tile.n}, {"stages", &tile.stages}, {"band", &band}});
     require_tile(context, tile, split, band);
-    const bool tf32 = p.dtype == DType::f32 && !split;
+    const bool tf32 = is_tf32(p, options);
     a = NvOperand(context, p, p.a, p.m, can_be_copied(p.a, p.a.unit_k ? p.m : p.k), NvOperand::Form::one,
                   p.constant_a, parts);
     b = NvOperand(context, p, p.b, p.n, can_be_copied(p.b, p.b.unit_k ? p.n : p.k) && (p.b.unit_k || !tf32),
