@@ -2,7 +2,8 @@
 // dy.
 //
 //   DIRECTION 0  forward          C[k, npq] = sum over crs of w[k, crs] x[crs, npq]
-//   DIRECTION 1  backward data    C[c, nhw] = sum over krs of w[k, c, rs] dy[krs, nhw]
+//   DIRECTION 1  backward data    C[c, nhw] = sum over krs of w[k, c, rs] dy[krs, nhw], of one phase: the pixels that
+//   meet the same taps, every stride-th in a row and a column. To those, strides are 1
 //   DIRECTION 2  backward filter  C[k, crs] = sum over npq of dy[k, npq] x[npq, crs], npq in parts, one
 //   result each
 //
@@ -13,13 +14,13 @@
 #ifndef DIRECTION
 #define DIRECTION 0
 #endif
-// 0: there is only one tap, and it lies inside for every pixel (1x1, no padding). Forward only.
-#ifndef WINDOW
-#define WINDOW 1
-#endif
 // Backward data: whether a stride is above 1.
 #ifndef STRIDED
 #define STRIDED 1
+#endif
+// 0: there is only one tap, and it lies inside for every pixel (1x1, no padding). Forward only.
+#ifndef WINDOW
+#define WINDOW 1
 #endif
 
 // A divisor with its reciprocal: n / d = (2 n * magic) >> (32 + shift), for n < 2^31.
@@ -31,12 +32,11 @@
 // has `plane` pixels, `columns` in a row; a channel has `taps`, `window` in a row.
 #define SHAPE_PARAMETERS                                                                           \
   int channels, int source_h, int source_w, DIVISOR(plane), DIVISOR(columns), DIVISOR(taps),       \
-      DIVISOR(window), DIVISOR(stride_h), DIVISOR(stride_w), int pad_h, int pad_w, int dilation_h, \
+      DIVISOR(window), int stride_h, int stride_w, int pad_h, int pad_w, int dilation_h,           \
       int dilation_w, int s_n, int s_c, int s_h, int s_w, int t_n, int t_c, int t_h, int t_w
 #define SHAPE                                                                                              \
-  channels, source_h, source_w, DIVIDED(plane), DIVIDED(columns), DIVIDED(taps), DIVIDED(window),          \
-      DIVIDED(stride_h), DIVIDED(stride_w), pad_h, pad_w, dilation_h, dilation_w, s_n, s_c, s_h, s_w, t_n, \
-      t_c, t_h, t_w
+  channels, source_h, source_w, DIVIDED(plane), DIVIDED(columns), DIVIDED(taps), DIVIDED(window),      \
+      stride_h, stride_w, pad_h, pad_w, dilation_h, dilation_w, s_n, s_c, s_h, s_w, t_n, t_c, t_h, t_w
 
 #define PIXEL(number)                                                           \
   const int image = QUOTIENT(number, plane), in_plane = (number)-image * plane; \
@@ -61,12 +61,6 @@ static float gather(__global const float* image, int row, int column, int number
 #if DIRECTION == 1
   row -= r * dilation_h;
   column -= s * dilation_w;
-#if STRIDED
-  // Only every stride-th row and column meets this tap of an output.
-  const int p = QUOTIENT(max(row, 0), stride_h), q = QUOTIENT(max(column, 0), stride_w);
-  row = p * stride_h == row ? p : -1;
-  column = q * stride_w == column ? q : -1;
-#endif
 #else
   row += r * dilation_h;
   column += s * dilation_w;
@@ -102,11 +96,19 @@ static float load_source(__global const float* source, int k, int n, SHAPE_PARAM
 
 #else
 
+#if DIRECTION == 1
+// The filter's elements in a channel, the phase's first tap and how far the next ones are: below it and beside it.
+#define FILTER_PARAMETERS int filter, int first_tap, int tap_below, int tap_beside,
+#define A_GROUP (channels * lda)
+#else
+#define FILTER_PARAMETERS
+#define A_GROUP ((long)M * K)
+#endif
 #define PARAMETERS                                                                                  \
   __global const float *restrict a, long a_offset, long lda, __global const float *restrict source, \
-      long source_offset, __global float *restrict target, long target_offset, SHAPE_PARAMETERS
+      long source_offset, __global float *restrict target, long target_offset, FILTER_PARAMETERS SHAPE_PARAMETERS
 #define SETUP                                                       \
-  a += (long)get_group_id(2) * M * K;                               \
+  a += get_group_id(2) * A_GROUP;                                   \
   source += source_offset + (long)get_group_id(2) * channels * s_c; \
   target += target_offset;                                          \
   const long group_at = (long)get_group_id(2) * M * t_c;
@@ -126,8 +128,14 @@ static float load_source(__global const float* source, int k, int n, SHAPE_PARAM
 #if DIRECTION == 1
 // Element (c, krs) of A is w[k, c, rs]; lda is what one k takes, C/groups * R * S.
 #define A_UNIT_K 1
-#define A_STEP(k) const int k_of_w = QUOTIENT(k, taps), a_at = k_of_w * (int)lda + ((k)-k_of_w * taps);
-#define LOAD_A(m, k) a[a_offset + (a_at + (m)*taps)]
+#if STRIDED
+#define TAP_OF_W(number) (first_tap + QUOTIENT(number, window) * (tap_below - window * tap_beside) + (number)*tap_beside)
+#else
+#define TAP_OF_W(number) (number)
+#endif
+#define A_STEP(k) \
+  const int k_of_w = QUOTIENT(k, taps), a_at = k_of_w * (int)lda + TAP_OF_W((k)-k_of_w * taps);
+#define LOAD_A(m, k) a[a_offset + (a_at + (m)*filter)]
 #endif
 #define COLUMN_BIAS(m) bias[bias_offset + (long)get_group_id(2) * M + (m)]
 #define STORE_SUM(m, n, v)                                                             \

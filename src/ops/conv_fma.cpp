@@ -1,6 +1,11 @@
 // The fma engine: implicit GEMM through local memory (conv_fma.cl over gemm_fma.cl), for GPUs.
 #include <algorithm>
 #include <array>
+#include <numeric>
+#include <optional>
+#include <vector>
+
+#include <dlprim/pointwise.hpp>
 
 #include "core/launch.hpp"
 #include "core/state.hpp"
@@ -49,6 +54,34 @@ void bind_divisor(Launch& launch, int d) {
   launch.arg(d).arg(static_cast<uint32_t>((power + divisor - 1) / divisor)).arg(shift);
 }
 
+/// Pixels of dx along one dimension that meet the same taps: every stride-th from `first` on, `count` of
+/// them. To these backward data is a convolution without stride, by `taps` taps: every `step`-th from `tap`
+/// on.
+struct Phase {
+  int first, count;
+  int tap, taps, step;
+  int pad, dilation;
+};
+
+/// Those that meet any tap.
+std::vector<Phase> phases(int size, int taps, int stride, int pad, int dilation) {
+  std::vector<Phase> result;
+  const int step = stride / std::gcd(stride, dilation), first_taps = std::min(step, taps);
+  for (int first = 0; first < std::min(stride, size); first++) {
+    int tap = 0;
+    while (tap < first_taps && (first + pad - tap * dilation) % stride != 0) tap++;
+    if (tap == first_taps) continue;
+    result.push_back({first, (size - first + stride - 1) / stride, tap, (taps - tap + step - 1) / step, step,
+                      (first + pad - tap * dilation) / stride, step * dilation / stride});
+  }
+  return result;
+}
+
+int pixels(const std::vector<Phase>& phases) {
+  return std::accumulate(phases.begin(), phases.end(), 0,
+                         [](int sum, const Phase& p) { return sum + p.count; });
+}
+
 class Fma : public ConvImpl {
  public:
   Fma(const Context& context, const ConvProblem& problem, const Options& options) : p_(problem) {
@@ -65,6 +98,14 @@ class Fma : public ConvImpl {
         break;
       case ConvDirection::backward_data:
         defines.set("STRIDED", p_.stride[0] > 1 || p_.stride[1] > 1);
+        rows_ = phases(p_.h, p_.r, p_.stride[0], p_.pad[0], p_.dilation[0]);
+        columns_ = phases(p_.w, p_.s, p_.stride[1], p_.pad[1], p_.dilation[1]);
+        if (!rows_.empty() && !columns_.empty())
+          tile_ = tile_for(device, g.m, int64_t{p_.n} * rows_[0].count * columns_[0].count, p_.groups);
+        if (pixels(rows_) < p_.h || pixels(columns_) < p_.w)
+          zero_.emplace(context, std::vector<TensorDesc>{},
+                        std::vector<TensorDesc>{{Shape{p_.n, p_.c, p_.h, p_.w}, p_.x, DType::f32, false}}, 0,
+                        "y0 = 0");
         break;
       case ConvDirection::backward_filter: {
         // Neighbouring work-items take neighbouring elements: pixels, or channels where those lie side by
@@ -87,24 +128,27 @@ class Fma : public ConvImpl {
   }
 
   void run(const Stream& stream, const ConvTensors& t, const Tensor& workspace) const override {
+    if (p_.direction == ConvDirection::backward_data) {
+      if (zero_) zero_->run(stream, {}, {t.x}, {});
+      for (const Phase& row : rows_)
+        for (const Phase& column : columns_) run_phase(stream, t, row, column);
+      return;
+    }
     const bool filter = p_.direction == ConvDirection::backward_filter;
-    const bool data = p_.direction == ConvDirection::backward_data;
     const Tensor sums = parts_.count > 1 ? workspace.reinterpret(DType::f32) : t.w;
     Launch launch(stream, kernel_);
     launch.arg(m_).arg(n_).arg(k_);
     if (filter)
       launch.arg(parts_.steps).arg(t.x).arg(t.y).arg(sums);
     else
-      launch.arg(t.w)
-          .arg(static_cast<int64_t>(data ? m_ * p_.taps() : k_))
-          .arg(data ? t.y : t.x)
-          .arg(data ? t.x : t.y);
-    bind_shape(launch, data);
+      launch.arg(t.w).arg(static_cast<int64_t>(k_)).arg(t.x).arg(t.y);
+    launch.arg(p_.group_c()).arg(p_.h).arg(p_.w);
+    for (int divisor : {p_.p * p_.q, p_.q, p_.taps(), p_.s}) bind_divisor(launch, divisor);
+    for (const std::array<int, 2>& pair : {p_.stride, p_.pad, p_.dilation}) launch.arg(pair[0]).arg(pair[1]);
+    for (int stride : used_strides(p_.x, p_.x_sizes())) launch.arg(stride);
+    for (int stride : used_strides(p_.y, p_.y_sizes())) launch.arg(stride);
     bind_epilogue(launch, 1, 0, t.bias);
-    const auto items = static_cast<size_t>(tile_.items());
-    launch.run({static_cast<size_t>(ceil_div(n_, tile_.tn)) * items,
-                static_cast<size_t>(ceil_div(m_, tile_.tm)), static_cast<size_t>(p_.groups * parts_.count)},
-               {items, 1, 1});
+    start(launch, n_);
     if (parts_.count > 1) conv_add_parts(stream, add_, sums, t.w, parts_.count);
   }
 
@@ -117,15 +161,29 @@ class Fma : public ConvImpl {
   bool reaches_out() const {
     return int64_t{p_.p - 1} * p_.stride[0] >= p_.h || int64_t{p_.q - 1} * p_.stride[1] >= p_.w;
   }
-  void bind_shape(Launch& launch, bool data) const {
-    const std::array<int, 4> source = data ? p_.y_sizes() : p_.x_sizes();
-    const std::array<int, 4> target = data ? p_.x_sizes() : p_.y_sizes();
-    launch.arg(data ? p_.group_k() : p_.group_c()).arg(source[2]).arg(source[3]);
-    for (int divisor : {target[2] * target[3], target[3], p_.taps(), p_.s, p_.stride[0], p_.stride[1]})
-      bind_divisor(launch, divisor);
-    launch.arg(p_.pad[0]).arg(p_.pad[1]).arg(p_.dilation[0]).arg(p_.dilation[1]);
-    for (int stride : used_strides(data ? p_.y : p_.x, source)) launch.arg(stride);
-    for (int stride : used_strides(data ? p_.x : p_.y, target)) launch.arg(stride);
+  void start(Launch& launch, int n) const {
+    const auto items = static_cast<size_t>(tile_.items());
+    launch.run({static_cast<size_t>(ceil_div(n, tile_.tn)) * items,
+                static_cast<size_t>(ceil_div(m_, tile_.tm)), static_cast<size_t>(p_.groups * parts_.count)},
+               {items, 1, 1});
+  }
+  void run_phase(const Stream& stream, const ConvTensors& t, const Phase& row, const Phase& column) const {
+    const int plane = row.count * column.count, taps = row.taps * column.taps;
+    Launch launch(stream, kernel_);
+    launch.arg(m_).arg(p_.n * plane).arg(p_.group_k() * taps);
+    launch.arg(t.w).arg(static_cast<int64_t>(m_ * p_.taps())).arg(t.y);
+    launch.arg(t.x.slice(2, row.first, p_.h).slice(3, column.first, p_.w));
+    launch.arg(p_.taps()).arg(row.tap * p_.s + column.tap).arg(row.step * p_.s).arg(column.step);
+    launch.arg(p_.group_k()).arg(p_.p).arg(p_.q);
+    for (int divisor : {plane, column.count, taps, column.taps}) bind_divisor(launch, divisor);
+    launch.arg(1).arg(1).arg(row.pad).arg(column.pad).arg(row.dilation).arg(column.dilation);
+    for (int stride : used_strides(p_.y, p_.y_sizes())) launch.arg(stride);
+    const std::array<int, 4> strides = used_strides(p_.x, p_.x_sizes());
+    launch.arg(strides[0]).arg(strides[1]);
+    launch.arg(row.count > 1 ? strides[2] * p_.stride[0] : 0);
+    launch.arg(column.count > 1 ? strides[3] * p_.stride[1] : 0);
+    bind_epilogue(launch, 1, 0, {});
+    start(launch, p_.n * plane);
   }
 
   const ConvProblem p_;
@@ -133,6 +191,9 @@ class Fma : public ConvImpl {
   GemmFmaTile tile_;
   ConvParts parts_;
   Kernel kernel_, add_;
+  // Backward data: phases, and what writes dx first where there are pixels that no tap meets.
+  std::vector<Phase> rows_, columns_;
+  std::optional<Pointwise> zero_;
 };
 
 std::string refuse(const Context& context, const ConvProblem& p, const Options&) {
