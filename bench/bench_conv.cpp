@@ -16,20 +16,20 @@ void time_conv(benchmark::State& state, const ConvCase& c, const std::string& di
     return device_tensor(shape, reals(element_count(shape), rng));
   };
   const Tensor x = random(c.x_shape()), w = random(c.w_shape()), y = random(c.y_shape());
-  const ConvDesc desc{x, w, y, c.params, false};
+  const ConvDesc desc{x, w, y, c.params};
   const auto time = [&](const Plan& plan, const auto& run) {
     bench::time_runs(state, stream(), c.flops(), c.bytes(), run);
     state.SetLabel(plan.engine());
   };
   if (direction == "forward") {
-    const Conv2D plan(context(), desc, options);
+    const Conv plan(context(), desc, options);
     time(plan, [&] { plan.run(stream(), x, w, {}, y); });
   } else if (direction == "backward_data") {
-    const Conv2DBackwardData plan(context(), desc, options);
+    const ConvBackwardData plan(context(), desc, options);
     time(plan, [&] { plan.run(stream(), y, w, x); });
   } else {
-    const Conv2DBackwardFilter plan(context(), desc, options);
-    time(plan, [&] { plan.run(stream(), x, y, w); });
+    const ConvBackwardFilter plan(context(), desc, options);
+    time(plan, [&] { plan.run(stream(), x, y, {}, w); });
   }
 }
 

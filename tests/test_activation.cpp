@@ -176,7 +176,7 @@ TEST_CASE("activations refuse bad input", "[small]") {
   const Tensor image = device_tensor({1, 1, 2, 2}, {1, 2, 3, 4}), filter = device_tensor({1, 1, 1, 1}, {1});
   ConvParams params;
   params.activation = static_cast<Activation>(17);
-  CHECK(error_of<ValidationError>([&] { conv2d(stream(), image, filter, {}, params, image); }) ==
+  CHECK(error_of<ValidationError>([&] { conv(stream(), image, filter, {}, params, image); }) ==
         "params: activation 17 does not exist");
   CHECK(name_of(Activation::tanh) == std::string("tanh"));
   CHECK(name_of(params.activation) == std::string("unknown"));

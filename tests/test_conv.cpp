@@ -1,9 +1,9 @@
 // Convolution: every engine by name against the references, bit for bit, in all three directions.
 #include "cases/conv.hpp"
 
-#include <cmath>
+#include <cstdlib>
 
-#include <dlprim/activation.hpp>
+#include <dlprim/copy.hpp>
 
 #include "catch.hpp"
 
@@ -24,15 +24,18 @@ bool serves(const ConvDesc& desc, const Options& options) {
   return text.find(options.engine + ": refused") == std::string::npos;
 }
 
-/// A view in the case's layout that holds `values`; it does not start at the memory's first element.
-Tensor operand(Layout layout, const Shape& shape, const std::vector<float>& values) {
-  const Guarded room(shape, strides_in(layout, shape), DType::f32, 5);
-  write(stream(), room.tensor(), values);
+/// A view in the layout that holds `values`; it does not start at the memory's first element.
+Tensor operand(Layout layout, const Shape& shape, const std::vector<float>& values, DType dtype) {
+  const Guarded room(shape, strides_in(layout, shape), dtype, 5);
+  copy(stream(), device_tensor(shape, values), room.tensor());
   return room.tensor();
 }
 
-std::vector<float> rounded(const std::vector<double>& values) {
-  return {values.begin(), values.end()};
+/// As the dtype holds them.
+std::vector<float> rounded(const std::vector<double>& values, DType dtype) {
+  const std::vector<float> floats(values.begin(), values.end());
+  if (dtype == DType::f32) return floats;
+  return host_values(device_tensor({static_cast<int64_t>(floats.size())}, floats, dtype));
 }
 
 /// -0 equals 0: a sum of nothing and a sum of zeros may differ in sign.
@@ -55,51 +58,78 @@ Data exact_data(const ConvCase& c, uint64_t seed = 1) {
 
 /// Runs `run(output)` twice on poisoned, guarded outputs and compares with the reference and with itself.
 template <class Run>
-void check_output(Layout layout, const Shape& shape, const std::vector<float>& expected, const Run& run) {
-  const Guarded first(shape, strides_in(layout, shape), DType::f32, 37);
+void check_output(Layout layout, const Shape& shape, DType dtype, const std::vector<double>& expected,
+                  const Run& run) {
+  const Guarded first(shape, strides_in(layout, shape), dtype, 37);
   run(first.tensor());
-  CHECK(same(host_values(first.tensor()), expected));
+  CHECK(same(host_values(first.tensor()), rounded(expected, dtype)));
   CHECK(first.intact());
-  const Guarded again(shape, strides_in(layout, shape), DType::f32, 37);
+  const Guarded again(shape, strides_in(layout, shape), dtype, 37);
   run(again.tensor());
   CHECK(host_bytes(first.tensor()) == host_bytes(again.tensor()));
 }
 
-void check_forward(const ConvCase& c, const Data& data, const Options& options, bool bias) {
-  if (!is_selected(c.text())) return;
-  const Tensor x = operand(c.layout, c.x_shape(), data.x), w = device_tensor(c.w_shape(), data.w);
-  if (!serves<Conv2D>({x, w, c.y_shape(), c.params, bias}, options)) return;
-  INFO("forward by " << options.engine << (bias ? " with bias, " : ", ") << again(c.text()));
-  const auto expected =
-      rounded(conv_forward_reference(c, data.x, data.w, bias ? data.bias : std::vector<float>()));
-  const Tensor b = bias ? device_tensor({c.k}, data.bias) : Tensor();
-  check_output(c.layout, c.y_shape(), expected,
-               [&](const Tensor& y) { conv2d(stream(), x, w, b, c.params, y, options); });
+struct Operands {
+  Tensor x, w, dy, bias;
+};
+
+Operands operands(const ConvCase& c, const Data& data) {
+  return {operand(c.x_layout, c.x_shape(), data.x, c.dtype),
+          operand(c.w_layout, c.w_shape(), data.w, c.dtype),
+          operand(c.y_layout, c.y_shape(), data.dy, c.dtype), device_tensor({c.k}, data.bias, c.dtype)};
 }
 
-void check_backward(const ConvCase& c, const Data& data, const Options& options) {
+/// A description of the result as the tests make it; f16 and bf16 may give f32.
+TensorDesc result(Layout layout, const Shape& shape, DType dtype) {
+  return {shape, strides_in(layout, shape), dtype, false};
+}
+
+void check_forward(const ConvCase& c, const Data& data, const Options& options, bool bias, DType to) {
   if (!is_selected(c.text())) return;
-  const Tensor x = operand(c.layout, c.x_shape(), data.x), w = device_tensor(c.w_shape(), data.w);
-  const Tensor dy = operand(c.layout, c.y_shape(), data.dy);
-  const ConvDesc desc{x, w, dy, c.params, false};
-  if (serves<Conv2DBackwardData>(desc, options)) {
-    INFO("backward data by " << options.engine << ", " << again(c.text()));
-    check_output(c.layout, c.x_shape(), rounded(conv_backward_data_reference(c, data.dy, data.w)),
-                 [&](const Tensor& dx) { conv2d_backward_data(stream(), dy, w, c.params, dx, options); });
+  const Operands t = operands(c, data);
+  ConvDesc desc{t.x, t.w, result(c.y_layout, c.y_shape(), to), c.params};
+  desc.bias = bias;
+  if (!serves<Conv>(desc, options)) return;
+  INFO("forward by " << options.engine << (bias ? " with bias, to " : ", to ") << name_of(to) << ", "
+                     << again(c.text()));
+  const Tensor b = bias ? cast(stream(), t.bias, to) : Tensor();
+  check_output(c.y_layout, c.y_shape(), to,
+               conv_forward_reference(c, data.x, data.w, {bias ? data.bias : std::vector<float>()}),
+               [&](const Tensor& y) { conv(stream(), t.x, t.w, b, c.params, y, options); });
+}
+
+void check_backward(const ConvCase& c, const Data& data, const Options& options, DType to) {
+  if (!is_selected(c.text())) return;
+  const Operands t = operands(c, data);
+  INFO("by " << options.engine << " to " << name_of(to) << ", " << again(c.text()));
+  if (serves<ConvBackwardData>({result(c.x_layout, c.x_shape(), to), t.w, t.dy, c.params}, options)) {
+    INFO("backward data");
+    check_output(c.x_layout, c.x_shape(), to, conv_backward_data_reference(c, data.dy, data.w),
+                 [&](const Tensor& dx) { conv_backward_data(stream(), t.dy, t.w, c.params, dx, options); });
   }
-  if (serves<Conv2DBackwardFilter>(desc, options)) {
-    INFO("backward filter by " << options.engine << ", " << again(c.text()));
-    check_output(Layout::nchw, c.w_shape(), rounded(conv_backward_filter_reference(c, data.x, data.dy)),
-                 [&](const Tensor& dw) { conv2d_backward_filter(stream(), x, dy, c.params, dw, options); });
+  if (serves<ConvBackwardFilter>({t.x, result(c.w_layout, c.w_shape(), to), t.dy, c.params}, options)) {
+    INFO("backward filter");
+    check_output(c.w_layout, c.w_shape(), to, conv_backward_filter_reference(c, data.x, data.dy),
+                 [&](const Tensor& dw) { conv_backward_filter(stream(), t.x, t.dy, c.params, dw, options); });
   }
 }
 
 void check_all(const ConvCase& c) {
   const Data data = exact_data(c);
   for (const char* name : kEngines) {
-    check_forward(c, data, engine(name), true);
-    check_backward(c, data, engine(name));
+    check_forward(c, data, engine(name), true, c.dtype);
+    check_backward(c, data, engine(name), c.dtype);
   }
+}
+
+void check_chosen(const ConvCase& c, DType to) {
+  const Data data = exact_data(c);
+  check_forward(c, data, engine("auto"), true, to);
+  check_backward(c, data, engine("auto"), to);
+}
+
+bool has(DType dtype) {
+  return dtype != DType::f64 || context().device().probes().fp64;
 }
 
 }  // namespace
@@ -107,15 +137,26 @@ void check_all(const ConvCase& c) {
 TEST_CASE("conv: odd cases are exact", "[conv][small]") {
   for (const ConvCase& c : odd_convs()) {
     check_all(c);
-    check_forward(c, exact_data(c, 2), engine("auto"), false);
+    check_forward(c, exact_data(c, 2), engine("auto"), false, c.dtype);
   }
 }
 
 TEST_CASE("conv: odd cases in other layouts are exact", "[conv]") {
-  for (ConvCase c : odd_convs())
+  for (const ConvCase& c : odd_convs())
     for (Layout layout : {Layout::nhwc, Layout::gaps}) {
-      c.layout = layout;
+      ConvCase other = c.in(layout);
+      other.w_layout = layout;
+      check_all(other);
+    }
+}
+
+TEST_CASE("conv: odd cases in other dtypes are exact", "[conv]") {
+  for (ConvCase c : odd_convs())
+    for (DType dtype : {DType::f16, DType::bf16, DType::f64}) {
+      if (!has(dtype)) continue;
+      c.dtype = dtype;
       check_all(c);
+      if (size_of(dtype) == 2) check_chosen(c, DType::f32);
     }
 }
 
@@ -124,11 +165,13 @@ TEST_CASE("conv: random cases are exact", "[conv]") {
 }
 
 TEST_CASE("conv: random cases by the engine chosen are exact", "[conv][small]") {
-  for (const ConvCase& c : random_convs(6, 7)) {
-    const Data data = exact_data(c);
-    check_forward(c, data, engine("auto"), true);
-    check_backward(c, data, engine("auto"));
-  }
+  for (const ConvCase& c : random_convs(6, 7)) check_chosen(c, c.dtype);
+}
+
+// DLPRIM_TEST_CONVS: how many. 2000 take minutes.
+TEST_CASE("conv: many random cases are exact", "[.many]") {
+  const char* count = std::getenv("DLPRIM_TEST_CONVS");
+  for (const ConvCase& c : random_convs(count ? std::atoi(count) : 2000, 5)) check_chosen(c, c.dtype);
 }
 
 TEST_CASE("conv: cases of many tiles are exact", "[conv]") {
@@ -137,12 +180,7 @@ TEST_CASE("conv: cases of many tiles are exact", "[conv]") {
 
 TEST_CASE("conv: network layers are exact at batch 2", "[conv]") {
   for (const std::vector<ConvCase>* layers : {&demo_convs(), &network_convs()})
-    for (const ConvCase& layer : *layers) {
-      const ConvCase c = layer.with_batch(2);
-      const Data data = exact_data(c);
-      check_forward(c, data, engine("auto"), true);
-      check_backward(c, data, engine("auto"));
-    }
+    for (const ConvCase& layer : *layers) check_chosen(layer.with_batch(2), layer.dtype);
 }
 
 // Full size: the references would take minutes, so the engines are compared with each other.
@@ -155,9 +193,9 @@ TEST_CASE("conv: network layers are exact at full batch", "[.large]") {
     const Tensor dy = device_tensor(c.y_shape(), data.dy);
     const auto results = [&](const Options& options) {
       const Guarded y(c.y_shape()), dx(c.x_shape()), dw(c.w_shape());
-      conv2d(stream(), x, w, {}, c.params, y.tensor(), options);
-      conv2d_backward_data(stream(), dy, w, c.params, dx.tensor(), options);
-      conv2d_backward_filter(stream(), x, dy, c.params, dw.tensor(), options);
+      conv(stream(), x, w, {}, c.params, y.tensor(), options);
+      conv_backward_data(stream(), dy, w, c.params, dx.tensor(), options);
+      conv_backward_filter(stream(), x, dy, c.params, dw.tensor(), options);
       return std::vector<std::vector<float>>{host_values(y.tensor()), host_values(dx.tensor()),
                                              host_values(dw.tensor())};
     };

@@ -13,7 +13,7 @@ namespace {
 /// The engines that serve small problems on this device.
 std::vector<std::string> serving_engines() {
   const TensorDesc x({1, 1, 3, 3}), w({1, 1, 1, 1});
-  const std::string text = Conv2D(context(), {x, w, x, {}, false}).explain();
+  const std::string text = Conv(context(), {x, w, x}).explain();
   std::vector<std::string> names;
   for (const char* name : {"cpu", "fma", "naive"})
     if (text.find(std::string(name) + ": refused") == std::string::npos) names.push_back(name);
@@ -21,7 +21,7 @@ std::vector<std::string> serving_engines() {
 }
 
 const ConvCase kSmall{
-    "small", 2, 4, 6, 5, 6, 3, 2, {{2, 1}, {1, 0}, {0, 2}, {1, 2}, 2, Activation::identity}};
+    "small", 2, 4, {6, 5}, 6, {3, 2}, {{2, 1}, {1, 0}, {0, 2}, {1, 2}, 2, Activation::identity}};
 
 template <class F>
 std::string refusal(F&& f) {
@@ -47,13 +47,96 @@ TEST_CASE("conv: bias and activation", "[conv][small]") {
       for (float& v : x) v /= 4;
       const std::vector<float> b = integers(c.k, rng, 6);
       const Guarded y(c.y_shape());
-      conv2d(stream(), device_tensor(c.x_shape(), x), device_tensor(c.w_shape(), w),
-             bias ? device_tensor({c.k}, b) : Tensor(), c.params, y.tensor(), engine(name));
-      const std::vector<double> expected = conv_forward_reference(c, x, w, bias ? b : std::vector<float>());
+      conv(stream(), device_tensor(c.x_shape(), x), device_tensor(c.w_shape(), w),
+           bias ? device_tensor({c.k}, b) : Tensor(), c.params, y.tensor(), engine(name));
+      const std::vector<double> expected = conv_forward_reference(c, x, w, {bias ? b : std::vector<float>()});
       const bool exact = f != Activation::sigmoid && f != Activation::tanh;
       // exp and tanh may be off by 5 units in the last place each.
       CHECK(deviation(host_values(y.tensor()), expected) <= (exact ? 0 : 2e-6));
       CHECK(y.intact());
+    }
+}
+
+// Every extra at once; powers of two as factors keep all exact.
+TEST_CASE("conv: scale, bias, residual, preactivation, statistics", "[conv][small]") {
+  ConvParams turned = kSmall.params;
+  turned.transposed = true;
+  for (const ConvParams& params : {kSmall.params, turned})
+    for (DType dtype : {DType::f32, DType::bf16})
+      for (Layout layout : {Layout::nchw, Layout::nhwc})
+        for (const std::string& name : {std::string("auto"), std::string("naive")}) {
+          ConvCase c = kSmall.in(layout);
+          c.params = params;
+          c.params.activation = Activation::relu;
+          c.dtype = dtype;
+          INFO(name << ", " << c.text());
+          Rng rng(9);
+          const auto x = integers(element_count(c.x_shape()), rng, 2),
+                     w = integers(element_count(c.w_shape()), rng, 2);
+          ConvEpilogueData data{integers(c.k, rng, 4), {}, integers(element_count(c.y_shape()), rng, 8)};
+          for (int64_t k = 0; k < c.k; k++) data.scale.push_back(k % 2 ? 0.5f : 2.0f);
+          const Strides strides = strides_in(layout, c.y_shape());
+          const Guarded y(c.y_shape(), strides, dtype), before(c.y_shape(), strides, dtype), mean({c.k}),
+              variance({c.k}), residual(c.y_shape(), strides, dtype);
+          copy(stream(), device_tensor(c.y_shape(), data.residual), residual.tensor());
+          ConvExtras with;
+          with.bias = device_tensor({c.k}, data.bias, dtype);
+          with.scale = device_tensor({c.k}, data.scale, dtype);
+          with.residual = residual.tensor();
+          with.preactivation = before.tensor();
+          with.mean = mean.tensor(), with.variance = variance.tensor();
+          conv(stream(), device_tensor(c.x_shape(), x, dtype), device_tensor(c.w_shape(), w, dtype), with,
+               c.params, y.tensor(), engine(name));
+          const auto expected = conv_forward_reference(c, x, w, data);
+          CHECK(deviation(host_values(y.tensor()), expected) == 0);
+          c.params.activation = Activation::identity;
+          CHECK(deviation(host_values(before.tensor()), conv_forward_reference(c, x, w, data)) == 0);
+          std::vector<double> means(static_cast<size_t>(c.k), 0), variances(means);
+          const auto channels = means.size(), plane = expected.size() / static_cast<size_t>(c.n) / channels;
+          const double count = static_cast<double>(c.n) * static_cast<double>(plane);
+          for (size_t i = 0; i < expected.size(); i++) means[i / plane % channels] += expected[i] / count;
+          for (size_t i = 0; i < expected.size(); i++)
+            variances[i / plane % channels] += std::pow(expected[i] - means[i / plane % channels], 2) / count;
+          CHECK(deviation(host_values(mean.tensor()), means) < 1e-6);
+          CHECK(deviation(host_values(variance.tensor()), variances) < 1e-6);
+          CHECK((y.intact() && before.intact() && mean.intact() && variance.intact()));
+        }
+}
+
+// A prologue is the operator on an x that was written: forward, and backward filter through the plan.
+TEST_CASE("conv: prologue", "[conv][small]") {
+  ConvParams turned = kSmall.params;
+  turned.transposed = true;
+  for (const ConvParams& params : {kSmall.params, turned})
+    for (Layout layout : {Layout::nchw, Layout::nhwc, Layout::gaps}) {
+      ConvCase c = kSmall.in(layout);
+      c.params = params;
+      INFO(c.text());
+      Rng rng(10);
+      const auto x = integers(element_count(c.x_shape()), rng, 3),
+                 w = integers(element_count(c.w_shape()), rng, 3),
+                 dy = integers(element_count(c.y_shape()), rng, 3), scale = integers(c.c, rng, 2),
+                 shift = integers(c.c, rng, 3);
+      std::vector<float> normal = x;
+      const size_t plane = x.size() / static_cast<size_t>(c.n * c.c);
+      for (size_t i = 0; i < x.size(); i++) {
+        const size_t channel = i / plane % scale.size();
+        normal[i] = std::max(0.0f, scale[channel] * x[i] + shift[channel]);
+      }
+      const Guarded room(c.x_shape(), strides_in(layout, c.x_shape()), DType::f32, 3), y(c.y_shape()),
+          dw(c.w_shape());
+      write(stream(), room.tensor(), x);
+      ConvExtras with;
+      with.input_scale = device_tensor({c.c}, scale), with.input_shift = device_tensor({c.c}, shift);
+      ConvDesc desc{room.tensor(), dw.tensor(), y.tensor(), c.params};
+      desc.prologue = true, desc.prologue_activation = Activation::relu;
+      const Tensor tw = device_tensor(c.w_shape(), w);
+      Conv(context(), desc).run(stream(), room.tensor(), tw, with, y.tensor());
+      CHECK(deviation(host_values(y.tensor()), conv_forward_reference(c, normal, w)) == 0);
+      ConvBackwardFilter(context(), desc)
+          .run(stream(), room.tensor(), device_tensor(c.y_shape(), dy), with, dw.tensor());
+      CHECK(deviation(host_values(dw.tensor()), conv_backward_filter_reference(c, normal, dy)) == 0);
+      CHECK((y.intact() && dw.intact()));
     }
 }
 
@@ -76,18 +159,17 @@ TEST_CASE("conv: real numbers are as accurate as a chain of multiply-adds", "[co
   };
   const Tensor tx = device_tensor(c.x_shape(), x), tw = device_tensor(c.w_shape(), w),
                tdy = device_tensor(c.y_shape(), dy);
-  const auto taps = static_cast<double>(c.r * c.s);
+  const auto taps = static_cast<double>(c.taps());
   for (const std::string& name : serving_engines()) {
     const Guarded y(c.y_shape()), dx(c.x_shape()), dw(c.w_shape());
-    conv2d(stream(), tx, tw, {}, c.params, y.tensor(), engine(name));
-    conv2d_backward_data(stream(), tdy, tw, c.params, dx.tensor(), engine(name));
-    conv2d_backward_filter(stream(), tx, tdy, c.params, dw.tensor(), engine(name));
-    check(name + " forward", y.tensor(), conv_forward_reference(c, x, w, {}),
-          static_cast<double>(c.c) * taps);
+    conv(stream(), tx, tw, {}, c.params, y.tensor(), engine(name));
+    conv_backward_data(stream(), tdy, tw, c.params, dx.tensor(), engine(name));
+    conv_backward_filter(stream(), tx, tdy, c.params, dw.tensor(), engine(name));
+    check(name + " forward", y.tensor(), conv_forward_reference(c, x, w), static_cast<double>(c.c) * taps);
     check(name + " backward data", dx.tensor(), conv_backward_data_reference(c, dy, w),
           static_cast<double>(c.k) * taps);
     check(name + " backward filter", dw.tensor(), conv_backward_filter_reference(c, x, dy),
-          static_cast<double>(c.n * c.h * c.w));
+          static_cast<double>(c.n * element_count(c.size)));
   }
 }
 
@@ -105,7 +187,7 @@ TEST_CASE("conv: gradients agree with finite differences", "[conv][small]") {
   // differentiated.
   const auto loss = [&](const std::vector<float>& xs, const std::vector<float>& ws,
                         const std::vector<float>& bs) {
-    const std::vector<double> y = conv_forward_reference(c, xs, ws, bs);
+    const std::vector<double> y = conv_forward_reference(c, xs, ws, {bs});
     return std::inner_product(y.begin(), y.end(), dy.begin(), 0.0);
   };
   const auto floats = [](const std::vector<double>& v) { return std::vector<float>(v.begin(), v.end()); };
@@ -125,13 +207,13 @@ TEST_CASE("conv: gradients agree with finite differences", "[conv][small]") {
   for (const std::string& name : serving_engines()) {
     INFO(name);
     const Guarded dx(c.x_shape()), dw(c.w_shape());
-    conv2d_backward_data(stream(), tdy, tw, c.params, dx.tensor(), engine(name));
-    conv2d_backward_filter(stream(), tx, tdy, c.params, dw.tensor(), engine(name));
+    conv_backward_data(stream(), tdy, tw, c.params, dx.tensor(), engine(name));
+    conv_backward_filter(stream(), tx, tdy, c.params, dw.tensor(), engine(name));
     CHECK(host_values(dx.tensor()) == nx);
     CHECK(host_values(dw.tensor()) == nw);
   }
   const Guarded db({c.k});
-  conv2d_backward_bias(stream(), tdy, db.tensor());
+  conv_backward_bias(stream(), tdy, db.tensor());
   CHECK(host_values(db.tensor()) == nb);
 }
 
@@ -147,34 +229,38 @@ TEST_CASE("conv: bias gradient", "[conv][small]") {
       std::vector<float> expected(static_cast<size_t>(shape[1]), 0);
       const auto plane = static_cast<size_t>(shape[2] * shape[3]);
       for (size_t i = 0; i < dy.size(); i++) expected[i / plane % expected.size()] += dy[i];
-      conv2d_backward_bias(stream(), room.tensor(), db.tensor());
+      conv_backward_bias(stream(), room.tensor(), db.tensor());
       CHECK(host_values(db.tensor()) == expected);
       CHECK(db.intact());
     }
   const Tensor dy(context(), {2, 3, 4, 4}), db(context(), {3});
   const auto call = [&](const Tensor& a, const Tensor& b) {
-    return refusal([&] { conv2d_backward_bias(stream(), a, b); });
+    return refusal([&] { conv_backward_bias(stream(), a, b); });
   };
   CHECK(call({}, db) == "dy: is not defined");
   CHECK(call(dy, {}) == "dbias: is not defined");
-  CHECK_THAT(call(dy.slice(0, 0, 1).reshape({3, 4, 4}), db), contains("dy: rank 3 must be 4"));
+  CHECK_THAT(call(dy.reshape({6, 16}), db), contains("dy: rank 2 must be 3, 4 or 5"));
   CHECK_THAT(call(dy, Tensor(context(), {4})), contains("dbias: shape [4] must be [3]"));
   CHECK_THAT(call(dy, Tensor(context(), {3}, DType::f16)), contains("dbias: dtype f16 must be f32"));
+  const Tensor line = device_tensor({2, 3, 2}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, DType::bf16);
+  conv_backward_bias(stream(), line, db);
+  CHECK(host_values(db) == std::vector<float>{18, 26, 34});
   CHECK_THAT(call(dy, dy.as_strided({3}, {1})), contains("dbias: shares memory with dy"));
 }
 
 TEST_CASE("conv: engines by name", "[conv][small]") {
   const TensorDesc x({2, 3, 8, 8}), w({4, 3, 3, 3}), y({2, 4, 6, 6});
-  const ConvDesc desc{x, w, y, {}, false};
-  CHECK_THAT(refusal([&] { Conv2D(context(), desc, engine("winograd")); }),
-             contains("conv2d has no engine 'winograd'"));
+  const ConvDesc desc{x, w, y, {}};
+  CHECK_THAT(refusal([&] { Conv(context(), desc, engine("winograd")); }),
+             contains("conv has no engine 'winograd'"));
   for (const std::string& name : serving_engines()) {
-    CHECK(Conv2D(context(), desc, engine(name)).engine() == name);
-    CHECK(Conv2DBackwardData(context(), desc, engine(name)).engine() == name);
-    CHECK(Conv2DBackwardFilter(context(), desc, engine(name)).engine() == name);
+    CHECK(Conv(context(), desc, engine(name)).engine() == name);
+    CHECK(ConvBackwardData(context(), desc, engine(name)).engine() == name);
+    CHECK(ConvBackwardFilter(context(), desc, engine(name)).engine() == name);
   }
-  const Conv2D plan(context(), desc);
-  CHECK_THAT(plan.explain(), contains("op=conv2d") && contains(" n=2 c=3 h=8 w=8 k=4 r=3 s=3 p=6 q=6") &&
+  const Conv plan(context(), desc);
+  CHECK_THAT(plan.explain(), contains("op=conv engine=") &&
+                                 contains(" n=2 c=3 size=1x8x8 k=4 window=1x3x3 result=1x6x6 stride=1x1x1") &&
                                  contains(plan.engine() + ": chosen"));
 }
 
@@ -182,59 +268,59 @@ TEST_CASE("conv: an ordinary problem goes to the engine of the device's kind", "
   const DeviceKind kind = context().device().kind();
   if (kind != DeviceKind::cpu && kind != DeviceKind::gpu) return;
   const std::string expected = kind == DeviceKind::cpu ? "cpu" : "fma";
-  const ConvDesc desc{{{2, 16, 14, 14}}, {{32, 16, 3, 3}}, {{2, 32, 12, 12}}, {}, false};
-  CHECK(Conv2D(context(), desc).engine() == expected);
-  CHECK(Conv2DBackwardData(context(), desc).engine() == expected);
-  CHECK(Conv2DBackwardFilter(context(), desc).engine() == expected);
+  const ConvDesc desc{{{2, 16, 14, 14}}, {{32, 16, 3, 3}}, {{2, 32, 12, 12}}, {}};
+  CHECK(Conv(context(), desc).engine() == expected);
+  CHECK(ConvBackwardData(context(), desc).engine() == expected);
+  CHECK(ConvBackwardFilter(context(), desc).engine() == expected);
 }
 
 TEST_CASE("conv: problems beyond 32 bits go to the engine that counts in 64", "[conv][small]") {
   const Strides far{int64_t{1} << 32, 64, 8, 1};
   const TensorDesc near({2, 1, 8, 8}), w({1, 1, 3, 3});
   const TensorDesc x(near.shape, far, DType::f32, true), y({2, 1, 6, 6}, far, DType::f32, true);
-  for (const ConvDesc& desc : {ConvDesc{x, w, {{2, 1, 6, 6}}, {}, false}, ConvDesc{near, w, y, {}, false}}) {
-    CHECK(Conv2D(context(), desc).engine() == "naive");
-    CHECK(Conv2DBackwardData(context(), desc).engine() == "naive");
-    CHECK(Conv2DBackwardFilter(context(), desc).engine() == "naive");
+  for (const ConvDesc& desc : {ConvDesc{x, w, {{2, 1, 6, 6}}, {}}, ConvDesc{near, w, y, {}}}) {
+    CHECK(Conv(context(), desc).engine() == "naive");
+    CHECK(ConvBackwardData(context(), desc).engine() == "naive");
+    CHECK(ConvBackwardFilter(context(), desc).engine() == "naive");
     for (const std::string& name : serving_engines())
       if (name != "naive")
-        CHECK_THAT(refusal([&] { Conv2D(context(), desc, engine(name)); }),
+        CHECK_THAT(refusal([&] { Conv(context(), desc, engine(name)); }),
                    contains(name + " refused") && contains("extent 42949673") && contains("32 bits"));
   }
   // More pixels than an int counts, in memory that is hardly any: all rows are the same one.
   const TensorDesc flat({1 << 16, 1, 1 << 16, 1}, {0, 0, 0, 0}, DType::f32, true);
-  const ConvDesc wide{flat, {{1, 1, 1, 1}}, {{1 << 16, 1, 1 << 16, 1}}, {}, false};
-  CHECK(Conv2DBackwardFilter(context(), wide).engine() == "naive");
+  const ConvDesc wide{flat, {{1, 1, 1, 1}}, {{1 << 16, 1, 1 << 16, 1}}, {}};
+  CHECK(ConvBackwardFilter(context(), wide).engine() == "naive");
 }
 
 TEST_CASE("conv: workspace", "[conv][small]") {
-  const ConvCase c = random_convs(1, 77).front();
+  const ConvCase c = tiled_convs().front();
   Rng rng(2);
   const Tensor x = device_tensor(c.x_shape(), integers(element_count(c.x_shape()), rng)),
                dy = device_tensor(c.y_shape(), integers(element_count(c.y_shape()), rng));
   const Guarded dw(c.w_shape()), other(c.w_shape());
-  const ConvDesc desc{x, dw.tensor(), dy, c.params, false};
-  const Conv2DBackwardFilter plan(context(), desc);
+  const ConvDesc desc{x, dw.tensor(), dy, c.params};
+  const ConvBackwardFilter plan(context(), desc);
   const auto size = static_cast<int64_t>(plan.workspace_size());
   if (size > 0) {
     const Guarded room({size}, DType::u8, 64);
-    plan.run(stream(), x, dy, dw.tensor(), room.tensor());
+    plan.run(stream(), x, dy, {}, dw.tensor(), room.tensor());
     CHECK(room.intact());
     CHECK(dw.intact());
-    plan.run(stream(), x, dy, other.tensor());
+    plan.run(stream(), x, dy, {}, other.tensor());
     CHECK(host_bytes(dw.tensor()) == host_bytes(other.tensor()));
     const Tensor small(context(), {size - 1}, DType::u8);
-    CHECK_THAT(refusal([&] { plan.run(stream(), x, dy, dw.tensor(), small); }), contains("workspace: "));
+    CHECK_THAT(refusal([&] { plan.run(stream(), x, dy, {}, dw.tensor(), small); }), contains("workspace: "));
     const Tensor big(context(), {size + dw.tensor().bytes()}, DType::u8);
     const Tensor inside = big.slice(0, 0, dw.tensor().bytes()).reinterpret(DType::f32).reshape(c.w_shape());
-    CHECK_THAT(refusal([&] { plan.run(stream(), x, dy, inside, big); }),
+    CHECK_THAT(refusal([&] { plan.run(stream(), x, dy, {}, inside, big); }),
                contains("workspace: shares memory"));
   }
   Options none;
   none.workspace_limit = 0;
-  const Conv2DBackwardFilter frugal(context(), desc, none);
+  const ConvBackwardFilter frugal(context(), desc, none);
   CHECK(frugal.workspace_size() == 0);
-  frugal.run(stream(), x, dy, other.tensor());
+  frugal.run(stream(), x, dy, {}, other.tensor());
   CHECK(host_values(other.tensor()) == host_values(dw.tensor()));
 }
 
@@ -244,9 +330,9 @@ TEST_CASE("conv: another image size compiles nothing", "[conv]") {
     const auto run = [&](int64_t n, int64_t size) {
       const Tensor x(context(), {n, 8, size, size}), w(context(), {16, 8, 3, 3}),
           y(context(), {n, 16, size - 2, size - 2});
-      conv2d(stream(), x, w, {}, {}, y, engine(name));
-      conv2d_backward_data(stream(), y, w, {}, x, engine(name));
-      conv2d_backward_filter(stream(), x, y, {}, w, engine(name));
+      conv(stream(), x, w, {}, {}, y, engine(name));
+      conv_backward_data(stream(), y, w, {}, x, engine(name));
+      conv_backward_filter(stream(), x, y, {}, w, engine(name));
       stream().finish();
       const ProgramStats stats = context().program_stats();
       return stats.built + stats.from_disk;

@@ -15,16 +15,23 @@ std::string refusal(F&& f) {
 }  // namespace
 
 TEST_CASE("conv: output shapes", "[conv][small]") {
-  CHECK(conv2d_output_shape({64, 3, 224, 224}, {64, 3, 7, 7}, {{2, 2}, {3, 3}, {3, 3}}) ==
+  CHECK(conv_output_shape({64, 3, 224, 224}, {64, 3, 7, 7}, {{2, 2}, {3, 3}, {3, 3}}) ==
         Shape{64, 64, 112, 112});
-  CHECK(conv2d_output_shape({1, 4, 10, 9}, {6, 2, 3, 2}, {{3, 2}, {0, 1}, {1, 0}, {2, 3}, 2}) ==
+  CHECK(conv_output_shape({1, 4, 10, 9}, {6, 2, 3, 2}, {{3, 2}, {0, 1}, {1, 0}, {2, 3}, 2}) ==
         Shape{1, 6, 3, 4});
   const auto shape = [](const Shape& x, const Shape& w, const ConvParams& p) {
-    return refusal([&] { conv2d_output_shape(x, w, p); });
+    return refusal([&] { conv_output_shape(x, w, p); });
   };
   const Shape x{2, 6, 8, 8}, w{4, 6, 3, 3};
-  CHECK_THAT(shape({2, 6, 8}, w, {}), contains("x: rank 3 must be 4"));
+  CHECK_THAT(shape({2, 6, 8}, w, {}), contains("w: rank 4 must be 3 as x's"));
+  CHECK_THAT(shape({2, 6}, {4, 6}, {}), contains("x: rank 2 must be 3, 4 or 5"));
+  CHECK_THAT(shape({2, 6, 1, 1, 1, 1}, {4, 6, 1, 1, 1, 1}, {}), contains("x: rank 6 must be 3, 4 or 5"));
   CHECK_THAT(shape(x, {4, 6, 3, 3, 1}, {}), contains("w: rank 5 must be 4"));
+  CHECK_THAT(shape(x, w, {{1, 1, 1}}), contains("params: stride [1, 1, 1] has 3 numbers for 2 spatial axes"));
+  ConvParams strange;
+  strange.output_pad = {1};
+  CHECK_THAT(shape(x, w, strange),
+             contains("output_pad along H is 1, but the convolution is not transposed"));
   CHECK_THAT(shape({2, -6, 8, 8}, w, {}), contains("x: shape [2, -6, 8, 8]"));
   CHECK_THAT(shape({2, 6, int64_t{1} << 31, 8}, w, {}), contains("x: shape [2, 6, 2147483648, 8]"));
   CHECK_THAT(shape(x, {4, 6, 0, 3}, {}), contains("w: shape [4, 6, 0, 3]: taps must be in [1, "));
@@ -47,18 +54,43 @@ TEST_CASE("conv: output shapes", "[conv][small]") {
              contains("window of 9 along H (3 taps, dilation 4)"));
 }
 
+TEST_CASE("conv: output shapes of one and three dimensions, and transposed ones", "[conv][small]") {
+  CHECK(conv_output_shape({2, 6, 30}, {4, 6, 5}, {{2}, {1}, {3}, {2}}) == Shape{2, 4, 13});
+  CHECK(conv_output_shape({2, 6, 8, 9, 10}, {4, 3, 3, 2, 1}, {{1, 2, 3}, {1, 0, 0}, {}, {}, 2}) ==
+        Shape{2, 4, 7, 4, 4});
+  ConvParams p{{2, 3}, {1, 0}, {0, 1}, {1, 2}, 2};
+  p.transposed = true;
+  p.output_pad = {1, 2};
+  const Shape x{2, 6, 5, 4}, w{6, 3, 3, 3};
+  // (5 - 1) * 2 - 1 + 3 + 1 and (4 - 1) * 3 - 1 + 5 + 2
+  CHECK(conv_output_shape(x, w, p) == Shape{2, 6, 11, 15});
+  const auto shape = [&](const Shape& xs, const Shape& ws, const ConvParams& params) {
+    return refusal([&] { conv_output_shape(xs, ws, params); });
+  };
+  CHECK_THAT(shape(x, {4, 3, 3, 3}, p),
+             contains("w: shape [4, 3, 3, 3]: dimension 0 must be 6, x's channels"));
+  p.output_pad = {2, 2};
+  CHECK_THAT(shape(x, w, p),
+             contains("output_pad along H is 2, must be below the stride 2 or the dilation 1"));
+  p.output_pad = {-1, 0};
+  CHECK_THAT(shape(x, w, p), contains("output_pad along H is -1"));
+  p.output_pad = {};
+  p.pad_begin = {40, 0};
+  CHECK_THAT(shape(x, w, p), contains("x: size 5 along H gives a y of -29"));
+}
+
 TEST_CASE("conv: bad tensors", "[conv][small]") {
   const Tensor x(context(), {2, 4, 6, 6}), w(context(), {3, 4, 3, 3}), b(context(), {3}),
       y(context(), {2, 3, 4, 4});
   const auto forward = [&](const Tensor& xt, const Tensor& wt, const Tensor& bt, const Tensor& yt,
                            const ConvParams& p = {}) {
-    return refusal([&] { conv2d(stream(), xt, wt, bt, p, yt); });
+    return refusal([&] { conv(stream(), xt, wt, bt, p, yt); });
   };
   const auto data = [&](const Tensor& dyt, const Tensor& wt, const Tensor& dxt, const ConvParams& p = {}) {
-    return refusal([&] { conv2d_backward_data(stream(), dyt, wt, p, dxt); });
+    return refusal([&] { conv_backward_data(stream(), dyt, wt, p, dxt); });
   };
   const auto filter = [&](const Tensor& xt, const Tensor& dyt, const Tensor& dwt, const ConvParams& p = {}) {
-    return refusal([&] { conv2d_backward_filter(stream(), xt, dyt, p, dwt); });
+    return refusal([&] { conv_backward_filter(stream(), xt, dyt, p, dwt); });
   };
   CHECK(forward({}, w, b, y) == "x: is not defined");
   CHECK(forward(x, {}, b, y) == "w: is not defined");
@@ -71,8 +103,10 @@ TEST_CASE("conv: bad tensors", "[conv][small]") {
   CHECK(filter(x, y, {}) == "dw: is not defined");
 
   const Tensor half(context(), {2, 4, 6, 6}, DType::f16), half_w(context(), {3, 4, 3, 3}, DType::f16);
-  CHECK(forward(half, w, b, y) == "x: dtype f16 must be f32");
+  CHECK(forward(half, w, b, y) == "w: dtype f32 must be f16");
   CHECK(data(y, w, half) == "dx: dtype f16 must be f32");
+  CHECK(forward(Tensor(context(), {2, 4, 6, 6}, DType::i32), w, b, y) ==
+        "x: dtype i32 must be f32, f16, bf16 or f64");
   CHECK(forward(x, half_w, b, y) == "w: dtype f16 must be f32");
   CHECK(filter(x, y, half_w) == "dw: dtype f16 must be f32");
   CHECK(forward(x, w, b, Tensor(context(), y.shape(), DType::i32)) == "y: dtype i32 must be f32");
@@ -81,16 +115,13 @@ TEST_CASE("conv: bad tensors", "[conv][small]") {
   CHECK(forward(x, w, b, wrong) == "y: shape [2, 3, 4, 5] must be [2, 3, 4, 4]");
   CHECK(data(wrong, w, x) == "dy: shape [2, 3, 4, 5] must be [2, 3, 4, 4]");
   CHECK(filter(x, wrong, w) == "dy: shape [2, 3, 4, 5] must be [2, 3, 4, 4]");
-  CHECK_THAT(forward(x.reshape({8, 6, 6}), w, b, y), contains("x: rank 3 must be 4"));
+  CHECK_THAT(forward(x.reshape({8, 6, 6}), w, b, y), contains("w: rank 4 must be 3"));
   CHECK_THAT(forward(x, w, Tensor(context(), {4}), y), contains("bias: shape [4] must be [3]"));
   CHECK_THAT(forward(x, w, Tensor(context(), {6}).slice(0, 0, 6, 2), y),
              contains("bias: strides [2] must be [1]"));
 
-  const Tensor wide(context(), {3, 4, 3, 4});
-  CHECK_THAT(forward(x, wide.slice(3, 0, 3), b, y),
-             contains("w: strides [48, 12, 4, 1]") && contains("row-major"));
-  CHECK_THAT(data(y, wide.slice(3, 0, 3), x), contains("w: strides [48, 12, 4, 1]"));
-  CHECK_THAT(filter(x, y, wide.slice(3, 0, 3)), contains("dw: strides [48, 12, 4, 1]"));
+  CHECK_THAT(filter(x, y, Tensor(context(), {3, 1, 3, 3}).expand({3, 4, 3, 3})),
+             contains("dw: strides [9, 0, 3, 1]"));
   CHECK_THAT(forward(x, w, b, Tensor(context(), {1, 3, 4, 4}).expand({2, 3, 4, 4})),
              contains("y: strides [0, 16, 4, 1]"));
   CHECK_THAT(data(y, w, Tensor(context(), {2, 4, 6, 1}).expand({2, 4, 6, 6})),
@@ -113,18 +144,36 @@ TEST_CASE("conv: bad tensors", "[conv][small]") {
   CHECK_THAT(data(y, w, x, relu), contains("params: activation relu"));
   CHECK_THAT(filter(x, y, w, relu), contains("params: activation relu"));
 
-  const Conv2D plan(context(), {x, w, y, {}, true});
+  const Conv plan(context(), {x, w, y, {}, true});
   CHECK_THAT(refusal([&] { plan.run(stream(), x, w, {}, y); }), contains("bias: is not defined"));
   CHECK_THAT(refusal([&] { plan.run(stream(), y, w, b, y); }),
              contains("x: shape [2, 3, 4, 4] must be [2, 4, 6, 6]"));
   CHECK_THAT(refusal([&] {
-               Conv2D(context(), {x, w, y, {}, false}).run(stream(), x, w, b, y);
+               Conv(context(), {x, w, y, {}}).run(stream(), x, w, b, y);
              }),
              contains("bias: is given"));
   CHECK_THAT(refusal([&] {
-               Conv2DBackwardData(context(), {x, w, y, {}, true});
+               ConvBackwardData(context(), {x, w, y, {}, true});
              }),
              contains("bias: belongs to the forward"));
+  ConvDesc odd{x, w, y};
+  odd.statistics = true;
+  CHECK(refusal([&] { ConvBackwardData(context(), odd); }) ==
+        "statistics: belongs to the forward direction only");
+  odd.statistics = false, odd.prologue = true;
+  CHECK(refusal([&] { ConvBackwardData(context(), odd); }) ==
+        "prologue: does not belong to the backward data direction");
+  odd.prologue = false, odd.prologue_activation = Activation::relu;
+  CHECK(refusal([&] { Conv(context(), odd); }) == "prologue_activation: relu without a prologue");
+  ConvExtras with;
+  with.residual = Tensor(context(), {2, 3, 4, 5});
+  CHECK(refusal([&] { conv(stream(), x, w, with, {}, y); }) ==
+        "residual: shape [2, 3, 4, 5] must be [2, 3, 4, 4]");
+  with.residual = y;
+  CHECK(refusal([&] { conv(stream(), x, w, with, {}, y); }) == "y: shares memory with residual");
+  with.residual = {};
+  with.mean = b;
+  CHECK(refusal([&] { conv(stream(), x, w, with, {}, y); }) == "variance: is not defined");
 
   const Context elsewhere(context().device());
   const Tensor foreign(elsewhere, x.shape());
@@ -132,6 +181,6 @@ TEST_CASE("conv: bad tensors", "[conv][small]") {
   CHECK_THAT(refusal([&] { plan.run(Stream(elsewhere), x, w, b, y); }),
              contains("stream: belongs to another context"));
   // Nothing of all that has hurt the context.
-  conv2d(stream(), x, w, b, {}, y);
+  conv(stream(), x, w, b, {}, y);
   stream().finish();
 }

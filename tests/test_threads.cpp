@@ -50,10 +50,10 @@ Job conv_job(const ConvCase& c) {
   Rng rng(5);
   const Floats x = integers(element_count(c.x_shape()), rng, 3),
                w = integers(element_count(c.w_shape()), rng, 3);
-  return {"conv " + c.text(), floats(conv_forward_reference(c, x, w, {})), [c, x, w](const Stream& stream) {
+  return {"conv " + c.text(), floats(conv_forward_reference(c, x, w)), [c, x, w](const Stream& stream) {
             const Tensor y(stream, c.y_shape());
-            conv2d(stream, on_device(stream, c.x_shape(), x), on_device(stream, c.w_shape(), w), {}, c.params,
-                   y);
+            conv(stream, on_device(stream, c.x_shape(), x), on_device(stream, c.w_shape(), w), {}, c.params,
+                 y);
             return read<float>(stream, y);
           }};
 }

@@ -1,14 +1,16 @@
-// Two-dimensional convolution (cross-correlation, as deep learning has it), forward and backward.
+// Convolution (cross-correlation, as deep learning has it) in one, two or three dimensions, forward and
+// backward.
 //
-//   y[n,k,p,q] = bias[k] + sum over c,r,s of x[n, c, p*stride - pad + r*dilation, ...] * w[k,c,r,s]
+//   y[n,k,p,q] = activation(scale[k] * sum over c,r,s of x[n, c, p*stride - pad + r*dilation, ...] *
+//   w[k,c,r,s]
+//                           + bias[k] + residual[n,k,p,q])
 //
-// x: [N, C, H, W], w: [K, C/groups, R, S], row-major, y: [N, K, P, Q], bias: [K]. x, y and their gradients
-// may have any strides (NHWC is a permuted view). f32. Every engine is deterministic.
+// x: [N, C, D, H, W], w: [K, C/groups, T, R, S], y: [N, K, O, P, Q], or without D, T, O and H, R, P.
+// `transposed`: its backward data direction with x and y exchanged, w: [C, K/groups, T, R, S].
 #pragma once
 
-#include <array>
-
 #include <dlprim/activation.hpp>
+#include <dlprim/epilogue.hpp>
 #include <dlprim/export.hpp>
 #include <dlprim/plan.hpp>
 #include <dlprim/stream.hpp>
@@ -17,79 +19,111 @@
 namespace dlprim {
 
 namespace detail {
-struct ConvImpl;
+class ConvRunner;
 }
 
+/// Each list has a number for each spatial axis, in their order, or one for all of them, or none.
 struct ConvParams {
-  std::array<int64_t, 2> stride{1, 1};     ///< along H, W
-  std::array<int64_t, 2> pad_begin{0, 0};  ///< rows above, columns to the left; negative ones crop
-  std::array<int64_t, 2> pad_end{0, 0};    ///< rows below, columns to the right
-  std::array<int64_t, 2> dilation{1, 1};
+  Dims stride = {};  ///< none: 1
+  Dims pad_begin =
+      {};             ///< in front of each axis: rows above, columns to the left. None: 0; negative ones crop
+  Dims pad_end = {};  ///< behind each axis
+  Dims dilation = {};  ///< none: 1
   int64_t groups = 1;
   Activation activation = Activation::identity;  ///< forward only; the backward directions refuse others
+  bool transposed = false;
+  /// Transposed: what is added to y's size, since several sizes of y belong to one of x. Below the stride or
+  /// the dilation.
+  Dims output_pad = {};
 };
 
 /// The shape of y. Throws ValidationError when x, w and params do not fit together.
-DLPRIM_API Shape conv2d_output_shape(const Shape& x, const Shape& w, const ConvParams& params);
+DLPRIM_API Shape conv_output_shape(const Shape& x, const Shape& w, const ConvParams& params);
 
+/// Any strides: channels-last tensors are permuted views. x, w and y have one dtype, f32, f16, bf16 or, where
+/// the device has it, f64; the one that is written may be f32 where the others are f16 or bf16. Sums are f32
+/// or f64.
 struct ConvDesc {
   TensorDesc x, w, y;  ///< in the backward directions those of dx, w, dy and x, dw, dy
-  ConvParams params;
-  bool bias = false;  ///< forward only
+  ConvParams params = {};
+  // The rest is for the forward direction, but for `prologue`. Tensors beside x, w and y are contiguous [K]
+  // or lie as y does, and are of y's dtype, unless said otherwise.
+  bool bias = false;
+  bool scale = false;          ///< factors of the sums: a folded normalisation
+  bool residual = false;       ///< added before the activation
+  bool preactivation = false;  ///< what is given to the activation is stored too, for its backward pass
+  bool statistics = false;  ///< mean and biased variance of each channel of y, f32 [K]: what BatchNorm needs
+  /// x stands for prologue_activation(input_scale[c] * x + input_shift[c]), f32 [C], a normalisation that was
+  /// not written; padding stays 0. Forward and backward filter.
+  bool prologue = false;
+  Activation prologue_activation = Activation::identity;
+  /// w's memory holds the same numbers in every run, as weights do in inference: the plan may keep what it
+  /// prepared of it, as Gemm does of constant operands.
+  bool constant_w = false;
 };
 
-/// y from x, w and bias.
-class DLPRIM_API Conv2D : public Plan {
+/// What a convolution reads and writes beside x, w and y. Each is undefined exactly if the description does
+/// not have it.
+struct ConvExtras : EpilogueTensors {
+  ConvExtras() = default;
+  ConvExtras(const Tensor& only_bias) : EpilogueTensors(only_bias) {}  // NOLINT(google-explicit-constructor)
+
+  Tensor mean, variance;            ///< written
+  Tensor input_scale, input_shift;  ///< read
+};
+
+/// y from x and w. Every engine is deterministic.
+class DLPRIM_API Conv : public Plan {
  public:
   /// Throws ValidationError (shapes that do not fit, strides, dtypes), BuildError.
-  explicit Conv2D(const Context& context, const ConvDesc& desc, const Options& options = {});
-  /// y is written whole and shares no memory with the others.
-  void run(const Stream& stream, const Tensor& x, const Tensor& w, const Tensor& bias, const Tensor& y,
+  explicit Conv(const Context& context, const ConvDesc& desc, const Options& options = {});
+  /// What is written is written whole and shares no memory with the others.
+  void run(const Stream& stream, const Tensor& x, const Tensor& w, const ConvExtras& with, const Tensor& y,
            const Tensor& workspace = {}) const;
+  /// For a constant w that was changed after all: see Gemm.
+  void forget_constants() const;
 
  private:
-  ConvDesc desc_;
-  std::shared_ptr<const detail::ConvImpl> impl_;
+  std::shared_ptr<const detail::ConvRunner> runner_;
 };
 
 /// dx from dy and w.
-class DLPRIM_API Conv2DBackwardData : public Plan {
+class DLPRIM_API ConvBackwardData : public Plan {
  public:
-  /// `desc` is of dx, w and dy, without bias and activation. Throws as Conv2D.
-  explicit Conv2DBackwardData(const Context& context, const ConvDesc& desc, const Options& options = {});
+  /// `desc` is of dx, w and dy, and has nothing of the forward direction. Throws as Conv.
+  explicit ConvBackwardData(const Context& context, const ConvDesc& desc, const Options& options = {});
   /// dx is written whole and shares no memory with the others.
   void run(const Stream& stream, const Tensor& dy, const Tensor& w, const Tensor& dx,
            const Tensor& workspace = {}) const;
 
  private:
-  ConvDesc desc_;
-  std::shared_ptr<const detail::ConvImpl> impl_;
+  std::shared_ptr<const detail::ConvRunner> runner_;
 };
 
 /// dw from x and dy.
-class DLPRIM_API Conv2DBackwardFilter : public Plan {
+class DLPRIM_API ConvBackwardFilter : public Plan {
  public:
-  /// `desc` is of x, dw and dy, without bias and activation. Throws as Conv2D.
-  explicit Conv2DBackwardFilter(const Context& context, const ConvDesc& desc, const Options& options = {});
-  /// dw is written whole and shares no memory with the others.
-  void run(const Stream& stream, const Tensor& x, const Tensor& dy, const Tensor& dw,
+  /// `desc` is of x, dw and dy, and of the forward direction has the prologue at most. Throws as Conv.
+  explicit ConvBackwardFilter(const Context& context, const ConvDesc& desc, const Options& options = {});
+  /// dw is written whole and shares no memory with the others. `with` has the prologue's tensors.
+  void run(const Stream& stream, const Tensor& x, const Tensor& dy, const ConvExtras& with, const Tensor& dw,
            const Tensor& workspace = {}) const;
 
  private:
-  ConvDesc desc_;
-  std::shared_ptr<const detail::ConvImpl> impl_;
+  std::shared_ptr<const detail::ConvRunner> runner_;
 };
 
-// The same as calls: the plan is found in the context's cache, or made. `bias` may be undefined.
+// The same as calls: the plan is found in the context's cache, or made. The forward direction has those
+// extras that are defined; x, w and y may have any of its layouts.
 
-DLPRIM_API void conv2d(const Stream& stream, const Tensor& x, const Tensor& w, const Tensor& bias,
-                       const ConvParams& params, const Tensor& y, const Options& options = {});
-DLPRIM_API void conv2d_backward_data(const Stream& stream, const Tensor& dy, const Tensor& w,
-                                     const ConvParams& params, const Tensor& dx, const Options& options = {});
-DLPRIM_API void conv2d_backward_filter(const Stream& stream, const Tensor& x, const Tensor& dy,
-                                       const ConvParams& params, const Tensor& dw,
-                                       const Options& options = {});
-/// dbias[k] = sum of dy[n,k,p,q] over n, p, q.
-DLPRIM_API void conv2d_backward_bias(const Stream& stream, const Tensor& dy, const Tensor& dbias);
+DLPRIM_API void conv(const Stream& stream, const Tensor& x, const Tensor& w, const ConvExtras& with,
+                     const ConvParams& params, const Tensor& y, const Options& options = {});
+DLPRIM_API void conv_backward_data(const Stream& stream, const Tensor& dy, const Tensor& w,
+                                   const ConvParams& params, const Tensor& dx, const Options& options = {});
+DLPRIM_API void conv_backward_filter(const Stream& stream, const Tensor& x, const Tensor& dy,
+                                     const ConvParams& params, const Tensor& dw, const Options& options = {});
+/// dbias[k] = sum over all axes of dy but the channels, dimension 1. f32, f16 or bf16; dbias may be f32 in
+/// any case.
+DLPRIM_API void conv_backward_bias(const Stream& stream, const Tensor& dy, const Tensor& dbias);
 
 }  // namespace dlprim

@@ -17,11 +17,11 @@ struct ConvLayer {
   std::string name = {};  ///< "conv1", "conv2", ... if empty
 
   ConvLayer& pad(int64_t all_sides) {
-    params.pad_begin = params.pad_end = {all_sides, all_sides};
+    params.pad_begin = params.pad_end = {all_sides};
     return *this;
   }
   ConvLayer& stride(int64_t both) {
-    params.stride = {both, both};
+    params.stride = {both};
     return *this;
   }
   ConvLayer& groups(int64_t count) {

@@ -36,19 +36,19 @@ class ConvNode : public WeightedNode {
 
   const char* kind() const override { return "conv"; }
   Shape output_shape(const std::vector<Shape>& x) const override {
-    return conv2d_output_shape(x[0], weight_shape, params);
+    return conv_output_shape(x[0], weight_shape, params);
   }
   Tensor forward(const ForwardStep& step) const override {
     Tensor y(step.stream, step.y_shape);
-    conv2d(step.stream, step.x[0], step.graph.value(weight), bias_of(step.graph), params, y);
+    conv(step.stream, step.x[0], step.graph.value(weight), bias_of(step.graph), params, y);
     return y;
   }
   void backward(BackwardStep& step) const override {
-    conv2d_backward_filter(step.stream, step.x[0], step.dy, params, step.new_gradient(weight));
-    if (bias >= 0) conv2d_backward_bias(step.stream, step.dy, step.new_gradient(bias));
+    conv_backward_filter(step.stream, step.x[0], step.dy, params, step.new_gradient(weight));
+    if (bias >= 0) conv_backward_bias(step.stream, step.dy, step.new_gradient(bias));
     if (!step.wanted[0]) return;
     step.dx[0] = Tensor(step.stream, step.x_shapes[0]);
-    conv2d_backward_data(step.stream, step.dy, step.graph.value(weight), params, step.dx[0]);
+    conv_backward_data(step.stream, step.dy, step.graph.value(weight), params, step.dx[0]);
   }
 };
 

@@ -5,11 +5,13 @@
 #include "core/launch.hpp"
 #include "core/state.hpp"
 #include "ops/conv_parts.hpp"
-#include "ops/conv_problem.hpp"
 #include "ops/epilogue.hpp"
 #include "ops/gemm_cpu_tiles.hpp"
 
 namespace dlprim::detail {
+
+extern const ConvEngine kConvCpu;
+
 namespace {
 
 /// A position in the packed workspace where the next array may start: a multiple of a cache line.
@@ -30,6 +32,12 @@ GemmCpuTiles tiles_for(const Device& device, const ConvGemm& g) {
   tiles.mc = tiles.mc / tiles.mr * tiles.mr;
   tiles.nc = std::min(tiles.nc, 256);  // the pieces of a line of B are listed in private memory
   return tiles;
+}
+
+/// Of N, C, H, W.
+template <class List>
+void bind_strides(Launch& launch, const List& strides) {
+  launch.arg(strides[0]).arg(strides[1]).arg(strides[3]).arg(strides[4]);
 }
 
 class CpuBase : public ConvImpl {
@@ -87,16 +95,15 @@ class CpuRows : public CpuBase {
     Launch launch(stream, multiply_);
     launch.arg(m_).arg(n_).arg(k_).arg(share_.columns).arg(share_.rows).arg(packed);
     launch.arg(backward_ ? t.y : t.x).arg(static_cast<int>(backward_ ? p_.y_extent : p_.x_extent));
-    for (int stride : backward_ ? used_strides(p_.y, p_.y_sizes()) : used_strides(p_.x, p_.x_sizes()))
-      launch.arg(stride);
+    bind_strides(launch, narrow(backward_ ? p_.y : p_.x));
     launch.arg(backward_ ? p_.group_k() : p_.group_c());
-    const std::array<int, 2> x{p_.h, p_.w}, y{p_.p, p_.q};
-    for (const auto& pair :
-         {backward_ ? y : x, backward_ ? x : y, {p_.r, p_.s}, p_.stride, p_.pad, p_.dilation})
-      launch.arg(pair[0]).arg(pair[1]);
+    const Spatial &x = p_.x_space, &y = p_.y_space;
+    for (const Spatial& pair :
+         {backward_ ? y : x, backward_ ? x : y, p_.w_space, p_.stride, p_.pad, p_.dilation})
+      launch.arg(pair[1]).arg(pair[2]);
     launch.arg(backward_ ? t.x : t.y);
-    for (int64_t stride : backward_ ? p_.x : p_.y) launch.arg(stride);
-    bind_epilogue(launch, 1, 0, t.bias);
+    bind_strides(launch, backward_ ? p_.x : p_.y);
+    bind_epilogue(launch, 1, 0, t.with);
     launch.run({static_cast<size_t>(ceil_div(n_, share_.columns)),
                 static_cast<size_t>(ceil_div(m_, share_.rows)), groups},
                {1, 1, 1});
@@ -115,28 +122,24 @@ class CpuFilter : public CpuBase {
     const int64_t blocks = ceil_div(strips * tiles_.nr(), tiles_.nc);
     share_.rows = static_cast<int>(round_up(std::max(1, m_), tiles_.mr));
     share_.columns = static_cast<int>(ceil_div(strips, blocks) * tiles_.nr());
-    parts_ = conv_parts_for(
-        k_, tiles_.kc, blocks * p_.groups, context.device(), int64_t{p_.groups} * m_ * n_,
-        static_cast<int64_t>(options.workspace_limit / sizeof(float)) - lines(packed_floats()));
+    packed_at_ = workspace_.add(static_cast<size_t>(packed_floats()) * sizeof(float));
+    const int64_t room = static_cast<int64_t>(workspace_.rest(options).workspace_limit / sizeof(float) / 2);
+    parts_ = conv_parts_for(k_, tiles_.kc, blocks * p_.groups, context.device(), int64_t{p_.groups} * m_ * n_,
+                            room);
+    sums_.emplace(context, p_, parts_.count, workspace_);
     build(context, "conv_cpu_filter", {});
-    if (parts_.count > 1) add_ = conv_add_parts_kernel(context);
   }
 
-  size_t workspace_size() const override {
-    return static_cast<size_t>(lines(packed_floats()) + (parts_.count > 1 ? parts_.count * results() : 0)) *
-           sizeof(float);
-  }
+  size_t workspace_size() const override { return workspace_.size(); }
 
   void run(const Stream& stream, const ConvTensors& t, const Tensor& workspace) const override {
-    const Tensor packed = floats_at(workspace, 0, packed_floats());
-    const Tensor sums =
-        parts_.count > 1 ? floats_at(workspace, lines(packed_floats()), parts_.count * results()) : t.w;
+    const Tensor packed = workspace_part(workspace, packed_at_, {packed_floats()});
     const auto batch = static_cast<size_t>(p_.groups * parts_.count);
     if (k_ > 0) {
       Launch launch(stream, pack_);
       launch.arg(m_).arg(k_).arg(packed).arg(parts_.steps).arg(t.y);
-      for (int64_t stride : p_.y) launch.arg(stride);
-      launch.arg(p_.p).arg(p_.q);
+      bind_strides(launch, p_.y);
+      launch.arg(p_.y_space[1]).arg(p_.y_space[2]);
       launch.run({panels(), static_cast<size_t>(ceil_div(parts_.steps, tiles_.kc)), batch}, {1, 1, 1});
     }
     Launch launch(stream, multiply_);
@@ -149,29 +152,29 @@ class CpuFilter : public CpuBase {
         .arg(parts_.steps)
         .arg(t.x)
         .arg(static_cast<int>(p_.x_extent));
-    for (int stride : used_strides(p_.x, p_.x_sizes())) launch.arg(stride);
+    bind_strides(launch, narrow(p_.x));
     launch.arg(p_.group_c());
-    const std::array<int, 2> x{p_.h, p_.w}, y{p_.p, p_.q};
-    for (const auto& pair : {x, y, {p_.r, p_.s}, p_.stride, p_.pad, p_.dilation})
-      launch.arg(pair[0]).arg(pair[1]);
-    launch.arg(sums);
+    for (const Spatial& pair : {p_.x_space, p_.y_space, p_.w_space, p_.stride, p_.pad, p_.dilation})
+      launch.arg(pair[1]).arg(pair[2]);
+    launch.arg(parts_.count > 1 ? sums_->partial(workspace) : t.w);
     bind_epilogue(launch, 1, 0, {});
     launch.run({static_cast<size_t>(ceil_div(n_, share_.columns)),
                 static_cast<size_t>(ceil_div(m_, share_.rows)), batch},
                {1, 1, 1});
-    if (parts_.count > 1) conv_add_parts(stream, add_, sums, t.w, parts_.count);
+    sums_->add_up(stream, workspace, t.w);
   }
 
  private:
-  int64_t results() const { return int64_t{p_.groups} * m_ * n_; }
-
   ConvParts parts_;
-  Kernel add_;
+  WorkspaceParts workspace_;
+  size_t packed_at_ = 0;
+  std::optional<ConvPartSums> sums_;
 };
 
 std::string refuse(const Context& context, const ConvProblem& p, const Options& options) {
   std::string reason = refuse_gemm_cpu(context.device(), EngineRequest(options).names(kConvCpu.name));
   if (reason.empty()) reason = refuse_large(p);
+  if (reason.empty()) reason = refuse_general(p);
   // Gathering whole rows still pays where it is all there is to do (2 x naive); gathering a filter's does not
   // (0.3 x).
   if (reason.empty() && p.direction == ConvDirection::backward_filter) reason = refuse_depthwise(p);

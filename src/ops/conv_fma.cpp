@@ -10,11 +10,13 @@
 #include "core/launch.hpp"
 #include "core/state.hpp"
 #include "ops/conv_parts.hpp"
-#include "ops/conv_problem.hpp"
 #include "ops/epilogue.hpp"
 #include "ops/gemm_fma_tiles.hpp"
 
 namespace dlprim::detail {
+
+extern const ConvEngine kConvFma;
+
 namespace {
 
 struct Candidate {
@@ -93,73 +95,84 @@ class Fma : public ConvImpl {
     defines.set("DIRECTION", static_cast<int>(p_.direction));
     switch (p_.direction) {
       case ConvDirection::forward:
-        defines.set("WINDOW", p_.taps() > 1 || p_.pad[0] != 0 || p_.pad[1] != 0 || reaches_out());
+        defines.set("WINDOW", p_.taps() > 1 || p_.pad[1] != 0 || p_.pad[2] != 0 || reaches_out());
         defines.set("ACTIVATION", name_of(p_.activation)).set("BIAS", p_.bias ? 2 : 0);
         break;
       case ConvDirection::backward_data:
-        defines.set("STRIDED", p_.stride[0] > 1 || p_.stride[1] > 1);
-        rows_ = phases(p_.h, p_.r, p_.stride[0], p_.pad[0], p_.dilation[0]);
-        columns_ = phases(p_.w, p_.s, p_.stride[1], p_.pad[1], p_.dilation[1]);
+        defines.set("STRIDED", p_.stride[1] > 1 || p_.stride[2] > 1);
+        rows_ = phases(p_.x_space[1], p_.w_space[1], p_.stride[1], p_.pad[1], p_.dilation[1]);
+        columns_ = phases(p_.x_space[2], p_.w_space[2], p_.stride[2], p_.pad[2], p_.dilation[2]);
         if (!rows_.empty() && !columns_.empty())
           tile_ = tile_for(device, g.m, int64_t{p_.n} * rows_[0].count * columns_[0].count, p_.groups);
-        if (pixels(rows_) < p_.h || pixels(columns_) < p_.w)
+        if (pixels(rows_) < p_.x_space[1] || pixels(columns_) < p_.x_space[2])
           zero_.emplace(context, std::vector<TensorDesc>{},
-                        std::vector<TensorDesc>{{Shape{p_.n, p_.c, p_.h, p_.w}, p_.x, DType::f32, false}}, 0,
-                        "y0 = 0");
+                        std::vector<TensorDesc>{{Shape{p_.n, p_.c, p_.x_space[1], p_.x_space[2]},
+                                                 {p_.x[0], p_.x[1], p_.x[3], p_.x[4]},
+                                                 DType::f32,
+                                                 false}},
+                        0, "y0 = 0");
         break;
       case ConvDirection::backward_filter: {
         // Neighbouring work-items take neighbouring elements: pixels, or channels where those lie side by
         // side.
-        const bool channels_last = p_.c > 1 && p_.x[1] == 1 && p_.k > 1 && p_.y[1] == 1;
+        const bool channels_last = p_.x[1] == 1 && p_.y[1] == 1;
         defines.set("A_UNIT_K", !channels_last).set("B_UNIT_K", !channels_last);
         tile_ = tile_for(device, g.m, g.n, kLikelyParts * p_.groups);
         const int64_t tiles = ceil_div(g.m, tile_.tm) * ceil_div(g.n, tile_.tn) * p_.groups;
-        parts_ = conv_parts_for(g.k, kLeastSteps, tiles, device, results(),
-                                static_cast<int64_t>(options.workspace_limit / sizeof(float)));
-        if (parts_.count > 1) add_ = conv_add_parts_kernel(context);
+        parts_ = conv_parts_for(g.k, kLeastSteps, tiles, device, int64_t{p_.groups} * m_ * n_,
+                                static_cast<int64_t>(options.workspace_limit / sizeof(float) / 2));
+        sums_.emplace(context, p_, parts_.count, workspace_);
       }
     }
     tile_.define(defines);
     kernel_ = context.state().programs.kernel("conv_fma", "gemm_fma", defines);
   }
 
-  size_t workspace_size() const override {
-    return parts_.count > 1 ? static_cast<size_t>(parts_.count * results()) * sizeof(float) : 0;
-  }
+  size_t workspace_size() const override { return workspace_.size(); }
 
   void run(const Stream& stream, const ConvTensors& t, const Tensor& workspace) const override {
     if (p_.direction == ConvDirection::backward_data) {
-      if (zero_) zero_->run(stream, {}, {t.x}, {});
+      const Tensor dx = flat(t.x);
+      if (zero_) zero_->run(stream, {}, {dx}, {});
       for (const Phase& row : rows_)
-        for (const Phase& column : columns_) run_phase(stream, t, row, column);
+        for (const Phase& column : columns_) run_phase(stream, t, dx, row, column);
       return;
     }
-    const bool filter = p_.direction == ConvDirection::backward_filter;
-    const Tensor sums = parts_.count > 1 ? workspace.reinterpret(DType::f32) : t.w;
     Launch launch(stream, kernel_);
     launch.arg(m_).arg(n_).arg(k_);
-    if (filter)
-      launch.arg(parts_.steps).arg(t.x).arg(t.y).arg(sums);
+    if (p_.direction == ConvDirection::backward_filter)
+      launch.arg(parts_.steps).arg(t.x).arg(t.y).arg(parts_.count > 1 ? sums_->partial(workspace) : t.w);
     else
       launch.arg(t.w).arg(static_cast<int64_t>(k_)).arg(t.x).arg(t.y);
-    launch.arg(p_.group_c()).arg(p_.h).arg(p_.w);
-    for (int divisor : {p_.p * p_.q, p_.q, p_.taps(), p_.s}) bind_divisor(launch, divisor);
-    for (const std::array<int, 2>& pair : {p_.stride, p_.pad, p_.dilation}) launch.arg(pair[0]).arg(pair[1]);
-    for (int stride : used_strides(p_.x, p_.x_sizes())) launch.arg(stride);
-    for (int stride : used_strides(p_.y, p_.y_sizes())) launch.arg(stride);
-    bind_epilogue(launch, 1, 0, t.bias);
+    launch.arg(p_.group_c()).arg(p_.x_space[1]).arg(p_.x_space[2]);
+    for (int divisor : {p_.y_space[1] * p_.y_space[2], p_.y_space[2], p_.taps(), p_.w_space[2]})
+      bind_divisor(launch, divisor);
+    for (const Spatial& pair : {p_.stride, p_.pad, p_.dilation}) launch.arg(pair[1]).arg(pair[2]);
+    bind_strides(launch, p_.x);
+    bind_strides(launch, p_.y);
+    bind_epilogue(launch, 1, 0, t.with);
     start(launch, n_);
-    if (parts_.count > 1) conv_add_parts(stream, add_, sums, t.w, parts_.count);
+    if (sums_) sums_->add_up(stream, workspace, t.w);
   }
 
  private:
   static constexpr int kLikelyParts = 64;  // a tile's waste at the edges counts, the number of tiles does not
   static constexpr int kLeastSteps = 256;  // in a part: what it adds up should outweigh what it stores
 
-  int64_t results() const { return int64_t{p_.groups} * m_ * n_; }
   /// Negative padding behind moves no tap outside, but padding that only the output's size tells of does.
   bool reaches_out() const {
-    return int64_t{p_.p - 1} * p_.stride[0] >= p_.h || int64_t{p_.q - 1} * p_.stride[1] >= p_.w;
+    const auto out = [&](size_t i) { return int64_t{p_.y_space[i] - 1} * p_.stride[i] >= p_.x_space[i]; };
+    return out(1) || out(2);
+  }
+  /// Without the depth of 1.
+  static Tensor flat(const Tensor& x) {
+    const Shape &shape = x.shape(), &strides = x.strides();
+    return x.as_strided({shape[0], shape[1], shape[3], shape[4]},
+                        {strides[0], strides[1], strides[3], strides[4]});
+  }
+  static void bind_strides(Launch& launch, const ConvStrides& strides) {
+    const std::array<int, 5> s = narrow(strides);
+    launch.arg(s[0]).arg(s[1]).arg(s[3]).arg(s[4]);
   }
   void start(Launch& launch, int n) const {
     const auto items = static_cast<size_t>(tile_.items());
@@ -167,21 +180,22 @@ class Fma : public ConvImpl {
                 static_cast<size_t>(ceil_div(m_, tile_.tm)), static_cast<size_t>(p_.groups * parts_.count)},
                {items, 1, 1});
   }
-  void run_phase(const Stream& stream, const ConvTensors& t, const Phase& row, const Phase& column) const {
-    const int plane = row.count * column.count, taps = row.taps * column.taps;
+  void run_phase(const Stream& stream, const ConvTensors& t, const Tensor& dx, const Phase& row,
+                 const Phase& column) const {
+    const int plane = row.count * column.count, taps = row.taps * column.taps, window = p_.w_space[2];
     Launch launch(stream, kernel_);
     launch.arg(m_).arg(p_.n * plane).arg(p_.group_k() * taps);
     launch.arg(t.w).arg(static_cast<int64_t>(m_ * p_.taps())).arg(t.y);
-    launch.arg(t.x.slice(2, row.first, p_.h).slice(3, column.first, p_.w));
-    launch.arg(p_.taps()).arg(row.tap * p_.s + column.tap).arg(row.step * p_.s).arg(column.step);
-    launch.arg(p_.group_k()).arg(p_.p).arg(p_.q);
+    launch.arg(dx.slice(2, row.first, p_.x_space[1]).slice(3, column.first, p_.x_space[2]));
+    launch.arg(p_.taps()).arg(row.tap * window + column.tap).arg(row.step * window).arg(column.step);
+    launch.arg(p_.group_k()).arg(p_.y_space[1]).arg(p_.y_space[2]);
     for (int divisor : {plane, column.count, taps, column.taps}) bind_divisor(launch, divisor);
     launch.arg(1).arg(1).arg(row.pad).arg(column.pad).arg(row.dilation).arg(column.dilation);
-    for (int stride : used_strides(p_.y, p_.y_sizes())) launch.arg(stride);
-    const std::array<int, 4> strides = used_strides(p_.x, p_.x_sizes());
+    bind_strides(launch, p_.y);
+    const std::array<int, 5> strides = narrow(p_.x);
     launch.arg(strides[0]).arg(strides[1]);
-    launch.arg(row.count > 1 ? strides[2] * p_.stride[0] : 0);
-    launch.arg(column.count > 1 ? strides[3] * p_.stride[1] : 0);
+    launch.arg(row.count > 1 ? strides[3] * p_.stride[1] : 0);
+    launch.arg(column.count > 1 ? strides[4] * p_.stride[2] : 0);
     bind_epilogue(launch, 1, 0, {});
     start(launch, p_.n * plane);
   }
@@ -190,7 +204,9 @@ class Fma : public ConvImpl {
   int m_, n_, k_;
   GemmFmaTile tile_;
   ConvParts parts_;
-  Kernel kernel_, add_;
+  WorkspaceParts workspace_;
+  std::optional<ConvPartSums> sums_;
+  Kernel kernel_;
   // Backward data: phases, and what writes dx first where there are pixels that no tap meets.
   std::vector<Phase> rows_, columns_;
   std::optional<Pointwise> zero_;
@@ -202,6 +218,7 @@ std::string refuse(const Context& context, const ConvProblem& p, const Options&)
     if (reason.empty()) reason = refuse_gemm_fma_tile(context.device(), candidate.tile);
   if (reason.empty()) reason = refuse_large(p);
   if (reason.empty()) reason = refuse_depthwise(p);
+  if (reason.empty()) reason = refuse_general(p);
   return reason;
 }
 

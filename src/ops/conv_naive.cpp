@@ -2,9 +2,12 @@
 #include "core/launch.hpp"
 #include "core/state.hpp"
 #include "ops/conv_parts.hpp"
-#include "ops/conv_problem.hpp"
+#include "ops/epilogue.hpp"
 
 namespace dlprim::detail {
+
+extern const ConvEngine kConvNaive;
+
 namespace {
 
 constexpr int64_t kGroup = 64;
@@ -13,68 +16,62 @@ class Naive : public ConvImpl {
  public:
   Naive(const Context& context, const ConvProblem& problem, const Options& options)
       : p_(problem), wide_(!refuse_large(problem).empty()) {
-    Defines defines;
+    Defines defines = conv_defines(p_);
     defines.set("INDEX", wide_ ? "long" : "int");
-    const char* name = "conv_forward";
-    if (p_.direction == ConvDirection::forward) {
-      defines.set("ACTIVATION", name_of(p_.activation)).set("HAS_BIAS", p_.bias);
-    } else if (p_.direction == ConvDirection::backward_data) {
-      name = "conv_backward_data";
-    } else {
+    const char* name = p_.direction == ConvDirection::forward ? "conv_forward" : "conv_backward_data";
+    if (p_.direction == ConvDirection::backward_filter) {
       name = "conv_backward_filter";
-      parts_ = conv_parts_for(p_.n, 1, ceil_div(p_.w_extent, kGroup), context.device(), p_.w_extent,
-                              static_cast<int64_t>(options.workspace_limit / sizeof(float)));
-      if (parts_.count > 1) add_ = conv_add_parts_kernel(context);
+      const int64_t results = int64_t{p_.k} * p_.group_c() * p_.taps();
+      parts_ = conv_parts_for(p_.n, 1, ceil_div(results, kGroup), context.device(), results,
+                              static_cast<int64_t>(options.workspace_limit / sizeof(double) / 2));
+      sums_.emplace(context, p_, parts_.count, workspace_);
+      defines.set("PARTS", parts_.count > 1);
     }
     kernel_ = context.state().programs.kernel("conv_naive", name, defines);
   }
 
-  size_t workspace_size() const override {
-    return parts_.count > 1 ? static_cast<size_t>(parts_.count * p_.w_extent) * sizeof(float) : 0;
-  }
+  size_t workspace_size() const override { return workspace_.size(); }
 
   void run(const Stream& stream, const ConvTensors& t, const Tensor& workspace) const override {
-    const Tensor sums = parts_.count > 1 ? workspace.reinterpret(DType::f32) : t.w;
-    int64_t outputs = 0;
     Launch launch(stream, kernel_);
-    switch (p_.direction) {
-      case ConvDirection::forward:
-        launch.arg(t.x).arg(t.w).arg(t.bias).arg(t.y);
-        outputs = t.y.numel();
-        break;
-      case ConvDirection::backward_data:
-        launch.arg(t.y).arg(t.w).arg(t.x);
-        outputs = t.x.numel();
-        break;
-      case ConvDirection::backward_filter:
-        launch.arg(t.x).arg(t.y).arg(sums).arg(parts_.steps);
-        outputs = t.w.numel();
-        break;
+    const bool forward = p_.direction == ConvDirection::forward;
+    if (p_.direction == ConvDirection::backward_filter) {
+      launch.arg(t.x).arg(t.y).arg(t.w).arg(sums_->partial(workspace)).arg(parts_.steps);
+      bind_geometry(launch);
+      start(launch, t.w.numel());
+      sums_->add_up(stream, workspace, t.w);
+      return;
     }
+    launch.arg(forward ? t.x : t.y).arg(t.w).arg(forward ? t.y : t.x);
     bind_geometry(launch);
-    launch.run({static_cast<size_t>(round_up(outputs, kGroup)), static_cast<size_t>(parts_.count)},
-               {static_cast<size_t>(kGroup), 1});
-    if (parts_.count > 1) conv_add_parts(stream, add_, sums, t.w, parts_.count);
+    bind_epilogue(launch, 1, 0, t.with);
+    start(launch, forward ? t.y.numel() : t.x.numel());
   }
 
  private:
   void bind_geometry(Launch& launch) const {
-    for (int value : {p_.n, p_.c, p_.h, p_.w, p_.k, p_.r, p_.s, p_.p, p_.q, p_.group_c(), p_.group_k(),
-                      p_.stride[0], p_.stride[1], p_.pad[0], p_.pad[1], p_.dilation[0], p_.dilation[1]})
-      launch.arg(value);
-    if (wide_) {
-      for (const Strides& strides : {p_.x, p_.y})
-        for (int64_t stride : strides) launch.arg(stride);
-    } else {
-      for (int stride : used_strides(p_.x, p_.x_sizes())) launch.arg(stride);
-      for (int stride : used_strides(p_.y, p_.y_sizes())) launch.arg(stride);
-    }
+    launch.arg(p_.n).arg(p_.group_c()).arg(p_.group_k()).arg(p_.groups);
+    for (const Spatial& numbers : {p_.x_space, p_.w_space, p_.y_space, p_.stride, p_.pad, p_.dilation})
+      for (int value : numbers) launch.arg(value);
+    for (const ConvStrides& strides : {p_.x, p_.w, p_.y})
+      for (int64_t stride : strides) {
+        if (wide_)
+          launch.arg(stride);
+        else
+          launch.arg(static_cast<int>(stride));
+      }
+  }
+  void start(Launch& launch, int64_t items) const {
+    launch.run({static_cast<size_t>(round_up(items, kGroup)), static_cast<size_t>(parts_.count)},
+               {static_cast<size_t>(kGroup), 1});
   }
 
-  ConvProblem p_;
-  bool wide_;  ///< indices need 64 bits
+  const ConvProblem p_;
+  const bool wide_;  ///< indices need 64 bits
   ConvParts parts_;
-  Kernel kernel_, add_;
+  WorkspaceParts workspace_;
+  std::optional<ConvPartSums> sums_;  ///< backward filter
+  Kernel kernel_;
 };
 
 std::string refuse(const Context&, const ConvProblem&, const Options&) {

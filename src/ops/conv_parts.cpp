@@ -1,22 +1,13 @@
-// How many parts a sum is computed in, and the kernel that adds them up.
+// How many parts a sum is computed in, and what adds them up.
 #include "ops/conv_parts.hpp"
 
 #include <algorithm>
-
-#include "core/check.hpp"
-#include "core/state.hpp"
 
 namespace dlprim::detail {
 namespace {
 
 // Work-groups for each compute unit, so that late ones leave few units idle.
 constexpr int64_t kGroupsPerUnit = 4;
-constexpr size_t kGroup = 64;
-constexpr int64_t kCpuWidth = 1024;
-
-int64_t width_on(const Device& device) {
-  return device.kind() == DeviceKind::cpu ? kCpuWidth : 1;
-}
 
 }  // namespace
 
@@ -31,21 +22,33 @@ ConvParts conv_parts_for(int64_t k, int64_t block, int64_t tiles, const Device& 
   return {static_cast<int>(std::max<int64_t>(1, ceil_div(k, steps))), static_cast<int>(steps)};
 }
 
-Kernel conv_add_parts_kernel(const Context& context) {
-  return context.state().programs.kernel("conv_parts", "conv_add_parts",
-                                         Defines().set("WIDTH", width_on(context.device())));
+ConvPartSums::ConvPartSums(const Context& context, const ConvProblem& p, int parts,
+                           WorkspaceParts& workspace) {
+  if (parts <= 1) return;
+  const Shape dw{p.k, p.group_c(), p.w_space[0], p.w_space[1], p.w_space[2]};
+  Shape shape{parts};
+  for (int64_t size : dw) shape.push_back(size);
+  parts_ = TensorDesc(shape, p.dtype == DType::f64 ? DType::f64 : DType::f32);
+  parts_at_ = workspace.add(static_cast<size_t>(element_count(shape)) * size_of(parts_.dtype));
+  Shape one{1};
+  Strides strides{0};
+  for (int i = 0; i < 5; i++) one.push_back(dw[i]), strides.push_back(p.w[static_cast<size_t>(i)]);
+  const TensorDesc target{one, strides, p.result_dtype, p.w_aligned};
+  sum_.emplace(context, std::vector<TensorDesc>{parts_}, std::vector<TensorDesc>{target}, 0, sum_of("x0"));
+  scratch_at_ = workspace.add(sum_->workspace_size());
 }
 
-void conv_add_parts(const Stream& stream, const Kernel& kernel, const Tensor& x, const Tensor& y, int parts) {
-  const bool cpu = stream.context().device().kind() == DeviceKind::cpu;
-  const size_t group = cpu ? 1 : kGroup;
-  const int64_t items = ceil_div(y.numel(), width_on(stream.context().device()));
-  Launch(stream, kernel)
-      .arg(x)
-      .arg(y)
-      .arg(y.numel())
-      .arg(parts)
-      .run({static_cast<size_t>(round_up(items, static_cast<int64_t>(group)))}, {group});
+Tensor ConvPartSums::partial(const Tensor& workspace) const {
+  return sum_ ? workspace_part(workspace, parts_at_, parts_.shape, parts_.dtype) : Tensor();
+}
+
+void ConvPartSums::add_up(const Stream& stream, const Tensor& workspace, const Tensor& dw) const {
+  if (!sum_) return;
+  Shape shape{1};
+  Strides strides{0};
+  for (int i = 0; i < 5; i++) shape.push_back(dw.shape()[i]), strides.push_back(dw.strides()[i]);
+  sum_->run(stream, {partial(workspace)}, {dw.as_strided(shape, strides)}, {},
+            workspace_scratch(workspace, scratch_at_, *sum_));
 }
 
 }  // namespace dlprim::detail

@@ -1,11 +1,15 @@
-// Long sums cut into parts: where a product has too few tiles to occupy the device, work-groups share the
-// steps of k, each writes a result of its own into a workspace, and a second kernel adds those up, always in
-// the same order.
+// Backward filter in parts: where dw has too few tiles to occupy the device, work-groups share the steps of
+// the sum, each writes results of its own into the workspace, and a reduction adds those up, always in the
+// same order.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
-#include "core/launch.hpp"
+#include <dlprim/pointwise.hpp>
+
+#include "core/composed.hpp"
+#include "ops/conv_problem.hpp"
 
 namespace dlprim::detail {
 
@@ -14,13 +18,25 @@ struct ConvParts {
   int steps = 0;  ///< of k in a part; the last may have fewer
 };
 
-/// How to share `k` steps, taken `block` at a time. `tiles` work-groups compute a part, of `results` floats;
-/// `room` is how many floats there are for parts.
+/// How to share `k` steps, taken `block` at a time. `tiles` work-groups compute a part, of `results` numbers;
+/// `room` is how many numbers there are for parts.
 ConvParts conv_parts_for(int64_t k, int64_t block, int64_t tiles, const Device& device, int64_t results,
                          int64_t room);
 
-Kernel conv_add_parts_kernel(const Context& context);
-/// y = the sum of the `parts` arrays, as large as y, which lie one after the other in x.
-void conv_add_parts(const Stream& stream, const Kernel& kernel, const Tensor& x, const Tensor& y, int parts);
+/// Parts in the workspace, and their sum. Each part is like dw, row-major, of f32, or f64 for f64.
+class ConvPartSums {
+ public:
+  /// The parts are as many as `dw` has elements each; where they are one the results go to dw itself.
+  ConvPartSums(const Context& context, const ConvProblem& problem, int parts, WorkspaceParts& workspace);
+
+  /// Where the kernel writes: undefined if there is one part.
+  Tensor partial(const Tensor& workspace) const;
+  void add_up(const Stream& stream, const Tensor& workspace, const Tensor& dw) const;
+
+ private:
+  TensorDesc parts_;
+  size_t parts_at_ = 0, scratch_at_ = 0;
+  std::optional<Reduce> sum_;
+};
 
 }  // namespace dlprim::detail

@@ -9,76 +9,115 @@
 namespace dlprim::test {
 namespace {
 
+/// Stride, padding and dilation are the same along every axis.
 ConvParams window(int64_t stride, int64_t pad, int64_t dilation = 1, int64_t groups = 1) {
-  ConvParams p;
-  p.stride = {stride, stride};
-  p.pad_begin = p.pad_end = {pad, pad};
-  p.dilation = {dilation, dilation};
-  p.groups = groups;
-  return p;
+  return {{stride}, {pad}, {pad}, {dilation}, groups};
 }
 
-ConvParams asymmetric(std::array<int64_t, 2> stride, std::array<int64_t, 2> begin, std::array<int64_t, 2> end,
-                      std::array<int64_t, 2> dilation = {1, 1}, int64_t groups = 1) {
-  return {stride, begin, end, dilation, groups, Activation::identity};
+ConvParams transposed(ConvParams params, const Dims& output_pad = {}) {
+  params.transposed = true;
+  params.output_pad = output_pad;
+  return params;
 }
 
 size_t index(int64_t i) {
   return static_cast<size_t>(i);
 }
 
+/// The numbers of spatial axis i, as if there were three axes.
+struct Axis {
+  int64_t big = 1, small = 1, taps = 1, stride = 1, pad = 0, dilation = 1;
+};
+
+Axis axis_of(const ConvCase& c, const Shape& big, const Shape& small, int i) {
+  const int count = c.size.size(), at = i - (3 - count);
+  if (at < 0) return {};
+  const auto number = [&](const Dims& list, int64_t otherwise) {
+    return list.empty() ? otherwise : list[list.size() == 1 ? 0 : at];
+  };
+  const ConvParams& p = c.params;
+  return {big[2 + at],         small[2 + at],          c.window[at],
+          number(p.stride, 1), number(p.pad_begin, 0), number(p.dilation, 1)};
+}
+
 /// Calls visit(x's index, w's index, y's index) for every product of the convolution that is not with
-/// padding.
+/// padding. (x and y exchanged if it is transposed.)
 template <class Visit>
 void for_each_product(const ConvCase& c, const Visit& visit) {
-  const Shape y = c.y_shape();
-  const ConvParams& params = c.params;
-  const int64_t cg = c.c / params.groups, kg = c.k / params.groups, step = params.stride[1];
+  const bool swap = c.params.transposed;
+  const Shape x = swap ? c.y_shape() : c.x_shape(), y = swap ? c.x_shape() : c.y_shape();
+  const Axis d = axis_of(c, x, y, 0), h = axis_of(c, x, y, 1), v = axis_of(c, x, y, 2);
+  const int64_t groups = c.params.groups, cg = x[1] / groups, kg = y[1] / groups;
   for (int64_t n = 0; n < c.n; n++)
-    for (int64_t k = 0; k < c.k; k++)
+    for (int64_t k = 0; k < y[1]; k++)
       for (int64_t ci = 0; ci < cg; ci++)
-        for (int64_t r = 0; r < c.r; r++)
-          for (int64_t s = 0; s < c.s; s++)
-            for (int64_t p = 0; p < y[2]; p++) {
-              const int64_t h = p * params.stride[0] - params.pad_begin[0] + r * params.dilation[0];
-              const int64_t v0 = s * params.dilation[1] - params.pad_begin[1];  // x's column for q = 0
-              if (h < 0 || h >= c.h) continue;
-              int64_t q = 0, end = y[3];
-              while (q < end && v0 + q * step < 0) q++;
-              while (q < end && v0 + (end - 1) * step >= c.w) end--;
-              const int64_t x_row = ((n * c.c + k / kg * cg + ci) * c.h + h) * c.w + v0;
-              const int64_t y_row = ((n * c.k + k) * y[2] + p) * y[3];
-              const int64_t tap = ((k * cg + ci) * c.r + r) * c.s + s;
-              for (; q < end; q++) visit(index(x_row + q * step), index(tap), index(y_row + q));
-            }
+        for (int64_t tap = 0; tap < d.taps * h.taps * v.taps; tap++)
+          for (int64_t row = 0; row < d.small * h.small; row++) {
+            const int64_t o = row / h.small, p = row % h.small;
+            const int64_t depth = o * d.stride - d.pad + tap / (h.taps * v.taps) * d.dilation;
+            const int64_t line = p * h.stride - h.pad + tap / v.taps % h.taps * h.dilation;
+            const int64_t v0 = tap % v.taps * v.dilation - v.pad;  // x's column for q = 0
+            if (depth < 0 || depth >= d.big || line < 0 || line >= h.big) continue;
+            int64_t q = 0, end = v.small;
+            while (q < end && v0 + q * v.stride < 0) q++;
+            while (q < end && v0 + (end - 1) * v.stride >= v.big) end--;
+            const int64_t x_row =
+                (((n * x[1] + k / kg * cg + ci) * d.big + depth) * h.big + line) * v.big + v0;
+            const int64_t y_row = ((n * y[1] + k) * d.small * h.small + row) * v.small;
+            const int64_t w_at = (k * cg + ci) * d.taps * h.taps * v.taps + tap;
+            for (; q < end; q++) visit(index(x_row + q * v.stride), index(w_at), index(y_row + q));
+          }
+}
+
+const char* name_of(Layout layout) {
+  return layout == Layout::nchw ? "nchw" : layout == Layout::nhwc ? "nhwc" : "gaps";
 }
 
 }  // namespace
 
+Shape ConvCase::x_shape() const {
+  Shape shape{n, c};
+  for (int64_t s : size) shape.push_back(s);
+  return shape;
+}
+
+Shape ConvCase::w_shape() const {
+  Shape shape{params.transposed ? c : k, (params.transposed ? k : c) / params.groups};
+  for (int64_t s : window) shape.push_back(s);
+  return shape;
+}
+
 double ConvCase::flops() const {
-  return 2.0 * static_cast<double>(element_count(y_shape())) * static_cast<double>(c / params.groups * r * s);
+  const Shape windows = params.transposed ? x_shape() : y_shape();
+  return 2.0 * static_cast<double>(element_count(windows)) *
+         static_cast<double>((params.transposed ? k : c) / params.groups * taps());
 }
 
 double ConvCase::bytes() const {
-  return 4 *
+  return static_cast<double>(size_of(dtype)) *
          static_cast<double>(element_count(x_shape()) + element_count(w_shape()) + element_count(y_shape()));
 }
 
 std::string ConvCase::text() const {
   std::ostringstream out;
-  const auto pair = [&](const char* what, const std::array<int64_t, 2>& v) {
-    out << " " << what << "=" << v[0] << "," << v[1];
+  const auto list = [&](const char* what, const Dims& dims) {
+    if (dims.empty()) return;
+    out << " " << what << "=";
+    for (int i = 0; i < dims.size(); i++) out << (i ? "x" : "") << dims[i];
   };
-  out << name << ": n=" << n << " c=" << c << " h=" << h << " w=" << w << " k=" << k << " r=" << r
-      << " s=" << s;
-  pair("stride", params.stride);
-  pair("pad_begin", params.pad_begin);
-  pair("pad_end", params.pad_end);
-  pair("dilation", params.dilation);
-  out << " groups=" << params.groups << " activation=" << name_of(params.activation) << " layout="
-      << (layout == Layout::nchw   ? "nchw"
-          : layout == Layout::nhwc ? "nhwc"
-                                   : "gaps");
+  out << name << ": n=" << n << " c=" << c;
+  list("size", size);
+  out << " k=" << k;
+  list("window", window);
+  list("stride", params.stride);
+  list("pad_begin", params.pad_begin);
+  list("pad_end", params.pad_end);
+  list("dilation", params.dilation);
+  if (params.transposed) out << " transposed";
+  list("output_pad", params.output_pad);
+  out << " groups=" << params.groups << " activation=" << dlprim::name_of(params.activation)
+      << " dtype=" << dlprim::name_of(dtype) << " layouts=" << name_of(x_layout) << "," << name_of(w_layout)
+      << "," << name_of(y_layout);
   return out.str();
 }
 
@@ -88,91 +127,120 @@ ConvCase ConvCase::with_batch(int64_t batch) const {
   return result;
 }
 
+ConvCase ConvCase::in(Layout layout) const {
+  ConvCase result = *this;
+  result.x_layout = result.y_layout = layout;
+  return result;
+}
+
 Strides strides_in(Layout layout, const Shape& shape) {
-  const int64_t c = shape[1], h = shape[2], w = shape[3];
-  switch (layout) {
-    case Layout::nchw:
-      return contiguous_strides(shape);
-    case Layout::nhwc:
-      return {h * w * c, 1, w * c, c};
-    default:
-      return {c * (h * (w + 3) + 5) + 7, h * (w + 3) + 5, w + 3, 1};
+  const int rank = shape.size();
+  Strides strides = contiguous_strides(shape);
+  int64_t step = 1;
+  if (layout == Layout::nhwc) {
+    strides[1] = 1;
+    step = shape[1];
+    for (int i = rank - 1; i >= 2; i--) strides[i] = step, step *= shape[i];
+    strides[0] = step;
+  } else if (layout == Layout::gaps) {
+    for (int i = rank - 1; i >= 0; i--) strides[i] = step, step = step * shape[i] + 3 + 2 * (rank - 1 - i);
   }
+  return strides;
 }
 
 const std::vector<ConvCase>& network_convs() {
   static const std::vector<ConvCase> cases = {
-      {"64_64_3x3_56", 64, 64, 56, 56, 64, 3, 3, window(1, 1)},
-      {"128_128_3x3_28", 64, 128, 28, 28, 128, 3, 3, window(1, 1)},
-      {"256_256_3x3_14", 64, 256, 14, 14, 256, 3, 3, window(1, 1)},
-      {"512_512_3x3_7", 64, 512, 7, 7, 512, 3, 3, window(1, 1)},
-      {"3_64_7x7s2_224", 64, 3, 224, 224, 64, 7, 7, window(2, 3)},
-      {"256_64_1x1_56", 64, 256, 56, 56, 64, 1, 1, window(1, 0)},
-      {"64_256_1x1_56", 64, 64, 56, 56, 256, 1, 1, window(1, 0)},
-      {"256_512_1x1s2_56", 64, 256, 56, 56, 512, 1, 1, window(2, 0)},
-      {"depthwise_512_3x3_14", 64, 512, 14, 14, 512, 3, 3, window(1, 1, 1, 512)},
+      {"64_64_3x3_56", 64, 64, {56, 56}, 64, {3, 3}, window(1, 1)},
+      {"128_128_3x3_28", 64, 128, {28, 28}, 128, {3, 3}, window(1, 1)},
+      {"256_256_3x3_14", 64, 256, {14, 14}, 256, {3, 3}, window(1, 1)},
+      {"512_512_3x3_7", 64, 512, {7, 7}, 512, {3, 3}, window(1, 1)},
+      {"3_64_7x7s2_224", 64, 3, {224, 224}, 64, {7, 7}, window(2, 3)},
+      {"256_64_1x1_56", 64, 256, {56, 56}, 64, {1, 1}, window(1, 0)},
+      {"64_256_1x1_56", 64, 64, {56, 56}, 256, {1, 1}, window(1, 0)},
+      {"256_512_1x1s2_56", 64, 256, {56, 56}, 512, {1, 1}, window(2, 0)},
+      {"depthwise_512_3x3_14", 64, 512, {14, 14}, 512, {3, 3}, window(1, 1, 1, 512)},
   };
   return cases;
 }
 
 const std::vector<ConvCase>& demo_convs() {
   static const std::vector<ConvCase> cases = {
-      {"demo_1_16_3x3_28", 128, 1, 28, 28, 16, 3, 3, window(1, 1)},
-      {"demo_16_32_3x3_14", 128, 16, 14, 14, 32, 3, 3, window(1, 1)},
+      {"demo_1_16_3x3_28", 128, 1, {28, 28}, 16, {3, 3}, window(1, 1)},
+      {"demo_16_32_3x3_14", 128, 16, {14, 14}, 32, {3, 3}, window(1, 1)},
   };
   return cases;
 }
 
 const std::vector<ConvCase>& odd_convs() {
   static const std::vector<ConvCase> cases = {
-      {"one_of_all", 1, 1, 1, 1, 1, 1, 1, window(1, 0)},
-      {"batch_0", 0, 3, 5, 5, 4, 3, 3, window(1, 1)},
-      {"no_channels", 2, 0, 4, 4, 3, 2, 2, window(1, 0)},
-      {"no_filters", 2, 3, 4, 4, 0, 2, 2, window(1, 0)},
-      {"empty_rows_padded", 2, 3, 0, 4, 2, 2, 2, window(1, 1)},
-      {"pad_beyond_kernel", 2, 3, 4, 5, 4, 3, 2, window(1, 5)},
-      {"pad_beyond_kernel_strided", 1, 2, 3, 3, 2, 2, 2, window(3, 7)},
-      {"kernel_beyond_input", 2, 3, 3, 2, 5, 7, 6, window(1, 3)},
-      {"kernel_is_input", 3, 4, 6, 5, 7, 6, 5, window(1, 0)},
-      {"one_channel", 2, 1, 9, 7, 5, 3, 3, window(1, 1)},
-      {"one_filter", 2, 5, 9, 7, 1, 3, 3, window(1, 1)},
-      {"stride_beyond_kernel", 2, 3, 11, 13, 4, 2, 2, window(4, 0)},
-      {"stride_beyond_input", 2, 3, 5, 4, 4, 3, 3, window(9, 1)},
-      {"rows_left_over", 1, 2, 8, 8, 3, 3, 3, window(3, 0)},
-      {"asymmetric", 2, 3, 7, 6, 4, 3, 2, asymmetric({2, 1}, {0, 3}, {2, 1})},
-      {"pad_in_front_only", 1, 2, 5, 5, 3, 4, 3, asymmetric({1, 1}, {3, 2}, {0, 0})},
-      {"pad_behind_only", 1, 2, 5, 5, 3, 4, 3, asymmetric({1, 2}, {0, 0}, {3, 2})},
-      {"pad_beyond_32_bits", 2, 2, 5, 5, 3, 3, 3, asymmetric({1 << 29, 1}, {1 << 30, 1}, {6, 1})},
-      {"cropped", 2, 3, 9, 8, 4, 3, 3, asymmetric({1, 1}, {-2, 1}, {1, -3})},
-      {"cropped_strided", 1, 2, 12, 11, 3, 2, 3, asymmetric({2, 3}, {-1, -2}, {-3, -1})},
-      {"dilated", 2, 3, 11, 10, 4, 3, 3, window(1, 2, 2)},
-      {"dilated_strided", 2, 2, 13, 12, 3, 3, 2, asymmetric({2, 3}, {3, 1}, {1, 4}, {3, 2})},
-      {"dilation_is_stride", 1, 2, 12, 12, 3, 3, 3, window(2, 2, 2)},
-      {"dilation_beyond_input", 2, 3, 4, 4, 2, 2, 2, window(1, 5, 6)},
-      {"groups", 2, 6, 7, 7, 9, 3, 3, window(1, 1, 1, 3)},
-      {"groups_strided", 2, 8, 9, 7, 4, 3, 2, window(2, 1, 1, 2)},
-      {"depthwise", 2, 13, 9, 8, 13, 3, 3, window(1, 1, 1, 13)},
-      {"depthwise_multiplied", 2, 5, 9, 8, 15, 3, 3, window(2, 1, 1, 5)},
-      {"depthwise_dilated", 1, 7, 10, 9, 7, 3, 3, window(1, 2, 2, 7)},
-      {"pointwise", 2, 19, 5, 6, 21, 1, 1, window(1, 0)},
-      {"row", 2, 3, 1, 29, 4, 1, 5, asymmetric({1, 1}, {0, 2}, {0, 2})},
-      {"column", 2, 3, 31, 1, 4, 5, 1, asymmetric({2, 1}, {2, 0}, {2, 0})},
+      {"one_of_all", 1, 1, {1, 1}, 1, {1, 1}, window(1, 0)},
+      {"batch_0", 0, 3, {5, 5}, 4, {3, 3}, window(1, 1)},
+      {"no_channels", 2, 0, {4, 4}, 3, {2, 2}, window(1, 0)},
+      {"no_filters", 2, 3, {4, 4}, 0, {2, 2}, window(1, 0)},
+      {"empty_rows_padded", 2, 3, {0, 4}, 2, {2, 2}, window(1, 1)},
+      {"pad_beyond_kernel", 2, 3, {4, 5}, 4, {3, 2}, window(1, 5)},
+      {"pad_beyond_kernel_strided", 1, 2, {3, 3}, 2, {2, 2}, window(3, 7)},
+      {"kernel_beyond_input", 2, 3, {3, 2}, 5, {7, 6}, window(1, 3)},
+      {"kernel_is_input", 3, 4, {6, 5}, 7, {6, 5}, window(1, 0)},
+      {"one_channel", 2, 1, {9, 7}, 5, {3, 3}, window(1, 1)},
+      {"one_filter", 2, 5, {9, 7}, 1, {3, 3}, window(1, 1)},
+      {"stride_beyond_kernel", 2, 3, {11, 13}, 4, {2, 2}, window(4, 0)},
+      {"stride_beyond_input", 2, 3, {5, 4}, 4, {3, 3}, window(9, 1)},
+      {"rows_left_over", 1, 2, {8, 8}, 3, {3, 3}, window(3, 0)},
+      {"asymmetric", 2, 3, {7, 6}, 4, {3, 2}, {{2, 1}, {0, 3}, {2, 1}}},
+      {"pad_in_front_only", 1, 2, {5, 5}, 3, {4, 3}, {{1, 1}, {3, 2}, {0, 0}}},
+      {"pad_behind_only", 1, 2, {5, 5}, 3, {4, 3}, {{1, 2}, {0, 0}, {3, 2}}},
+      {"pad_beyond_32_bits", 2, 2, {5, 5}, 3, {3, 3}, {{1 << 29, 1}, {1 << 30, 1}, {6, 1}}},
+      {"cropped", 2, 3, {9, 8}, 4, {3, 3}, {{1, 1}, {-2, 1}, {1, -3}}},
+      {"cropped_strided", 1, 2, {12, 11}, 3, {2, 3}, {{2, 3}, {-1, -2}, {-3, -1}}},
+      {"dilated", 2, 3, {11, 10}, 4, {3, 3}, window(1, 2, 2)},
+      {"dilated_strided", 2, 2, {13, 12}, 3, {3, 2}, {{2, 3}, {3, 1}, {1, 4}, {3, 2}}},
+      {"dilation_is_stride", 1, 2, {12, 12}, 3, {3, 3}, window(2, 2, 2)},
+      {"dilation_beyond_input", 2, 3, {4, 4}, 2, {2, 2}, window(1, 5, 6)},
+      {"groups", 2, 6, {7, 7}, 9, {3, 3}, window(1, 1, 1, 3)},
+      {"groups_strided", 2, 8, {9, 7}, 4, {3, 2}, window(2, 1, 1, 2)},
+      {"depthwise", 2, 13, {9, 8}, 13, {3, 3}, window(1, 1, 1, 13)},
+      {"depthwise_multiplied", 2, 5, {9, 8}, 15, {3, 3}, window(2, 1, 1, 5)},
+      {"depthwise_dilated", 1, 7, {10, 9}, 7, {3, 3}, window(1, 2, 2, 7)},
+      {"pointwise", 2, 19, {5, 6}, 21, {1, 1}, window(1, 0)},
+      {"row", 2, 3, {1, 29}, 4, {1, 5}, {{1, 1}, {0, 2}, {0, 2}}},
+      {"column", 2, 3, {31, 1}, 4, {5, 1}, {{2, 1}, {2, 0}, {2, 0}}},
+      {"line", 3, 5, {17}, 6, {3}, window(1, 1)},
+      {"line_strided", 2, 6, {29}, 8, {4}, {{3}, {2}, {5}, {2}, 2}},
+      {"volume", 2, 3, {4, 5, 6}, 5, {3, 2, 3}, window(1, 1)},
+      {"volume_strided", 2, 4, {7, 6, 9}, 6, {2, 3, 2}, {{2, 1, 3}, {1, 0, 2}, {0, 2, 1}, {2, 1, 2}, 2}},
+      {"volume_pointwise", 1, 7, {3, 4, 2}, 9, {1, 1, 1}, window(1, 0)},
+      {"depth_only", 2, 3, {9, 1, 1}, 4, {3, 1, 1}, {{2, 1, 1}, {1, 0, 0}, {2, 0, 0}}},
+      {"transposed", 2, 5, {4, 3}, 6, {3, 3}, transposed(window(2, 1), {1})},
+      {"transposed_plain", 2, 5, {4, 3}, 6, {2, 3}, transposed(window(1, 0))},
+      {"transposed_grouped",
+       2,
+       6,
+       {5, 4},
+       9,
+       {4, 3},
+       transposed({{3, 2}, {1, 0}, {2, 1}, {1, 2}, 3}, {2, 1})},
+      {"transposed_gaps", 1, 3, {3, 4}, 4, {2, 2}, transposed(window(4, 0), {3, 0})},
+      {"transposed_dilated", 1, 3, {4, 4}, 4, {3, 2}, transposed(window(1, 1, 3), {2, 1})},
+      {"transposed_line", 2, 4, {9}, 5, {5}, transposed(window(2, 2), {1})},
+      {"transposed_volume", 1, 3, {2, 3, 3}, 4, {2, 3, 2}, transposed(window(2, 0))},
+      {"patches", 2, 3, {16, 12}, 7, {4, 4}, window(4, 0)},
   };
   return cases;
 }
 
 const std::vector<ConvCase>& tiled_convs() {
   static const std::vector<ConvCase> cases = {
-      {"tiles", 3, 37, 13, 11, 135, 3, 3, window(1, 1)},
-      {"tiles_nhwc", 3, 37, 13, 11, 135, 3, 3, window(1, 1), Layout::nhwc},
-      {"tiles_gaps", 2, 29, 17, 19, 70, 3, 3, asymmetric({2, 1}, {1, 2}, {0, 1}), Layout::gaps},
-      {"tiles_strided", 2, 67, 21, 23, 66, 3, 3, window(2, 1)},
-      {"tiles_grouped", 2, 34, 15, 14, 140, 3, 3, window(1, 1, 1, 2)},
-      {"tiles_pointwise", 2, 300, 9, 9, 131, 1, 1, window(1, 0)},
-      {"tiles_wide_window", 2, 5, 30, 31, 33, 7, 5, window(2, 3)},
-      {"tiles_dilated", 2, 24, 19, 18, 40, 3, 3, window(1, 3, 3)},
-      {"tiles_deep_filter", 9, 3, 33, 35, 10, 3, 3, window(1, 1)},
-      {"tiles_many_images", 150, 3, 3, 3, 17, 2, 2, window(1, 0)},
+      {"tiles", 3, 37, {13, 11}, 135, {3, 3}, window(1, 1)},
+      {"tiles_nhwc", 3, 37, {13, 11}, 135, {3, 3}, window(1, 1), Layout::nhwc, Layout::nhwc},
+      {"tiles_gaps", 2, 29, {17, 19}, 70, {3, 3}, {{2, 1}, {1, 2}, {0, 1}}, Layout::gaps, Layout::gaps},
+      {"tiles_strided", 2, 67, {21, 23}, 66, {3, 3}, window(2, 1)},
+      {"tiles_grouped", 2, 34, {15, 14}, 140, {3, 3}, window(1, 1, 1, 2)},
+      {"tiles_pointwise", 2, 300, {9, 9}, 131, {1, 1}, window(1, 0)},
+      {"tiles_wide_window", 2, 5, {30, 31}, 33, {7, 5}, window(2, 3)},
+      {"tiles_dilated", 2, 24, {19, 18}, 40, {3, 3}, window(1, 3, 3)},
+      {"tiles_deep_filter", 9, 3, {33, 35}, 10, {3, 3}, window(1, 1)},
+      {"tiles_many_images", 150, 3, {3, 3}, 17, {2, 2}, window(1, 0)},
   };
   return cases;
 }
@@ -184,23 +252,33 @@ std::vector<ConvCase> random_convs(int count, uint64_t seed) {
   while (static_cast<int>(cases.size()) < count) {
     ConvCase c;
     ConvParams& p = c.params;
+    const auto rank = static_cast<int>(draw(0, 3) ? 2 : draw(1, 3));
     p.groups = draw(0, 2) ? 1 : draw(2, 4);
+    p.transposed = draw(0, 4) == 0;
     const bool depthwise = p.groups > 1 && draw(0, 1);
     c.n = draw(1, 4);
     c.c = p.groups * (depthwise ? 1 : draw(1, 9));
     c.k = p.groups * (depthwise ? draw(1, 2) : draw(1, 19));
-    c.h = draw(1, 15), c.w = draw(1, 40);
-    c.r = draw(1, 4), c.s = draw(1, 4);
-    for (size_t i = 0; i < 2; i++) {
-      p.stride[i] = draw(0, 1) ? 1 : draw(2, 4);
-      p.dilation[i] = draw(0, 2) ? 1 : draw(2, 3);
-      p.pad_begin[i] = draw(-1, 4);
-      p.pad_end[i] = draw(-1, 4);
+    for (int i = 0; i < rank; i++) {
+      const bool last = i == rank - 1;
+      c.size.push_back(draw(1, rank == 3 ? 7 : last ? 40 : 15));
+      c.window.push_back(draw(1, rank == 3 ? 3 : 4));
+      p.stride.push_back(draw(0, 1) ? 1 : draw(2, 4));
+      p.dilation.push_back(draw(0, 2) ? 1 : draw(2, 3));
+      p.pad_begin.push_back(draw(-1, 4));
+      p.pad_end.push_back(draw(-1, 4));
+      if (p.transposed) p.output_pad.push_back(draw(0, std::max(p.stride[i], p.dilation[i]) - 1));
     }
-    c.layout = static_cast<Layout>(draw(0, 2));
-    const int64_t rows = c.h + p.pad_begin[0] + p.pad_end[0] - p.dilation[0] * (c.r - 1);
-    const int64_t columns = c.w + p.pad_begin[1] + p.pad_end[1] - p.dilation[1] * (c.s - 1);
-    if (rows < 1 || columns < 1) continue;
+    const auto layout = [&] { return static_cast<Layout>(draw(0, 2)); };
+    c.x_layout = layout();
+    c.y_layout = draw(0, 2) ? c.x_layout : layout();
+    c.w_layout = draw(0, 1) ? Layout::nchw : layout();
+    c.dtype = draw(0, 1) ? DType::f32 : draw(0, 1) ? DType::f16 : DType::bf16;
+    try {
+      c.y_shape();
+    } catch (const ValidationError&) {
+      continue;  // a window that does not fit
+    }
     c.name = "random_" + std::to_string(seed) + "_" + std::to_string(cases.size());
     cases.push_back(c);
   }
@@ -208,13 +286,21 @@ std::vector<ConvCase> random_convs(int count, uint64_t seed) {
 }
 
 std::vector<double> conv_forward_reference(const ConvCase& c, const std::vector<float>& x,
-                                           const std::vector<float>& w, const std::vector<float>& bias) {
+                                           const std::vector<float>& w, const ConvEpilogueData& with) {
   const Shape shape = c.y_shape();
   std::vector<double> y(index(element_count(shape)), 0.0);
-  for_each_product(c, [&](size_t xi, size_t wi, size_t yi) { y[yi] += static_cast<double>(x[xi]) * w[wi]; });
-  const int64_t plane = shape[2] * shape[3];
+  if (c.params.transposed)
+    for_each_product(c,
+                     [&](size_t yi, size_t wi, size_t xi) { y[yi] += static_cast<double>(x[xi]) * w[wi]; });
+  else
+    for_each_product(c,
+                     [&](size_t xi, size_t wi, size_t yi) { y[yi] += static_cast<double>(x[xi]) * w[wi]; });
+  const int64_t plane = element_count(shape) / std::max<int64_t>(1, shape[0] * shape[1]);
   for (size_t i = 0; i < y.size(); i++) {
-    if (!bias.empty()) y[i] += bias[index(static_cast<int64_t>(i) / plane % c.k)];
+    const size_t k = index(static_cast<int64_t>(i) / plane % c.k);
+    if (!with.scale.empty()) y[i] *= with.scale[k];
+    if (!with.bias.empty()) y[i] += with.bias[k];
+    if (!with.residual.empty()) y[i] += with.residual[i];
     y[i] = activation_value(c.params.activation, y[i]);
   }
   return y;
@@ -223,16 +309,24 @@ std::vector<double> conv_forward_reference(const ConvCase& c, const std::vector<
 std::vector<double> conv_backward_data_reference(const ConvCase& c, const std::vector<float>& dy,
                                                  const std::vector<float>& w) {
   std::vector<double> dx(index(element_count(c.x_shape())), 0.0);
-  for_each_product(c,
-                   [&](size_t xi, size_t wi, size_t yi) { dx[xi] += static_cast<double>(dy[yi]) * w[wi]; });
+  if (c.params.transposed)
+    for_each_product(c,
+                     [&](size_t yi, size_t wi, size_t xi) { dx[xi] += static_cast<double>(dy[yi]) * w[wi]; });
+  else
+    for_each_product(c,
+                     [&](size_t xi, size_t wi, size_t yi) { dx[xi] += static_cast<double>(dy[yi]) * w[wi]; });
   return dx;
 }
 
 std::vector<double> conv_backward_filter_reference(const ConvCase& c, const std::vector<float>& x,
                                                    const std::vector<float>& dy) {
   std::vector<double> dw(index(element_count(c.w_shape())), 0.0);
-  for_each_product(c,
-                   [&](size_t xi, size_t wi, size_t yi) { dw[wi] += static_cast<double>(dy[yi]) * x[xi]; });
+  if (c.params.transposed)
+    for_each_product(c,
+                     [&](size_t yi, size_t wi, size_t xi) { dw[wi] += static_cast<double>(dy[yi]) * x[xi]; });
+  else
+    for_each_product(c,
+                     [&](size_t xi, size_t wi, size_t yi) { dw[wi] += static_cast<double>(dy[yi]) * x[xi]; });
   return dw;
 }
 

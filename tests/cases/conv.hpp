@@ -11,7 +11,7 @@
 
 namespace dlprim::test {
 
-/// How x, y and their gradients lie in memory.
+/// How a tensor lies in memory.
 enum class Layout : uint8_t {
   nchw,
   nhwc,
@@ -20,13 +20,18 @@ enum class Layout : uint8_t {
 
 struct ConvCase {
   std::string name;
-  int64_t n, c, h, w, k, r, s;
-  ConvParams params;
-  Layout layout = Layout::nchw;
+  int64_t n, c;
+  Dims size;  ///< of x's planes
+  int64_t k;
+  Dims window;
+  ConvParams params = {};
+  Layout x_layout = Layout::nchw, y_layout = Layout::nchw, w_layout = Layout::nchw;
+  DType dtype = DType::f32;
 
-  Shape x_shape() const { return {n, c, h, w}; }
-  Shape w_shape() const { return {k, c / params.groups, r, s}; }
-  Shape y_shape() const { return conv2d_output_shape(x_shape(), w_shape(), params); }
+  Shape x_shape() const;
+  Shape w_shape() const;
+  Shape y_shape() const { return conv_output_shape(x_shape(), w_shape(), params); }
+  int64_t taps() const { return element_count(window); }
   /// Multiplications and additions of one run in any direction, padding counted as work.
   double flops() const;
   /// Bytes of x, w and y.
@@ -34,6 +39,8 @@ struct ConvCase {
   /// One line that tells the case from all others.
   std::string text() const;
   ConvCase with_batch(int64_t batch) const;
+  /// x and y in that layout.
+  ConvCase in(Layout layout) const;
 };
 
 /// Strides of `shape` in a layout.
@@ -44,16 +51,21 @@ const std::vector<ConvCase>& network_convs();
 /// The two layers of the small training demo, batch 128.
 const std::vector<ConvCase>& demo_convs();
 /// Problems chosen for an edge each: sizes of 0 and 1, padding beyond the kernel, kernels beyond the input,
-/// ...
+/// one and three dimensions, transposed ones, ...
 const std::vector<ConvCase>& odd_convs();
 /// Problems larger than one tile in every direction, with remainders.
 const std::vector<ConvCase>& tiled_convs();
 /// Small problems with everything drawn at random.
 std::vector<ConvCase> random_convs(int count, uint64_t seed);
 
-/// Row-major results from row-major operands. `bias` is empty or [K].
+/// What comes after the sums; each is empty or as large as ConvExtras says.
+struct ConvEpilogueData {
+  std::vector<float> bias = {}, scale = {}, residual = {};
+};
+
+/// Row-major results from row-major operands.
 std::vector<double> conv_forward_reference(const ConvCase& c, const std::vector<float>& x,
-                                           const std::vector<float>& w, const std::vector<float>& bias);
+                                           const std::vector<float>& w, const ConvEpilogueData& with = {});
 std::vector<double> conv_backward_data_reference(const ConvCase& c, const std::vector<float>& dy,
                                                  const std::vector<float>& w);
 std::vector<double> conv_backward_filter_reference(const ConvCase& c, const std::vector<float>& x,
