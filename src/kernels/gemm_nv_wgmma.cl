@@ -54,7 +54,7 @@
 #define SUMS (TILE_N / 2)
 
 #include "gemm_nv_store.cl"
-#include "gemm_split.cl"
+#include "gemm_nv_registers.cl"
 
 // Pitches and batch strides are in elements; a batch stride of 0 repeats the operand.
 #define PARAMETERS                                                                                      \
@@ -87,35 +87,6 @@
 #define COPY_LOW(to, map, k, row, z, bar) bulk_copy(to, map, k, row, z, bar);
 #else
 #define COPY_LOW(to, map, k, row, z, bar)
-#endif
-
-#if SPLIT || FROM_REGISTERS
-// The 4 elements of A that a work-item gives to the product of steps 8 i to 8 i + 7; `at` is the 64-row slice.
-static void load_a(float v[4], __local const float* at, int i, int warp, int lane) {
-  const int g = lane / 4, t = lane % 4;
-#if A_UNIT_K
-  __local const float* row = at + (16 * warp + g) * 32 + t;
-  v[0] = row[((2 * i) ^ g) * 4];
-  v[1] = row[((2 * i) ^ g) * 4 + 8 * 32];
-  v[2] = row[((2 * i + 1) ^ g) * 4];
-  v[3] = row[((2 * i + 1) ^ g) * 4 + 8 * 32];
-#else
-  // Boxes of 32 rows: warps 0 and 1 read the first, 2 and 3 the second.
-  const int m = 16 * (warp & 1) + g, k = 8 * i + t;
-  __local const float* box = at + (warp >> 1) * 32 * 32 + m % 4;
-  v[0] = box[k * 32 + ((m / 4) ^ (k & 7)) * 4];
-  v[1] = box[k * 32 + ((m / 4 + 2) ^ (k & 7)) * 4];
-  v[2] = box[(k + 4) * 32 + ((m / 4) ^ ((k + 4) & 7)) * 4];
-  v[3] = box[(k + 4) * 32 + ((m / 4 + 2) ^ ((k + 4) & 7)) * 4];
-#endif
-}
-#endif
-
-#if SPLIT
-// A sum below SMALL needs a closer look, and so do all sums of numbers below TINY or above LARGE; with none of these, what a
-// tiny B lost is at most K 2^-126 LARGE, which is less than 2^-24 SMALL.
-#define SMALL 0x1p-40f
-#define LARGE 0x1p40f
 #endif
 
 // Starts the copies of the next stage, if there is one. Work-item 0 only.
@@ -223,22 +194,8 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_nv_wgmma(
       const uint at = base + slot * STAGE_BYTES;
       mbarrier_wait(full_bar + 8 * slot, turn / STAGES & 1);
 #if SPLIT
-      __local const float* from = (__local const float*)(stages + slot * STAGE_BYTES + warp_group * 64 * 128);
       uint hi[16], lo[16];
-#pragma unroll
-      for (int i = 0; i < 4; i++) {
-        float v[4];
-        load_a(v, from, i, warp % 4, lane);
-#pragma unroll
-        for (int j = 0; j < 4; j++) {
-          const uint magnitude = as_uint(v[j]) & 0x7fffffffu;
-          a_range = (uint2)(min(a_range.s0, magnitude - 1), max(a_range.s1, magnitude));
-          // Rounded by integers, at twice the conversion's rate. A NaN may get lost here, but then stays in the lower
-          // part, which the hardware truncates.
-          hi[4 * i + j] = (as_uint(v[j]) + 0x1000u) & 0xffffe000u;
-          lo[4 * i + j] = as_uint(v[j] - as_float(hi[4 * i + j]));
-        }
-      }
+      split_a(hi, lo, &a_range, (__local const float*)(stages + slot * STAGE_BYTES + warp_group * 64 * 128), warp % 4, lane);
       const ulong b_at = wgmma_descriptor(at + A_BYTES, 16, 1024);
       const ulong b_lo_at = wgmma_descriptor(at + A_BYTES + B_BYTES, 16, 1024);
       float part[SUMS];
@@ -278,17 +235,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_nv_wgmma(
     uint small = a_range.s0 < as_uint(TINY) - 1 || a_range.s1 > as_uint(LARGE);
 #pragma unroll
     for (int i = 0; i < SUMS; i++) small |= !is_within(sums[i], SMALL);
-    float least = 0;
-    if (warp_any(small)) {
-      uint2 b_range = (uint2)(UINT_MAX, 0);
-      for (int i = lane; i < range_count; i += 32) {
-        const uint2 noted = ranges[ranges_offset + i];
-        b_range = (uint2)(min(b_range.s0, noted.s0), max(b_range.s1, noted.s1));
-      }
-      for (int lanes = 1; lanes < 32; lanes *= 2) b_range = joined(b_range, lanes);
-      a_range = joined(joined(a_range, 1), 2);  // four lanes share rows
-      least = least_exact(a_range, b_range, K);
-    }
+    const float least = warp_any(small) ? least_of(a_range, ranges + ranges_offset, range_count, K, lane) : 0;
     for (int done = -1; small;) {
       int next = SUMS;
 #pragma unroll
@@ -305,7 +252,8 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_nv_wgmma(
         if (i == next) sums[i] = again;
     }
 #endif
-    store_sums(t.m + TILE_M <= M && t.n + TILE_N <= N, sums, SUMS, first_m, t.n, quad, M, N, c, t.z * c_batch, ldc,
+    const long rows_at[2] = ROWS_AT(t.z * c_batch, first_m, ldc);
+    store_sums(t.m + TILE_M <= M && t.n + TILE_N <= N, sums, SUMS, first_m, t.n, quad, M, N, c, rows_at, ldc,
                EPILOGUE_ARGUMENTS);
   }
 }

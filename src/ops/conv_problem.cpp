@@ -316,11 +316,12 @@ std::array<int, 5> narrow(const ConvStrides& strides) {
   return result;
 }
 
-Defines conv_defines(const ConvProblem& p) {
+Defines conv_defines(const ConvProblem& p, ConvChannels channels) {
+  const int form = channels == ConvChannels::rows ? 2 : 1;
   Defines defines;
   defines.set("AB_TYPE", name_of(p.dtype)).set("C_TYPE", name_of(p.result_dtype));
   if (p.dtype == DType::f64) defines.set("REAL", "double");
-  defines.set("BIAS", p.bias ? 2 : 0).set("SCALE", p.scale ? 2 : 0);
+  defines.set("BIAS", p.bias ? form : 0).set("SCALE", p.scale ? form : 0);
   defines.set("RESIDUAL", p.residual).set("PREACTIVATION", p.preactivation);
   return defines.set("ACTIVATION", name_of(p.activation));
 }

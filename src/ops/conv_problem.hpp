@@ -96,8 +96,10 @@ std::string refuse_general(const ConvProblem& problem);
 /// The numbers as kernels take them that count in 32 bits.
 std::array<int, 5> narrow(const ConvStrides& strides);
 
-/// The macros of gemm_types.cl: dtypes and epilogue, with a value for each channel of the result (row m).
-Defines conv_defines(const ConvProblem& problem);
+/// The macros of gemm_types.cl: dtypes and epilogue. To the product that the engine computes, channels of the
+/// result are:
+enum class ConvChannels : uint8_t { rows, columns };
+Defines conv_defines(const ConvProblem& problem, ConvChannels channels = ConvChannels::rows);
 
 using ConvEngine = Engine<ConvProblem, ConvImpl>;
 

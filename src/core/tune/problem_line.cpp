@@ -1,6 +1,7 @@
 // Reading problems' lines.
 #include "core/tune/problem_line.hpp"
 
+#include <algorithm>
 #include <climits>
 #include <sstream>
 
@@ -77,6 +78,24 @@ int64_t ProblemLine::size(const std::string& name, int64_t otherwise) {
   const int64_t size = whole_number(value, kMost);
   if (size == 0) refuse(name, "=", value, " is no whole number from 1 to ", kMost);
   return size;
+}
+
+Dims ProblemLine::sizes(const std::string& name, const Dims& otherwise) {
+  const std::string value = take(name);
+  if (value.empty() && !otherwise.empty()) return otherwise;
+  if (value.empty()) refuse("has no ", name, "=");
+  constexpr int64_t kMost = INT_MAX - 4096;
+  Dims result;
+  for (size_t from = 0; from <= value.size();) {
+    const size_t end = std::min(value.find('x', from), value.size());
+    const std::string number = value.substr(from, end - from);
+    const int64_t size = whole_number(number, kMost);
+    if (result.size() == kMaxRank || (size == 0 && number != "0"))
+      refuse(name, "=", value, " is no list of whole numbers like 3x3");
+    result.push_back(size);
+    from = end + 1;
+  }
+  return result;
 }
 
 std::string ProblemLine::word(const std::string& name, std::initializer_list<const char*> words) {

@@ -27,6 +27,9 @@ class ProblemLine {
 
   /// A whole number from 1 to 2^31 - 4097. Without `otherwise` (0) it has to be there.
   int64_t size(const std::string& name, int64_t otherwise = 0);
+  /// "56x56" as whole numbers from 0 to 2^31 - 4097; `otherwise` if it is not there, which has to be if that
+  /// is empty.
+  Dims sizes(const std::string& name, const Dims& otherwise);
   /// One of `words`, the first if it is not there.
   std::string word(const std::string& name, std::initializer_list<const char*> words);
   DType dtype(const std::string& name, DType otherwise);

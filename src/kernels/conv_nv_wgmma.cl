@@ -1,0 +1,328 @@
+// Convolution, forward and backward data, by warp-group matrix instructions (see gemm_nv_wgmma.cl): a product with a row for
+// each pixel of the target, a column for each of its channels, and steps of k along taps and the source's channels. The source
+// comes by bulk tensor copies in im2col mode: they find the pixels that a tap sees, and put zeros where it sees padding.
+//
+// The source's channels are contiguous, its other strides multiples of 16 bytes. w is as conv_nv_pack.cl writes it.
+// SPLIT 0, 1: as in gemm_nv_wgmma.cl; without the tf32 maps' rounding the hardware would drop bits.
+// Launch: any number of groups of ITEMS work-items. Each group has maps of its own in `maps`: of each phase's source, of w.
+
+#ifndef ELEMENT
+#define ELEMENT float
+#endif
+#ifndef ELEMENT_BYTES
+#define ELEMENT_BYTES 4
+#endif
+// The element type's number in tensor maps, 6 f16, 7 f32, 10 bf16, and in PTX: 11 tf32.
+#ifndef MAP_TYPE
+#define MAP_TYPE 7
+#endif
+#ifndef SPLIT
+#define SPLIT 1
+#endif
+#ifndef WARP_GROUPS
+#define WARP_GROUPS 2
+#endif
+#ifndef TILE_N
+#define TILE_N 128
+#endif
+#ifndef STAGES
+#define STAGES 4
+#endif
+// Whether there are three spatial axes.
+#ifndef DEPTH
+#define DEPTH 0
+#endif
+#define TILE_M (64 * WARP_GROUPS)
+#define ITEMS (128 * WARP_GROUPS)
+// Channels in a stage: what 128 bytes hold.
+#define STEP (128 / ELEMENT_BYTES)
+#define B_PARTS (1 + SPLIT)
+#define A_BYTES (TILE_M * 128)
+#define B_BYTES (TILE_N * 128)
+#define STAGE_BYTES (A_BYTES + B_PARTS * B_BYTES)
+#define SUMS (TILE_N / 2)
+
+#include "gemm_nv_registers.cl"
+#include "conv_phase.cl"
+
+#define STRIDES(x) long x##_stride_n, long x##_stride_d, long x##_stride_h, long x##_stride_w
+
+// A phase's three axes, from where an `index` of it is known.
+#define PHASE(index)                                                                           \
+  const struct Axis d = axis_of((index) / (phases_h * phases_w), AXIS_ARGUMENTS(d));           \
+  const struct Axis h = axis_of((index) / phases_w % phases_h, AXIS_ARGUMENTS(h));             \
+  const struct Axis v = axis_of((index) % phases_w, AXIS_ARGUMENTS(w));
+// A tile: its phase, how many pixels and steps of k that has, and where its taps begin in w's rows.
+#define TILE(index)                                                                            \
+  const struct Tile t = tile_at(index, tiles_m, tiles_n);                                      \
+  const int phase = t.z % phases, group = t.z / phases;                                        \
+  PHASE(phase)                                                                                 \
+  const int M = images * d.count * h.count * v.count, steps = d.taps * h.taps * v.taps * blocks;
+// Pixel m of it.
+#define PIXEL(m)                                                                               \
+  const int pixel_w = (m) % v.count, pixel_h = (m) / v.count % h.count;                        \
+  const int pixel_d = (m) / (v.count * h.count) % d.count, image = (m) / (v.count * h.count * d.count);
+
+// The map of a source in im2col mode, as words: the instructions that make maps know other modes only. A box has 128 bytes of
+// channels of TILE_M pixels. Strides are in units of 16 bytes; corners say where the first and the last window begin, from
+// the first and the last pixel.
+#define UNITS(stride) ((ulong)(stride)*ELEMENT_BYTES / 16)
+#define ROUND_TO_TF32 (MAP_TYPE == 7 && !SPLIT ? 0x10000 : 0)
+#define UPPER(a, x) (a.lower + (a.count - 1) * SOURCE_STEP(x) - (source_##x - 1))
+#define FIELD(value, bits, at) (((ulong)(value) & ((1ul << (bits)) - 1)) << (at))
+#if DEPTH
+#define CORNERS                                                                                      \
+  (FIELD(v.lower, 5, 0) | FIELD(h.lower, 5, 5) | FIELD(d.lower, 5, 10) | FIELD(UPPER(v, w), 5, 16) | \
+   FIELD(UPPER(h, h), 5, 21) | FIELD(UPPER(d, d), 5, 26))
+#define DEPTH_OR(with, without) (with)
+#else
+#define CORNERS \
+  (FIELD(v.lower, 8, 0) | FIELD(h.lower, 8, 8) | FIELD(UPPER(v, w), 8, 16) | FIELD(UPPER(h, h), 8, 24))
+#define DEPTH_OR(with, without) (without)
+#endif
+#define MAKE_SOURCE_MAP(words)                                                                                         \
+  {                                                                                                                    \
+    words[0] = (ulong)(size_t)(source + source_offset);                                                                \
+    words[1] = 0x6001 | DEPTH_OR(4, 3) << 4 | MAP_TYPE << 7 | ROUND_TO_TF32 | UNITS(source_stride_w) << 32;            \
+    words[2] = UNITS(source_stride_h) | UNITS(DEPTH_OR(source_stride_d, source_stride_n)) << 32;                       \
+    words[3] = DEPTH_OR(UNITS(source_stride_n), 0);                                                                    \
+    words[4] = (ulong)(C * groups - 1) | (ulong)(source_w - 1) << 32;                                                  \
+    words[5] = (ulong)(source_h - 1) | (ulong)(DEPTH_OR(source_d, images) - 1) << 32;                                  \
+    words[6] = DEPTH_OR(images - 1, 0) | (ulong)(SOURCE_STEP(w) - 1) << 35 | (ulong)(SOURCE_STEP(h) - 1) << 38 |       \
+               (ulong)DEPTH_OR(SOURCE_STEP(d) - 1, 0) << 41 | (ulong)(STEP - 1) << 56;                                 \
+    words[7] = CORNERS | (ulong)(TILE_M - 1) << 32;                                                                    \
+    words[8] = TILE_M * 128;                                                                                           \
+    words[9] = 1024;                                                                                                   \
+  }
+
+// Copies what pixels from (image, d, h, w) on see through the tap that is (od, oh, ow) from their windows' beginnings.
+static void copy_pixels(uint to, __global const ulong* map, int channel, int image, int d, int h, int w, int od, int oh, int ow,
+                        uint bar) {
+#if DEPTH
+  __asm__ volatile(
+      "cp.async.bulk.tensor.5d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4, %5, %6}], "
+      "[%7], {%8, %9, %10};"
+      :
+      : "r"(to), "l"(map), "r"(channel), "r"(w), "r"(h), "r"(d), "r"(image), "r"(bar), "h"((ushort)ow), "h"((ushort)oh),
+        "h"((ushort)od)
+      : "memory");
+#else
+  __asm__ volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4, %5}], [%6], "
+      "{%7, %8};"
+      :
+      : "r"(to), "l"(map), "r"(channel), "r"(w), "r"(h), "r"(image), "r"(bar), "h"((ushort)ow), "h"((ushort)oh)
+      : "memory");
+#endif
+}
+
+// What the copies need to know of a tile. In local memory, where it takes no registers: only work-item 0 uses it.
+struct Feed {
+  int n, group, map, image, d, h, w;
+  int taps_h, taps_w, dilation_d, dilation_h, dilation_w;
+};
+// Finds the tile from feed_index on that has something to copy.
+#define NEXT_FEED()                                                                              \
+  for (; feed_index < tiles; feed_index += (int)get_num_groups(0)) {                             \
+    TILE(feed_index)                                                                             \
+    if (t.m >= M || steps == 0) continue;                                                        \
+    PIXEL(t.m)                                                                                   \
+    feed_column = 0;                                                                             \
+    for (int p = 0; p < phase; p++) {                                                            \
+      PHASE(p)                                                                                   \
+      feed_column += d.taps * h.taps * v.taps * blocks * STEP;                                   \
+    }                                                                                            \
+    feed_end = feed_column + steps * STEP;                                                       \
+    feed_block = feed_tap_d = feed_tap_h = feed_tap_w = 0;                                       \
+    const struct Feed next = {t.n, group, phase, image, d.lower + pixel_d * SOURCE_STEP(d),      \
+                              h.lower + pixel_h * SOURCE_STEP(h), v.lower + pixel_w * SOURCE_STEP(w), \
+                              h.taps, v.taps, d.dilation, h.dilation, v.dilation};               \
+    feed[0] = next;                                                                              \
+    break;                                                                                       \
+  }
+// Starts the copies of the next stage, if there is one. Work-item 0 only.
+#define FEED()                                                                                       \
+  if (feed_index < tiles) {                                                                          \
+    const int slot_ = feed_turn % STAGES;                                                            \
+    const uint to_ = base + slot_ * STAGE_BYTES, bar_ = full_bar + 8 * slot_;                        \
+    mbarrier_wait(empty_bar + 8 * slot_, (feed_turn / STAGES & 1) ^ 1);                              \
+    mbarrier_expect(bar_, STAGE_BYTES);                                                              \
+    copy_pixels(to_, maps + 16 * feed->map, feed->group * C + feed_block * STEP, feed->image, feed->d, feed->h, feed->w, \
+                feed_tap_d * feed->dilation_d, feed_tap_h * feed->dilation_h, feed_tap_w * feed->dilation_w, bar_);      \
+    bulk_copy(to_ + A_BYTES, maps + 16 * phases, feed_column, feed->n, feed->group, bar_);           \
+    if (SPLIT) bulk_copy(to_ + A_BYTES + B_BYTES, maps + 16 * phases + 16, feed_column, feed->n, feed->group, bar_); \
+    feed_turn++;                                                                                     \
+    feed_column += STEP;                                                                             \
+    if (++feed_block == blocks) {                                                                    \
+      feed_block = 0;                                                                                \
+      if (++feed_tap_w == feed->taps_w) {                                                            \
+        feed_tap_w = 0;                                                                              \
+        if (++feed_tap_h == feed->taps_h) feed_tap_h = 0, feed_tap_d++;                              \
+      }                                                                                              \
+    }                                                                                                \
+    if (feed_column == feed_end) {                                                                   \
+      feed_index += (int)get_num_groups(0);                                                          \
+      NEXT_FEED()                                                                                    \
+    }                                                                                                \
+  }
+
+#if SPLIT
+#define WHOLE_W_PARAMETERS                                                                                          \
+  __global const float *restrict whole_w, long whole_w_offset, long w_group, long w_source, long w_target, long w_d, \
+      long w_h, long w_w, __global const uint2 *restrict ranges, long ranges_offset, int range_count,
+#else
+#define WHOLE_W_PARAMETERS
+#endif
+
+__kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_nv_wgmma(
+    int images, int C, int N, int groups, int tiles_m, AXIS_PARAMETERS(d), AXIS_PARAMETERS(h), AXIS_PARAMETERS(w),
+    __global const ELEMENT* restrict source, long source_offset, STRIDES(source), __global const ELEMENT* restrict b,
+    long b_offset, __global const ELEMENT* restrict b_lo, long b_lo_offset, int columns, __global C_STORAGE* restrict c,
+    long c_offset, STRIDES(c), long c_stride_c, WHOLE_W_PARAMETERS __global ulong* all_maps, long maps_offset,
+    EPILOGUE_PARAMETERS) {
+  __local uchar stages[STAGES * STAGE_BYTES] __attribute__((aligned(1024)));
+  __local ulong full[STAGES], empty[STAGES], map_room[16] __attribute__((aligned(128)));
+  __local struct Feed feed[1];
+  const int item = (int)get_local_id(0), warp = item / 32, lane = item % 32;
+  const uint base = SHARED(stages), full_bar = SHARED(full), empty_bar = SHARED(empty);
+  c += c_offset;
+  const int phases = BACKWARD ? phases_d * phases_h * phases_w : 1;
+  const int tiles_n = (N + TILE_N - 1) / TILE_N, blocks = (C + STEP - 1) / STEP;
+  const int tiles = tiles_m * tiles_n * phases * groups;
+  // A map takes 16 words and starts at a multiple of so many.
+  __global ulong* maps = (__global ulong*)(((size_t)(all_maps + maps_offset) + 127) / 128 * 128) +
+                         (long)get_group_id(0) * (phases + B_PARTS) * 16;
+  if (item == 0) {
+    for (int s = 0; s < STAGES; s++) {
+      mbarrier_init(full_bar + 8 * s, 1);
+      mbarrier_init(empty_bar + 8 * s, 4 * WARP_GROUPS);
+    }
+    fence_async();
+  }
+  if (warp == 0) {
+    const uint map = SHARED(map_room);
+    for (int i = 0; i < phases + B_PARTS; i++) {
+      if (lane < 16) map_room[lane] = 0;
+      warp_sync();
+      if (lane == 0 && i < phases) {
+        PHASE(i)
+        MAKE_SOURCE_MAP(map_room)
+      }
+      if (lane == 0 && i >= phases) {
+        __global const ELEMENT* part = i == phases ? b + b_offset : b_lo + b_lo_offset;
+        MAKE_MAP(map, part, MAP_TYPE, columns, N, groups, columns * ELEMENT_BYTES, (long)N * columns * ELEMENT_BYTES, STEP,
+                 TILE_N)
+      }
+      warp_sync();
+      publish_map(maps + 16 * i, map);
+    }
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+  int feed_index = (int)get_group_id(0), feed_turn = 0, feed_column = 0, feed_end = 0;
+  int feed_block = 0, feed_tap_d = 0, feed_tap_h = 0, feed_tap_w = 0;
+  if (item == 0) {
+    for (int i = 0; i < phases + B_PARTS; i++) acquire_map(maps + 16 * i);
+    NEXT_FEED()
+    for (int s = 0; s < STAGES - 1; s++) FEED()
+  }
+  warp_sync();
+
+  const int warp_group = warp / 4;
+  int turn = 0;  // stages since the start
+  for (int index = (int)get_group_id(0); index < tiles; index += (int)get_num_groups(0)) {
+    TILE(index)
+    if (t.m >= M) continue;
+    float sums[SUMS];
+#pragma unroll
+    for (int i = 0; i < SUMS; i++) sums[i] = 0;
+#if SPLIT
+    uint2 a_range = (uint2)(UINT_MAX, 0);
+#endif
+    for (int s = 0; s < steps; s++, turn++) {
+      const int slot = turn % STAGES;
+      const uint at = base + slot * STAGE_BYTES;
+      mbarrier_wait(full_bar + 8 * slot, turn / STAGES & 1);
+#if SPLIT
+      uint hi[16], lo[16];
+      split_a(hi, lo, &a_range, (__local const float*)(stages + slot * STAGE_BYTES + warp_group * 64 * 128), warp % 4, lane);
+      const ulong b_at = wgmma_descriptor(at + A_BYTES, 16, 1024);
+      const ulong b_lo_at = wgmma_descriptor(at + A_BYTES + B_BYTES, 16, 1024);
+      float part[SUMS];
+#pragma unroll
+      for (int i = 0; i < SUMS; i++) part[i] = 0;
+      //$ SPLIT_MULTIPLY
+      part[0] += (float)(b_at + b_lo_at);
+      //$ END
+      // While they run, the slot before is filled again, as soon as all have read it.
+      if (item == 0) FEED()
+      warp_sync();
+      //$ SPLIT_WAIT
+      //$ END
+      if (lane == 0) mbarrier_arrive(empty_bar + 8 * slot);
+#pragma unroll
+      for (int i = 0; i < SUMS; i++) sums[i] += part[i];
+#else
+      const ulong a_at = wgmma_descriptor(at + warp_group * 64 * 128, 8192, 1024);
+      const ulong b_at = wgmma_descriptor(at + A_BYTES, 8192, 1024);
+      //$ MULTIPLY
+      sums[0] += (float)(a_at + b_at);
+      //$ END
+      // The products of this step may still run; those of the step before are done.
+      if (turn > 0 && lane == 0) mbarrier_arrive(empty_bar + 8 * ((turn + STAGES - 1) % STAGES));
+      if (item == 0) FEED()
+      warp_sync();
+#endif
+    }
+#if !SPLIT
+    //$ WAIT
+    //$ END
+#endif
+    // A work-item has columns 8 j + 2 q and the next of rows m and m + 8, q its place among four lanes.
+    const int quad = lane % 4, first_m = t.m + 64 * warp_group + 16 * (warp % 4) + lane / 4;
+    long rows_at[2];
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+      PIXEL(first_m + 8 * i)
+      rows_at[i] = image * c_stride_n + (d.first + pixel_d * TARGET_STEP(d)) * c_stride_d +
+                   (h.first + pixel_h * TARGET_STEP(h)) * c_stride_h + (v.first + pixel_w * TARGET_STEP(w)) * c_stride_w +
+                   group * N * c_stride_c;
+    }
+#if SPLIT
+    uint small = a_range.s0 < as_uint(TINY) - 1 || a_range.s1 > as_uint(LARGE);
+#pragma unroll
+    for (int i = 0; i < SUMS; i++) small |= !is_within(sums[i], SMALL);
+    const float least = warp_any(small) ? least_of(a_range, ranges + ranges_offset, range_count, steps * STEP, lane) : 0;
+    for (int done = -1; small;) {
+      int next = SUMS;
+#pragma unroll
+      for (int i = SUMS - 1; i >= 0; i--)
+        if (i > done && !is_within(sums[i], least)) next = i;
+      if (next == SUMS) break;
+      done = next;
+      const int m = first_m + next / 2 % 2 * 8, n = t.n + next / 4 * 8 + 2 * quad + next % 2;
+      if (m >= M || n >= N) continue;
+      PIXEL(m)
+      __global const float* pixels = source + source_offset + image * source_stride_n + (long)group * C;
+      __global const float* weights = whole_w + whole_w_offset + group * w_group + n * w_target;
+      float again = 0;
+      for (int tap = 0; tap < d.taps * h.taps * v.taps; tap++) {
+        const int td = tap / (h.taps * v.taps), th = tap / v.taps % h.taps, tw = tap % v.taps;
+        const int at_d = d.lower + pixel_d * SOURCE_STEP(d) + td * d.dilation;
+        const int at_h = h.lower + pixel_h * SOURCE_STEP(h) + th * h.dilation;
+        const int at_w = v.lower + pixel_w * SOURCE_STEP(w) + tw * v.dilation;
+        if (at_d < 0 || at_d >= source_d || at_h < 0 || at_h >= source_h || at_w < 0 || at_w >= source_w) continue;
+        __global const float* from = pixels + at_d * source_stride_d + at_h * source_stride_h + at_w * source_stride_w;
+        __global const float* with =
+            weights + (d.last - td * d.step) * w_d + (h.last - th * h.step) * w_h + (v.last - tw * v.step) * w_w;
+        for (int k = 0; k < C; k++) again = fma(from[k], with[k * w_source], again);
+      }
+#pragma unroll
+      for (int i = 0; i < SUMS; i++)
+        if (i == next) sums[i] = again;
+    }
+#endif
+    store_sums(t.m + TILE_M <= M && t.n + TILE_N <= N, sums, SUMS, first_m, t.n, quad, M, N, c, rows_at, c_stride_c, alpha,
+               beta, bias, bias_offset + group * N, scale, scale_offset + group * N, residual, residual_offset,
+               preactivation, preactivation_offset);
+  }
+}

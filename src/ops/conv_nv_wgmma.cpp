@@ -1,0 +1,286 @@
+// Convolution engine `nv_wgmma`, forward and backward data: Hopper's warp-group matrix instructions fed by
+// bulk tensor copies that gather pixels. f16 and bf16; f32 by three products of tf32 parts, or, where math
+// allows, by tf32 alone.
+#include <algorithm>
+
+#include "core/constants.hpp"
+#include "core/gen/wgmma.hpp"
+#include "core/kernel_source.hpp"
+#include "ops/conv_nv_source.hpp"
+#include "ops/conv_phases.hpp"
+#include "ops/epilogue.hpp"
+
+namespace dlprim::detail {
+
+extern const ConvEngine kConvNvWgmma;
+
+namespace {
+
+constexpr int kWarpGroups = 2, kTileM = 64 * kWarpGroups;
+constexpr int64_t kMapBytes = 128;
+
+bool is_split(const ConvProblem& p, const Options& options) {
+  return p.dtype == DType::f32 && options.math != MathMode::tf32;
+}
+
+/// The matrix product's sides: a row for each pixel of the target.
+struct Sides {
+  Sides(const ConvProblem& p)
+      : backward(p.direction == ConvDirection::backward_data),
+        source_channels(backward ? p.group_k() : p.group_c()),
+        target_channels(backward ? p.group_c() : p.group_k()),
+        source(backward ? p.y : p.x),
+        target(backward ? p.x : p.y) {
+    for (size_t i = 0; i < 3; i++) axes[i] = ConvAxis(p, i);
+    for (const ConvAxis& axis : axes) phases *= axis.phases;
+  }
+  /// Of the phase that has most.
+  int64_t pixels(int images) const {
+    int64_t count = images;
+    for (const ConvAxis& axis : axes) count *= axis.phase(0).count;
+    return count;
+  }
+  int64_t taps() const { return int64_t{axes[0].taps} * axes[1].taps * axes[2].taps; }
+
+  const bool backward;
+  const int source_channels, target_channels;
+  const ConvStrides &source, &target;
+  std::array<ConvAxis, 3> axes;
+  int phases = 1;
+};
+
+struct Tile {
+  int n = 0, stages = 0;
+};
+constexpr Tile kPlainTiles[] = {{256, 4}, {128, 5}, {64, 6}};
+constexpr Tile kSplitTiles[] = {{192, 3}, {128, 4}, {64, 5}};
+
+/// In microseconds, as of an H200, as of the GEMM engine of this name.
+struct Costs {
+  double turn, turn_column, step, step_column;
+};
+constexpr Costs kPlainCosts = {0.7, 0.0043, 0.27, 0.0016}, kSplitCosts = {0, 0.035, 0.28, 0.006};
+
+Tile choose(const ConvProblem& p, const Sides& sides, bool split, const Device& device) {
+  const int64_t units = std::max(1, device.facts().compute_units);
+  const Costs& cost = split ? kSplitCosts : kPlainCosts;
+  const double steps =
+      static_cast<double>(sides.taps()) / sides.phases *
+      static_cast<double>(ceil_div(sides.source_channels * static_cast<int64_t>(size_of(p.dtype)), 128));
+  Tile best;
+  double best_time = 0;
+  for (const Tile& tile : split ? kSplitTiles : kPlainTiles) {
+    const int64_t tiles = ceil_div(sides.pixels(p.n), kTileM) * ceil_div(sides.target_channels, tile.n) *
+                          p.groups * sides.phases;
+    const double turn =
+        cost.turn + cost.turn_column * tile.n + steps * (cost.step + cost.step_column * tile.n);
+    const double time = static_cast<double>(ceil_div(tiles, units)) * turn;
+    if (best.n == 0 || time < best_time) best = tile, best_time = time;
+  }
+  return best;
+}
+
+uint64_t local_bytes(const Tile& tile, bool split) {
+  return static_cast<uint64_t>(tile.stages) * static_cast<uint64_t>(kTileM + tile.n * (split ? 2 : 1)) * 128;
+}
+
+class NvWgmma : public ConvImpl {
+ public:
+  NvWgmma(const Context& context, const ConvProblem& problem, const Options& options)
+      : p_(problem),
+        sides_(p_),
+        split_(is_split(p_, options)),
+        tile_(choose(p_, sides_, split_, context.device())) {
+    int band = 16;
+    const EngineRequest request(options);
+    if (request.names(kConvNvWgmma.name))
+      request.take({{"tn", &tile_.n}, {"stages", &tile_.stages}, {"band", &band}});
+    require_tile(context, band);
+    const int bytes = static_cast<int>(size_of(p_.dtype)), step = 128 / bytes;
+    source_.emplace(context, p_, sides_.backward, parts_);
+    padded_ = static_cast<int>(round_up(sides_.source_channels, step));
+    columns_ = static_cast<int>(sides_.taps() * padded_);
+    plan_weights(context);
+    tiles_m_ = ceil_div(sides_.pixels(p_.n), kTileM);
+    const int64_t tiles = tiles_m_ * ceil_div(sides_.target_channels, tile_.n) * sides_.phases * p_.groups;
+    groups_ = std::min<int64_t>(tiles, std::max(1, context.device().facts().compute_units));
+    maps_at_ =
+        parts_.add(static_cast<size_t>(kMapBytes * (groups_ * (sides_.phases + (split_ ? 2 : 1)) + 1)));
+    build(context, band);
+  }
+
+  size_t workspace_size() const override { return parts_.size(); }
+
+  void run(const Stream& stream, const ConvTensors& t, const Tensor& workspace) const override {
+    const Tensor source = source_->prepare(stream, sides_.backward ? t.y : t.x, workspace);
+    const Tensor weights = prepared_weights(stream, t.w, workspace);
+    Launch launch(stream, kernel_);
+    launch.arg(p_.n).arg(sides_.source_channels).arg(sides_.target_channels).arg(p_.groups);
+    launch.arg(static_cast<int>(tiles_m_));
+    bind_axes(launch);
+    launch.arg(source);
+    for (const size_t i : {0, 2, 3, 4}) launch.arg(source_->strides()[i]);
+    launch.arg(part(weights, 0)).arg(split_ ? part(weights, 1) : Tensor()).arg(columns_);
+    launch.arg(sides_.backward ? t.x : t.y);
+    for (const size_t i : {0, 2, 3, 4, 1}) launch.arg(sides_.target[i]);
+    if (split_) {
+      launch.arg(t.w);
+      bind_weights(launch);
+      launch.arg(workspace_part(weights, ranges_at_, {ranges_}, DType::i64)).arg(static_cast<int>(ranges_));
+    }
+    launch.arg(workspace_part(workspace, maps_at_, {kMapBytes / 8}, DType::i64));
+    bind_epilogue(launch, 1, 0, t.with);
+    launch.run({static_cast<size_t>(groups_ * 128 * kWarpGroups)}, {128 * kWarpGroups});
+  }
+
+  void forget_constants() const override { constant_.forget(); }
+
+ private:
+  void require_tile(const Context& context, int band) const {
+    require(tile_.n > 0 && tile_.n <= 256 && tile_.n % 64 == 0, "engine", "tn ", tile_.n,
+            " is none of 64, 128, 192, 256");
+    require(tile_.stages >= 2 && band >= 1, "engine", "stages ", tile_.stages, " must be 2 or more, band ",
+            band, " 1 or more");
+    const uint64_t bytes = local_bytes(tile_, split_), room = context.device().probes().static_local_memory;
+    require(bytes <= room, "engine", "needs ", bytes, " bytes of local memory, the device has ", room);
+  }
+
+  int64_t weights() const { return int64_t{p_.groups} * sides_.target_channels * columns_; }
+
+  void plan_weights(const Context& context) {
+    WorkspaceParts& memory = p_.constant_w ? kept_ : parts_;
+    for (size_t i = 0; i < (split_ ? 2 : 1); i++)
+      w_at_[i] = memory.add(static_cast<size_t>(weights()) * size_of(p_.dtype));
+    const int64_t rows_k = sides_.backward ? padded_ : p_.group_k(),
+                  rows_c = sides_.backward ? p_.group_c() : padded_;
+    pack_groups_ = {ceil_div(rows_c, 32), ceil_div(rows_k, 32)};
+    ranges_ = pack_groups_[0] * pack_groups_[1] * p_.groups;
+    if (split_) ranges_at_ = memory.add(static_cast<size_t>(ranges_) * 8);
+    Defines defines;
+    defines.set("BACKWARD", sides_.backward).set("PARTS", split_ ? 2 : 1);
+    if (p_.dtype != DType::f32) defines.set("ELEMENT", "ushort").set("IS_FLOAT", false);
+    pack_ = context.state().programs.kernel("conv_nv_pack", "conv_nv_pack", defines);
+  }
+
+  void build(const Context& context, int band) {
+    const bool last = sides_.target[1] <= 1;
+    Defines defines = conv_defines(p_);
+    if (last) defines = conv_defines(p_, ConvChannels::columns);
+    defines.set("BACKWARD", sides_.backward).set("DEPTH", p_.has_depth()).set("SPLIT", split_);
+    defines.set("TILE_N", tile_.n)
+        .set("STAGES", tile_.stages)
+        .set("WARP_GROUPS", kWarpGroups)
+        .set("BAND", band);
+    const int64_t vector = last ? result_vector() : 1;
+    defines.set("C_BYTES", static_cast<int>(size_of(p_.result_dtype)));
+    defines.set("C_PAIRS", vector >= 2).set("C_WIDE", vector >= 8).set("C_TRANSPOSED", !last);
+    if (p_.dtype != DType::f32)
+      defines.set("ELEMENT", "ushort")
+          .set("ELEMENT_BYTES", 2)
+          .set("MAP_TYPE", p_.dtype == DType::f16 ? 6 : 10);
+    const std::string source = fill_wgmma_slots(kernel_source("conv_nv_wgmma"), {p_.dtype, split_, tile_.n});
+    kernel_ = context.state().programs.generated("conv_nv_wgmma", source, "conv_nv_wgmma", defines);
+  }
+
+  /// The largest power of 2 up to 8 that divides the target's channels and what lies between its pixels.
+  int64_t result_vector() const {
+    const bool aligned = sides_.backward ? p_.x_aligned : p_.y_aligned;
+    int64_t vector = aligned ? 16 / static_cast<int64_t>(size_of(p_.result_dtype)) : 1;
+    const auto fits = [&] {
+      bool all = sides_.target_channels % vector == 0;
+      for (size_t i : {0, 2, 3, 4}) all &= sides_.target[i] % vector == 0;
+      return all;
+    };
+    while (!fits()) vector /= 2;
+    return vector;
+  }
+
+  void bind_axes(Launch& launch) const {
+    for (const ConvAxis& axis : sides_.axes) axis.bind(launch);
+  }
+
+  /// From group to group, along the source's channels, the target's, and the taps.
+  void bind_weights(Launch& launch) const {
+    launch.arg(p_.w[0] * p_.group_k());
+    launch.arg(p_.w[sides_.backward ? 0 : 1]).arg(p_.w[sides_.backward ? 1 : 0]);
+    for (size_t i : {2, 3, 4}) launch.arg(p_.w[i]);
+  }
+
+  Tensor prepared_weights(const Stream& stream, const Tensor& w, const Tensor& workspace) const {
+    if (!p_.constant_w) {
+      pack(stream, w, workspace);
+      return workspace;
+    }
+    return constant_.get(stream, w, [&] {
+      const Tensor kept(stream, {static_cast<int64_t>(kept_.size())}, DType::u8);
+      pack(stream, w, kept);
+      return kept;
+    });
+  }
+
+  Tensor part(const Tensor& memory, size_t i) const {
+    return workspace_part(memory, w_at_[i], {weights()}, p_.dtype);
+  }
+
+  void pack(const Stream& stream, const Tensor& w, const Tensor& to) const {
+    Launch launch(stream, pack_);
+    launch.arg(p_.group_k()).arg(p_.group_c()).arg(padded_).arg(columns_);
+    launch.arg(w).arg(p_.w[0] * p_.group_k());
+    for (int64_t stride : {p_.w[0], p_.w[1], p_.w[2], p_.w[3], p_.w[4]}) launch.arg(stride);
+    bind_axes(launch);
+    launch.arg(part(to, 0)).arg(split_ ? part(to, 1) : Tensor());
+    launch.arg(split_ ? workspace_part(to, ranges_at_, {ranges_}, DType::i64) : Tensor());
+    launch.run({static_cast<size_t>(pack_groups_[0]) * 32, static_cast<size_t>(pack_groups_[1]) * 8,
+                static_cast<size_t>(p_.groups)},
+               {32, 8, 1});
+  }
+
+  const ConvProblem p_;
+  const Sides sides_;
+  const bool split_;
+  Tile tile_;
+  WorkspaceParts parts_, kept_;
+  std::optional<ConvNvSource> source_;
+  int padded_ = 0, columns_ = 0;
+  std::array<size_t, 2> w_at_{};
+  std::array<int64_t, 2> pack_groups_{};
+  size_t ranges_at_ = 0, maps_at_ = 0;
+  int64_t ranges_ = 0, tiles_m_ = 0, groups_ = 0;
+  Constants constant_;
+  Kernel pack_, kernel_;
+};
+
+std::string refuse(const Context& context, const ConvProblem& p, const Options& options) {
+  const DeviceProbes& probes = context.device().probes();
+  if (probes.matrix != MatrixEngine::nv_wgmma)
+    return cat("needs the matrix engine nv_wgmma, the device has ", name_of(probes.matrix));
+  if (p.direction == ConvDirection::backward_filter) return "is for the forward and backward data directions";
+  if (p.dtype == DType::f64) return "is for f32, f16 and bf16, the operands are f64";
+  std::string reason = refuse_large(p);
+  if (reason.empty()) reason = refuse_depthwise(p);
+  if (!reason.empty()) return reason;
+  const Sides sides(p);
+  const int64_t step = 128 / static_cast<int64_t>(size_of(p.dtype));
+  if (sides.source_channels == 0 || sides.source_channels * sides.target_channels == 0 || p.n == 0)
+    return "has an empty side";
+  if (p.groups > 1 && sides.source_channels % step != 0)
+    return cat("has ", p.groups, " groups of ", sides.source_channels, " channels, not multiples of ", step);
+  reason = ConvNvSource::refuse(p, sides.backward);
+  if (!reason.empty()) return reason;
+  const bool split = is_split(p, options);
+  const uint64_t bytes = local_bytes(choose(p, sides, split, context.device()), split);
+  if (bytes > probes.static_local_memory)
+    return cat("needs ", bytes, " bytes of local memory, the device has ", probes.static_local_memory);
+  return {};
+}
+
+std::unique_ptr<const ConvImpl> make(const Context& context, const ConvProblem& problem,
+                                     const Options& options) {
+  return std::make_unique<NvWgmma>(context, problem, options);
+}
+
+}  // namespace
+
+const ConvEngine kConvNvWgmma = {"nv_wgmma", refuse, make};
+
+}  // namespace dlprim::detail
