@@ -2,7 +2,8 @@
 // each pixel of the target, a column for each of its channels, and steps of k along taps and the source's channels. The source
 // comes by bulk tensor copies in im2col mode: they find the pixels that a tap sees, and put zeros where it sees padding.
 //
-// The source's channels are contiguous, its other strides multiples of 16 bytes. w is as conv_nv_pack.cl writes it.
+// The source's channels are contiguous, its other strides multiples of 16 bytes. w has a row for each of the target's channels,
+// of taps and the source's channels, as conv_nv_pack.cl writes it, or happens to lie so.
 // SPLIT 0, 1: as in gemm_nv_wgmma.cl; without the tf32 maps' rounding the hardware would drop bits.
 // Launch: any number of groups of ITEMS work-items. Each group has maps of its own in `maps`: of each phase's source, of w.
 
@@ -12,9 +13,12 @@
 #ifndef ELEMENT_BYTES
 #define ELEMENT_BYTES 4
 #endif
-// The element type's number in tensor maps, 6 f16, 7 f32, 10 bf16, and in PTX: 11 tf32.
+// The element type's number in tensor maps: 6 f16, 7 f32, 10 bf16; and of w's maps, where PTX also has 11, rounding to tf32.
 #ifndef MAP_TYPE
 #define MAP_TYPE 7
+#endif
+#ifndef W_MAP_TYPE
+#define W_MAP_TYPE MAP_TYPE
 #endif
 #ifndef SPLIT
 #define SPLIT 1
@@ -27,6 +31,14 @@
 #endif
 #ifndef STAGES
 #define STAGES 4
+#endif
+// 1: w is not packed, and the target's channels are contiguous in it. Elements of 2 bytes only.
+#ifndef W_UNIT_TARGET
+#define W_UNIT_TARGET 0
+#endif
+// The most phases that a launch may have.
+#ifndef MOST_PHASES
+#define MOST_PHASES 64
 #endif
 // Whether there are three spatial axes.
 #ifndef DEPTH
@@ -44,40 +56,60 @@
 
 #include "gemm_nv_registers.cl"
 #include "conv_phase.cl"
+#include "divisor.cl"
 
 #define STRIDES(x) long x##_stride_n, long x##_stride_d, long x##_stride_h, long x##_stride_w
 
-// A phase's three axes, from where an `index` of it is known.
-#define PHASE(index)                                                                           \
-  const struct Axis d = axis_of((index) / (phases_h * phases_w), AXIS_ARGUMENTS(d));           \
-  const struct Axis h = axis_of((index) / phases_w % phases_h, AXIS_ARGUMENTS(h));             \
-  const struct Axis v = axis_of((index) % phases_w, AXIS_ARGUMENTS(w));
-// A tile: its phase, how many pixels and steps of k that has, and where its taps begin in w's rows.
-#define TILE(index)                                                                            \
-  const struct Tile t = tile_at(index, tiles_m, tiles_n);                                      \
-  const int phase = t.z % phases, group = t.z / phases;                                        \
-  PHASE(phase)                                                                                 \
-  const int M = images * d.count * h.count * v.count, steps = d.taps * h.taps * v.taps * blocks;
-// Pixel m of it.
-#define PIXEL(m)                                                                               \
-  const int pixel_w = (m) % v.count, pixel_h = (m) / v.count % h.count;                        \
-  const int pixel_d = (m) / (v.count * h.count) % d.count, image = (m) / (v.count * h.count * d.count);
+// What a phase is to its tiles. Made once: divisions are slow.
+struct Phase {
+  int M, steps;                         // pixels; steps of k
+  struct Divisor count_d, count_h, count_w;
+  struct Axis d, h, w;
+  int tap, tap_d, tap_h, tap_w;         // the first tap's place among w's, and what the next ones are away
+};
+#define MAKE_PHASE(phase, index)                                                                  \
+  {                                                                                               \
+    __local struct Phase* p_ = (phase);                                                           \
+    p_->d = axis_of((index) / (phases_h * phases_w), AXIS_ARGUMENTS(d));                          \
+    p_->h = axis_of((index) / phases_w % phases_h, AXIS_ARGUMENTS(h));                            \
+    p_->w = axis_of((index) % phases_w, AXIS_ARGUMENTS(w));                                       \
+    p_->M = images * p_->d.count * p_->h.count * p_->w.count;                                     \
+    p_->steps = p_->d.taps * p_->h.taps * p_->w.taps * blocks;                                    \
+    p_->count_d = divisor_of(p_->d.count);                                                        \
+    p_->count_h = divisor_of(p_->h.count);                                                        \
+    p_->count_w = divisor_of(p_->w.count);                                                        \
+    p_->tap = (p_->d.last * taps_h + p_->h.last) * taps_w + p_->w.last;                           \
+    p_->tap_d = -p_->d.step * taps_h * taps_w;                                                    \
+    p_->tap_h = -p_->h.step * taps_w;                                                             \
+    p_->tap_w = -p_->w.step;                                                                      \
+  }
+// A tile: TILE_M pixels of a phase from m on, channels of the target from n on. Groups that run together share pixels.
+#define TILE(index)                                                                               \
+  const int tile_row = QUOTIENT(index, tiles_n), n = ((index)-tile_row * tiles_n) * TILE_N;       \
+  const int tile_plane = QUOTIENT(tile_row, tiles_m), m = (tile_row - tile_plane * tiles_m) * TILE_M; \
+  const int group = QUOTIENT(tile_plane, phases);                                                 \
+  __local const struct Phase* phase = table + (tile_plane - group * phases);
+// Pixel number m of it.
+#define PIXEL(m)                                                                                  \
+  const int rows_ = divided(m, phase->count_w), planes_ = divided(rows_, phase->count_h);         \
+  const int image = divided(planes_, phase->count_d), pixel_d = planes_ - image * phase->d.count; \
+  const int pixel_h = rows_ - planes_ * phase->h.count, pixel_w = (m)-rows_ * phase->w.count;
 
 // The map of a source in im2col mode, as words: the instructions that make maps know other modes only. A box has 128 bytes of
 // channels of TILE_M pixels. Strides are in units of 16 bytes; corners say where the first and the last window begin, from
 // the first and the last pixel.
 #define UNITS(stride) ((ulong)(stride)*ELEMENT_BYTES / 16)
 #define ROUND_TO_TF32 (MAP_TYPE == 7 && !SPLIT ? 0x10000 : 0)
-#define UPPER(a, x) (a.lower + (a.count - 1) * SOURCE_STEP(x) - (source_##x - 1))
+#define UPPER(a, x) ((a).lower + ((a).count - 1) * SOURCE_STEP(x) - (source_##x - 1))
 #define FIELD(value, bits, at) (((ulong)(value) & ((1ul << (bits)) - 1)) << (at))
 #if DEPTH
 #define CORNERS                                                                                      \
-  (FIELD(v.lower, 5, 0) | FIELD(h.lower, 5, 5) | FIELD(d.lower, 5, 10) | FIELD(UPPER(v, w), 5, 16) | \
-   FIELD(UPPER(h, h), 5, 21) | FIELD(UPPER(d, d), 5, 26))
+  (FIELD(phase->w.lower, 5, 0) | FIELD(phase->h.lower, 5, 5) | FIELD(phase->d.lower, 5, 10) | FIELD(UPPER(phase->w, w), 5, 16) | \
+   FIELD(UPPER(phase->h, h), 5, 21) | FIELD(UPPER(phase->d, d), 5, 26))
 #define DEPTH_OR(with, without) (with)
 #else
 #define CORNERS \
-  (FIELD(v.lower, 8, 0) | FIELD(h.lower, 8, 8) | FIELD(UPPER(v, w), 8, 16) | FIELD(UPPER(h, h), 8, 24))
+  (FIELD(phase->w.lower, 8, 0) | FIELD(phase->h.lower, 8, 8) | FIELD(UPPER(phase->w, w), 8, 16) | FIELD(UPPER(phase->h, h), 8, 24))
 #define DEPTH_OR(with, without) (without)
 #endif
 #define MAKE_SOURCE_MAP(words)                                                                                         \
@@ -119,48 +151,59 @@ static void copy_pixels(uint to, __global const ulong* map, int channel, int ima
 // What the copies need to know of a tile. In local memory, where it takes no registers: only work-item 0 uses it.
 struct Feed {
   int n, group, map, image, d, h, w;
-  int taps_h, taps_w, dilation_d, dilation_h, dilation_w;
+  int taps_h, taps_w, dilation_d, dilation_h, dilation_w, tap, tap_d, tap_h, tap_w;
 };
 // Finds the tile from feed_index on that has something to copy.
 #define NEXT_FEED()                                                                              \
   for (; feed_index < tiles; feed_index += (int)get_num_groups(0)) {                             \
     TILE(feed_index)                                                                             \
-    if (t.m >= M || steps == 0) continue;                                                        \
-    PIXEL(t.m)                                                                                   \
-    feed_column = 0;                                                                             \
-    for (int p = 0; p < phase; p++) {                                                            \
-      PHASE(p)                                                                                   \
-      feed_column += d.taps * h.taps * v.taps * blocks * STEP;                                   \
-    }                                                                                            \
-    feed_end = feed_column + steps * STEP;                                                       \
-    feed_block = feed_tap_d = feed_tap_h = feed_tap_w = 0;                                       \
-    const struct Feed next = {t.n, group, phase, image, d.lower + pixel_d * SOURCE_STEP(d),      \
-                              h.lower + pixel_h * SOURCE_STEP(h), v.lower + pixel_w * SOURCE_STEP(w), \
-                              h.taps, v.taps, d.dilation, h.dilation, v.dilation};               \
-    feed[0] = next;                                                                              \
+    if (m >= phase->M || phase->steps == 0) continue;                                            \
+    PIXEL(m)                                                                                     \
+    feed_left = phase->steps;                                                                    \
+    feed_block = feed_d = feed_h = feed_w = 0;                                                   \
+    feed->n = n, feed->group = group, feed->map = tile_plane - group * phases, feed->image = image; \
+    feed->d = phase->d.lower + pixel_d * SOURCE_STEP(d);                                         \
+    feed->h = phase->h.lower + pixel_h * SOURCE_STEP(h);                                         \
+    feed->w = phase->w.lower + pixel_w * SOURCE_STEP(w);                                         \
+    feed->taps_h = phase->h.taps, feed->taps_w = phase->w.taps;                                  \
+    feed->dilation_d = phase->d.dilation, feed->dilation_h = phase->h.dilation, feed->dilation_w = phase->w.dilation; \
+    feed->tap = phase->tap, feed->tap_d = phase->tap_d, feed->tap_h = phase->tap_h, feed->tap_w = phase->tap_w; \
     break;                                                                                       \
   }
+// w's maps: [row][tap][channel], of the target and the source; W_UNIT_TARGET: of the source and the target.
+#if W_UNIT_TARGET
+#define COPY_W(to, map, bar)                                                                              \
+  for (int i_ = 0; i_ < TILE_N / STEP; i_++)                                                              \
+    bulk_copy((to) + i_ * STEP * 128, map, feed->n + i_ * STEP, tap_, feed->group * C + feed_block * STEP, bar);
+#else
+#define COPY_W(to, map, bar) bulk_copy(to, map, feed_block * STEP, tap_, feed->group * N + feed->n, bar);
+#endif
+#if SPLIT
+#define COPY_LOW_W(to, bar) COPY_W(to, maps + 16 * phases + 16, bar)
+#else
+#define COPY_LOW_W(to, bar)
+#endif
 // Starts the copies of the next stage, if there is one. Work-item 0 only.
 #define FEED()                                                                                       \
   if (feed_index < tiles) {                                                                          \
     const int slot_ = feed_turn % STAGES;                                                            \
+    const int tap_ = feed->tap + feed_d * feed->tap_d + feed_h * feed->tap_h + feed_w * feed->tap_w; \
     const uint to_ = base + slot_ * STAGE_BYTES, bar_ = full_bar + 8 * slot_;                        \
     mbarrier_wait(empty_bar + 8 * slot_, (feed_turn / STAGES & 1) ^ 1);                              \
     mbarrier_expect(bar_, STAGE_BYTES);                                                              \
     copy_pixels(to_, maps + 16 * feed->map, feed->group * C + feed_block * STEP, feed->image, feed->d, feed->h, feed->w, \
-                feed_tap_d * feed->dilation_d, feed_tap_h * feed->dilation_h, feed_tap_w * feed->dilation_w, bar_);      \
-    bulk_copy(to_ + A_BYTES, maps + 16 * phases, feed_column, feed->n, feed->group, bar_);           \
-    if (SPLIT) bulk_copy(to_ + A_BYTES + B_BYTES, maps + 16 * phases + 16, feed_column, feed->n, feed->group, bar_); \
+                feed_d * feed->dilation_d, feed_h * feed->dilation_h, feed_w * feed->dilation_w, bar_); \
+    COPY_W(to_ + A_BYTES, maps + 16 * phases, bar_)                                                  \
+    COPY_LOW_W(to_ + A_BYTES + B_BYTES, bar_)                                                        \
     feed_turn++;                                                                                     \
-    feed_column += STEP;                                                                             \
     if (++feed_block == blocks) {                                                                    \
       feed_block = 0;                                                                                \
-      if (++feed_tap_w == feed->taps_w) {                                                            \
-        feed_tap_w = 0;                                                                              \
-        if (++feed_tap_h == feed->taps_h) feed_tap_h = 0, feed_tap_d++;                              \
+      if (++feed_w == feed->taps_w) {                                                                \
+        feed_w = 0;                                                                                  \
+        if (++feed_h == feed->taps_h) feed_h = 0, feed_d++;                                          \
       }                                                                                              \
     }                                                                                                \
-    if (feed_column == feed_end) {                                                                   \
+    if (--feed_left == 0) {                                                                          \
       feed_index += (int)get_num_groups(0);                                                          \
       NEXT_FEED()                                                                                    \
     }                                                                                                \
@@ -175,23 +218,23 @@ struct Feed {
 #endif
 
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_nv_wgmma(
-    int images, int C, int N, int groups, int tiles_m, AXIS_PARAMETERS(d), AXIS_PARAMETERS(h), AXIS_PARAMETERS(w),
-    __global const ELEMENT* restrict source, long source_offset, STRIDES(source), __global const ELEMENT* restrict b,
-    long b_offset, __global const ELEMENT* restrict b_lo, long b_lo_offset, int columns, __global C_STORAGE* restrict c,
-    long c_offset, STRIDES(c), long c_stride_c, WHOLE_W_PARAMETERS __global ulong* all_maps, long maps_offset,
-    EPILOGUE_PARAMETERS) {
+    int images, int C, int N, int groups, DIVISOR(phases), DIVISOR(tiles_m), DIVISOR(tiles_n), AXIS_PARAMETERS(d),
+    AXIS_PARAMETERS(h), AXIS_PARAMETERS(w), __global const ELEMENT* restrict source, long source_offset, STRIDES(source),
+    __global const ELEMENT* restrict b, long b_offset, __global const ELEMENT* restrict b_lo, long b_lo_offset,
+    long b_stride_tap, long b_stride_row, __global C_STORAGE* restrict c, long c_offset, STRIDES(c), long c_stride_c,
+    WHOLE_W_PARAMETERS __global ulong* all_maps, long maps_offset, EPILOGUE_PARAMETERS) {
   __local uchar stages[STAGES * STAGE_BYTES] __attribute__((aligned(1024)));
   __local ulong full[STAGES], empty[STAGES], map_room[16] __attribute__((aligned(128)));
+  __local struct Phase table[MOST_PHASES];
   __local struct Feed feed[1];
   const int item = (int)get_local_id(0), warp = item / 32, lane = item % 32;
   const uint base = SHARED(stages), full_bar = SHARED(full), empty_bar = SHARED(empty);
   c += c_offset;
-  const int phases = BACKWARD ? phases_d * phases_h * phases_w : 1;
-  const int tiles_n = (N + TILE_N - 1) / TILE_N, blocks = (C + STEP - 1) / STEP;
-  const int tiles = tiles_m * tiles_n * phases * groups;
+  const int blocks = (C + STEP - 1) / STEP, tiles = tiles_m * tiles_n * phases * groups;
   // A map takes 16 words and starts at a multiple of so many.
   __global ulong* maps = (__global ulong*)(((size_t)(all_maps + maps_offset) + 127) / 128 * 128) +
                          (long)get_group_id(0) * (phases + B_PARTS) * 16;
+  for (int i = item; i < phases; i += ITEMS) MAKE_PHASE(table + i, i)
   if (item == 0) {
     for (int s = 0; s < STAGES; s++) {
       mbarrier_init(full_bar + 8 * s, 1);
@@ -199,27 +242,38 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_nv_wgmma(
     }
     fence_async();
   }
+#if SPLIT
+  __local uint2 notes[ITEMS / 32];
+  uint2 noted = (uint2)(UINT_MAX, 0);
+  for (int i = item; i < range_count; i += ITEMS) {
+    const uint2 range = ranges[ranges_offset + i];
+    noted = (uint2)(min(noted.s0, range.s0), max(noted.s1, range.s1));
+  }
+  for (int lanes = 1; lanes < 32; lanes *= 2) noted = joined(noted, lanes);
+  if (lane == 0) notes[warp] = noted;
+#endif
+  barrier(CLK_LOCAL_MEM_FENCE);
   if (warp == 0) {
     const uint map = SHARED(map_room);
     for (int i = 0; i < phases + B_PARTS; i++) {
       if (lane < 16) map_room[lane] = 0;
       warp_sync();
       if (lane == 0 && i < phases) {
-        PHASE(i)
+        __local const struct Phase* phase = table + i;
         MAKE_SOURCE_MAP(map_room)
       }
       if (lane == 0 && i >= phases) {
         __global const ELEMENT* part = i == phases ? b + b_offset : b_lo + b_lo_offset;
-        MAKE_MAP(map, part, MAP_TYPE, columns, N, groups, columns * ELEMENT_BYTES, (long)N * columns * ELEMENT_BYTES, STEP,
-                 TILE_N)
+        MAKE_BOX_MAP(map, part, W_MAP_TYPE, W_UNIT_TARGET ? N : C, taps_d * taps_h * taps_w,
+                     (W_UNIT_TARGET ? C : N) * groups, b_stride_tap * ELEMENT_BYTES, b_stride_row * ELEMENT_BYTES, STEP, 1,
+                     W_UNIT_TARGET ? STEP : TILE_N)
       }
       warp_sync();
       publish_map(maps + 16 * i, map);
     }
   }
-  barrier(CLK_LOCAL_MEM_FENCE);
-  int feed_index = (int)get_group_id(0), feed_turn = 0, feed_column = 0, feed_end = 0;
-  int feed_block = 0, feed_tap_d = 0, feed_tap_h = 0, feed_tap_w = 0;
+  int feed_index = (int)get_group_id(0), feed_turn = 0, feed_left = 0;
+  int feed_block = 0, feed_d = 0, feed_h = 0, feed_w = 0;
   if (item == 0) {
     for (int i = 0; i < phases + B_PARTS; i++) acquire_map(maps + 16 * i);
     NEXT_FEED()
@@ -231,7 +285,8 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_nv_wgmma(
   int turn = 0;  // stages since the start
   for (int index = (int)get_group_id(0); index < tiles; index += (int)get_num_groups(0)) {
     TILE(index)
-    if (t.m >= M) continue;
+    const int M = phase->M, steps = phase->steps;
+    if (m >= M) continue;
     float sums[SUMS];
 #pragma unroll
     for (int i = 0; i < SUMS; i++) sums[i] = 0;
@@ -278,20 +333,25 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_nv_wgmma(
     //$ END
 #endif
     // A work-item has columns 8 j + 2 q and the next of rows m and m + 8, q its place among four lanes.
-    const int quad = lane % 4, first_m = t.m + 64 * warp_group + 16 * (warp % 4) + lane / 4;
+    const int quad = lane % 4, first_m = m + 64 * warp_group + 16 * (warp % 4) + lane / 4;
     long rows_at[2];
 #pragma unroll
     for (int i = 0; i < 2; i++) {
       PIXEL(first_m + 8 * i)
-      rows_at[i] = image * c_stride_n + (d.first + pixel_d * TARGET_STEP(d)) * c_stride_d +
-                   (h.first + pixel_h * TARGET_STEP(h)) * c_stride_h + (v.first + pixel_w * TARGET_STEP(w)) * c_stride_w +
-                   group * N * c_stride_c;
+      rows_at[i] = image * c_stride_n + (phase->d.first + pixel_d * TARGET_STEP(d)) * c_stride_d +
+                   (phase->h.first + pixel_h * TARGET_STEP(h)) * c_stride_h +
+                   (phase->w.first + pixel_w * TARGET_STEP(w)) * c_stride_w + group * N * c_stride_c;
     }
 #if SPLIT
     uint small = a_range.s0 < as_uint(TINY) - 1 || a_range.s1 > as_uint(LARGE);
 #pragma unroll
     for (int i = 0; i < SUMS; i++) small |= !is_within(sums[i], SMALL);
-    const float least = warp_any(small) ? least_of(a_range, ranges + ranges_offset, range_count, steps * STEP, lane) : 0;
+    float least = 0;
+    if (warp_any(small)) {
+      uint2 of_w = notes[0];
+      for (int i = 1; i < ITEMS / 32; i++) of_w = (uint2)(min(of_w.s0, notes[i].s0), max(of_w.s1, notes[i].s1));
+      least = least_exact(joined(joined(a_range, 1), 2), of_w, steps * STEP);  // four lanes share rows
+    }
     for (int done = -1; small;) {
       int next = SUMS;
 #pragma unroll
@@ -299,21 +359,23 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_nv_wgmma(
         if (i > done && !is_within(sums[i], least)) next = i;
       if (next == SUMS) break;
       done = next;
-      const int m = first_m + next / 2 % 2 * 8, n = t.n + next / 4 * 8 + 2 * quad + next % 2;
-      if (m >= M || n >= N) continue;
-      PIXEL(m)
+      const int at_m = first_m + next / 2 % 2 * 8, at_n = n + next / 4 * 8 + 2 * quad + next % 2;
+      if (at_m >= M || at_n >= N) continue;
+      PIXEL(at_m)
       __global const float* pixels = source + source_offset + image * source_stride_n + (long)group * C;
-      __global const float* weights = whole_w + whole_w_offset + group * w_group + n * w_target;
+      __global const float* weights = whole_w + whole_w_offset + group * w_group + at_n * w_target;
       float again = 0;
-      for (int tap = 0; tap < d.taps * h.taps * v.taps; tap++) {
-        const int td = tap / (h.taps * v.taps), th = tap / v.taps % h.taps, tw = tap % v.taps;
-        const int at_d = d.lower + pixel_d * SOURCE_STEP(d) + td * d.dilation;
-        const int at_h = h.lower + pixel_h * SOURCE_STEP(h) + th * h.dilation;
-        const int at_w = v.lower + pixel_w * SOURCE_STEP(w) + tw * v.dilation;
+      for (int tap = 0; tap < steps / blocks; tap++) {
+        const int tap_w = tap % phase->w.taps, tap_h = tap / phase->w.taps % phase->h.taps;
+        const int tap_d = tap / (phase->w.taps * phase->h.taps);
+        const int at_d = phase->d.lower + pixel_d * SOURCE_STEP(d) + tap_d * phase->d.dilation;
+        const int at_h = phase->h.lower + pixel_h * SOURCE_STEP(h) + tap_h * phase->h.dilation;
+        const int at_w = phase->w.lower + pixel_w * SOURCE_STEP(w) + tap_w * phase->w.dilation;
         if (at_d < 0 || at_d >= source_d || at_h < 0 || at_h >= source_h || at_w < 0 || at_w >= source_w) continue;
         __global const float* from = pixels + at_d * source_stride_d + at_h * source_stride_h + at_w * source_stride_w;
-        __global const float* with =
-            weights + (d.last - td * d.step) * w_d + (h.last - th * h.step) * w_h + (v.last - tw * v.step) * w_w;
+        __global const float* with = weights + (phase->d.last - tap_d * phase->d.step) * w_d +
+                                     (phase->h.last - tap_h * phase->h.step) * w_h +
+                                     (phase->w.last - tap_w * phase->w.step) * w_w;
         for (int k = 0; k < C; k++) again = fma(from[k], with[k * w_source], again);
       }
 #pragma unroll
@@ -321,7 +383,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_nv_wgmma(
         if (i == next) sums[i] = again;
     }
 #endif
-    store_sums(t.m + TILE_M <= M && t.n + TILE_N <= N, sums, SUMS, first_m, t.n, quad, M, N, c, rows_at, c_stride_c, alpha,
+    store_sums(m + TILE_M <= M && n + TILE_N <= N, sums, SUMS, first_m, n, quad, M, N, c, rows_at, c_stride_c, alpha,
                beta, bias, bias_offset + group * N, scale, scale_offset + group * N, residual, residual_offset,
                preactivation, preactivation_offset);
   }

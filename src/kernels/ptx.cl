@@ -71,7 +71,7 @@ static void bulk_copy(uint to, __global const ulong* map, int x, int y, int z, u
 
 // Makes, in shared memory at `map`, 16 words of zeros until now, the map of a tensor [z][y][x] with contiguous x and the
 // other strides in bytes (multiples of 16), copied in boxes of box_x (128 bytes) * box_y elements with the 128-byte
-// swizzle; elements outside are 0. `type` is the PTX element type: 6 f16, 7 f32, 10 bf16.
+// swizzle; elements outside are 0. `type` is the PTX element type: 6 f16, 7 f32, 10 bf16, 11 tf32.
 #define MAP_FIELD(field) "//@tensormap.replace.tile." field ".shared::cta.b1024."
 #define MAP_SET32(field, index, value) \
   __asm__ volatile(MAP_FIELD(field) "b32 [%0], " index "%1;" : : "r"(map_), "r"(value) : "memory")
@@ -82,13 +82,16 @@ static void bulk_copy(uint to, __global const ulong* map, int x, int y, int z, u
 #define STRING_(x) #x
 #define STRING(x) STRING_(x)
 #define MAKE_MAP(map, data, type, size_x, size_y, size_z, stride_y, stride_z, box_x, box_y) \
+  MAKE_BOX_MAP(map, data, type, size_x, size_y, size_z, stride_y, stride_z, box_x, box_y, 1)
+// The same with boxes of box_x * box_y * box_z.
+#define MAKE_BOX_MAP(map, data, type, size_x, size_y, size_z, stride_y, stride_z, box_x, box_y, box_z) \
   {                                                                                         \
     const uint map_ = map;                                                                  \
     MAP_SET64("global_address", "", data);                                                  \
     MAP_SET32("rank", "", 2);                                                               \
     MAP_SET32("box_dim", "0, ", box_x);                                                     \
     MAP_SET32("box_dim", "1, ", box_y);                                                     \
-    MAP_SET32("box_dim", "2, ", 1);                                                         \
+    MAP_SET32("box_dim", "2, ", box_z);                                                       \
     MAP_SET32("global_dim", "0, ", size_x);                                                 \
     MAP_SET32("global_dim", "1, ", size_y);                                                 \
     MAP_SET32("global_dim", "2, ", size_z);                                                 \

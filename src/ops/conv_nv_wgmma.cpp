@@ -3,11 +3,12 @@
 // allows, by tf32 alone.
 #include <algorithm>
 
-#include "core/constants.hpp"
 #include "core/gen/wgmma.hpp"
 #include "core/kernel_source.hpp"
 #include "ops/conv_nv_source.hpp"
+#include "ops/conv_nv_weights.hpp"
 #include "ops/conv_phases.hpp"
+#include "ops/divisor.hpp"
 #include "ops/epilogue.hpp"
 
 namespace dlprim::detail {
@@ -18,6 +19,7 @@ namespace {
 
 constexpr int kWarpGroups = 2, kTileM = 64 * kWarpGroups;
 constexpr int64_t kMapBytes = 128;
+constexpr int kMostPhases = 64;  // a table in local memory
 
 bool is_split(const ConvProblem& p, const Options& options) {
   return p.dtype == DType::f32 && options.math != MathMode::tf32;
@@ -91,86 +93,63 @@ class NvWgmma : public ConvImpl {
         sides_(p_),
         split_(is_split(p_, options)),
         tile_(choose(p_, sides_, split_, context.device())) {
-    int band = 16;
     const EngineRequest request(options);
-    if (request.names(kConvNvWgmma.name))
-      request.take({{"tn", &tile_.n}, {"stages", &tile_.stages}, {"band", &band}});
-    require_tile(context, band);
-    const int bytes = static_cast<int>(size_of(p_.dtype)), step = 128 / bytes;
+    if (request.names(kConvNvWgmma.name)) request.take({{"tn", &tile_.n}, {"stages", &tile_.stages}});
+    require_tile(context);
     source_.emplace(context, p_, sides_.backward, parts_);
-    padded_ = static_cast<int>(round_up(sides_.source_channels, step));
-    columns_ = static_cast<int>(sides_.taps() * padded_);
-    plan_weights(context);
-    tiles_m_ = ceil_div(sides_.pixels(p_.n), kTileM);
-    const int64_t tiles = tiles_m_ * ceil_div(sides_.target_channels, tile_.n) * sides_.phases * p_.groups;
+    weights_.emplace(context, p_, split_ ? 2 : 1, parts_);
+    tiles_m_ = static_cast<int>(ceil_div(sides_.pixels(p_.n), kTileM));
+    tiles_n_ = static_cast<int>(ceil_div(sides_.target_channels, tile_.n));
+    const int64_t tiles = int64_t{tiles_m_} * tiles_n_ * sides_.phases * p_.groups;
     groups_ = std::min<int64_t>(tiles, std::max(1, context.device().facts().compute_units));
     maps_at_ =
         parts_.add(static_cast<size_t>(kMapBytes * (groups_ * (sides_.phases + (split_ ? 2 : 1)) + 1)));
-    build(context, band);
+    build(context);
   }
 
   size_t workspace_size() const override { return parts_.size(); }
 
   void run(const Stream& stream, const ConvTensors& t, const Tensor& workspace) const override {
     const Tensor source = source_->prepare(stream, sides_.backward ? t.y : t.x, workspace);
-    const Tensor weights = prepared_weights(stream, t.w, workspace);
+    const Tensor weights = weights_->prepare(stream, t.w, workspace);
     Launch launch(stream, kernel_);
     launch.arg(p_.n).arg(sides_.source_channels).arg(sides_.target_channels).arg(p_.groups);
-    launch.arg(static_cast<int>(tiles_m_));
-    bind_axes(launch);
+    for (int divisor : {sides_.phases, tiles_m_, tiles_n_}) bind_divisor(launch, divisor);
+    for (const ConvAxis& axis : sides_.axes) axis.bind(launch);
     launch.arg(source);
     for (const size_t i : {0, 2, 3, 4}) launch.arg(source_->strides()[i]);
-    launch.arg(part(weights, 0)).arg(split_ ? part(weights, 1) : Tensor()).arg(columns_);
+    launch.arg(weights_->part(0, t.w, weights)).arg(split_ ? weights_->part(1, t.w, weights) : Tensor());
+    launch.arg(weights_->tap_stride()).arg(weights_->row_stride());
     launch.arg(sides_.backward ? t.x : t.y);
     for (const size_t i : {0, 2, 3, 4, 1}) launch.arg(sides_.target[i]);
     if (split_) {
-      launch.arg(t.w);
-      bind_weights(launch);
-      launch.arg(workspace_part(weights, ranges_at_, {ranges_}, DType::i64)).arg(static_cast<int>(ranges_));
+      launch.arg(t.w).arg(p_.w[0] * p_.group_k());
+      launch.arg(p_.w[sides_.backward ? 0 : 1]).arg(p_.w[sides_.backward ? 1 : 0]);
+      for (size_t i : {2, 3, 4}) launch.arg(p_.w[i]);
+      launch.arg(weights_->ranges(weights)).arg(weights_->range_count());
     }
     launch.arg(workspace_part(workspace, maps_at_, {kMapBytes / 8}, DType::i64));
     bind_epilogue(launch, 1, 0, t.with);
     launch.run({static_cast<size_t>(groups_ * 128 * kWarpGroups)}, {128 * kWarpGroups});
   }
 
-  void forget_constants() const override { constant_.forget(); }
+  void forget_constants() const override { weights_->forget_constants(); }
 
  private:
-  void require_tile(const Context& context, int band) const {
+  void require_tile(const Context& context) const {
     require(tile_.n > 0 && tile_.n <= 256 && tile_.n % 64 == 0, "engine", "tn ", tile_.n,
             " is none of 64, 128, 192, 256");
-    require(tile_.stages >= 2 && band >= 1, "engine", "stages ", tile_.stages, " must be 2 or more, band ",
-            band, " 1 or more");
+    require(tile_.stages >= 2, "engine", "stages ", tile_.stages, " must be 2 or more");
     const uint64_t bytes = local_bytes(tile_, split_), room = context.device().probes().static_local_memory;
     require(bytes <= room, "engine", "needs ", bytes, " bytes of local memory, the device has ", room);
   }
 
-  int64_t weights() const { return int64_t{p_.groups} * sides_.target_channels * columns_; }
-
-  void plan_weights(const Context& context) {
-    WorkspaceParts& memory = p_.constant_w ? kept_ : parts_;
-    for (size_t i = 0; i < (split_ ? 2 : 1); i++)
-      w_at_[i] = memory.add(static_cast<size_t>(weights()) * size_of(p_.dtype));
-    const int64_t rows_k = sides_.backward ? padded_ : p_.group_k(),
-                  rows_c = sides_.backward ? p_.group_c() : padded_;
-    pack_groups_ = {ceil_div(rows_c, 32), ceil_div(rows_k, 32)};
-    ranges_ = pack_groups_[0] * pack_groups_[1] * p_.groups;
-    if (split_) ranges_at_ = memory.add(static_cast<size_t>(ranges_) * 8);
-    Defines defines;
-    defines.set("BACKWARD", sides_.backward).set("PARTS", split_ ? 2 : 1);
-    if (p_.dtype != DType::f32) defines.set("ELEMENT", "ushort").set("IS_FLOAT", false);
-    pack_ = context.state().programs.kernel("conv_nv_pack", "conv_nv_pack", defines);
-  }
-
-  void build(const Context& context, int band) {
+  void build(const Context& context) {
     const bool last = sides_.target[1] <= 1;
     Defines defines = conv_defines(p_);
     if (last) defines = conv_defines(p_, ConvChannels::columns);
     defines.set("BACKWARD", sides_.backward).set("DEPTH", p_.has_depth()).set("SPLIT", split_);
-    defines.set("TILE_N", tile_.n)
-        .set("STAGES", tile_.stages)
-        .set("WARP_GROUPS", kWarpGroups)
-        .set("BAND", band);
+    defines.set("TILE_N", tile_.n).set("STAGES", tile_.stages).set("WARP_GROUPS", kWarpGroups);
     const int64_t vector = last ? result_vector() : 1;
     defines.set("C_BYTES", static_cast<int>(size_of(p_.result_dtype)));
     defines.set("C_PAIRS", vector >= 2).set("C_WIDE", vector >= 8).set("C_TRANSPOSED", !last);
@@ -178,7 +157,8 @@ class NvWgmma : public ConvImpl {
       defines.set("ELEMENT", "ushort")
           .set("ELEMENT_BYTES", 2)
           .set("MAP_TYPE", p_.dtype == DType::f16 ? 6 : 10);
-    const std::string source = fill_wgmma_slots(kernel_source("conv_nv_wgmma"), {p_.dtype, split_, tile_.n});
+    const std::string source = fill_wgmma_slots(kernel_source("conv_nv_wgmma"),
+                                                {p_.dtype, split_, tile_.n, true, !weights_->unit_target()});
     kernel_ = context.state().programs.generated("conv_nv_wgmma", source, "conv_nv_wgmma", defines);
   }
 
@@ -195,59 +175,17 @@ class NvWgmma : public ConvImpl {
     return vector;
   }
 
-  void bind_axes(Launch& launch) const {
-    for (const ConvAxis& axis : sides_.axes) axis.bind(launch);
-  }
-
-  /// From group to group, along the source's channels, the target's, and the taps.
-  void bind_weights(Launch& launch) const {
-    launch.arg(p_.w[0] * p_.group_k());
-    launch.arg(p_.w[sides_.backward ? 0 : 1]).arg(p_.w[sides_.backward ? 1 : 0]);
-    for (size_t i : {2, 3, 4}) launch.arg(p_.w[i]);
-  }
-
-  Tensor prepared_weights(const Stream& stream, const Tensor& w, const Tensor& workspace) const {
-    if (!p_.constant_w) {
-      pack(stream, w, workspace);
-      return workspace;
-    }
-    return constant_.get(stream, w, [&] {
-      const Tensor kept(stream, {static_cast<int64_t>(kept_.size())}, DType::u8);
-      pack(stream, w, kept);
-      return kept;
-    });
-  }
-
-  Tensor part(const Tensor& memory, size_t i) const {
-    return workspace_part(memory, w_at_[i], {weights()}, p_.dtype);
-  }
-
-  void pack(const Stream& stream, const Tensor& w, const Tensor& to) const {
-    Launch launch(stream, pack_);
-    launch.arg(p_.group_k()).arg(p_.group_c()).arg(padded_).arg(columns_);
-    launch.arg(w).arg(p_.w[0] * p_.group_k());
-    for (int64_t stride : {p_.w[0], p_.w[1], p_.w[2], p_.w[3], p_.w[4]}) launch.arg(stride);
-    bind_axes(launch);
-    launch.arg(part(to, 0)).arg(split_ ? part(to, 1) : Tensor());
-    launch.arg(split_ ? workspace_part(to, ranges_at_, {ranges_}, DType::i64) : Tensor());
-    launch.run({static_cast<size_t>(pack_groups_[0]) * 32, static_cast<size_t>(pack_groups_[1]) * 8,
-                static_cast<size_t>(p_.groups)},
-               {32, 8, 1});
-  }
-
   const ConvProblem p_;
   const Sides sides_;
   const bool split_;
   Tile tile_;
-  WorkspaceParts parts_, kept_;
+  WorkspaceParts parts_;
   std::optional<ConvNvSource> source_;
-  int padded_ = 0, columns_ = 0;
-  std::array<size_t, 2> w_at_{};
-  std::array<int64_t, 2> pack_groups_{};
-  size_t ranges_at_ = 0, maps_at_ = 0;
-  int64_t ranges_ = 0, tiles_m_ = 0, groups_ = 0;
-  Constants constant_;
-  Kernel pack_, kernel_;
+  std::optional<ConvNvWeights> weights_;
+  int tiles_m_ = 0, tiles_n_ = 0;
+  int64_t groups_ = 0;
+  size_t maps_at_ = 0;
+  Kernel kernel_;
 };
 
 std::string refuse(const Context& context, const ConvProblem& p, const Options& options) {
@@ -265,6 +203,8 @@ std::string refuse(const Context& context, const ConvProblem& p, const Options& 
     return "has an empty side";
   if (p.groups > 1 && sides.source_channels % step != 0)
     return cat("has ", p.groups, " groups of ", sides.source_channels, " channels, not multiples of ", step);
+  if (sides.phases > kMostPhases)
+    return cat("has ", sides.phases, " phases, the kernel's table ", kMostPhases);
   reason = ConvNvSource::refuse(p, sides.backward);
   if (!reason.empty()) return reason;
   const bool split = is_split(p, options);

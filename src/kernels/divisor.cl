@@ -1,0 +1,21 @@
+// Division by numbers that are known before: a divisor comes with its reciprocal, n / d = (2 n * magic) >> (32 + shift), for
+// n < 2^31. The host makes it (divisor.hpp), or divisor_of().
+#define DIVISOR(d) int d, uint d##_magic, uint d##_shift
+#define DIVIDED(d) d, d##_magic, d##_shift
+#define QUOTIENT(n, d) ((int)(mul_hi((uint)(n) << 1, d##_magic) >> d##_shift))
+
+struct Divisor {
+  int d;
+  uint magic, shift;
+};
+static struct Divisor divisor_of(int d) {
+  struct Divisor result;
+  result.d = d;
+  result.shift = 0;
+  while ((1l << result.shift) < d) result.shift++;
+  result.magic = (uint)(((1ul << (31 + result.shift)) + max(1, d) - 1) / max(1, d));
+  return result;
+}
+static int divided(int n, struct Divisor by) {
+  return (int)(mul_hi((uint)n << 1, by.magic) >> by.shift);
+}

@@ -1,0 +1,88 @@
+#include "ops/conv_nv_weights.hpp"
+
+#include <algorithm>
+
+namespace dlprim::detail {
+namespace {
+
+/// Elements between neighbouring taps, if all are so far apart in w's order; 0 if not. `otherwise`: for one
+/// tap.
+int64_t even_taps(const ConvProblem& p, int64_t otherwise) {
+  int64_t tap = 0, count = 1;
+  for (size_t i = 3; i-- > 0;) {
+    const int64_t stride = p.w[2 + i];
+    if (p.w_space[i] > 1 && tap == 0) tap = stride;
+    if (p.w_space[i] > 1 && stride != tap * count) return 0;
+    count *= p.w_space[i];
+  }
+  return tap == 0 ? otherwise : tap;
+}
+
+}  // namespace
+
+bool ConvNvWeights::lies_so() const {
+  const auto unit = static_cast<int64_t>(16 / size_of(p_.dtype));
+  const int64_t tap = even_taps(p_, round_up(p_.group_c(), unit));
+  const bool can_copy = p_.w_aligned && p_.w[1] <= 1 && tap > 0 && tap % unit == 0 && p_.w[0] % unit == 0;
+  return can_copy && parts_ == 1 && (!backward_ || size_of(p_.dtype) == 2);
+}
+
+ConvNvWeights::ConvNvWeights(const Context& context, const ConvProblem& p, int parts,
+                             WorkspaceParts& workspace)
+    : p_(p), parts_(parts), backward_(p.direction == ConvDirection::backward_data) {
+  const auto unit = static_cast<int64_t>(16 / size_of(p.dtype));
+  const int source = backward_ ? p.group_k() : p.group_c();
+  rows_ = backward_ ? p.group_c() : p.group_k();
+  if (lies_so()) {
+    unit_target_ = backward_;
+    tap_stride_ = even_taps(p, round_up(p.group_c(), unit));
+    row_stride_ = std::max(p.w[0], unit);
+    return;
+  }
+  packed_ = true;
+  tap_stride_ = round_up(source, unit);
+  row_stride_ = tap_stride_ * p.taps();
+  WorkspaceParts& memory = p.constant_w ? kept_ : workspace;
+  for (size_t i = 0; i < static_cast<size_t>(parts); i++)
+    at_[i] = memory.add(static_cast<size_t>(elements()) * size_of(p.dtype));
+  groups_ = {ceil_div(backward_ ? p.group_c() : tap_stride_, 32),
+             ceil_div(backward_ ? tap_stride_ : p.group_k(), 32)};
+  ranges_ = groups_[0] * groups_[1] * p.groups * p.taps();
+  if (parts == 2) ranges_at_ = memory.add(static_cast<size_t>(ranges_) * 8);
+  Defines defines;
+  defines.set("TRANSPOSED", backward_).set("PARTS", parts);
+  if (p.dtype != DType::f32) defines.set("ELEMENT", "ushort").set("IS_FLOAT", false);
+  pack_ = context.state().programs.kernel("conv_nv_pack", "conv_nv_pack", defines);
+}
+
+Tensor ConvNvWeights::prepare(const Stream& stream, const Tensor& w, const Tensor& workspace) const {
+  if (packed_ && p_.constant_w)
+    return constant_.get(stream, w, [&] {
+      const Tensor kept(stream, {static_cast<int64_t>(kept_.size())}, DType::u8);
+      pack(stream, w, kept);
+      return kept;
+    });
+  if (packed_) pack(stream, w, workspace);
+  return workspace;
+}
+
+void ConvNvWeights::pack(const Stream& stream, const Tensor& w, const Tensor& to) const {
+  Launch launch(stream, pack_);
+  launch.arg(p_.group_k()).arg(p_.group_c()).arg(p_.w_space[1]).arg(p_.w_space[2]).arg(p_.taps());
+  launch.arg(static_cast<int>(tap_stride_)).arg(w);
+  for (int64_t stride : p_.w) launch.arg(stride);
+  launch.arg(part(0, w, to)).arg(parts_ == 2 ? part(1, w, to) : Tensor()).arg(ranges(to));
+  launch.run({static_cast<size_t>(groups_[0]) * 32, static_cast<size_t>(groups_[1]) * 8,
+              static_cast<size_t>(p_.groups) * static_cast<size_t>(p_.taps())},
+             {32, 8, 1});
+}
+
+Tensor ConvNvWeights::part(size_t i, const Tensor& w, const Tensor& prepared) const {
+  return packed_ ? workspace_part(prepared, at_[i], {elements()}, p_.dtype) : w;
+}
+
+Tensor ConvNvWeights::ranges(const Tensor& prepared) const {
+  return parts_ == 2 ? workspace_part(prepared, ranges_at_, {ranges_}, DType::i64) : Tensor();
+}
+
+}  // namespace dlprim::detail
