@@ -12,8 +12,10 @@ namespace dlprim::detail {
 /// True if the kernel source holds covered instructions.
 bool has_covered_ptx(const std::string& source);
 
-/// A built program with the instructions of `program` uncovered. Throws BuildError under `name`, which says
-/// what the assembler did.
+/// A built program with the instructions of `program` uncovered, and directives of kernels, which stand in
+/// their bodies as
+/// "//@entry .directive", moved in front of those. Throws BuildError under `name`, which says what the
+/// assembler did.
 cl::Program uncover_ptx(const cl::Context& context, cl_device_id device, const cl::Program& program,
                         const std::string& name);
 

@@ -1,5 +1,8 @@
 #include "core/program_cache.hpp"
 
+#include <algorithm>
+#include <array>
+
 #include <chrono>
 
 #include "core/binary_cache.hpp"
@@ -75,6 +78,12 @@ Kernel ProgramCache::generated(const std::string& name, const std::string& sourc
   cl_check(clGetKernelWorkGroupInfo(first(), device_.cl()(), CL_KERNEL_WORK_GROUP_SIZE,
                                     sizeof shared->max_work_group, &shared->max_work_group, nullptr),
            "clGetKernelWorkGroupInfo");
+  // Some drivers report a power of two, less than what the kernel itself requires and gets.
+  std::array<size_t, 3> required{};
+  cl_check(clGetKernelWorkGroupInfo(first(), device_.cl()(), CL_KERNEL_COMPILE_WORK_GROUP_SIZE,
+                                    sizeof required, required.data(), nullptr),
+           "clGetKernelWorkGroupInfo");
+  shared->max_work_group = std::max(shared->max_work_group, required[0] * required[1] * required[2]);
   shared->arguments = arguments;
   shared->give_back(std::move(first));
   return kernels_.emplace(std::pair(built.get(), kernel), Kernel(shared)).first->second;

@@ -45,7 +45,7 @@
 #define DEPTH 0
 #endif
 #define TILE_M (64 * WARP_GROUPS)
-#define ITEMS (128 * WARP_GROUPS)
+#define ITEMS (128 * WARP_GROUPS + 128)
 // Channels in a stage: what 128 bytes hold.
 #define STEP (128 / ELEMENT_BYTES)
 #define B_PARTS (1 + SPLIT)
@@ -148,66 +148,58 @@ static void copy_pixels(uint to, __global const ulong* map, int channel, int ima
 #endif
 }
 
-// What the copies need to know of a tile. In local memory, where it takes no registers: only work-item 0 uses it.
-struct Feed {
-  int n, group, map, image, d, h, w;
-  int taps_h, taps_w, dilation_d, dilation_h, dilation_w, tap, tap_d, tap_h, tap_w;
-};
-// Finds the tile from feed_index on that has something to copy.
-#define NEXT_FEED()                                                                              \
-  for (; feed_index < tiles; feed_index += (int)get_num_groups(0)) {                             \
-    TILE(feed_index)                                                                             \
-    if (m >= phase->M || phase->steps == 0) continue;                                            \
-    PIXEL(m)                                                                                     \
-    feed_left = phase->steps;                                                                    \
-    feed_block = feed_d = feed_h = feed_w = 0;                                                   \
-    feed->n = n, feed->group = group, feed->map = tile_plane - group * phases, feed->image = image; \
-    feed->d = phase->d.lower + pixel_d * SOURCE_STEP(d);                                         \
-    feed->h = phase->h.lower + pixel_h * SOURCE_STEP(h);                                         \
-    feed->w = phase->w.lower + pixel_w * SOURCE_STEP(w);                                         \
-    feed->taps_h = phase->h.taps, feed->taps_w = phase->w.taps;                                  \
-    feed->dilation_d = phase->d.dilation, feed->dilation_h = phase->h.dilation, feed->dilation_w = phase->w.dilation; \
-    feed->tap = phase->tap, feed->tap_d = phase->tap_d, feed->tap_h = phase->tap_h, feed->tap_w = phase->tap_w; \
-    break;                                                                                       \
-  }
 // w's maps: [row][tap][channel], of the target and the source; W_UNIT_TARGET: of the source and the target.
 #if W_UNIT_TARGET
-#define COPY_W(to, map, bar)                                                                              \
-  for (int i_ = 0; i_ < TILE_N / STEP; i_++)                                                              \
-    bulk_copy((to) + i_ * STEP * 128, map, feed->n + i_ * STEP, tap_, feed->group * C + feed_block * STEP, bar);
+#define COPY_W(to, map, bar)                     \
+  for (int i_ = 0; i_ < TILE_N / STEP; i_++)     \
+    bulk_copy((to) + i_ * STEP * 128, map, n + i_ * STEP, tap, group * C + block * STEP, bar);
 #else
-#define COPY_W(to, map, bar) bulk_copy(to, map, feed_block * STEP, tap_, feed->group * N + feed->n, bar);
+#define COPY_W(to, map, bar) bulk_copy(to, map, block * STEP, tap, group * N + n, bar);
 #endif
 #if SPLIT
 #define COPY_LOW_W(to, bar) COPY_W(to, maps + 16 * phases + 16, bar)
 #else
 #define COPY_LOW_W(to, bar)
 #endif
-// Starts the copies of the next stage, if there is one. Work-item 0 only.
-#define FEED()                                                                                       \
-  if (feed_index < tiles) {                                                                          \
-    const int slot_ = feed_turn % STAGES;                                                            \
-    const int tap_ = feed->tap + feed_d * feed->tap_d + feed_h * feed->tap_h + feed_w * feed->tap_w; \
-    const uint to_ = base + slot_ * STAGE_BYTES, bar_ = full_bar + 8 * slot_;                        \
-    mbarrier_wait(empty_bar + 8 * slot_, (feed_turn / STAGES & 1) ^ 1);                              \
-    mbarrier_expect(bar_, STAGE_BYTES);                                                              \
-    copy_pixels(to_, maps + 16 * feed->map, feed->group * C + feed_block * STEP, feed->image, feed->d, feed->h, feed->w, \
-                feed_d * feed->dilation_d, feed_h * feed->dilation_h, feed_w * feed->dilation_w, bar_); \
-    COPY_W(to_ + A_BYTES, maps + 16 * phases, bar_)                                                  \
-    COPY_LOW_W(to_ + A_BYTES + B_BYTES, bar_)                                                        \
-    feed_turn++;                                                                                     \
-    if (++feed_block == blocks) {                                                                    \
-      feed_block = 0;                                                                                \
-      if (++feed_w == feed->taps_w) {                                                                \
-        feed_w = 0;                                                                                  \
-        if (++feed_h == feed->taps_h) feed_h = 0, feed_d++;                                          \
-      }                                                                                              \
-    }                                                                                                \
-    if (--feed_left == 0) {                                                                          \
-      feed_index += (int)get_num_groups(0);                                                          \
-      NEXT_FEED()                                                                                    \
-    }                                                                                                \
+// Fills one stage after another, as soon as all have read what was there: a work-item that does nothing else.
+#define FEED_ALL()                                                                                          \
+  {                                                                                                         \
+    int turn = 0;                                                                                           \
+    for (int index = (int)get_group_id(0); index < tiles; index += (int)get_num_groups(0)) {                \
+      TILE(index)                                                                                           \
+      if (m >= phase->M) continue;                                                                          \
+      PIXEL(m)                                                                                              \
+      __global const ulong* map = maps + 16 * (tile_plane - group * phases);                                \
+      const int at_d = phase->d.lower + pixel_d * SOURCE_STEP(d), at_h = phase->h.lower + pixel_h * SOURCE_STEP(h); \
+      const int at_w = phase->w.lower + pixel_w * SOURCE_STEP(w);                                           \
+      for (int td = 0; td < phase->d.taps; td++)                                                            \
+        for (int th = 0; th < phase->h.taps; th++)                                                          \
+          for (int tw = 0; tw < phase->w.taps; tw++) {                                                      \
+            const int tap = phase->tap + td * phase->tap_d + th * phase->tap_h + tw * phase->tap_w;         \
+            for (int block = 0; block < blocks; block++, turn++) {                                          \
+              const int slot = turn % STAGES;                                                               \
+              const uint to = base + slot * STAGE_BYTES, bar = full_bar + 8 * slot;                         \
+              mbarrier_wait(empty_bar + 8 * slot, (turn / STAGES & 1) ^ 1);                                 \
+              mbarrier_expect(bar, STAGE_BYTES);                                                            \
+              copy_pixels(to, map, group * C + block * STEP, image, at_d, at_h, at_w, td * phase->d.dilation, \
+                          th * phase->h.dilation, tw * phase->w.dilation, bar);                             \
+              COPY_W(to + A_BYTES, maps + 16 * phases, bar)                                                 \
+              COPY_LOW_W(to + A_BYTES + B_BYTES, bar)                                                       \
+            }                                                                                               \
+          }                                                                                                 \
+    }                                                                                                       \
   }
+
+// Registers of a work-item, at first, while it feeds, and while it multiplies: 65536 in all.
+#if WARP_GROUPS == 2
+#define START_REGISTERS __asm__ volatile("//@entry .maxnreg 168");
+#define GIVE_REGISTERS __asm__ volatile("//@setmaxnreg.dec.sync.aligned.u32 40;");
+#define TAKE_REGISTERS __asm__ volatile("//@setmaxnreg.inc.sync.aligned.u32 232;");
+#else
+#define START_REGISTERS __asm__ volatile("//@entry .maxnreg 128");
+#define GIVE_REGISTERS __asm__ volatile("//@setmaxnreg.dec.sync.aligned.u32 32;");
+#define TAKE_REGISTERS __asm__ volatile("//@setmaxnreg.inc.sync.aligned.u32 160;");
+#endif
 
 #if SPLIT
 #define WHOLE_W_PARAMETERS                                                                                          \
@@ -226,8 +218,8 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_nv_wgmma(
   __local uchar stages[STAGES * STAGE_BYTES] __attribute__((aligned(1024)));
   __local ulong full[STAGES], empty[STAGES], map_room[16] __attribute__((aligned(128)));
   __local struct Phase table[MOST_PHASES];
-  __local struct Feed feed[1];
   const int item = (int)get_local_id(0), warp = item / 32, lane = item % 32;
+  START_REGISTERS
   const uint base = SHARED(stages), full_bar = SHARED(full), empty_bar = SHARED(empty);
   c += c_offset;
   const int blocks = (C + STEP - 1) / STEP, tiles = tiles_m * tiles_n * phases * groups;
@@ -253,7 +245,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_nv_wgmma(
   if (lane == 0) notes[warp] = noted;
 #endif
   barrier(CLK_LOCAL_MEM_FENCE);
-  if (warp == 0) {
+  if (warp == 4 * WARP_GROUPS) {
     const uint map = SHARED(map_room);
     for (int i = 0; i < phases + B_PARTS; i++) {
       if (lane < 16) map_room[lane] = 0;
@@ -272,15 +264,16 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_nv_wgmma(
       publish_map(maps + 16 * i, map);
     }
   }
-  int feed_index = (int)get_group_id(0), feed_turn = 0, feed_left = 0;
-  int feed_block = 0, feed_d = 0, feed_h = 0, feed_w = 0;
-  if (item == 0) {
-    for (int i = 0; i < phases + B_PARTS; i++) acquire_map(maps + 16 * i);
-    NEXT_FEED()
-    for (int s = 0; s < STAGES - 1; s++) FEED()
+  // One warp-group feeds the others and gives them its registers. (As one of them it would hold all up at each tile.)
+  if (warp >= 4 * WARP_GROUPS) {
+    GIVE_REGISTERS
+    if (item == 128 * WARP_GROUPS) {
+      for (int i = 0; i < phases + B_PARTS; i++) acquire_map(maps + 16 * i);
+      FEED_ALL()
+    }
+    return;
   }
-  warp_sync();
-
+  TAKE_REGISTERS
   const int warp_group = warp / 4;
   int turn = 0;  // stages since the start
   for (int index = (int)get_group_id(0); index < tiles; index += (int)get_num_groups(0)) {
@@ -308,9 +301,6 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_nv_wgmma(
       //$ SPLIT_MULTIPLY
       part[0] += (float)(b_at + b_lo_at);
       //$ END
-      // While they run, the slot before is filled again, as soon as all have read it.
-      if (item == 0) FEED()
-      warp_sync();
       //$ SPLIT_WAIT
       //$ END
       if (lane == 0) mbarrier_arrive(empty_bar + 8 * slot);
@@ -324,8 +314,6 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_nv_wgmma(
       //$ END
       // The products of this step may still run; those of the step before are done.
       if (turn > 0 && lane == 0) mbarrier_arrive(empty_bar + 8 * ((turn + STAGES - 1) % STAGES));
-      if (item == 0) FEED()
-      warp_sync();
 #endif
     }
 #if !SPLIT

@@ -17,7 +17,6 @@ extern const ConvEngine kConvNvWgmma;
 
 namespace {
 
-constexpr int kWarpGroups = 2, kTileM = 64 * kWarpGroups;
 constexpr int64_t kMapBytes = 128;
 constexpr int kMostPhases = 64;  // a table in local memory
 
@@ -51,39 +50,48 @@ struct Sides {
   int phases = 1;
 };
 
+/// `groups` warp-groups take 64 pixels each; one more feeds them. In microseconds, on an H200: what a step
+/// takes, 128 bytes of channels of a tap, and a tile's beginning and end.
 struct Tile {
-  int n = 0, stages = 0;
-};
-constexpr Tile kPlainTiles[] = {{256, 4}, {128, 5}, {64, 6}};
-constexpr Tile kSplitTiles[] = {{192, 3}, {128, 4}, {64, 5}};
+  int n = 0, stages = 0, groups = 2;
+  double step = 0, turn = 0;
 
-/// In microseconds, as of an H200, as of the GEMM engine of this name.
-struct Costs {
-  double turn, turn_column, step, step_column;
+  int m() const { return 64 * groups; }
+  int items() const { return 128 * (groups + 1); }
 };
-constexpr Costs kPlainCosts = {0.7, 0.0043, 0.27, 0.0016}, kSplitCosts = {0, 0.035, 0.28, 0.006};
+constexpr Tile kPlainTiles[] = {{256, 4, 2, 0.78, 1.5},
+                                {128, 5, 3, 0.72, 1.2},
+                                {128, 6, 2, 0.43, 1.0},
+                                {64, 6, 3, 0.33, 2.4},
+                                {64, 8, 2, 0.24, 1.56}};
+constexpr Tile kSplitTiles[] = {{128, 4, 2, 1.03, 2}, {64, 5, 3, 0.93, 3.2}, {64, 5, 2, 0.66, 1.9}};
+/// A tile that has columns beyond the last one stores element by element.
+constexpr double kRagged = 2.4;
 
 Tile choose(const ConvProblem& p, const Sides& sides, bool split, const Device& device) {
   const int64_t units = std::max(1, device.facts().compute_units);
-  const Costs& cost = split ? kSplitCosts : kPlainCosts;
-  const double steps =
-      static_cast<double>(sides.taps()) / sides.phases *
-      static_cast<double>(ceil_div(sides.source_channels * static_cast<int64_t>(size_of(p.dtype)), 128));
+  const int64_t blocks = ceil_div(sides.source_channels * static_cast<int64_t>(size_of(p.dtype)), 128);
+  const double steps = static_cast<double>(sides.taps() * blocks) / sides.phases;
   Tile best;
   double best_time = 0;
-  for (const Tile& tile : split ? kSplitTiles : kPlainTiles) {
-    const int64_t tiles = ceil_div(sides.pixels(p.n), kTileM) * ceil_div(sides.target_channels, tile.n) *
+  const auto consider = [&](const Tile& tile) {
+    const int64_t tiles = ceil_div(sides.pixels(p.n), tile.m()) * ceil_div(sides.target_channels, tile.n) *
                           p.groups * sides.phases;
-    const double turn =
-        cost.turn + cost.turn_column * tile.n + steps * (cost.step + cost.step_column * tile.n);
-    const double time = static_cast<double>(ceil_div(tiles, units)) * turn;
+    const double ragged = sides.target_channels % tile.n == 0 ? 0 : kRagged;
+    const double time =
+        static_cast<double>(ceil_div(tiles, units)) * (tile.turn + ragged + steps * tile.step);
     if (best.n == 0 || time < best_time) best = tile, best_time = time;
-  }
+  };
+  if (split)
+    for (const Tile& tile : kSplitTiles) consider(tile);
+  else
+    for (const Tile& tile : kPlainTiles) consider(tile);
   return best;
 }
 
 uint64_t local_bytes(const Tile& tile, bool split) {
-  return static_cast<uint64_t>(tile.stages) * static_cast<uint64_t>(kTileM + tile.n * (split ? 2 : 1)) * 128;
+  return static_cast<uint64_t>(tile.stages) * static_cast<uint64_t>(tile.m() + tile.n * (split ? 2 : 1)) *
+         128;
 }
 
 class NvWgmma : public ConvImpl {
@@ -94,11 +102,12 @@ class NvWgmma : public ConvImpl {
         split_(is_split(p_, options)),
         tile_(choose(p_, sides_, split_, context.device())) {
     const EngineRequest request(options);
-    if (request.names(kConvNvWgmma.name)) request.take({{"tn", &tile_.n}, {"stages", &tile_.stages}});
+    if (request.names(kConvNvWgmma.name))
+      request.take({{"tn", &tile_.n}, {"stages", &tile_.stages}, {"groups", &tile_.groups}});
     require_tile(context);
     source_.emplace(context, p_, sides_.backward, parts_);
     weights_.emplace(context, p_, split_ ? 2 : 1, parts_);
-    tiles_m_ = static_cast<int>(ceil_div(sides_.pixels(p_.n), kTileM));
+    tiles_m_ = static_cast<int>(ceil_div(sides_.pixels(p_.n), tile_.m()));
     tiles_n_ = static_cast<int>(ceil_div(sides_.target_channels, tile_.n));
     const int64_t tiles = int64_t{tiles_m_} * tiles_n_ * sides_.phases * p_.groups;
     groups_ = std::min<int64_t>(tiles, std::max(1, context.device().facts().compute_units));
@@ -130,7 +139,8 @@ class NvWgmma : public ConvImpl {
     }
     launch.arg(workspace_part(workspace, maps_at_, {kMapBytes / 8}, DType::i64));
     bind_epilogue(launch, 1, 0, t.with);
-    launch.run({static_cast<size_t>(groups_ * 128 * kWarpGroups)}, {128 * kWarpGroups});
+    const auto items = static_cast<size_t>(tile_.items());
+    launch.run({static_cast<size_t>(groups_) * items}, {items});
   }
 
   void forget_constants() const override { weights_->forget_constants(); }
@@ -140,6 +150,7 @@ class NvWgmma : public ConvImpl {
     require(tile_.n > 0 && tile_.n <= 256 && tile_.n % 64 == 0, "engine", "tn ", tile_.n,
             " is none of 64, 128, 192, 256");
     require(tile_.stages >= 2, "engine", "stages ", tile_.stages, " must be 2 or more");
+    require(tile_.groups == 2 || tile_.groups == 3, "engine", "groups ", tile_.groups, " is neither 2 nor 3");
     const uint64_t bytes = local_bytes(tile_, split_), room = context.device().probes().static_local_memory;
     require(bytes <= room, "engine", "needs ", bytes, " bytes of local memory, the device has ", room);
   }
@@ -149,7 +160,7 @@ class NvWgmma : public ConvImpl {
     Defines defines = conv_defines(p_);
     if (last) defines = conv_defines(p_, ConvChannels::columns);
     defines.set("BACKWARD", sides_.backward).set("DEPTH", p_.has_depth()).set("SPLIT", split_);
-    defines.set("TILE_N", tile_.n).set("STAGES", tile_.stages).set("WARP_GROUPS", kWarpGroups);
+    defines.set("TILE_N", tile_.n).set("STAGES", tile_.stages).set("WARP_GROUPS", tile_.groups);
     const int64_t vector = last ? result_vector() : 1;
     defines.set("C_BYTES", static_cast<int>(size_of(p_.result_dtype)));
     defines.set("C_PAIRS", vector >= 2).set("C_WIDE", vector >= 8).set("C_TRANSPOSED", !last);
