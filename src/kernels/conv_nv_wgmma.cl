@@ -5,6 +5,7 @@
 // The source's channels are contiguous, its other strides multiples of 16 bytes. w has a row for each of the target's channels,
 // of taps and the source's channels, as conv_nv_pack.cl writes it, or happens to lie so.
 // SPLIT 0, 1: as in gemm_nv_wgmma.cl; without the tf32 maps' rounding the hardware would drop bits.
+// DEPTH: whether there are three spatial axes.
 // Launch: any number of groups of ITEMS work-items. Each group has maps of its own in `maps`: of each phase's source, of w.
 
 #ifndef ELEMENT
@@ -23,9 +24,6 @@
 #ifndef SPLIT
 #define SPLIT 1
 #endif
-#ifndef WARP_GROUPS
-#define WARP_GROUPS 2
-#endif
 #ifndef TILE_N
 #define TILE_N 128
 #endif
@@ -40,12 +38,9 @@
 #ifndef MOST_PHASES
 #define MOST_PHASES 64
 #endif
-// Whether there are three spatial axes.
-#ifndef DEPTH
-#define DEPTH 0
-#endif
+#include "conv_nv_feed.cl"
+
 #define TILE_M (64 * WARP_GROUPS)
-#define ITEMS (128 * WARP_GROUPS + 128)
 // Channels in a stage: what 128 bytes hold.
 #define STEP (128 / ELEMENT_BYTES)
 #define B_PARTS (1 + SPLIT)
@@ -55,6 +50,7 @@
 #define SUMS (TILE_N / 2)
 
 #include "gemm_nv_registers.cl"
+#include "conv_nv_map.cl"
 #include "conv_phase.cl"
 #include "divisor.cl"
 
@@ -95,58 +91,18 @@ struct Phase {
   const int image = divided(planes_, phase->count_d), pixel_d = planes_ - image * phase->d.count; \
   const int pixel_h = rows_ - planes_ * phase->h.count, pixel_w = (m)-rows_ * phase->w.count;
 
-// The map of a source in im2col mode, as words: the instructions that make maps know other modes only. A box has 128 bytes of
-// channels of TILE_M pixels. Strides are in units of 16 bytes; corners say where the first and the last window begin, from
-// the first and the last pixel.
-#define UNITS(stride) ((ulong)(stride)*ELEMENT_BYTES / 16)
-#define ROUND_TO_TF32 (MAP_TYPE == 7 && !SPLIT ? 0x10000 : 0)
+// The source as a phase sees it.
 #define UPPER(a, x) ((a).lower + ((a).count - 1) * SOURCE_STEP(x) - (source_##x - 1))
-#define FIELD(value, bits, at) (((ulong)(value) & ((1ul << (bits)) - 1)) << (at))
-#if DEPTH
-#define CORNERS                                                                                      \
-  (FIELD(phase->w.lower, 5, 0) | FIELD(phase->h.lower, 5, 5) | FIELD(phase->d.lower, 5, 10) | FIELD(UPPER(phase->w, w), 5, 16) | \
-   FIELD(UPPER(phase->h, h), 5, 21) | FIELD(UPPER(phase->d, d), 5, 26))
-#define DEPTH_OR(with, without) (with)
-#else
-#define CORNERS \
-  (FIELD(phase->w.lower, 8, 0) | FIELD(phase->h.lower, 8, 8) | FIELD(UPPER(phase->w, w), 8, 16) | FIELD(UPPER(phase->h, h), 8, 24))
-#define DEPTH_OR(with, without) (without)
-#endif
-#define MAKE_SOURCE_MAP(words)                                                                                         \
-  {                                                                                                                    \
-    words[0] = (ulong)(size_t)(source + source_offset);                                                                \
-    words[1] = 0x6001 | DEPTH_OR(4, 3) << 4 | MAP_TYPE << 7 | ROUND_TO_TF32 | UNITS(source_stride_w) << 32;            \
-    words[2] = UNITS(source_stride_h) | UNITS(DEPTH_OR(source_stride_d, source_stride_n)) << 32;                       \
-    words[3] = DEPTH_OR(UNITS(source_stride_n), 0);                                                                    \
-    words[4] = (ulong)(C * groups - 1) | (ulong)(source_w - 1) << 32;                                                  \
-    words[5] = (ulong)(source_h - 1) | (ulong)(DEPTH_OR(source_d, images) - 1) << 32;                                  \
-    words[6] = DEPTH_OR(images - 1, 0) | (ulong)(SOURCE_STEP(w) - 1) << 35 | (ulong)(SOURCE_STEP(h) - 1) << 38 |       \
-               (ulong)DEPTH_OR(SOURCE_STEP(d) - 1, 0) << 41 | (ulong)(STEP - 1) << 56;                                 \
-    words[7] = CORNERS | (ulong)(TILE_M - 1) << 32;                                                                    \
-    words[8] = TILE_M * 128;                                                                                           \
-    words[9] = 1024;                                                                                                   \
+#define MAKE_SOURCE_MAP(words, phase)                                                                              \
+  {                                                                                                                \
+    const struct PixelMap m_ = {C * groups, images, source_d, source_h, source_w,                                  \
+                                source_stride_n * ELEMENT_BYTES, source_stride_d * ELEMENT_BYTES,                  \
+                                source_stride_h * ELEMENT_BYTES, source_stride_w * ELEMENT_BYTES,                  \
+                                (phase)->d.lower, (phase)->h.lower, (phase)->w.lower, UPPER((phase)->d, d),        \
+                                UPPER((phase)->h, h), UPPER((phase)->w, w), SOURCE_STEP(d), SOURCE_STEP(h), SOURCE_STEP(w)}; \
+    make_pixel_map(words, (ulong)(size_t)(source + source_offset), MAP_TYPE | (MAP_TYPE == 7 && !SPLIT ? 0x200 : 0), STEP, \
+                   TILE_M, &m_);                                                                                   \
   }
-
-// Copies what pixels from (image, d, h, w) on see through the tap that is (od, oh, ow) from their windows' beginnings.
-static void copy_pixels(uint to, __global const ulong* map, int channel, int image, int d, int h, int w, int od, int oh, int ow,
-                        uint bar) {
-#if DEPTH
-  __asm__ volatile(
-      "cp.async.bulk.tensor.5d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4, %5, %6}], "
-      "[%7], {%8, %9, %10};"
-      :
-      : "r"(to), "l"(map), "r"(channel), "r"(w), "r"(h), "r"(d), "r"(image), "r"(bar), "h"((ushort)ow), "h"((ushort)oh),
-        "h"((ushort)od)
-      : "memory");
-#else
-  __asm__ volatile(
-      "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4, %5}], [%6], "
-      "{%7, %8};"
-      :
-      : "r"(to), "l"(map), "r"(channel), "r"(w), "r"(h), "r"(image), "r"(bar), "h"((ushort)ow), "h"((ushort)oh)
-      : "memory");
-#endif
-}
 
 // w's maps: [row][tap][channel], of the target and the source; W_UNIT_TARGET: of the source and the target.
 #if W_UNIT_TARGET
@@ -189,17 +145,6 @@ static void copy_pixels(uint to, __global const ulong* map, int channel, int ima
           }                                                                                                 \
     }                                                                                                       \
   }
-
-// Registers of a work-item, at first, while it feeds, and while it multiplies: 65536 in all.
-#if WARP_GROUPS == 2
-#define START_REGISTERS __asm__ volatile("//@entry .maxnreg 168");
-#define GIVE_REGISTERS __asm__ volatile("//@setmaxnreg.dec.sync.aligned.u32 40;");
-#define TAKE_REGISTERS __asm__ volatile("//@setmaxnreg.inc.sync.aligned.u32 232;");
-#else
-#define START_REGISTERS __asm__ volatile("//@entry .maxnreg 128");
-#define GIVE_REGISTERS __asm__ volatile("//@setmaxnreg.dec.sync.aligned.u32 32;");
-#define TAKE_REGISTERS __asm__ volatile("//@setmaxnreg.inc.sync.aligned.u32 160;");
-#endif
 
 #if SPLIT
 #define WHOLE_W_PARAMETERS                                                                                          \
@@ -250,10 +195,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_nv_wgmma(
     for (int i = 0; i < phases + B_PARTS; i++) {
       if (lane < 16) map_room[lane] = 0;
       warp_sync();
-      if (lane == 0 && i < phases) {
-        __local const struct Phase* phase = table + i;
-        MAKE_SOURCE_MAP(map_room)
-      }
+      if (lane == 0 && i < phases) MAKE_SOURCE_MAP(map_room, table + i)
       if (lane == 0 && i >= phases) {
         __global const ELEMENT* part = i == phases ? b + b_offset : b_lo + b_lo_offset;
         MAKE_BOX_MAP(map, part, W_MAP_TYPE, W_UNIT_TARGET ? N : C, taps_d * taps_h * taps_w,
@@ -264,7 +206,6 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_nv_wgmma(
       publish_map(maps + 16 * i, map);
     }
   }
-  // One warp-group feeds the others and gives them its registers. (As one of them it would hold all up at each tile.)
   if (warp >= 4 * WARP_GROUPS) {
     GIVE_REGISTERS
     if (item == 128 * WARP_GROUPS) {

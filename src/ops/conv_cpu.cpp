@@ -126,7 +126,7 @@ class CpuFilter : public CpuBase {
     const int64_t room = static_cast<int64_t>(workspace_.rest(options).workspace_limit / sizeof(float) / 2);
     parts_ = conv_parts_for(k_, tiles_.kc, blocks * p_.groups, context.device(), int64_t{p_.groups} * m_ * n_,
                             room);
-    sums_.emplace(context, p_, parts_.count, workspace_);
+    sums_.emplace(context, p_, parts_.count, ConvPartSums::Order::row_major, workspace_);
     build(context, "conv_cpu_filter", {});
   }
 

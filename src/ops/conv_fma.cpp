@@ -121,7 +121,7 @@ class Fma : public ConvImpl {
         const int64_t tiles = ceil_div(g.m, tile_.tm) * ceil_div(g.n, tile_.tn) * p_.groups;
         parts_ = conv_parts_for(g.k, kLeastSteps, tiles, device, int64_t{p_.groups} * m_ * n_,
                                 static_cast<int64_t>(options.workspace_limit / sizeof(float) / 2));
-        sums_.emplace(context, p_, parts_.count, workspace_);
+        sums_.emplace(context, p_, parts_.count, ConvPartSums::Order::row_major, workspace_);
       }
     }
     tile_.define(defines);

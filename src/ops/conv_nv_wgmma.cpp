@@ -5,6 +5,7 @@
 
 #include "core/gen/wgmma.hpp"
 #include "core/kernel_source.hpp"
+#include "ops/conv_nv_filter.hpp"
 #include "ops/conv_nv_source.hpp"
 #include "ops/conv_nv_weights.hpp"
 #include "ops/conv_phases.hpp"
@@ -203,11 +204,11 @@ std::string refuse(const Context& context, const ConvProblem& p, const Options& 
   const DeviceProbes& probes = context.device().probes();
   if (probes.matrix != MatrixEngine::nv_wgmma)
     return cat("needs the matrix engine nv_wgmma, the device has ", name_of(probes.matrix));
-  if (p.direction == ConvDirection::backward_filter) return "is for the forward and backward data directions";
   if (p.dtype == DType::f64) return "is for f32, f16 and bf16, the operands are f64";
   std::string reason = refuse_large(p);
   if (reason.empty()) reason = refuse_depthwise(p);
   if (!reason.empty()) return reason;
+  if (p.direction == ConvDirection::backward_filter) return refuse_conv_nv_filter(context, p, options);
   const Sides sides(p);
   const int64_t step = 128 / static_cast<int64_t>(size_of(p.dtype));
   if (sides.source_channels == 0 || sides.source_channels * sides.target_channels == 0 || p.n == 0)
@@ -227,6 +228,8 @@ std::string refuse(const Context& context, const ConvProblem& p, const Options& 
 
 std::unique_ptr<const ConvImpl> make(const Context& context, const ConvProblem& problem,
                                      const Options& options) {
+  if (problem.direction == ConvDirection::backward_filter)
+    return make_conv_nv_filter(context, problem, options);
   return std::make_unique<NvWgmma>(context, problem, options);
 }
 

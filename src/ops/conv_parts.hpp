@@ -23,13 +23,15 @@ struct ConvParts {
 ConvParts conv_parts_for(int64_t k, int64_t block, int64_t tiles, const Device& device, int64_t results,
                          int64_t room);
 
-/// Parts in the workspace, and their sum. Each part is like dw, row-major, of f32, or f64 for f64.
+/// Parts in the workspace, and their sum. Each part is like dw, without gaps, of f32, or f64 for f64.
 class ConvPartSums {
  public:
-  /// The parts are as many as `dw` has elements each; where they are one the results go to dw itself.
-  ConvPartSums(const Context& context, const ConvProblem& problem, int parts, WorkspaceParts& workspace);
+  /// row_major: [K, C, taps]; a single part goes to dw itself. channels_last: [K, taps, C].
+  enum class Order : uint8_t { row_major, channels_last };
+  ConvPartSums(const Context& context, const ConvProblem& problem, int parts, Order order,
+               WorkspaceParts& workspace);
 
-  /// Where the kernel writes: undefined if there is one part.
+  /// Where the kernel writes: undefined if that is dw.
   Tensor partial(const Tensor& workspace) const;
   void add_up(const Stream& stream, const Tensor& workspace, const Tensor& dw) const;
 

@@ -117,7 +117,42 @@ std::string split_multiply(const WgmmaForm& form) {
   return code.text();
 }
 
+/// Parts of A and of B follow each other; the smallest products first, in one accumulator.
+std::string parts_multiply(const WgmmaPartsForm& form) {
+  Asm code(form.parts > 1 ? "part_sums" : "sums", form.tile_n / 2);
+  const int steps = form.pixels / 16;
+  WgmmaForm one;
+  one.dtype = form.dtype, one.tile_n = form.tile_n;
+  std::vector<std::string> a, b;
+  for (int part = 0; part < form.parts; part++)
+    for (int i = 0; i < steps; i++) {
+      a.push_back(code.input("l", cat("a_at + ", (part * form.a_bytes) / 16 + i * kAcrossK)));
+      b.push_back(code.input("l", cat("b_at + ", (part * form.b_bytes) / 16 + i * kAcrossK)));
+    }
+  code.line("wgmma.fence.sync.aligned");
+  bool first = form.parts > 1;
+  for (int order = form.parts - 1; order >= 0; order--)
+    for (int of_a = order; of_a >= 0; of_a--)
+      for (int i = 0; i < steps; i++) {
+        code.line(cat(instruction(one), code.accumulators(), ", ", a[static_cast<size_t>(of_a * steps + i)],
+                      ", ", b[static_cast<size_t>((order - of_a) * steps + i)], ", ", first ? 0 : 1,
+                      ", 1, 1, 1, 1"));
+        first = false;
+      }
+  code.line("wgmma.commit_group.sync.aligned");
+  code.line(cat("wgmma.wait_group.sync.aligned ", form.parts > 1 ? 0 : 1));
+  return code.text();
+}
+
 }  // namespace
+
+std::string fill_wgmma_parts_slots(const std::string& text, const WgmmaPartsForm& form) {
+  WgmmaForm one;
+  one.tile_n = form.tile_n;
+  return fill_slots(text, {{"PARTS_MULTIPLY", form.parts > 1 ? parts_multiply(form) : ""},
+                           {"MULTIPLY", form.parts > 1 ? "" : parts_multiply(form)},
+                           {"WAIT", wait("sums", one)}});
+}
 
 std::string fill_wgmma_slots(const std::string& text, const WgmmaForm& form) {
   std::map<std::string, std::string> slots = {{"MULTIPLY", ""},          {"WAIT", ""},

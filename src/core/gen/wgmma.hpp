@@ -20,4 +20,15 @@ struct WgmmaForm {
 /// sums[] or, split, part[].
 std::string fill_wgmma_slots(const std::string& text, const WgmmaForm& form);
 
+/// Both operands in local memory as parts, of which A's are `a_bytes` and B's `b_bytes` apart, contiguous
+/// along M and N.
+struct WgmmaPartsForm {
+  DType dtype = DType::bf16;  ///< or f16
+  int parts = 3;              ///< x[0] + x[1] + ...: products of parts i and j with i + j < parts
+  int tile_n = 128, pixels = 32, a_bytes = 0, b_bytes = 0;
+};
+
+/// Slots MULTIPLY and WAIT, of sums[], with one part; PARTS_MULTIPLY, of part_sums[] and waiting, with more.
+std::string fill_wgmma_parts_slots(const std::string& text, const WgmmaPartsForm& form);
+
 }  // namespace dlprim::detail
