@@ -124,14 +124,7 @@ class CpuRows : public CpuBase {
   }
 
   void run(const Stream& stream, const ConvTensors& t, const Tensor& workspace) const override {
-    Tensor a = packed(workspace);
-    if (k_ > 0 && !p_.constant_w) pack(stream, t.w, a);
-    if (k_ > 0 && p_.constant_w)
-      a = constants_.get(stream, t.w, [&] {
-        const Tensor kept(stream, {packed_count()}, real_type(p_));
-        pack(stream, t.w, kept);
-        return kept;
-      });
+    const Tensor a = packed_w(stream, t.w, workspace);
     for (int image = 0; image < p_.n; image += slab_)
       multiply(stream, a, t, image, std::min(slab_, p_.n - image), workspace);
   }
@@ -145,6 +138,19 @@ class CpuRows : public CpuBase {
   /// Whether the k of a row of w lie side by side.
   bool w_plain() const { return !data_ && p_.w_row_major; }
 
+  Tensor packed_w(const Stream& stream, const Tensor& w, const Tensor& workspace) const {
+    if (k_ == 0) return {};
+    if (!p_.constant_w) {
+      const Tensor result = packed(workspace);
+      pack(stream, w, result);
+      return result;
+    }
+    return constants_.get(stream, w, [&] {
+      const Tensor kept(stream, {packed_count()}, real_type(p_));
+      pack(stream, w, kept);
+      return kept;
+    });
+  }
   void pack(const Stream& stream, const Tensor& w, const Tensor& to) const {
     const std::array<int, 5> strides = narrow(p_.w);
     Launch launch(stream, pack_);

@@ -285,6 +285,15 @@ std::vector<ConvCase> random_convs(int count, uint64_t seed) {
   return cases;
 }
 
+std::vector<std::string> serving_conv_engines() {
+  const TensorDesc x({1, 1, 3, 3}), w({1, 1, 1, 1});
+  const std::string text = Conv(context(), {x, w, x}).explain();
+  std::vector<std::string> names;
+  for (const char* name : {"cpu", "fma", "naive"})
+    if (text.find(std::string(name) + ": refused") == std::string::npos) names.push_back(name);
+  return names;
+}
+
 std::vector<double> conv_forward_reference(const ConvCase& c, const std::vector<float>& x,
                                            const std::vector<float>& w, const ConvEpilogueData& with) {
   const Shape shape = c.y_shape();
