@@ -2,7 +2,7 @@
 //
 //   DIRECTION 0  forward          C[k, npq] = sum over crs of w[k, crs] x[crs, npq]
 //   DIRECTION 1  backward data    C[c, nhw] = sum over krs of w[k, c, rs] dy[krs, nhw]. STRIDED: of one phase, see
-//                                 conv_fma_phase.cl
+//                                 conv_fma_shape.cl
 //   DIRECTION 2  backward filter  C[k, crs] = sum over npq of dy[k, npq] x[npq, crs]. PARTS: of one part of npq
 //
 // get_group_id(2) is the convolution's group; backward filter, group * parts + part. Offsets inside a tensor are 32-bit.
@@ -42,7 +42,7 @@
 #define COLUMN_BIAS(m) LOAD_EPILOGUE(bias, bias_offset + group * M + (m))
 #include "gemm_layout.cl"
 #include "gemm_types.cl"
-#include "conv_fma_phase.cl"
+#include "conv_fma_shape.cl"
 
 // `channels` are the source's in a group, `source` are its sizes, s, t and w are strides; w_m is that of row m, w_c of the
 // sum's channels. An image has `plane` pixels, `slice` at a depth, `columns` in a row; a channel has taps, `window_slice`

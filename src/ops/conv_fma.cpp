@@ -160,7 +160,7 @@ class Fma : public ConvImpl {
   static constexpr int kLikelyParts = 64;  // a tile's waste at the edges counts, the number of tiles does not
   static constexpr int kLeastSteps = 256;  // in a part: what it adds up should outweigh what it stores
 
-  /// Of strided backward data, how conv_fma_phase.cl has it. The first phase has most pixels.
+  /// Of strided backward data, how conv_fma_shape.cl has it. The first phase has most pixels.
   void plan_phases() {
     largest_ = p_.n;
     for (size_t i = 0; i < 3; i++) {

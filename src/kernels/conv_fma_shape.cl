@@ -1,9 +1,9 @@
-// Strided backward data for conv_fma.cl. A "phase" are the pixels of dx that meet the same taps: every stride-th along each
-// axis. To those, backward data is a convolution without stride, by every step-th tap; step: stride / gcd(stride,
-// dilation). Pixels that meet no tap have phases too. Phases are the fastest part of get_group_id(0), so that groups which
-// write between each other's pixels run at about the same time; one with fewer tiles than the first leaves groups idle.
+// Shapes as arguments of conv_fma.cl: numbers along axes, divisors, and the phases of strided backward data.
 //
-// And what else shapes as arguments need: numbers along axes, and divisors.
+// A phase are the pixels of dx that meet the same taps: every stride-th along each axis. To those, backward data is a
+// convolution without stride, by every step-th tap; step: stride / gcd(stride, dilation). Pixels that meet no tap have
+// phases too, with K = 0. Phases are the fastest part of get_group_id(0), so that groups which write between each other's
+// pixels run at about the same time; those of a phase with fewer tiles than the first one may find nothing to do.
 
 #ifndef DEPTH
 #define DEPTH 0
