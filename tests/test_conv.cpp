@@ -2,6 +2,8 @@
 #include "cases/conv.hpp"
 
 #include <cstdlib>
+#include <iterator>
+#include <utility>
 
 #include <dlprim/copy.hpp>
 
@@ -114,18 +116,21 @@ void check_backward(const ConvCase& c, const Data& data, const Options& options,
   }
 }
 
-void check_all(const ConvCase& c) {
+void check_all(const ConvCase& c, DType to) {
   const Data data = exact_data(c);
   for (const char* name : kEngines) {
-    check_forward(c, data, engine(name), true, c.dtype);
-    check_backward(c, data, engine(name), c.dtype);
+    check_forward(c, data, engine(name), true, to);
+    check_backward(c, data, engine(name), to);
   }
 }
+void check_all(const ConvCase& c) {
+  check_all(c, c.dtype);
+}
 
-void check_chosen(const ConvCase& c, DType to) {
+void check_chosen(const ConvCase& c) {
   const Data data = exact_data(c);
-  check_forward(c, data, engine("auto"), true, to);
-  check_backward(c, data, engine("auto"), to);
+  check_forward(c, data, engine("auto"), true, c.dtype);
+  check_backward(c, data, engine("auto"), c.dtype);
 }
 
 bool has(DType dtype) {
@@ -141,7 +146,8 @@ TEST_CASE("conv: odd cases are exact", "[conv][small]") {
   }
 }
 
-TEST_CASE("conv: odd cases in other layouts are exact", "[conv]") {
+// [.forms]: what compiles hundreds of kernels. ctest runs it as conv_forms.
+TEST_CASE("conv: odd cases in other layouts are exact", "[.forms]") {
   for (const ConvCase& c : odd_convs())
     for (Layout layout : {Layout::nhwc, Layout::gaps}) {
       ConvCase other = c.in(layout);
@@ -150,37 +156,42 @@ TEST_CASE("conv: odd cases in other layouts are exact", "[conv]") {
     }
 }
 
-TEST_CASE("conv: odd cases in other dtypes are exact", "[conv]") {
-  for (ConvCase c : odd_convs())
-    for (DType dtype : {DType::f16, DType::bf16, DType::f64}) {
-      if (!has(dtype)) continue;
-      c.dtype = dtype;
-      check_all(c);
-      if (size_of(dtype) == 2) check_chosen(c, DType::f32);
-    }
+TEST_CASE("conv: odd cases in other dtypes are exact", "[.forms]") {
+  // Addresses do not depend on the dtype: each case takes turns.
+  constexpr std::pair<DType, DType> kDTypes[] = {{DType::f16, DType::f16},
+                                                 {DType::bf16, DType::f32},
+                                                 {DType::f64, DType::f64},
+                                                 {DType::f16, DType::f32},
+                                                 {DType::bf16, DType::bf16}};
+  size_t turn = 0;
+  for (ConvCase c : odd_convs()) {
+    const auto [from, to] = kDTypes[turn++ % std::size(kDTypes)];
+    c.dtype = from;
+    if (has(from)) check_all(c, to);
+  }
 }
 
-TEST_CASE("conv: random cases are exact", "[conv]") {
+TEST_CASE("conv: random cases are exact", "[.forms]") {
   for (const ConvCase& c : random_convs(150, 2024)) check_all(c);
 }
 
+TEST_CASE("conv: cases of many tiles are exact", "[.forms]") {
+  for (const ConvCase& c : tiled_convs()) check_all(c);
+}
+
 TEST_CASE("conv: random cases by the engine chosen are exact", "[conv][small]") {
-  for (const ConvCase& c : random_convs(6, 7)) check_chosen(c, c.dtype);
+  for (const ConvCase& c : random_convs(6, 7)) check_chosen(c);
 }
 
 // DLPRIM_TEST_CONVS: how many. 2000 take minutes.
 TEST_CASE("conv: many random cases are exact", "[.many]") {
   const char* count = std::getenv("DLPRIM_TEST_CONVS");
-  for (const ConvCase& c : random_convs(count ? std::atoi(count) : 2000, 5)) check_chosen(c, c.dtype);
-}
-
-TEST_CASE("conv: cases of many tiles are exact", "[conv]") {
-  for (const ConvCase& c : tiled_convs()) check_all(c);
+  for (const ConvCase& c : random_convs(count ? std::atoi(count) : 2000, 5)) check_chosen(c);
 }
 
 TEST_CASE("conv: network layers are exact at batch 2", "[conv]") {
   for (const std::vector<ConvCase>* layers : {&demo_convs(), &network_convs()})
-    for (const ConvCase& layer : *layers) check_chosen(layer.with_batch(2), layer.dtype);
+    for (const ConvCase& layer : *layers) check_chosen(layer.with_batch(2));
 }
 
 // Full size: the references would take minutes, so the engines are compared with each other.

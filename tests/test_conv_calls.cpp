@@ -1,4 +1,4 @@
-// Convolution's calls and plans: epilogues, gradients by finite differences, engines, workspaces.
+// Convolution's calls: epilogues, prologues, accuracy, gradients by finite differences.
 #include <cmath>
 #include <numeric>
 
@@ -9,16 +9,6 @@ using namespace dlprim;
 using namespace dlprim::test;
 
 namespace {
-
-/// The engines that serve small problems on this device.
-std::vector<std::string> serving_engines() {
-  const TensorDesc x({1, 1, 3, 3}), w({1, 1, 1, 1});
-  const std::string text = Conv(context(), {x, w, x}).explain();
-  std::vector<std::string> names;
-  for (const char* name : {"nv_wgmma", "cpu", "fma", "naive"})
-    if (text.find(std::string(name) + ": refused") == std::string::npos) names.push_back(name);
-  return names;
-}
 
 const ConvCase kSmall{
     "small", 2, 4, {6, 5}, 6, {3, 2}, {{2, 1}, {1, 0}, {0, 2}, {1, 2}, 2, Activation::identity}};
@@ -34,7 +24,7 @@ TEST_CASE("conv: bias and activation", "[conv][small]") {
   const std::pair<Activation, bool> epilogues[] = {
       {Activation::identity, false}, {Activation::identity, true}, {Activation::relu, false},
       {Activation::relu6, true},     {Activation::sigmoid, true},  {Activation::tanh, false}};
-  for (const std::string& name : serving_engines())
+  for (const std::string& name : serving_conv_engines())
     for (const auto& [f, bias] : epilogues) {
       ConvCase c = kSmall;
       c.params.activation = f;
@@ -64,7 +54,7 @@ TEST_CASE("conv: scale, bias, residual, preactivation, statistics", "[conv][smal
   for (const ConvParams& params : {kSmall.params, turned})
     for (DType dtype : {DType::f32, DType::bf16})
       for (Layout layout : {Layout::nchw, Layout::nhwc})
-        for (const std::string& name : {std::string("auto"), std::string("naive")}) {
+        for (const std::string& name : serving_conv_engines()) {
           ConvCase c = kSmall.in(layout);
           c.params = params;
           c.params.activation = Activation::relu;
@@ -160,7 +150,7 @@ TEST_CASE("conv: real numbers are as accurate as a chain of multiply-adds", "[co
   const Tensor tx = device_tensor(c.x_shape(), x), tw = device_tensor(c.w_shape(), w),
                tdy = device_tensor(c.y_shape(), dy);
   const auto taps = static_cast<double>(c.taps());
-  for (const std::string& name : serving_engines()) {
+  for (const std::string& name : serving_conv_engines()) {
     const Guarded y(c.y_shape()), dx(c.x_shape()), dw(c.w_shape());
     conv(stream(), tx, tw, {}, c.params, y.tensor(), engine(name));
     conv_backward_data(stream(), tdy, tw, c.params, dx.tensor(), engine(name));
@@ -204,7 +194,7 @@ TEST_CASE("conv: gradients agree with finite differences", "[conv][small]") {
   const auto nx = numeric(x, [&](const std::vector<double>& v) { return loss(floats(v), w, b); });
   const auto nw = numeric(w, [&](const std::vector<double>& v) { return loss(x, floats(v), b); });
   const auto nb = numeric(b, [&](const std::vector<double>& v) { return loss(x, w, floats(v)); });
-  for (const std::string& name : serving_engines()) {
+  for (const std::string& name : serving_conv_engines()) {
     INFO(name);
     const Guarded dx(c.x_shape()), dw(c.w_shape());
     conv_backward_data(stream(), tdy, tw, c.params, dx.tensor(), engine(name));
@@ -246,100 +236,4 @@ TEST_CASE("conv: bias gradient", "[conv][small]") {
   conv_backward_bias(stream(), line, db);
   CHECK(host_values(db) == std::vector<float>{18, 26, 34});
   CHECK_THAT(call(dy, dy.as_strided({3}, {1})), contains("dbias: shares memory with dy"));
-}
-
-TEST_CASE("conv: engines by name", "[conv][small]") {
-  const TensorDesc x({2, 3, 8, 8}), w({4, 3, 3, 3}), y({2, 4, 6, 6});
-  const ConvDesc desc{x, w, y, {}};
-  CHECK_THAT(refusal([&] { Conv(context(), desc, engine("winograd")); }),
-             contains("conv has no engine 'winograd'"));
-  for (const std::string& name : serving_engines()) {
-    CHECK(Conv(context(), desc, engine(name)).engine() == name);
-    CHECK(ConvBackwardData(context(), desc, engine(name)).engine() == name);
-    CHECK(ConvBackwardFilter(context(), desc, engine(name)).engine() == name);
-  }
-  const Conv plan(context(), desc);
-  CHECK_THAT(plan.explain(), contains("op=conv engine=") &&
-                                 contains(" n=2 c=3 size=1x8x8 k=4 window=1x3x3 result=1x6x6 stride=1x1x1") &&
-                                 contains(plan.engine() + ": chosen"));
-}
-
-TEST_CASE("conv: an ordinary problem goes to the engine of the device's kind", "[conv][small]") {
-  const DeviceKind kind = context().device().kind();
-  if (kind != DeviceKind::cpu && kind != DeviceKind::gpu) return;
-  if (context().device().probes().matrix == MatrixEngine::nv_wgmma) return;
-  const std::string expected = kind == DeviceKind::cpu ? "cpu" : "fma";
-  const ConvDesc desc{{{2, 16, 14, 14}}, {{32, 16, 3, 3}}, {{2, 32, 12, 12}}, {}};
-  CHECK(Conv(context(), desc).engine() == expected);
-  CHECK(ConvBackwardData(context(), desc).engine() == expected);
-  CHECK(ConvBackwardFilter(context(), desc).engine() == expected);
-}
-
-TEST_CASE("conv: problems beyond 32 bits go to the engine that counts in 64", "[conv][small]") {
-  const Strides far{int64_t{1} << 32, 64, 8, 1};
-  const TensorDesc near({2, 1, 8, 8}), w({1, 1, 3, 3});
-  const TensorDesc x(near.shape, far, DType::f32, true), y({2, 1, 6, 6}, far, DType::f32, true);
-  for (const ConvDesc& desc : {ConvDesc{x, w, {{2, 1, 6, 6}}, {}}, ConvDesc{near, w, y, {}}}) {
-    CHECK(Conv(context(), desc).engine() == "naive");
-    CHECK(ConvBackwardData(context(), desc).engine() == "naive");
-    CHECK(ConvBackwardFilter(context(), desc).engine() == "naive");
-    for (const std::string& name : serving_engines())
-      if (name != "naive")
-        CHECK_THAT(refusal([&] { Conv(context(), desc, engine(name)); }),
-                   contains(name + " refused") && contains("extent 42949673") && contains("32 bits"));
-  }
-  // More pixels than an int counts, in memory that is hardly any: all rows are the same one.
-  const TensorDesc flat({1 << 16, 1, 1 << 16, 1}, {0, 0, 0, 0}, DType::f32, true);
-  const ConvDesc wide{flat, {{1, 1, 1, 1}}, {{1 << 16, 1, 1 << 16, 1}}, {}};
-  CHECK(ConvBackwardFilter(context(), wide).engine() == "naive");
-}
-
-TEST_CASE("conv: workspace", "[conv][small]") {
-  const ConvCase c = tiled_convs().front();
-  Rng rng(2);
-  const Tensor x = device_tensor(c.x_shape(), integers(element_count(c.x_shape()), rng)),
-               dy = device_tensor(c.y_shape(), integers(element_count(c.y_shape()), rng));
-  const Guarded dw(c.w_shape()), other(c.w_shape());
-  const ConvDesc desc{x, dw.tensor(), dy, c.params};
-  const ConvBackwardFilter plan(context(), desc);
-  const auto size = static_cast<int64_t>(plan.workspace_size());
-  if (size > 0) {
-    const Guarded room({size}, DType::u8, 64);
-    plan.run(stream(), x, dy, {}, dw.tensor(), room.tensor());
-    CHECK(room.intact());
-    CHECK(dw.intact());
-    plan.run(stream(), x, dy, {}, other.tensor());
-    CHECK(host_bytes(dw.tensor()) == host_bytes(other.tensor()));
-    const Tensor small(context(), {size - 1}, DType::u8);
-    CHECK_THAT(refusal([&] { plan.run(stream(), x, dy, {}, dw.tensor(), small); }), contains("workspace: "));
-    const Tensor big(context(), {size + dw.tensor().bytes()}, DType::u8);
-    const Tensor inside = big.slice(0, 0, dw.tensor().bytes()).reinterpret(DType::f32).reshape(c.w_shape());
-    CHECK_THAT(refusal([&] { plan.run(stream(), x, dy, {}, inside, big); }),
-               contains("workspace: shares memory"));
-  }
-  Options none;
-  none.workspace_limit = 0;
-  const ConvBackwardFilter frugal(context(), desc, none);
-  CHECK(frugal.workspace_size() == 0);
-  frugal.run(stream(), x, dy, {}, other.tensor());
-  CHECK(host_values(other.tensor()) == host_values(dw.tensor()));
-}
-
-TEST_CASE("conv: another image size compiles nothing", "[conv]") {
-  for (const std::string& name : serving_engines()) {
-    INFO(name);
-    const auto run = [&](int64_t n, int64_t size) {
-      const Tensor x(context(), {n, 8, size, size}), w(context(), {16, 8, 3, 3}),
-          y(context(), {n, 16, size - 2, size - 2});
-      conv(stream(), x, w, {}, {}, y, engine(name));
-      conv_backward_data(stream(), y, w, {}, x, engine(name));
-      conv_backward_filter(stream(), x, y, {}, w, engine(name));
-      stream().finish();
-      const ProgramStats stats = context().program_stats();
-      return stats.built + stats.from_disk;
-    };
-    const uint64_t before = run(2, 20);
-    CHECK(run(2, 21) == before);
-    CHECK(run(2, 19) == before);
-  }
 }

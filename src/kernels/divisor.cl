@@ -1,8 +1,13 @@
 // Division by numbers that are known before: a divisor comes with its reciprocal, n / d = (2 n * magic) >> (32 + shift), for
-// n < 2^31. The host makes it (divisor.hpp), or divisor_of().
+// n < 2^31. The host makes it (divisor.hpp), or SET_DIVISOR, or divisor_of().
 #define DIVISOR(d) int d, uint d##_magic, uint d##_shift
 #define DIVIDED(d) d, d##_magic, d##_shift
 #define QUOTIENT(n, d) ((int)(mul_hi((uint)(n) << 1, d##_magic) >> d##_shift))
+
+#define SET_DIVISOR(d, value)                     \
+  d = max(1, value);                              \
+  d##_shift = d > 1 ? 32 - clz((uint)d - 1) : 0;  \
+  d##_magic = (uint)(((1ul << (31 + d##_shift)) + d - 1) / d);
 
 struct Divisor {
   int d;

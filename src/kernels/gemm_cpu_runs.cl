@@ -42,14 +42,6 @@ typedef VEC LooseVec __attribute__((aligned(sizeof(Scalar))));
 typedef Run4 LooseRun4 __attribute__((aligned(sizeof(Scalar))));
 typedef Run8 LooseRun8 __attribute__((aligned(sizeof(Scalar))));
 #define VEC_AT(space, p) (*(space LooseVec*)(p))
-#define IVEC PASTE(int, VW)
-#define AS_VEC PASTE(as_float, VW)
-#define AS_IVEC PASTE(as_int, VW)
-#if VW == 16
-#define LANES ((int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15))
-#else
-#define LANES ((int8)(0, 1, 2, 3, 4, 5, 6, 7))
-#endif
 
 // A_PACKED, B_PACKED: kernels of their own pack the operand, into a workspace. Else each work-group packs what it needs,
 // into local memory.

@@ -18,8 +18,13 @@
 //   A_STEP(k)     with A_UNIT_K 1: statements (declarations too) run in each step, for the item's k; k >= K
 //                 may occur.
 //   B_UNIT_K, LOAD_B(k, n), B_COLUMN(n), B_STEP(k)   the same of B; n takes the place of m.
+//   B_COLUMNS      with B_UNIT_K 1: statements (declarations too) run once per item. LOAD_B may use i, the number of the
+//                  load, whose column is B_ITEM_N(i).
 //   STORE_SUM(m, n, v)  statements that store the sum v, a REAL before alpha, bias and activation, for m < M,
 //                 n < N.
+//   C_COLUMNS      statements (declarations too) run before all of those. The item's columns are C_N(j), j < RN, some of
+//                  them beyond N; STORE_SUM may use j + l, the number of its column.
+//   N_TILE         number of the group's tile along N. SETUP comes before it and may change N.
 // Slots for B are independent of those for A: plain A (a, a_offset, lda among PARAMETERS) goes with a
 // gathered B, and the other way round.
 
@@ -117,6 +122,15 @@
 #ifndef B_STEP
 #define B_STEP(k)
 #endif
+#ifndef B_COLUMNS
+#define B_COLUMNS
+#endif
+#ifndef C_COLUMNS
+#define C_COLUMNS
+#endif
+#ifndef N_TILE
+#define N_TILE ((int)get_group_id(0))
+#endif
 
 #if PARTS
 #define STORE_SUM(m, n, v) partial[partial_offset + (long)(m)*N + (n)] = v;
@@ -167,6 +181,9 @@
 #define B_K(i) ((item + (i)*ITEMS) / (TN / B_WIDE))
 #define B_LAST (N - B_WIDE)
 #endif
+#define B_ITEM_N(i) min(n0 + B_N(i), B_LAST)
+// Column j of an item's sums.
+#define C_N(j) (n0 + (j) / 4 * (TN / (RN / 4)) + 4 * tx + (j) % 4)
 
 // One load put into a local tile, whose element (m, k) lies at k * pitch + m.
 static void put1(__local REAL* at, int pitch, REAL v) {
@@ -211,14 +228,16 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_fma(int M,
   __local REAL4 tile_a[2][(TK * PA + 8) / 4], tile_b[2][(TK * PB + 8) / 4];
   const int item = (int)get_local_id(0), tx = item % (TN / RN), ty = item / (TN / RN);
   SETUP
-  const int n0 = (int)get_group_id(0) * TN, m0 = (int)get_group_id(1) * TM;
+  const int n0 = N_TILE * TN, m0 = (int)get_group_id(1) * TM;
   const int steps = (K + TK - 1) / TK;
 #if !A_UNIT_K
   const int m_item = min(m0 + A_M(0), A_LAST);
   A_ROW(m_item)
 #endif
-#if !B_UNIT_K
-  const int n_item = min(n0 + B_N(0), B_LAST);
+#if B_UNIT_K
+  B_COLUMNS
+#else
+  const int n_item = B_ITEM_N(0);
   B_COLUMN(n_item)
 #endif
 
@@ -291,7 +310,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_fma(int M,
 #pragma unroll
       for (int i = 0; i < B_LOADS; i++) {
 #if B_UNIT_K
-        const int k = k_item_b, n = min(n0 + B_N(i), B_LAST);
+        const int k = k_item_b, n = B_ITEM_N(i);
 #else
         const int k = s * TK + B_K(i), n = n_item;
 #endif
@@ -325,13 +344,14 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_fma(int M,
     barrier(CLK_LOCAL_MEM_FENCE);
   }
 
+  C_COLUMNS
 #pragma unroll
   for (int i = 0; i < RM; i++) {
     const int m = m0 + i / 4 * (TM / (RM / 4)) + 4 * ty + i % 4;
     if (m >= M) continue;
 #pragma unroll
     for (int j = 0; j < RN; j += 4) {
-      const int n = n0 + j / 4 * (TN / (RN / 4)) + 4 * tx;
+      const int n = C_N(j);
 #if C_VECTOR && PARTS
       if (n < N)
         *(__global float4*)(partial + partial_offset + (long)m * N + n) =

@@ -1,7 +1,8 @@
 // The cpu engine: implicit GEMM by work-groups of one work-item (conv_cpu.cl, conv_cpu_filter.cl over
-// gemm_cpu.cl).
+// gemm_cpu_loop.cl).
 #include <algorithm>
 
+#include "core/constants.hpp"
 #include "core/launch.hpp"
 #include "core/state.hpp"
 #include "ops/conv_parts.hpp"
@@ -14,149 +15,224 @@ extern const ConvEngine kConvCpu;
 
 namespace {
 
-/// A position in the packed workspace where the next array may start: a multiple of a cache line.
-int64_t lines(int64_t floats) {
-  return round_up(floats, 16);
-}
-
-Tensor floats_at(const Tensor& workspace, int64_t begin, int64_t count) {
-  if (!workspace.defined()) return {};
-  return workspace.reinterpret(DType::f32).slice(0, begin, begin + count);
+DType real_type(const ConvProblem& p) {
+  return p.dtype == DType::f64 ? DType::f64 : DType::f32;
 }
 
 /// GEMM's tiles with at most 8 rows: filters come in multiples of 8, and 8 rows of 32 columns are as fast as
 /// 12 (64 filters: 186 against 165 GFLOP/s, 256: 223 against 220; 2 cores with 16 floats a vector).
-GemmCpuTiles tiles_for(const Device& device, const ConvGemm& g) {
-  GemmCpuTiles tiles = gemm_cpu_tiles_for(device, g.m, g.n);
+GemmCpuTiles tiles_for(const Device& device, const ConvProblem& p) {
+  const ConvGemm g = conv_gemm(p);
+  GemmCpuTiles tiles = gemm_cpu_tiles_for(device, g.m, g.n, size_of(real_type(p)));
   tiles.mr = std::min(tiles.mr, 8);
   tiles.mc = tiles.mc / tiles.mr * tiles.mr;
-  tiles.nc = std::min(tiles.nc, 256);  // the pieces of a line of B are listed in private memory
+  tiles.nv = std::max(tiles.nv, 8 / tiles.vw);  // backward filter packs 8 columns at a time
+  tiles.nc = std::min(tiles.nc, 256);           // the pieces of a line of B are listed in private memory
+  tiles.nc = tiles.nc / tiles.nr() * tiles.nr();
   return tiles;
 }
 
-/// Of N, C, H, W.
-template <class List>
-void bind_strides(Launch& launch, const List& strides) {
-  launch.arg(strides[0]).arg(strides[1]).arg(strides[3]).arg(strides[4]);
+int64_t packed_count(const ConvProblem& p, const GemmCpuTiles& tiles) {
+  const ConvGemm g = conv_gemm(p);
+  return p.groups * round_up(g.m, tiles.mr) * g.k;
+}
+
+/// Whether the result holds fewer bits than a sum that more blocks of k follow.
+bool sums_apart(const ConvProblem& p) {
+  return size_of(p.result_dtype) < sizeof(float);
+}
+
+/// Of forward and backward data: bytes of such sums, for one image.
+uint64_t image_sum_bytes(const ConvProblem& p, const GemmCpuTiles& tiles) {
+  const ConvGemm g = conv_gemm(p);
+  if (!sums_apart(p) || g.k <= tiles.kc || p.n == 0) return 0;
+  return static_cast<uint64_t>(p.groups * g.m * (g.n / p.n)) * sizeof(float);
+}
+
+/// Of backward filter: whether dw is no matrix of Scalars, so that a second kernel has to make it of one.
+bool result_apart(const ConvProblem& p) {
+  return p.result_dtype != real_type(p) || !p.w_row_major;
+}
+
+/// The least workspace. What constant weights need is not counted: it is no part of the workspace.
+uint64_t least_bytes(const ConvProblem& p, const GemmCpuTiles& tiles) {
+  const uint64_t real = size_of(real_type(p)), packed = static_cast<uint64_t>(packed_count(p, tiles)) * real;
+  if (p.direction != ConvDirection::backward_filter)
+    return (p.constant_w ? 0 : packed) + image_sum_bytes(p, tiles);
+  const ConvGemm g = conv_gemm(p);
+  return packed + (result_apart(p) ? static_cast<uint64_t>(p.groups * g.m * g.n) * real : 0);
+}
+
+template <class Numbers>
+void bind_each(Launch& launch, const Numbers& of_axes) {
+  for (auto number : of_axes) launch.arg(number);
 }
 
 class CpuBase : public ConvImpl {
  public:
-  CpuBase(const Context& context, const ConvProblem& problem, const ConvGemm& g)
-      : p_(problem),
-        m_(static_cast<int>(g.m)),
-        n_(static_cast<int>(g.n)),
-        k_(static_cast<int>(g.k)),
-        tiles_(tiles_for(context.device(), g)) {}
+  CpuBase(const Context& context, const ConvProblem& problem)
+      : p_(problem), tiles_(tiles_for(context.device(), problem)) {
+    const ConvGemm g = conv_gemm(p_);
+    m_ = static_cast<int>(g.m), n_ = static_cast<int>(g.n), k_ = static_cast<int>(g.k);
+  }
+
+  size_t workspace_size() const override { return workspace_.size(); }
 
  protected:
-  int64_t packed_floats() const { return p_.groups * round_up(m_, tiles_.mr) * k_; }
+  int64_t packed_count() const { return detail::packed_count(p_, tiles_); }
   size_t panels() const { return static_cast<size_t>(ceil_div(m_, tiles_.mr)); }
+  void add_packed() {
+    packed_at_ = workspace_.add(static_cast<size_t>(packed_count()) * size_of(real_type(p_)));
+  }
+  Tensor packed(const Tensor& workspace) const {
+    return workspace_part(workspace, packed_at_, {packed_count()}, real_type(p_));
+  }
 
   void build(const Context& context, const char* file, Defines defines) {
     tiles_.define(defines);
+    defines.set("DEPTH", p_.has_depth());
     pack_ = context.state().programs.kernel(file, "gemm_pack_a", defines);
     multiply_ = context.state().programs.kernel(file, "gemm_cpu", defines);
   }
 
   const ConvProblem p_;
-  const int m_, n_, k_;
   GemmCpuTiles tiles_;
+  int m_, n_, k_;
   GemmCpuShare share_{};
+  WorkspaceParts workspace_;
+  size_t packed_at_ = 0;
   Kernel pack_, multiply_;
 };
 
 /// Forward and backward data.
 class CpuRows : public CpuBase {
  public:
-  CpuRows(const Context& context, const ConvProblem& problem)
-      : CpuBase(context, problem, conv_gemm(problem)),
-        backward_(p_.direction == ConvDirection::backward_data) {
-    share_ = gemm_cpu_share_for(tiles_, context.device(), m_, n_, p_.groups);
-    Defines defines;
-    defines.set("BACKWARD_DATA", backward_);
-    if (!backward_) defines.set("ACTIVATION", name_of(p_.activation)).set("BIAS", p_.bias ? 2 : 0);
+  CpuRows(const Context& context, const ConvProblem& problem, const Options& options)
+      : CpuBase(context, problem), data_(p_.direction == ConvDirection::backward_data) {
+    if (!p_.constant_w) add_packed();
+    const uint64_t of_image = image_sum_bytes(p_, tiles_);
+    slab_ = p_.n;
+    if (of_image > 0) {
+      const auto room = static_cast<int64_t>(workspace_.rest(options).workspace_limit / of_image);
+      slab_ = static_cast<int>(std::clamp<int64_t>(room, 1, p_.n));
+      sums_at_ = workspace_.add(static_cast<size_t>(of_image) * static_cast<size_t>(slab_));
+    }
+    share_ = gemm_cpu_share_for(tiles_, context.device(), m_, columns(slab_), p_.groups);
+    Defines defines = conv_defines(p_);
+    defines.set("BACKWARD_DATA", data_).set("W_PLAIN", w_plain()).set("SUMS_APART", sums_apart(p_));
     build(context, "conv_cpu", defines);
   }
 
-  size_t workspace_size() const override { return static_cast<size_t>(packed_floats()) * sizeof(float); }
-
   void run(const Stream& stream, const ConvTensors& t, const Tensor& workspace) const override {
-    const Tensor packed = floats_at(workspace, 0, packed_floats());
-    const auto groups = static_cast<size_t>(p_.groups);
-    if (k_ > 0)
-      Launch(stream, pack_)
-          .arg(m_)
-          .arg(k_)
-          .arg(packed)
-          .arg(t.w)
-          .arg(p_.taps())
-          .run({panels(), static_cast<size_t>(ceil_div(k_, tiles_.kc)), groups}, {1, 1, 1});
-    Launch launch(stream, multiply_);
-    launch.arg(m_).arg(n_).arg(k_).arg(share_.columns).arg(share_.rows).arg(packed);
-    launch.arg(backward_ ? t.y : t.x).arg(static_cast<int>(backward_ ? p_.y_extent : p_.x_extent));
-    bind_strides(launch, narrow(backward_ ? p_.y : p_.x));
-    launch.arg(backward_ ? p_.group_k() : p_.group_c());
-    const Spatial &x = p_.x_space, &y = p_.y_space;
-    for (const Spatial& pair :
-         {backward_ ? y : x, backward_ ? x : y, p_.w_space, p_.stride, p_.pad, p_.dilation})
-      launch.arg(pair[1]).arg(pair[2]);
-    launch.arg(backward_ ? t.x : t.y);
-    bind_strides(launch, backward_ ? p_.x : p_.y);
-    bind_epilogue(launch, 1, 0, t.with);
-    launch.run({static_cast<size_t>(ceil_div(n_, share_.columns)),
-                static_cast<size_t>(ceil_div(m_, share_.rows)), groups},
+    const Tensor a = packed_w(stream, t.w, workspace);
+    for (int image = 0; image < p_.n; image += slab_)
+      multiply(stream, a, t, image, std::min(slab_, p_.n - image), workspace);
+  }
+
+  void forget_constants() const override { constants_.forget(); }
+
+ private:
+  const ConvStrides& source() const { return data_ ? p_.y : p_.x; }
+  const ConvStrides& target() const { return data_ ? p_.x : p_.y; }
+  int columns(int images) const { return p_.n == 0 ? 0 : n_ / p_.n * images; }
+  /// Whether the k of a row of w lie side by side.
+  bool w_plain() const { return !data_ && p_.w_row_major; }
+
+  Tensor packed_w(const Stream& stream, const Tensor& w, const Tensor& workspace) const {
+    if (k_ == 0) return {};
+    if (!p_.constant_w) {
+      const Tensor result = packed(workspace);
+      pack(stream, w, result);
+      return result;
+    }
+    return constants_.get(stream, w, [&] {
+      const Tensor kept(stream, {packed_count()}, real_type(p_));
+      pack(stream, w, kept);
+      return kept;
+    });
+  }
+  void pack(const Stream& stream, const Tensor& w, const Tensor& to) const {
+    const std::array<int, 5> strides = narrow(p_.w);
+    Launch launch(stream, pack_);
+    launch.arg(m_).arg(k_).arg(to).arg(w).arg(data_ ? p_.group_k() : p_.group_c());
+    bind_each(launch, p_.w_space);
+    launch.arg(w_plain() ? k_ : strides[data_ ? 1 : 0]).arg(strides[data_ ? 0 : 1]);
+    bind_each(launch, Spatial{strides[2], strides[3], strides[4]});
+    launch.run({panels(), static_cast<size_t>(ceil_div(k_, tiles_.kc)), static_cast<size_t>(p_.groups)},
                {1, 1, 1});
   }
 
- private:
-  bool backward_;
+  /// `count` images from `first` on.
+  void multiply(const Stream& stream, const Tensor& a, const ConvTensors& t, int first, int count,
+                const Tensor& workspace) const {
+    const auto images = [&](const Tensor& x) {
+      return count == p_.n || !x.defined() ? x : x.slice(0, first, first + count);
+    };
+    EpilogueTensors with = t.with;
+    with.residual = images(with.residual), with.preactivation = images(with.preactivation);
+    const int64_t extent = (data_ ? p_.y_extent : p_.x_extent) - first * source()[0];
+    const int n = columns(count);
+    Launch launch(stream, multiply_);
+    launch.arg(m_).arg(n).arg(k_).arg(share_.columns).arg(share_.rows).arg(a);
+    launch.arg(images(data_ ? t.y : t.x)).arg(static_cast<int>(extent));
+    bind_each(launch, narrow(source()));
+    launch.arg(data_ ? p_.group_k() : p_.group_c());
+    const Spatial &x = p_.x_space, &y = p_.y_space;
+    for (const Spatial& numbers : {data_ ? y : x, data_ ? x : y, p_.w_space, p_.stride, p_.pad, p_.dilation})
+      bind_each(launch, numbers);
+    launch.arg(images(data_ ? t.x : t.y));
+    bind_each(launch, target());
+    if (sums_apart(p_))
+      launch.arg(workspace_part(workspace, sums_at_,
+                                {image_sum_bytes(p_, tiles_) > 0 ? int64_t{p_.groups} * m_ * n : 0}));
+    bind_epilogue(launch, 1, 0, with);
+    launch.run({static_cast<size_t>(ceil_div(n, share_.columns)),
+                static_cast<size_t>(ceil_div(m_, share_.rows)), static_cast<size_t>(p_.groups)},
+               {1, 1, 1});
+  }
+
+  const bool data_;
+  int slab_;  ///< images in a launch: their sums fit into the workspace
+  size_t sums_at_ = 0;
+  Constants constants_;
 };
 
 class CpuFilter : public CpuBase {
  public:
   CpuFilter(const Context& context, const ConvProblem& problem, const Options& options)
-      : CpuBase(context, problem, conv_gemm(problem)) {
+      : CpuBase(context, problem) {
     // A work-group takes all rows, so that what it gathers is gathered once.
     const int64_t strips = std::max<int64_t>(1, ceil_div(n_, tiles_.nr()));
     const int64_t blocks = ceil_div(strips * tiles_.nr(), tiles_.nc);
     share_.rows = static_cast<int>(round_up(std::max(1, m_), tiles_.mr));
     share_.columns = static_cast<int>(ceil_div(strips, blocks) * tiles_.nr());
-    packed_at_ = workspace_.add(static_cast<size_t>(packed_floats()) * sizeof(float));
-    const int64_t room = static_cast<int64_t>(workspace_.rest(options).workspace_limit / sizeof(float) / 2);
+    add_packed();
+    const size_t real = size_of(real_type(p_));
+    const auto room = static_cast<int64_t>(workspace_.rest(options).workspace_limit / real / 2);
     parts_ = conv_parts_for(k_, tiles_.kc, blocks * p_.groups, context.device(), int64_t{p_.groups} * m_ * n_,
                             room);
-    sums_.emplace(context, p_, parts_.count, ConvPartSums::Order::row_major, workspace_);
-    build(context, "conv_cpu_filter", {});
+    sums_.emplace(context, p_, parts_.count, workspace_, ConvPartsForm{false, result_apart(p_)});
+    build(context, "conv_cpu_filter", conv_defines(p_));
   }
 
-  size_t workspace_size() const override { return workspace_.size(); }
-
   void run(const Stream& stream, const ConvTensors& t, const Tensor& workspace) const override {
-    const Tensor packed = workspace_part(workspace, packed_at_, {packed_floats()});
+    const Tensor a = packed(workspace);
     const auto batch = static_cast<size_t>(p_.groups * parts_.count);
     if (k_ > 0) {
       Launch launch(stream, pack_);
-      launch.arg(m_).arg(k_).arg(packed).arg(parts_.steps).arg(t.y);
-      bind_strides(launch, p_.y);
-      launch.arg(p_.y_space[1]).arg(p_.y_space[2]);
+      launch.arg(m_).arg(k_).arg(a).arg(parts_.steps).arg(t.y);
+      bind_each(launch, p_.y);
+      bind_each(launch, p_.y_space);
       launch.run({panels(), static_cast<size_t>(ceil_div(parts_.steps, tiles_.kc)), batch}, {1, 1, 1});
     }
     Launch launch(stream, multiply_);
-    launch.arg(m_)
-        .arg(n_)
-        .arg(k_)
-        .arg(share_.columns)
-        .arg(share_.rows)
-        .arg(packed)
-        .arg(parts_.steps)
-        .arg(t.x)
-        .arg(static_cast<int>(p_.x_extent));
-    bind_strides(launch, narrow(p_.x));
+    launch.arg(m_).arg(n_).arg(k_).arg(share_.columns).arg(share_.rows).arg(a).arg(parts_.steps);
+    launch.arg(t.x).arg(static_cast<int>(p_.x_extent));
+    bind_each(launch, narrow(p_.x));
     launch.arg(p_.group_c());
-    for (const Spatial& pair : {p_.x_space, p_.y_space, p_.w_space, p_.stride, p_.pad, p_.dilation})
-      launch.arg(pair[1]).arg(pair[2]);
-    launch.arg(parts_.count > 1 ? sums_->partial(workspace) : t.w);
+    for (const Spatial& numbers : {p_.x_space, p_.y_space, p_.w_space, p_.stride, p_.pad, p_.dilation})
+      bind_each(launch, numbers);
+    launch.arg(sums_->target(workspace, t.w));
     bind_epilogue(launch, 1, 0, {});
     launch.run({static_cast<size_t>(ceil_div(n_, share_.columns)),
                 static_cast<size_t>(ceil_div(m_, share_.rows)), batch},
@@ -166,22 +242,17 @@ class CpuFilter : public CpuBase {
 
  private:
   ConvParts parts_;
-  WorkspaceParts workspace_;
-  size_t packed_at_ = 0;
   std::optional<ConvPartSums> sums_;
 };
 
 std::string refuse(const Context& context, const ConvProblem& p, const Options& options) {
   std::string reason = refuse_gemm_cpu(context.device(), EngineRequest(options).names(kConvCpu.name));
   if (reason.empty()) reason = refuse_large(p);
-  if (reason.empty()) reason = refuse_general(p);
   // Gathering whole rows still pays where it is all there is to do (2 x naive); gathering a filter's does not
   // (0.3 x).
   if (reason.empty() && p.direction == ConvDirection::backward_filter) reason = refuse_depthwise(p);
   if (!reason.empty()) return reason;
-  const ConvGemm g = conv_gemm(p);
-  const GemmCpuTiles tiles = tiles_for(context.device(), g);
-  const auto least = static_cast<uint64_t>(lines(p.groups * round_up(g.m, tiles.mr) * g.k)) * sizeof(float);
+  const uint64_t least = least_bytes(p, tiles_for(context.device(), p));
   if (least > options.workspace_limit)
     return cat("needs ", least, " bytes of workspace, the limit is ", options.workspace_limit);
   return {};
@@ -191,7 +262,7 @@ std::unique_ptr<const ConvImpl> make(const Context& context, const ConvProblem& 
                                      const Options& options) {
   if (problem.direction == ConvDirection::backward_filter)
     return std::make_unique<CpuFilter>(context, problem, options);
-  return std::make_unique<CpuRows>(context, problem);
+  return std::make_unique<CpuRows>(context, problem, options);
 }
 
 }  // namespace

@@ -1,15 +1,12 @@
 // The fma engine: implicit GEMM through local memory (conv_fma.cl over gemm_fma.cl), for GPUs.
 #include <algorithm>
-#include <array>
 #include <numeric>
 #include <optional>
-#include <vector>
-
-#include <dlprim/pointwise.hpp>
 
 #include "core/launch.hpp"
 #include "core/state.hpp"
 #include "ops/conv_parts.hpp"
+#include "ops/divisor.hpp"
 #include "ops/epilogue.hpp"
 #include "ops/gemm_fma_tiles.hpp"
 
@@ -47,82 +44,83 @@ GemmFmaTile tile_for(const Device& device, int64_t m, int64_t n, int64_t batch) 
   return best->tile;
 }
 
-/// The kernel's DIVISOR: the value, and its reciprocal rounded up to 32 bits.
-void bind_divisor(Launch& launch, int d) {
-  uint32_t shift = 0;
-  while ((int64_t{1} << shift) < d) shift++;
-  const uint64_t power = uint64_t{1} << (31 + shift);
-  const auto divisor = static_cast<uint64_t>(std::max(1, d));
-  launch.arg(d).arg(static_cast<uint32_t>((power + divisor - 1) / divisor)).arg(shift);
+uint64_t bytes_of_real(const ConvProblem& p) {
+  return p.dtype == DType::f64 ? sizeof(double) : sizeof(float);
 }
 
-/// Pixels of dx along one dimension that meet the same taps: every stride-th from `first` on, `count` of
-/// them. To these backward data is a convolution without stride, by `taps` taps: every `step`-th from `tap`
-/// on.
-struct Phase {
-  int first, count;
-  int tap, taps, step;
-  int pad, dilation;
-};
+/// What of the problem is compiled in, beside the tile.
+struct Form {
+  bool depth, strided, channels_last, window;
+  bool a_unit_k, b_unit_k;
+  int w_runs = 0;
+  int64_t tap_stride = 0;  ///< of w
 
-/// Those that meet any tap.
-std::vector<Phase> phases(int size, int taps, int stride, int pad, int dilation) {
-  std::vector<Phase> result;
-  const int step = stride / std::gcd(stride, dilation), first_taps = std::min(step, taps);
-  for (int first = 0; first < std::min(stride, size); first++) {
-    int tap = 0;
-    while (tap < first_taps && (first + pad - tap * dilation) % stride != 0) tap++;
-    if (tap == first_taps) continue;
-    result.push_back({first, (size - first + stride - 1) / stride, tap, (taps - tap + step - 1) / step, step,
-                      (first + pad - tap * dilation) / stride, step * dilation / stride});
+  explicit Form(const ConvProblem& p) {
+    const bool filter = p.direction == ConvDirection::backward_filter,
+               data = p.direction == ConvDirection::backward_data;
+    depth = p.has_depth();
+    strided = data && p.stride != Spatial{1, 1, 1};
+    // Neighbouring work-items take neighbouring elements: pixels, or channels where those lie side by side.
+    channels_last = (data ? p.y : p.x)[1] == 1;
+    window = p.taps() > 1 || p.pad != Spatial{0, 0, 0} || reaches_out(p);
+    b_unit_k = channels_last != filter;
+    a_unit_k = filter ? p.y[1] != 1 : p.w[data ? 1 : 0] != 1;
+    if (!strided) w_runs = runs_of_w(p);
   }
-  return result;
-}
+  void define(Defines& defines) const {
+    defines.set("DEPTH", depth).set("STRIDED", strided).set("CHANNELS_LAST", channels_last);
+    defines.set("WINDOW", window).set("W_RUNS", w_runs);
+    defines.set("A_UNIT_K", a_unit_k).set("B_UNIT_K", b_unit_k);
+  }
 
-int pixels(const std::vector<Phase>& phases) {
-  return std::accumulate(phases.begin(), phases.end(), 0,
-                         [](int sum, const Phase& p) { return sum + p.count; });
-}
+ private:
+  /// Whether a single tap without padding may see what lies outside. Negative padding behind moves no tap
+  /// outside, but padding that only the output's size tells of does.
+  static bool reaches_out(const ConvProblem& p) {
+    for (size_t i = 0; i < 3; i++) {
+      const int64_t x = p.x_space[i], y = p.y_space[i], stride = p.stride[i];
+      if (p.direction == ConvDirection::backward_data ? ceil_div(x, stride) > y : (y - 1) * stride >= x)
+        return true;
+    }
+    return false;
+  }
+  /// W_RUNS, and tap_stride with it.
+  int runs_of_w(const ConvProblem& p) {
+    int64_t count = 1;  // of taps, along axes that have several
+    for (size_t i = 3; i-- > 0;) {
+      if (p.w_space[i] == 1) continue;
+      if (count == 1) tap_stride = p.w[2 + i];
+      if (p.w[2 + i] != tap_stride * count) return 0;
+      count *= p.w_space[i];
+    }
+    if (p.direction != ConvDirection::forward) return 1;
+    const int64_t channels = p.group_c(), taps = p.taps();
+    const bool plain_taps = taps == 1 || tap_stride == (channels_last ? channels : 1);
+    const bool plain_channels = channels <= 1 || p.w[1] == (channels_last ? 1 : taps);
+    return plain_taps && plain_channels ? 2 : 1;
+  }
+};
 
 class Fma : public ConvImpl {
  public:
-  Fma(const Context& context, const ConvProblem& problem, const Options& options) : p_(problem) {
+  Fma(const Context& context, const ConvProblem& problem, const Options& options) : p_(problem), form_(p_) {
     const ConvGemm g = conv_gemm(p_);
     m_ = static_cast<int>(g.m), n_ = static_cast<int>(g.n), k_ = static_cast<int>(g.k);
-    const Device& device = context.device();
-    tile_ = tile_for(device, g.m, g.n, p_.groups);
-    Defines defines;
+    largest_ = n_;
+    Defines defines = conv_defines(p_);
     defines.set("DIRECTION", static_cast<int>(p_.direction));
-    switch (p_.direction) {
-      case ConvDirection::forward:
-        defines.set("WINDOW", p_.taps() > 1 || p_.pad[1] != 0 || p_.pad[2] != 0 || reaches_out());
-        defines.set("ACTIVATION", name_of(p_.activation)).set("BIAS", p_.bias ? 2 : 0);
-        break;
-      case ConvDirection::backward_data:
-        defines.set("STRIDED", p_.stride[1] > 1 || p_.stride[2] > 1);
-        rows_ = phases(p_.x_space[1], p_.w_space[1], p_.stride[1], p_.pad[1], p_.dilation[1]);
-        columns_ = phases(p_.x_space[2], p_.w_space[2], p_.stride[2], p_.pad[2], p_.dilation[2]);
-        if (!rows_.empty() && !columns_.empty())
-          tile_ = tile_for(device, g.m, int64_t{p_.n} * rows_[0].count * columns_[0].count, p_.groups);
-        if (pixels(rows_) < p_.x_space[1] || pixels(columns_) < p_.x_space[2])
-          zero_.emplace(context, std::vector<TensorDesc>{},
-                        std::vector<TensorDesc>{{Shape{p_.n, p_.c, p_.x_space[1], p_.x_space[2]},
-                                                 {p_.x[0], p_.x[1], p_.x[3], p_.x[4]},
-                                                 DType::f32,
-                                                 false}},
-                        0, "y0 = 0");
-        break;
-      case ConvDirection::backward_filter: {
-        // Neighbouring work-items take neighbouring elements: pixels, or channels where those lie side by
-        // side.
-        const bool channels_last = p_.x[1] == 1 && p_.y[1] == 1;
-        defines.set("A_UNIT_K", !channels_last).set("B_UNIT_K", !channels_last);
-        tile_ = tile_for(device, g.m, g.n, kLikelyParts * p_.groups);
-        const int64_t tiles = ceil_div(g.m, tile_.tm) * ceil_div(g.n, tile_.tn) * p_.groups;
-        parts_ = conv_parts_for(g.k, kLeastSteps, tiles, device, int64_t{p_.groups} * m_ * n_,
-                                static_cast<int64_t>(options.workspace_limit / sizeof(float) / 2));
-        sums_.emplace(context, p_, parts_.count, ConvPartSums::Order::row_major, workspace_);
-      }
+    form_.define(defines);
+    const Device& device = context.device();
+    if (p_.direction == ConvDirection::backward_filter) {
+      tile_ = tile_for(device, g.m, g.n, kLikelyParts * p_.groups);
+      const int64_t tiles = ceil_div(g.m, tile_.tm) * ceil_div(g.n, tile_.tn) * p_.groups;
+      parts_ = conv_parts_for(g.k, kLeastSteps, tiles, device, int64_t{p_.groups} * m_ * n_,
+                              static_cast<int64_t>(options.workspace_limit / bytes_of_real(p_) / 2));
+      sums_.emplace(context, p_, parts_.count, workspace_, ConvPartsForm{form_.channels_last});
+      defines.set("PARTS", parts_.count > 1);
+    } else {
+      if (form_.strided) plan_phases();
+      tile_ = tile_for(device, m_, largest_, phases_ * p_.groups);
     }
     tile_.define(defines);
     kernel_ = context.state().programs.kernel("conv_fma", "gemm_fma", defines);
@@ -131,27 +129,22 @@ class Fma : public ConvImpl {
   size_t workspace_size() const override { return workspace_.size(); }
 
   void run(const Stream& stream, const ConvTensors& t, const Tensor& workspace) const override {
-    if (p_.direction == ConvDirection::backward_data) {
-      const Tensor dx = flat(t.x);
-      if (zero_) zero_->run(stream, {}, {dx}, {});
-      for (const Phase& row : rows_)
-        for (const Phase& column : columns_) run_phase(stream, t, dx, row, column);
-      return;
-    }
+    const bool data = p_.direction == ConvDirection::backward_data;
     Launch launch(stream, kernel_);
-    launch.arg(m_).arg(n_).arg(k_);
-    if (p_.direction == ConvDirection::backward_filter)
-      launch.arg(parts_.steps).arg(t.x).arg(t.y).arg(parts_.count > 1 ? sums_->partial(workspace) : t.w);
-    else
-      launch.arg(t.w).arg(static_cast<int64_t>(k_)).arg(t.x).arg(t.y);
-    launch.arg(p_.group_c()).arg(p_.x_space[1]).arg(p_.x_space[2]);
-    for (int divisor : {p_.y_space[1] * p_.y_space[2], p_.y_space[2], p_.taps(), p_.w_space[2]})
-      bind_divisor(launch, divisor);
-    for (const Spatial& pair : {p_.stride, p_.pad, p_.dilation}) launch.arg(pair[1]).arg(pair[2]);
-    bind_strides(launch, p_.x);
-    bind_strides(launch, p_.y);
+    launch.arg(m_).arg(form_.strided ? p_.n : n_).arg(k_);
+    if (p_.direction == ConvDirection::backward_filter) {
+      launch.arg(t.x).arg(t.y).arg(sums_->target(workspace, t.w)).arg(parts_.steps);
+    } else {
+      launch.arg(t.w).arg(data ? t.y : t.x).arg(data ? t.x : t.y);
+    }
+    if (form_.strided)
+      for (const Spatial& numbers : {p_.x_space, p_.w_space, steps_}) bind(launch, numbers);
+    bind_shape(launch);
     bind_epilogue(launch, 1, 0, t.with);
-    start(launch, n_);
+    const auto items = static_cast<size_t>(tile_.items());
+    launch.run({static_cast<size_t>(ceil_div(largest_, tile_.tn) * phases_) * items,
+                static_cast<size_t>(ceil_div(m_, tile_.tm)), static_cast<size_t>(p_.groups * parts_.count)},
+               {items, 1, 1});
     if (sums_) sums_->add_up(stream, workspace, t.w);
   }
 
@@ -159,66 +152,66 @@ class Fma : public ConvImpl {
   static constexpr int kLikelyParts = 64;  // a tile's waste at the edges counts, the number of tiles does not
   static constexpr int kLeastSteps = 256;  // in a part: what it adds up should outweigh what it stores
 
-  /// Negative padding behind moves no tap outside, but padding that only the output's size tells of does.
-  bool reaches_out() const {
-    const auto out = [&](size_t i) { return int64_t{p_.y_space[i] - 1} * p_.stride[i] >= p_.x_space[i]; };
-    return out(1) || out(2);
+  /// Of strided backward data, how conv_fma_shape.cl has it. The first phase has most pixels.
+  void plan_phases() {
+    largest_ = p_.n;
+    for (size_t i = 0; i < 3; i++) {
+      phases_ *= std::min(p_.stride[i], p_.x_space[i]);
+      largest_ *= ceil_div(p_.x_space[i], p_.stride[i]);
+      steps_[i] = p_.stride[i] / std::gcd(p_.stride[i], p_.dilation[i]);
+    }
   }
-  /// Without the depth of 1.
-  static Tensor flat(const Tensor& x) {
-    const Shape &shape = x.shape(), &strides = x.strides();
-    return x.as_strided({shape[0], shape[1], shape[3], shape[4]},
-                        {strides[0], strides[1], strides[3], strides[4]});
+
+  template <class Numbers>
+  void bind(Launch& launch, const Numbers& of_axes) const {
+    for (size_t i = form_.depth ? 0 : 1; i < 3; i++) launch.arg(of_axes[i]);
   }
-  static void bind_strides(Launch& launch, const ConvStrides& strides) {
+  /// Of [N, C, D, H, W] or, for w, [row, channel, T, R, S].
+  void bind_strides(Launch& launch, const ConvStrides& strides, bool swap = false) const {
     const std::array<int, 5> s = narrow(strides);
-    launch.arg(s[0]).arg(s[1]).arg(s[3]).arg(s[4]);
+    launch.arg(s[swap ? 1 : 0]).arg(s[swap ? 0 : 1]);
+    bind(launch, Spatial{s[2], s[3], s[4]});
   }
-  void start(Launch& launch, int n) const {
-    const auto items = static_cast<size_t>(tile_.items());
-    launch.run({static_cast<size_t>(ceil_div(n, tile_.tn)) * items,
-                static_cast<size_t>(ceil_div(m_, tile_.tm)), static_cast<size_t>(p_.groups * parts_.count)},
-               {items, 1, 1});
-  }
-  void run_phase(const Stream& stream, const ConvTensors& t, const Tensor& dx, const Phase& row,
-                 const Phase& column) const {
-    const int plane = row.count * column.count, taps = row.taps * column.taps, window = p_.w_space[2];
-    Launch launch(stream, kernel_);
-    launch.arg(m_).arg(p_.n * plane).arg(p_.group_k() * taps);
-    launch.arg(t.w).arg(static_cast<int64_t>(m_ * p_.taps())).arg(t.y);
-    launch.arg(dx.slice(2, row.first, p_.x_space[1]).slice(3, column.first, p_.x_space[2]));
-    launch.arg(p_.taps()).arg(row.tap * window + column.tap).arg(row.step * window).arg(column.step);
-    launch.arg(p_.group_k()).arg(p_.y_space[1]).arg(p_.y_space[2]);
-    for (int divisor : {plane, column.count, taps, column.taps}) bind_divisor(launch, divisor);
-    launch.arg(1).arg(1).arg(row.pad).arg(column.pad).arg(row.dilation).arg(column.dilation);
-    bind_strides(launch, p_.y);
-    const std::array<int, 5> strides = narrow(p_.x);
-    launch.arg(strides[0]).arg(strides[1]);
-    launch.arg(row.count > 1 ? strides[3] * p_.stride[1] : 0);
-    launch.arg(column.count > 1 ? strides[4] * p_.stride[2] : 0);
-    bind_epilogue(launch, 1, 0, {});
-    start(launch, p_.n * plane);
+  void bind_shape(Launch& launch) const {
+    const bool data = p_.direction == ConvDirection::backward_data;
+    const Spatial &pixels = data ? p_.x_space : p_.y_space, &taps = p_.w_space;
+    const int channels = data ? p_.group_k() : p_.group_c();
+    launch.arg(channels);
+    bind(launch, data ? p_.y_space : p_.x_space);
+    bind_divisor(launch, static_cast<int>(data ? p_.x_pixels() : p_.y_pixels()));
+    bind_divisor(launch, pixels[2]);
+    bind_divisor(launch, form_.channels_last ? channels : p_.taps());
+    bind_divisor(launch, taps[2]);
+    if (form_.depth) {
+      bind_divisor(launch, pixels[1] * pixels[2]);
+      bind_divisor(launch, taps[1] * taps[2]);
+    }
+    for (const Spatial& numbers : {p_.stride, p_.pad, p_.dilation}) bind(launch, numbers);
+    bind_strides(launch, data ? p_.y : p_.x);
+    bind_strides(launch, data ? p_.x : p_.y);
+    ConvStrides w = p_.w;
+    if (form_.w_runs == 1) w[4] = form_.tap_stride;
+    bind_strides(launch, w, data);
   }
 
   const ConvProblem p_;
+  const Form form_;
   int m_, n_, k_;
+  int64_t largest_, phases_ = 1;  ///< columns of the largest phase; all of N if there is one
+  Spatial steps_{1, 1, 1};
   GemmFmaTile tile_;
   ConvParts parts_;
   WorkspaceParts workspace_;
   std::optional<ConvPartSums> sums_;
   Kernel kernel_;
-  // Backward data: phases, and what writes dx first where there are pixels that no tap meets.
-  std::vector<Phase> rows_, columns_;
-  std::optional<Pointwise> zero_;
 };
 
 std::string refuse(const Context& context, const ConvProblem& p, const Options&) {
   std::string reason;
   for (const Candidate& candidate : kCandidates)
-    if (reason.empty()) reason = refuse_gemm_fma_tile(context.device(), candidate.tile);
+    if (reason.empty()) reason = refuse_gemm_fma_tile(context.device(), candidate.tile, bytes_of_real(p));
   if (reason.empty()) reason = refuse_large(p);
   if (reason.empty()) reason = refuse_depthwise(p);
-  if (reason.empty()) reason = refuse_general(p);
   return reason;
 }
 

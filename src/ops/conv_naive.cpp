@@ -24,7 +24,7 @@ class Naive : public ConvImpl {
       const int64_t results = int64_t{p_.k} * p_.group_c() * p_.taps();
       parts_ = conv_parts_for(p_.n, 1, ceil_div(results, kGroup), context.device(), results,
                               static_cast<int64_t>(options.workspace_limit / sizeof(double) / 2));
-      sums_.emplace(context, p_, parts_.count, ConvPartSums::Order::row_major, workspace_);
+      sums_.emplace(context, p_, parts_.count, workspace_);
       defines.set("PARTS", parts_.count > 1);
     }
     kernel_ = context.state().programs.kernel("conv_naive", name, defines);

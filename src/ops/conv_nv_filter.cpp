@@ -88,7 +88,7 @@ class NvFilter : public ConvImpl {
       x_parts_.emplace(context, p_, false, operand_parts_, workspace_);
       y_parts_.emplace(context, p_, true, operand_parts_, workspace_);
     }
-    sums_.emplace(context, p_, share_.parts, ConvPartSums::Order::channels_last, workspace_);
+    sums_.emplace(context, p_, share_.parts, workspace_, ConvPartsForm{true, true});
     const int64_t tiles = int64_t{share_.tiles_m} * share_.tiles_n * p_.groups;
     groups_ = std::min<int64_t>(tiles * share_.parts, std::max(1, context.device().facts().compute_units));
     maps_at_ = workspace_.add(static_cast<size_t>(kMapBytes * (groups_ * 2 * operand_parts_ + 1)));

@@ -22,16 +22,17 @@ ConvParts conv_parts_for(int64_t k, int64_t block, int64_t tiles, const Device& 
   return {static_cast<int>(std::max<int64_t>(1, ceil_div(k, steps))), static_cast<int>(steps)};
 }
 
-ConvPartSums::ConvPartSums(const Context& context, const ConvProblem& p, int parts, Order order,
-                           WorkspaceParts& workspace) {
-  if (parts <= 1 && order == Order::row_major) return;
+ConvPartSums::ConvPartSums(const Context& context, const ConvProblem& p, int parts, WorkspaceParts& workspace,
+                           ConvPartsForm form) {
+  if (parts <= 1 && !form.always) return;
   const Shape dw{p.k, p.group_c(), p.w_space[0], p.w_space[1], p.w_space[2]};
   Shape shape{parts};
   for (int64_t size : dw) shape.push_back(size);
   parts_ = TensorDesc(shape, p.dtype == DType::f64 ? DType::f64 : DType::f32);
-  if (order == Order::channels_last) {
-    const int64_t c = p.group_c(), s = p.w_space[2], r = p.w_space[1];
-    parts_.strides = {p.k * p.taps() * c, p.taps() * c, 1, r * s * c, s * c, c};
+  if (form.channels_last) {
+    int64_t step = dw[1];
+    parts_.strides[2] = 1;
+    for (int i = 5; i >= 3; i--) parts_.strides[i] = step, step *= shape[i];
   }
   parts_at_ = workspace.add(static_cast<size_t>(element_count(shape)) * size_of(parts_.dtype));
   Shape one{1};
@@ -44,8 +45,8 @@ ConvPartSums::ConvPartSums(const Context& context, const ConvProblem& p, int par
 
 Tensor ConvPartSums::partial(const Tensor& workspace) const {
   if (!sum_) return {};
-  const Tensor room = workspace_part(workspace, parts_at_, parts_.shape, parts_.dtype);
-  return room.as_strided(parts_.shape, parts_.strides);
+  return workspace_part(workspace, parts_at_, parts_.shape, parts_.dtype)
+      .as_strided(parts_.shape, parts_.strides);
 }
 
 void ConvPartSums::add_up(const Stream& stream, const Tensor& workspace, const Tensor& dw) const {

@@ -23,16 +23,24 @@ struct ConvParts {
 ConvParts conv_parts_for(int64_t k, int64_t block, int64_t tiles, const Device& device, int64_t results,
                          int64_t room);
 
-/// Parts in the workspace, and their sum. Each part is like dw, without gaps, of f32, or f64 for f64.
+struct ConvPartsForm {
+  /// Parts are [K, T, R, S, C/groups] in memory, not row-major.
+  bool channels_last = false;
+  /// A single part goes to the workspace too: the engine writes no others than such parts.
+  bool always = false;
+};
+
+/// Parts in the workspace, and their sum. Each part has dw's shape and is of f32, or f64 for f64.
 class ConvPartSums {
  public:
-  /// row_major: [K, C, taps]; a single part goes to dw itself. channels_last: [K, taps, C].
-  enum class Order : uint8_t { row_major, channels_last };
-  ConvPartSums(const Context& context, const ConvProblem& problem, int parts, Order order,
-               WorkspaceParts& workspace);
+  /// A single part may be the result itself, which goes to dw: see the form.
+  ConvPartSums(const Context& context, const ConvProblem& problem, int parts, WorkspaceParts& workspace,
+               ConvPartsForm form = {});
 
-  /// Where the kernel writes: undefined if that is dw.
+  /// Where the kernel writes parts: undefined if the result goes to dw.
   Tensor partial(const Tensor& workspace) const;
+  /// Where the kernel writes.
+  Tensor target(const Tensor& workspace, const Tensor& dw) const { return sum_ ? partial(workspace) : dw; }
   void add_up(const Stream& stream, const Tensor& workspace, const Tensor& dw) const;
 
  private:

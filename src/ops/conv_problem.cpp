@@ -298,18 +298,6 @@ std::string refuse_depthwise(const ConvProblem& p) {
              " groups: the product's tiles would be mostly padding");
 }
 
-std::string refuse_general(const ConvProblem& p) {
-  if (p.has_depth())
-    return cat("has three spatial axes: x's depth is ", p.x_space[0], ", w's ", p.w_space[0]);
-  for (DType dtype : {p.dtype, p.result_dtype})
-    if (dtype != DType::f32) return cat("is for f32, not ", name_of(dtype));
-  if (!p.w_row_major) return "w is not row-major";
-  if (p.scale || p.residual || p.preactivation) return "has no scale, residual or preactivation";
-  if (p.direction == ConvDirection::backward_data && p.has_epilogue())
-    return "has no bias or activation in a transposed convolution";
-  return {};
-}
-
 std::array<int, 5> narrow(const ConvStrides& strides) {
   std::array<int, 5> result{};
   for (size_t i = 0; i < 5; i++) result[i] = static_cast<int>(strides[i]);

@@ -90,8 +90,6 @@ ConvGemm conv_gemm(const ConvProblem& problem);
 std::string refuse_large(const ConvProblem& problem);
 /// Of an engine that multiplies matrices: with one channel and one filter a group they have one row.
 std::string refuse_depthwise(const ConvProblem& problem);
-/// Of an engine for f32 in one or two dimensions, row-major w, bias and activation in the forward direction.
-std::string refuse_general(const ConvProblem& problem);
 
 /// The numbers as kernels take them that count in 32 bits.
 std::array<int, 5> narrow(const ConvStrides& strides);

@@ -203,6 +203,7 @@ const std::vector<ConvCase>& odd_convs() {
       {"depthwise_multiplied", 2, 5, {9, 8}, 15, {3, 3}, window(2, 1, 1, 5)},
       {"depthwise_dilated", 1, 7, {10, 9}, 7, {3, 3}, window(1, 2, 2, 7)},
       {"pointwise", 2, 19, {5, 6}, 21, {1, 1}, window(1, 0)},
+      {"pointwise_strided", 2, 9, {7, 6}, 11, {1, 1}, window(2, 0)},
       {"row", 2, 3, {1, 29}, 4, {1, 5}, {{1, 1}, {0, 2}, {0, 2}}},
       {"column", 2, 3, {31, 1}, 4, {5, 1}, {{2, 1}, {2, 0}, {2, 0}}},
       {"line", 3, 5, {17}, 6, {3}, window(1, 1)},
@@ -222,6 +223,7 @@ const std::vector<ConvCase>& odd_convs() {
        transposed({{3, 2}, {1, 0}, {2, 1}, {1, 2}, 3}, {2, 1})},
       {"transposed_gaps", 1, 3, {3, 4}, 4, {2, 2}, transposed(window(4, 0), {3, 0})},
       {"transposed_dilated", 1, 3, {4, 4}, 4, {3, 2}, transposed(window(1, 1, 3), {2, 1})},
+      {"transposed_pointwise", 2, 9, {4, 3}, 11, {1, 1}, transposed(window(2, 0), {1})},
       {"transposed_line", 2, 4, {9}, 5, {5}, transposed(window(2, 2), {1})},
       {"transposed_volume", 1, 3, {2, 3, 3}, 4, {2, 3, 2}, transposed(window(2, 0))},
       {"patches", 2, 3, {16, 12}, 7, {4, 4}, window(4, 0)},
@@ -283,6 +285,15 @@ std::vector<ConvCase> random_convs(int count, uint64_t seed) {
     cases.push_back(c);
   }
   return cases;
+}
+
+std::vector<std::string> serving_conv_engines() {
+  const TensorDesc x({1, 1, 3, 3}), w({1, 1, 1, 1});
+  const std::string text = Conv(context(), {x, w, x}).explain();
+  std::vector<std::string> names;
+  for (const char* name : {"nv_wgmma", "cpu", "fma", "naive"})
+    if (text.find(std::string(name) + ": refused") == std::string::npos) names.push_back(name);
+  return names;
 }
 
 std::vector<double> conv_forward_reference(const ConvCase& c, const std::vector<float>& x,

@@ -58,6 +58,9 @@ const std::vector<ConvCase>& tiled_convs();
 /// Small problems with everything drawn at random.
 std::vector<ConvCase> random_convs(int count, uint64_t seed);
 
+/// The engines that serve small problems on this device.
+std::vector<std::string> serving_conv_engines();
+
 /// What comes after the sums; each is empty or as large as ConvExtras says.
 struct ConvEpilogueData {
   std::vector<float> bias = {}, scale = {}, residual = {};

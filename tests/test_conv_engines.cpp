@@ -1,0 +1,206 @@
+// Convolution's engines and plans: which serves what, workspaces, constants.
+#include <algorithm>
+
+#include "cases/conv.hpp"
+#include "catch.hpp"
+
+using namespace dlprim;
+using namespace dlprim::test;
+
+namespace {
+
+template <class F>
+std::string refusal(F&& f) {
+  return error_of<ValidationError>(f);
+}
+
+}  // namespace
+
+TEST_CASE("conv: engines by name", "[conv][small]") {
+  const TensorDesc x({2, 3, 8, 8}), w({4, 3, 3, 3}), y({2, 4, 6, 6});
+  const ConvDesc desc{x, w, y, {}};
+  CHECK_THAT(refusal([&] { Conv(context(), desc, engine("winograd")); }),
+             contains("conv has no engine 'winograd'"));
+  for (const std::string& name : serving_conv_engines()) {
+    CHECK(Conv(context(), desc, engine(name)).engine() == name);
+    CHECK(ConvBackwardData(context(), desc, engine(name)).engine() == name);
+    CHECK(ConvBackwardFilter(context(), desc, engine(name)).engine() == name);
+  }
+  const Conv plan(context(), desc);
+  CHECK_THAT(plan.explain(), contains("op=conv engine=") &&
+                                 contains(" n=2 c=3 size=1x8x8 k=4 window=1x3x3 result=1x6x6 stride=1x1x1") &&
+                                 contains(plan.engine() + ": chosen"));
+}
+
+TEST_CASE("conv: an ordinary problem goes to the engine of the device's kind", "[conv][small]") {
+  const DeviceKind kind = context().device().kind();
+  if (kind != DeviceKind::cpu && kind != DeviceKind::gpu) return;
+  const bool wgmma = context().device().probes().matrix == MatrixEngine::nv_wgmma;
+  const std::string expected = kind == DeviceKind::cpu ? "cpu" : wgmma ? "nv_wgmma" : "fma";
+  const ConvDesc desc{{{2, 16, 14, 14}}, {{32, 16, 3, 3}}, {{2, 32, 12, 12}}, {}};
+  CHECK(Conv(context(), desc).engine() == expected);
+  CHECK(ConvBackwardData(context(), desc).engine() == expected);
+  CHECK(ConvBackwardFilter(context(), desc).engine() == expected);
+}
+
+// What an engine refuses every plan tells, of whichever engine it is.
+TEST_CASE("conv: no ordinary problem is left to the naive engine", "[conv][small]") {
+  const DeviceKind kind = context().device().kind();
+  if (kind != DeviceKind::cpu && kind != DeviceKind::gpu) return;
+  const std::string refused = std::string(kind == DeviceKind::cpu ? "cpu" : "fma") + ": refused";
+  for (int rank = 1; rank <= 3; rank++)
+    for (bool transposed : {false, true})
+      for (DType dtype : {DType::f32, DType::f16, DType::bf16})
+        for (Layout layout : {Layout::nchw, Layout::nhwc}) {
+          ConvCase c{"ordinary", 2, 6, Dims::filled(rank, 7), 8, Dims::filled(rank, 3), {{2}, {1}, {1}}};
+          c.params.transposed = transposed;
+          c.dtype = dtype;
+          c = c.in(layout);
+          INFO(c.text());
+          const auto desc_of = [&](const Shape& shape, DType of) {
+            return TensorDesc{shape, strides_in(layout, shape), of, true};
+          };
+          for (DType result : {dtype, DType::f32}) {
+            const TensorDesc x = desc_of(c.x_shape(), dtype), w = desc_of(c.w_shape(), dtype),
+                             y = desc_of(c.y_shape(), dtype);
+            ConvDesc forward{x, w, desc_of(c.y_shape(), result), c.params};
+            forward.bias = forward.scale = forward.residual = forward.preactivation = true;
+            const Options naive = engine("naive");
+            CHECK_THAT(Conv(context(), forward, naive).explain(), !contains(refused));
+            CHECK_THAT(
+                ConvBackwardData(context(), {desc_of(c.x_shape(), result), w, y, c.params}, naive).explain(),
+                !contains(refused));
+            CHECK_THAT(ConvBackwardFilter(context(), {x, desc_of(c.w_shape(), result), y, c.params}, naive)
+                           .explain(),
+                       !contains(refused));
+          }
+        }
+}
+
+TEST_CASE("conv: problems beyond 32 bits go to the engine that counts in 64", "[conv][small]") {
+  const Strides far{int64_t{1} << 32, 64, 8, 1};
+  const TensorDesc near({2, 1, 8, 8}), w({1, 1, 3, 3});
+  const TensorDesc x(near.shape, far, DType::f32, true), y({2, 1, 6, 6}, far, DType::f32, true);
+  for (const ConvDesc& desc : {ConvDesc{x, w, {{2, 1, 6, 6}}, {}}, ConvDesc{near, w, y, {}}}) {
+    CHECK(Conv(context(), desc).engine() == "naive");
+    CHECK(ConvBackwardData(context(), desc).engine() == "naive");
+    CHECK(ConvBackwardFilter(context(), desc).engine() == "naive");
+    for (const std::string& name : serving_conv_engines())
+      if (name != "naive")
+        CHECK_THAT(refusal([&] { Conv(context(), desc, engine(name)); }),
+                   contains(name + " refused") && contains("extent 42949673") && contains("32 bits"));
+  }
+  // More pixels than an int counts, in memory that is hardly any: all rows are the same one.
+  const TensorDesc flat({1 << 16, 1, 1 << 16, 1}, {0, 0, 0, 0}, DType::f32, true);
+  const ConvDesc wide{flat, {{1, 1, 1, 1}}, {{1 << 16, 1, 1 << 16, 1}}, {}};
+  CHECK(ConvBackwardFilter(context(), wide).engine() == "naive");
+}
+
+TEST_CASE("conv: workspace", "[conv][small]") {
+  const ConvCase c = tiled_convs().front();
+  Rng rng(2);
+  const Tensor x = device_tensor(c.x_shape(), integers(element_count(c.x_shape()), rng)),
+               dy = device_tensor(c.y_shape(), integers(element_count(c.y_shape()), rng));
+  const Guarded dw(c.w_shape()), other(c.w_shape());
+  const ConvDesc desc{x, dw.tensor(), dy, c.params};
+  const ConvBackwardFilter plan(context(), desc);
+  const auto size = static_cast<int64_t>(plan.workspace_size());
+  plan.run(stream(), x, dy, {}, dw.tensor());
+  if (size > 0) {
+    const Guarded room({size}, DType::u8, 64);
+    plan.run(stream(), x, dy, {}, dw.tensor(), room.tensor());
+    CHECK(room.intact());
+    CHECK(dw.intact());
+    plan.run(stream(), x, dy, {}, other.tensor());
+    CHECK(host_bytes(dw.tensor()) == host_bytes(other.tensor()));
+    const Tensor small(context(), {size - 1}, DType::u8);
+    CHECK_THAT(refusal([&] { plan.run(stream(), x, dy, {}, dw.tensor(), small); }), contains("workspace: "));
+    const Tensor big(context(), {size + dw.tensor().bytes()}, DType::u8);
+    const Tensor inside = big.slice(0, 0, dw.tensor().bytes()).reinterpret(DType::f32).reshape(c.w_shape());
+    CHECK_THAT(refusal([&] { plan.run(stream(), x, dy, {}, inside, big); }),
+               contains("workspace: shares memory"));
+  }
+  Options none;
+  none.workspace_limit = 0;
+  const ConvBackwardFilter frugal(context(), desc, none);
+  CHECK(frugal.workspace_size() == 0);
+  frugal.run(stream(), x, dy, {}, other.tensor());
+  CHECK(host_values(other.tensor()) == host_values(dw.tensor()));
+}
+
+TEST_CASE("conv: another image size compiles nothing", "[conv]") {
+  for (const std::string& name : serving_conv_engines()) {
+    INFO(name);
+    const auto run = [&](int64_t n, int64_t size) {
+      const Tensor x(context(), {n, 8, size, size}), w(context(), {16, 8, 3, 3}),
+          y(context(), {n, 16, size - 2, size - 2});
+      conv(stream(), x, w, {}, {}, y, engine(name));
+      conv_backward_data(stream(), y, w, {}, x, engine(name));
+      conv_backward_filter(stream(), x, y, {}, w, engine(name));
+      stream().finish();
+      const ProgramStats stats = context().program_stats();
+      return stats.built + stats.from_disk;
+    };
+    const uint64_t before = run(2, 20);
+    CHECK(run(2, 21) == before);
+    CHECK(run(2, 19) == before);
+  }
+}
+
+// 16-bit sums of several blocks of k lie in the workspace: with little of it, of a few images at a time.
+TEST_CASE("conv: 16-bit results in little workspace", "[conv][small]") {
+  const ConvCase c{"deep", 3, 40, {6, 5}, 9, {3, 3}, {{1}, {1}, {1}}};
+  Rng rng(4);
+  const auto x = integers(element_count(c.x_shape()), rng, 2),
+             w = integers(element_count(c.w_shape()), rng, 2),
+             residual = integers(element_count(c.y_shape()), rng, 2);
+  const Tensor tx = device_tensor(c.x_shape(), x, DType::bf16),
+               tw = device_tensor(c.w_shape(), w, DType::bf16);
+  ConvExtras with;
+  with.residual = device_tensor(c.y_shape(), residual, DType::bf16);
+  for (const std::string& name : serving_conv_engines()) {
+    INFO(name);
+    const Guarded much(c.y_shape(), DType::bf16), little(c.y_shape(), DType::bf16);
+    ConvDesc desc{tx, tw, much.tensor(), c.params};
+    desc.residual = true;
+    const Conv plan(context(), desc, engine(name));
+    plan.run(stream(), tx, tw, with, much.tensor());
+    Options limited = engine(name);
+    const auto of_image = sizeof(float) * static_cast<size_t>(element_count(c.y_shape()) / c.n);
+    limited.workspace_limit = plan.workspace_size() - std::min(plan.workspace_size(), of_image);
+    const Conv frugal(context(), desc, limited);
+    CHECK(frugal.workspace_size() <= limited.workspace_limit);
+    frugal.run(stream(), tx, tw, with, little.tensor());
+    CHECK(host_bytes(much.tensor()) == host_bytes(little.tensor()));
+    const std::vector<double> expected = conv_forward_reference(c, x, w, {{}, {}, residual});
+    CHECK(host_values(much.tensor()) ==
+          host_values(
+              device_tensor(c.y_shape(), std::vector<float>(expected.begin(), expected.end()), DType::bf16)));
+    CHECK((much.intact() && little.intact()));
+  }
+}
+
+TEST_CASE("conv: constant weights", "[conv][small]") {
+  const ConvCase c{"constant", 2, 6, {7, 6}, 9, {3, 2}, {{2}, {1}, {1}}};
+  Rng rng(6);
+  const auto x = integers(element_count(c.x_shape()), rng, 3),
+             first = integers(element_count(c.w_shape()), rng, 3),
+             second = integers(element_count(c.w_shape()), rng, 3);
+  const Tensor tx = device_tensor(c.x_shape(), x);
+  for (const std::string& name : serving_conv_engines()) {
+    INFO(name);
+    const Guarded y(c.y_shape());
+    const Tensor w = device_tensor(c.w_shape(), first);
+    ConvDesc desc{tx, w, y.tensor(), c.params};
+    desc.constant_w = true;
+    const Conv plan(context(), desc, engine(name));
+    for (int i = 0; i < 2; i++) {
+      plan.run(stream(), tx, w, {}, y.tensor());
+      CHECK(deviation(host_values(y.tensor()), conv_forward_reference(c, x, first)) == 0);
+    }
+    write(stream(), w, second);
+    plan.forget_constants();
+    plan.run(stream(), tx, w, {}, y.tensor());
+    CHECK(deviation(host_values(y.tensor()), conv_forward_reference(c, x, second)) == 0);
+  }
+}
