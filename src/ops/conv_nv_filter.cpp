@@ -29,9 +29,12 @@ struct Tile {
 
   int own_columns() const { return 64 * n_blocks * m_blocks / kWarpGroups; }
 };
-constexpr Tile kTiles[3][3] = {{{2, 4, 64, 4, 0.80}, {2, 2, 64, 6, 0.45}, {1, 4, 64, 5, 0.45}},
-                               {{2, 2, 32, 6, 0.55}, {1, 4, 32, 5, 0.55}, {1, 4, 32, 5, 0.55}},
-                               {{2, 2, 32, 4, 1.05}, {1, 4, 32, 3, 1.05}, {1, 4, 32, 3, 1.05}}};
+constexpr Tile kTiles[3][4] = {
+    {{2, 4, 64, 4, 0.80}, {2, 3, 64, 5, 0.63}, {2, 2, 64, 6, 0.45}, {1, 4, 64, 5, 0.45}},
+    {{2, 3, 32, 5, 0.80}, {2, 2, 32, 6, 0.55}, {1, 4, 32, 5, 0.55}, {1, 6, 32, 4, 0.80}},
+    {{2, 3, 32, 3, 1.55}, {2, 2, 32, 4, 1.05}, {1, 4, 32, 3, 1.05}, {1, 6, 32, 2, 1.55}}};
+constexpr int kLeastChannels = 8;
+
 /// Starting on a tile's part and storing it; bytes of parts written and read in a microsecond.
 constexpr double kTurn = 2.5, kBytes = 3.5e6;
 
@@ -138,7 +141,7 @@ class NvFilter : public ConvImpl {
     request.take(
         {{"mb", &tile.m_blocks}, {"nb", &tile.n_blocks}, {"stages", &tile.stages}, {"parts", &share_.parts}});
     require(tile.m_blocks == 1 || tile.m_blocks == 2, "engine", "mb ", tile.m_blocks, " is neither 1 nor 2");
-    const int most = operand_parts_ > 1 ? 128 : 256;
+    const int most = operand_parts_ > 1 ? 192 : 256;
     require((tile.n_blocks == 2 || tile.n_blocks == 4) && tile.own_columns() <= most, "engine", "nb ",
             tile.n_blocks, " is neither 2 nor 4, or too many with mb ", tile.m_blocks);
     require(share_.parts >= 1 && tile.stages >= 2, "engine", "parts ", share_.parts,
@@ -188,6 +191,12 @@ class NvFilter : public ConvImpl {
 
 std::string refuse_conv_nv_filter(const Context& context, const ConvProblem& p, const Options& options) {
   if (p.n == 0 || p.c == 0 || p.k == 0) return "has an empty side";
+  // A block has 64 channels: with a few of them other engines waste less.
+  if (p.group_c() < kLeastChannels)
+    return cat("has ", p.group_c(), " channels in a group, pays from ", kLeastChannels, " on");
+  if (p.groups > 1 && (p.group_c() % 8 != 0 || p.group_k() % 8 != 0))
+    return cat("has ", p.groups, " groups of ", p.group_c(), " channels and ", p.group_k(),
+               " filters, not multiples of 8");
   const std::string reason = ConvNvSource::refuse(p, false);
   if (!reason.empty()) return reason;
   const int parts = parts_of(p, options);

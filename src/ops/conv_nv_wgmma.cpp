@@ -213,6 +213,9 @@ std::string refuse(const Context& context, const ConvProblem& p, const Options& 
   const int64_t step = 128 / static_cast<int64_t>(size_of(p.dtype));
   if (sides.source_channels == 0 || sides.source_channels * sides.target_channels == 0 || p.n == 0)
     return "has an empty side";
+  // With a few channels other engines waste less.
+  if (sides.source_channels * 8 < step)
+    return cat("has ", sides.source_channels, " channels in a group, pays from ", step / 8, " on");
   if (p.groups > 1 && sides.source_channels % step != 0)
     return cat("has ", p.groups, " groups of ", sides.source_channels, " channels, not multiples of ", step);
   if (sides.phases > kMostPhases)

@@ -238,6 +238,8 @@ const std::vector<ConvCase>& tiled_convs() {
       {"tiles_gaps", 2, 29, {17, 19}, 70, {3, 3}, {{2, 1}, {1, 2}, {0, 1}}, Layout::gaps, Layout::gaps},
       {"tiles_strided", 2, 67, {21, 23}, 66, {3, 3}, window(2, 1)},
       {"tiles_grouped", 2, 34, {15, 14}, 140, {3, 3}, window(1, 1, 1, 2)},
+      {"tiles_grouped_by_8", 2, 48, {9, 10}, 80, {3, 3}, window(1, 1, 1, 2)},
+      {"tiles_grouped_by_32", 2, 64, {9, 10}, 128, {3, 3}, window(2, 1, 1, 2)},
       {"tiles_pointwise", 2, 300, {9, 9}, 131, {1, 1}, window(1, 0)},
       {"tiles_wide_window", 2, 5, {30, 31}, 33, {7, 5}, window(2, 3)},
       {"tiles_dilated", 2, 24, {19, 18}, 40, {3, 3}, window(1, 3, 3)},
