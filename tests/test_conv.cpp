@@ -12,7 +12,9 @@ using namespace dlprim::test;
 
 namespace {
 
-const char* const kEngines[] = {"nv_wgmma", "cpu", "fma", "naive"};
+const char* const kEngines[] = {"nv_wgmma", "cpu", "depthwise", "fma", "naive"};
+
+const char* const kDepthwiseEngines[] = {"depthwise"};
 
 /// The engine's name if it serves here, else an empty text. Only devices and sizes may refuse, never shapes.
 template <class P>
@@ -21,7 +23,7 @@ bool serves(const ConvDesc& desc, const Options& options) {
   Options any = options;
   any.engine = "naive";
   const std::string text = P(context(), desc, any).explain();
-  return text.find(options.engine + ": refused") == std::string::npos;
+  return text.find("\n  " + options.engine + ": refused") == std::string::npos;
 }
 
 /// A view in the layout that holds `values`; it does not start at the memory's first element.
@@ -158,6 +160,49 @@ TEST_CASE("conv: odd cases in other dtypes are exact", "[conv]") {
       check_all(c);
       if (size_of(dtype) == 2) check_chosen(c, DType::f32);
     }
+}
+
+// Engines that are made for such, in every layout and dtype.
+TEST_CASE("conv: depthwise cases are exact", "[conv]") {
+  for (const ConvCase& each : depthwise_convs())
+    for (Layout layout : {Layout::nchw, Layout::nhwc, Layout::gaps}) {
+      ConvCase c = each.in(layout);
+      if (layout == Layout::gaps) c.w_layout = layout;
+      const Data data = exact_data(c);
+      for (const char* name : kDepthwiseEngines) {
+        check_forward(c, data, engine(name), true, c.dtype);
+        check_backward(c, data, engine(name), c.dtype);
+      }
+    }
+}
+
+TEST_CASE("conv: depthwise cases in other dtypes are exact", "[conv]") {
+  const std::pair<DType, DType> dtypes[] = {{DType::f16, DType::f16},
+                                            {DType::f16, DType::f32},
+                                            {DType::bf16, DType::bf16},
+                                            {DType::bf16, DType::f32},
+                                            {DType::f64, DType::f64}};
+  int number = 0;
+  for (const ConvCase& each : depthwise_convs())
+    for (Layout layout : {Layout::nchw, Layout::nhwc}) {
+      const auto& [from, to] = dtypes[number++ % 5];
+      if (!has(from)) continue;
+      ConvCase c = each.in(layout);
+      c.dtype = from;
+      const Data data = exact_data(c);
+      for (const char* name : kDepthwiseEngines) {
+        check_forward(c, data, engine(name), true, to);
+        check_backward(c, data, engine(name), to);
+      }
+    }
+}
+
+TEST_CASE("conv: depthwise cases in mixed layouts are exact", "[conv]") {
+  for (ConvCase c : depthwise_convs()) {
+    c.x_layout = Layout::nhwc;
+    c.w_layout = Layout::nhwc;
+    check_all(c);
+  }
 }
 
 TEST_CASE("conv: random cases are exact", "[conv]") {

@@ -11,6 +11,8 @@
 // are 32-bit. A "pixel" is a position npq, or nhw in backward data. "Source" is the tensor that taps reach
 // into (x, or dy in backward data), "target" the other one (y, dx; dy in backward filter).
 
+#include "divide.cl"
+
 #ifndef DIRECTION
 #define DIRECTION 0
 #endif
@@ -22,11 +24,6 @@
 #ifndef WINDOW
 #define WINDOW 1
 #endif
-
-// A divisor with its reciprocal: n / d = (2 n * magic) >> (32 + shift), for n < 2^31.
-#define DIVISOR(d) int d, uint d##_magic, uint d##_shift
-#define DIVIDED(d) d, d##_magic, d##_shift
-#define QUOTIENT(n, d) ((int)(mul_hi((uint)(n) << 1, d##_magic) >> d##_shift))
 
 // `channels` are the source's in a group, source_h x source_w is its plane, s_* and t_* are strides. An image
 // has `plane` pixels, `columns` in a row; a channel has `taps`, `window` in a row.

@@ -10,6 +10,7 @@
 #include "core/launch.hpp"
 #include "core/state.hpp"
 #include "ops/conv_parts.hpp"
+#include "ops/divisor.hpp"
 #include "ops/epilogue.hpp"
 #include "ops/gemm_fma_tiles.hpp"
 
@@ -45,15 +46,6 @@ GemmFmaTile tile_for(const Device& device, int64_t m, int64_t n, int64_t batch) 
     }
   }
   return best->tile;
-}
-
-/// The kernel's DIVISOR: the value, and its reciprocal rounded up to 32 bits.
-void bind_divisor(Launch& launch, int d) {
-  uint32_t shift = 0;
-  while ((int64_t{1} << shift) < d) shift++;
-  const uint64_t power = uint64_t{1} << (31 + shift);
-  const auto divisor = static_cast<uint64_t>(std::max(1, d));
-  launch.arg(d).arg(static_cast<uint32_t>((power + divisor - 1) / divisor)).arg(shift);
 }
 
 /// Pixels of dx along one dimension that meet the same taps: every stride-th from `first` on, `count` of

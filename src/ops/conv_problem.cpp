@@ -298,6 +298,13 @@ std::string refuse_depthwise(const ConvProblem& p) {
              " groups: the product's tiles would be mostly padding");
 }
 
+std::string refuse_wide_groups(const ConvProblem& p, int most) {
+  if (p.groups == 1 && (p.c != 1 || p.k != 1)) return "is for several groups, not one";
+  const int less = std::min(p.group_c(), p.group_k()), more = std::max(p.group_c(), p.group_k());
+  if (less <= 1 || more <= most) return {};
+  return cat("groups of ", p.group_c(), " channels and ", p.group_k(), " filters exceed ", most);
+}
+
 std::string refuse_general(const ConvProblem& p) {
   if (p.has_depth())
     return cat("has three spatial axes: x's depth is ", p.x_space[0], ", w's ", p.w_space[0]);

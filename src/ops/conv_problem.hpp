@@ -90,6 +90,9 @@ ConvGemm conv_gemm(const ConvProblem& problem);
 std::string refuse_large(const ConvProblem& problem);
 /// Of an engine that multiplies matrices: with one channel and one filter a group they have one row.
 std::string refuse_depthwise(const ConvProblem& problem);
+/// Of an engine for groups of few channels: at most `most` of x and of y, or 1 of one and any number of the
+/// other.
+std::string refuse_wide_groups(const ConvProblem& problem, int most);
 /// Of an engine for f32 in one or two dimensions, row-major w, bias and activation in the forward direction.
 std::string refuse_general(const ConvProblem& problem);
 
