@@ -12,9 +12,9 @@ using namespace dlprim::test;
 
 namespace {
 
-const char* const kEngines[] = {"nv_wgmma", "cpu", "depthwise", "fma", "naive"};
+const char* const kEngines[] = {"nv_wgmma", "cpu", "depthwise", "depthwise_cpu", "fma", "naive"};
 
-const char* const kDepthwiseEngines[] = {"depthwise"};
+const char* const kDepthwiseEngines[] = {"depthwise", "depthwise_cpu"};
 
 /// The engine's name if it serves here, else an empty text. Only devices and sizes may refuse, never shapes.
 template <class P>

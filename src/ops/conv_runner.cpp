@@ -4,12 +4,12 @@
 
 namespace dlprim::detail {
 
-extern const ConvEngine kConvNvWgmma, kConvCpu, kConvDepthwise, kConvFma, kConvNaive;
+extern const ConvEngine kConvNvWgmma, kConvCpu, kConvDepthwise, kConvDepthwiseCpu, kConvFma, kConvNaive;
 
 namespace {
 
 const std::vector<ConvEngine>& engines() {
-  static const std::vector<ConvEngine> list = {kConvDepthwise, kConvNvWgmma, kConvCpu, kConvFma, kConvNaive};
+  static const std::vector<ConvEngine> list = {kConvDepthwiseCpu, kConvDepthwise, kConvNvWgmma, kConvCpu, kConvFma, kConvNaive};
   return list;
 }
 

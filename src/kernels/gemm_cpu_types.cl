@@ -1,0 +1,62 @@
+// Elements of every dtype become vectors of gemm_cpu_runs.cl, and those elements again.
+
+#include "gemm_cpu_runs.cl"
+#include "gemm_types.cl"
+
+// N elements, 4 or 8, become a vector; or VW of them.
+#define RUN_f32(N, p) (*(__global const PASTE(LooseRun, N)*)(p))
+#define RUN_f16(N, p) PASTE(vload_half, N)(0, p)
+#define RUN_bf16(N, p) PASTE(as_float, N)(PASTE(convert_uint, N)(PASTE(vload, N)(0, p)) << 16)
+#define RUN_f64(N, p) (*(__global const PASTE(LooseRun, N)*)(p))
+#define RUN_i8(N, p) PASTE(convert_int, N)(PASTE(vload, N)(0, p))
+#define LOAD_RUN(N, p) JOIN2(RUN_, AB_TYPE)(N, p)
+#define WIDE_f32(p) VEC_AT(__global const, p)
+#define WIDE_f16(p) PASTE(vload_half, VW)(0, p)
+#define WIDE_bf16(p) PASTE(as_float, VW)(PASTE(convert_uint, VW)(PASTE(vload, VW)(0, p)) << 16)
+#define WIDE_f64(p) VEC_AT(__global const, p)
+#define WIDE_i8(p) PASTE(convert_int, VW)(PASTE(vload, VW)(0, p))
+#define WIDE_i32(p) VEC_AT(__global const, p)
+#define LOAD_WIDE(type, p) JOIN2(WIDE_, type)(p)
+
+// And VW of them back.
+#define STORE_WIDE_f32(p, v) VEC_AT(__global, p) = v
+#define STORE_WIDE_f16(p, v) PASTE(PASTE(vstore_half, VW), _rte)(v, 0, p)
+#define STORE_WIDE_bf16(p, v) PASTE(vstore, VW)(wide_bf16_bits(v), 0, p)
+#define STORE_WIDE_f64(p, v) VEC_AT(__global, p) = v
+#define STORE_WIDE_i32(p, v) VEC_AT(__global, p) = v
+#define STORE_WIDE(type, p, v) JOIN2(STORE_WIDE_, type)(p, v)
+
+// bf16_bits() of each.
+static PASTE(ushort, VW) wide_bf16_bits(PASTE(float, VW) v) {
+  const PASTE(uint, VW) bits = PASTE(as_uint, VW)(v);
+  return PASTE(convert_ushort, VW)(select(bits + 0x7fffu + ((bits >> 16) & 1u), bits | 0x400000u, isnan(v)) >> 16);
+}
+
+static VEC read_ab(__global const AB_STORAGE* p, int count) {
+  if (count >= VW) return LOAD_WIDE(AB_TYPE, p);
+  Scalar values[VW];
+  for (int i = 0; i < VW; i++) values[i] = i < count ? LOAD_AB(p, i) : 0;
+  return VEC_AT(__private const, values);
+}
+
+static VEC read_c(__global const C_STORAGE* p, int count) {
+  if (count >= VW) return LOAD_WIDE(C_TYPE, p);
+  Scalar values[VW];
+  for (int i = 0; i < VW; i++) values[i] = i < count ? LOAD_C(p, i) : 0;
+  return VEC_AT(__private const, values);
+}
+
+static void write_c(__global C_STORAGE* p, VEC v, int count) {
+  if (count >= VW) {
+    STORE_WIDE(C_TYPE, p, v);
+    return;
+  }
+  Scalar values[VW];
+  VEC_AT(__private, values) = v;
+  for (int i = 0; i < count; i++) STORE_C(p, i, values[i]);
+}
+
+static VEC keep_c(__global C_STORAGE* p, VEC v, int count) {
+  write_c(p, v, count);
+  return v;
+}
