@@ -2,6 +2,7 @@
 #include "cases/conv.hpp"
 
 #include <cstdlib>
+#include <iterator>
 
 #include <dlprim/copy.hpp>
 
@@ -13,8 +14,6 @@ using namespace dlprim::test;
 namespace {
 
 const char* const kEngines[] = {"nv_wgmma", "cpu", "depthwise", "depthwise_cpu", "fma", "naive"};
-
-const char* const kDepthwiseEngines[] = {"depthwise", "depthwise_cpu"};
 
 /// The engine's name if it serves here, else an empty text. Only devices and sizes may refuse, never shapes.
 template <class P>
@@ -124,6 +123,15 @@ void check_all(const ConvCase& c) {
   }
 }
 
+/// By the engines that are made for such.
+void check_depthwise(const ConvCase& c, DType to) {
+  const Data data = exact_data(c);
+  for (const char* name : {"depthwise", "depthwise_cpu"}) {
+    check_forward(c, data, engine(name), true, to);
+    check_backward(c, data, engine(name), to);
+  }
+}
+
 void check_chosen(const ConvCase& c, DType to) {
   const Data data = exact_data(c);
   check_forward(c, data, engine("auto"), true, to);
@@ -162,47 +170,45 @@ TEST_CASE("conv: odd cases in other dtypes are exact", "[conv]") {
     }
 }
 
-// Engines that are made for such, in every layout and dtype.
 TEST_CASE("conv: depthwise cases are exact", "[conv]") {
-  for (const ConvCase& each : depthwise_convs())
-    for (Layout layout : {Layout::nchw, Layout::nhwc, Layout::gaps}) {
-      ConvCase c = each.in(layout);
-      if (layout == Layout::gaps) c.w_layout = layout;
-      const Data data = exact_data(c);
-      for (const char* name : kDepthwiseEngines) {
-        check_forward(c, data, engine(name), true, c.dtype);
-        check_backward(c, data, engine(name), c.dtype);
-      }
-    }
+  for (const ConvCase& c : depthwise_convs()) check_depthwise(c, c.dtype);
 }
 
-TEST_CASE("conv: depthwise cases in other dtypes are exact", "[conv]") {
-  const std::pair<DType, DType> dtypes[] = {{DType::f16, DType::f16},
-                                            {DType::f16, DType::f32},
-                                            {DType::bf16, DType::bf16},
-                                            {DType::bf16, DType::f32},
-                                            {DType::f64, DType::f64}};
-  int number = 0;
-  for (const ConvCase& each : depthwise_convs())
-    for (Layout layout : {Layout::nchw, Layout::nhwc}) {
-      const auto& [from, to] = dtypes[number++ % 5];
-      if (!has(from)) continue;
-      ConvCase c = each.in(layout);
-      c.dtype = from;
-      const Data data = exact_data(c);
-      for (const char* name : kDepthwiseEngines) {
-        check_forward(c, data, engine(name), true, to);
-        check_backward(c, data, engine(name), to);
-      }
-    }
-}
-
-TEST_CASE("conv: depthwise cases in mixed layouts are exact", "[conv]") {
+// Each case in one of these ways: compilers take longer than all else here.
+TEST_CASE("conv: depthwise cases in other layouts and dtypes are exact", "[conv]") {
+  struct Way {
+    Layout x, y, w;
+    DType dtype, to;
+  };
+  constexpr Layout kFlat = Layout::nchw, kLast = Layout::nhwc, kGaps = Layout::gaps;
+  const Way ways[] = {
+      {kLast, kLast, kFlat, DType::f32, DType::f32},  {kGaps, kGaps, kGaps, DType::f32, DType::f32},
+      {kLast, kLast, kLast, DType::f16, DType::f16},  {kFlat, kFlat, kFlat, DType::bf16, DType::f32},
+      {kLast, kFlat, kFlat, DType::f32, DType::f32},  {kLast, kLast, kFlat, DType::bf16, DType::f32},
+      {kFlat, kLast, kGaps, DType::f16, DType::f32},  {kLast, kLast, kFlat, DType::f64, DType::f64},
+      {kFlat, kFlat, kFlat, DType::f16, DType::f16},  {kFlat, kFlat, kFlat, DType::f64, DType::f64},
+      {kFlat, kFlat, kFlat, DType::bf16, DType::bf16}};
+  size_t number = 0;
   for (ConvCase c : depthwise_convs()) {
-    c.x_layout = Layout::nhwc;
-    c.w_layout = Layout::nhwc;
-    check_all(c);
+    const Way& way = ways[number++ % std::size(ways)];
+    if (!has(way.dtype)) continue;
+    c.x_layout = way.x, c.y_layout = way.y, c.w_layout = way.w, c.dtype = way.dtype;
+    check_depthwise(c, way.to);
   }
+}
+
+// Every layout and dtype takes minutes.
+TEST_CASE("conv: depthwise cases in all layouts and dtypes are exact", "[.many]") {
+  for (const ConvCase& each : depthwise_convs())
+    for (Layout layout : {Layout::nchw, Layout::nhwc, Layout::gaps})
+      for (DType dtype : {DType::f32, DType::f16, DType::bf16, DType::f64}) {
+        if (!has(dtype)) continue;
+        ConvCase c = each.in(layout);
+        c.w_layout = layout == Layout::gaps ? layout : Layout::nchw;
+        c.dtype = dtype;
+        check_depthwise(c, dtype);
+        if (size_of(dtype) == 2) check_depthwise(c, DType::f32);
+      }
 }
 
 TEST_CASE("conv: random cases are exact", "[conv]") {

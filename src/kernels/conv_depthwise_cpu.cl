@@ -53,6 +53,12 @@
 #include "gemm_cpu_types.cl"
 
 #define AT_ONCE 4  // vectors of sums
+#define UNROLL _Pragma("unroll")  // sums have to be in registers
+#if MOST_TAPS <= 9
+#define UNROLL_TAPS _Pragma("unroll")
+#else
+#define UNROLL_TAPS
+#endif
 #define SLACK (VW * (AT_ONCE + 1))
 #define VECTORS ((ROOM + SLACK + VW - 1) / VW)
 // Buffers of sums lie `SUMS_APART` apart: vectors behind the end of one are not in the next.
@@ -71,45 +77,44 @@
       int blocks_w, int chunk, int extent
 #define STRIDE_W (STEP_W ? STEP_W : stride_w)
 
-// `count` elements that every `step`-th of `width` columns holds, from column `first` on, which may lie outside: zeros
-// there. `from` is the place of column 0. Up to VW - 1 numbers behind are written too.
-INLINE void fill_line(Scalar* to, __global const AB_STORAGE* x, int from, int extent, int first, int count, int width,
-                      int step, int x_w, int lanes, int unit) {
-  const int begin = first >= 0 ? 0 : min(count, (step - 1 - first) / step);
-  const int end = first >= width ? begin : max(begin, min(count, (width - first + step - 1) / step));
+// Fills `lines` lines of `count` elements: what every step_h-th row and every step_w-th column of a plane holds, from
+// (row, column) on; zeros where there is no such element. `from` is the place of the plane's first one. Up to VW - 1 numbers
+// behind are written too.
+INLINE void fill_lines(Scalar* to, int lines, int count, __global const AB_STORAGE* x, int from, int extent, int row,
+                       int column, int height, int width, int step_h, int step_w, int x_h, int x_w, int unit, int channels) {
+  const int begin = column >= 0 ? 0 : min(count, (step_w - 1 - column) / step_w);
+  const int end = column >= width ? begin : max(begin, min(count, (width - column + step_w - 1) / step_w));
+  from += row * x_h + (column + begin * step_w) * x_w;
+  for (int line = 0; line < lines; line++, to += count * UNIT, row += step_h, from += step_h * x_h) {
+    const int inside = row >= 0 && row < height, last = inside ? end : begin;
 #if CHANNELS_LAST
-  for (int i = 0; i < begin; i++) VEC_AT(__private, to + i * VW) = 0;
-  for (int i = begin; i < end; i++) VEC_AT(__private, to + i * VW) = read_ab(x + (from + (first + i * step) * x_w), lanes);
-  for (int i = end; i < count; i++) VEC_AT(__private, to + i * VW) = 0;
+    for (int i = 0; i < begin; i++) VEC_AT(__private, to + i * VW) = 0;
+    for (int i = begin; i < last; i++) VEC_AT(__private, to + i * VW) = read_ab(x + (from + (i - begin) * step_w * x_w), channels);
+    for (int i = last; i < count; i++) VEC_AT(__private, to + i * VW) = 0;
 #else
-  for (int i = 0; i < begin; i += VW) VEC_AT(__private, to + i) = 0;
-  for (int i = begin; i < end; i += VW) {
-    const int at = from + (first + i * step) * x_w;
-    if (unit && step == 1 && at <= extent - VW) {
-      VEC_AT(__private, to + i) = LOAD_WIDE(AB_TYPE, x + at);
-    } else if (unit && step == 2 && at <= extent - 2 * VW) {
-      const VEC a = LOAD_WIDE(AB_TYPE, x + at), b = LOAD_WIDE(AB_TYPE, x + at + VW);
-      VEC_AT(__private, to + i) = (VEC)(a.even, b.even);
-    } else {
-      for (int l = 0; l < min(VW, end - i); l++) to[i + l] = LOAD_AB(x, at + l * step * x_w);
-    }
-  }
-  for (int i = end; i < count; i += VW) VEC_AT(__private, to + i) = 0;
+    for (int i = 0; i < begin; i += VW) VEC_AT(__private, to + i) = 0;
+    int i = begin, at = from;
+    if (unit && step_w == 1)
+      for (; i < last && at <= extent - VW; i += VW, at += VW) VEC_AT(__private, to + i) = LOAD_WIDE(AB_TYPE, x + at);
+    if (unit && step_w == 2)
+      for (; i < last && at <= extent - 2 * VW; i += VW, at += 2 * VW) {
+        const VEC a = LOAD_WIDE(AB_TYPE, x + at), b = LOAD_WIDE(AB_TYPE, x + at + VW);
+        VEC_AT(__private, to + i) = (VEC)(a.even, b.even);
+      }
+    for (; i < last; i++, at += step_w * x_w) to[i] = LOAD_AB(x, at);
+    for (i = last; i < count; i += VW) VEC_AT(__private, to + i) = 0;
 #endif
+  }
 }
 
-// A block of all phases of the source's plane at `plane`, its first element being that at (row0, column0).
-INLINE void fill_source(Scalar* seen, __global const AB_STORAGE* source, int plane, int row0, int column0, int lanes,
-                        GEOMETRY) {
+// A block of all phases of the source's plane at `plane`, its first element being that at (row, column).
+INLINE void fill_source(Scalar* seen, __global const AB_STORAGE* source, int plane, int row, int column, int lanes, GEOMETRY) {
   const int step_h = DIRECTION == 1 ? 1 : stride_h, step_w = DIRECTION == 1 ? 1 : STRIDE_W;
   const int phases_h = min(step_h, (R - 1) * dilation_h + 1), phases_w = min(step_w, (S - 1) * dilation_w + 1);
   for (int h = 0; h < phases_h; h++)
-    for (int v = 0; v < phases_w; v++)
-      for (int line = 0; line < lines; line++, seen += pitch * UNIT) {
-        const int row = row0 + h + line * step_h, inside = row >= 0 && row < s_height;
-        fill_line(seen, source, plane + row * s_h, extent, column0 + v, pitch, inside ? s_width : 0, step_w, s_w, lanes,
-                  UNIT_SOURCE);
-      }
+    for (int v = 0; v < phases_w; v++, seen += lines * pitch * UNIT)
+      fill_lines(seen, lines, pitch, source, plane, extent, row + h, column + v, s_height, s_width, step_h, step_w, s_h, s_w,
+                 UNIT_SOURCE, lanes);
   for (int i = 0; i < SLACK - VW; i += VW) VEC_AT(__private, seen + i) = 0;
 }
 
@@ -166,13 +171,13 @@ INLINE void find_taps(int* at, int* of_filter, int* starts, GEOMETRY) {
 INLINE void add_taps(Scalar* sums, int more, const Scalar* seen, const int* at, const Filter* filter, int taps, int count) {
   for (int i = 0; i < count * UNIT; i += AT_ONCE * VW) {
     VEC sum[AT_ONCE];
-    for (int u = 0; u < AT_ONCE; u++) sum[u] = more ? VEC_AT(__private const, sums + i + u * VW) : 0;
-    for (int tap = 0; tap < taps; tap++) {
+    UNROLL for (int u = 0; u < AT_ONCE; u++) sum[u] = more ? VEC_AT(__private const, sums + i + u * VW) : 0;
+    UNROLL_TAPS for (int tap = 0; tap < (MOST_PHASES == 1 ? MOST_TAPS : taps); tap++) {
       const Scalar* from = seen + at[tap] * UNIT + i;
       const VEC factor = filter[tap];
-      for (int u = 0; u < AT_ONCE; u++) sum[u] = fma(VEC_AT(__private const, from + u * VW), factor, sum[u]);
+      UNROLL for (int u = 0; u < AT_ONCE; u++) sum[u] = fma(VEC_AT(__private const, from + u * VW), factor, sum[u]);
     }
-    for (int u = 0; u < AT_ONCE; u++) VEC_AT(__private, sums + i + u * VW) = sum[u];
+    UNROLL for (int u = 0; u < AT_ONCE; u++) VEC_AT(__private, sums + i + u * VW) = sum[u];
   }
 }
 
@@ -311,15 +316,15 @@ INLINE void add_products(VEC* sums, const Scalar* given, const Scalar* seen, con
   for (int tap = 0; tap < taps; tap += TOGETHER) {
     VEC sum[TOGETHER];
     const Scalar* from[TOGETHER];
-    for (int u = 0; u < TOGETHER; u++) {
+    UNROLL for (int u = 0; u < TOGETHER; u++) {
       sum[u] = 0;
       from[u] = seen + at[tap + u] * UNIT;
     }
     for (int i = 0; i < count * UNIT; i += VW) {
       const VEC v = VEC_AT(__private const, given + i);
-      for (int u = 0; u < TOGETHER; u++) sum[u] = fma(VEC_AT(__private const, from[u] + i), v, sum[u]);
+      UNROLL for (int u = 0; u < TOGETHER; u++) sum[u] = fma(VEC_AT(__private const, from[u] + i), v, sum[u]);
     }
-    for (int u = 0; u < TOGETHER; u++) sums[tap + u] += sum[u];
+    UNROLL for (int u = 0; u < TOGETHER; u++) sums[tap + u] += sum[u];
   }
 }
 
@@ -348,9 +353,8 @@ __kernel void conv_depthwise_filter(__global const AB_STORAGE* restrict source, 
         const int rows = min(block_h, t_height - row), width = min(t_width, column + block_w);
         fill_source(seen, source, n * s_n + d * s_d, s_first_h + row * stride_h, s_first_w + column * STRIDE_W, lanes,
                     GEOMETRY_NAMES);
-        for (int i = 0; i < rows; i++)
-          fill_line(given + i * pitch * UNIT, target, n * t_n + o * t_d + (row + i) * t_h, target_extent, column, pitch, width,
-                    1, t_w, lanes, UNIT_TARGET);
+        fill_lines(given, rows, pitch, target, n * t_n + o * t_d, target_extent, row, column, row + rows, width, 1, 1, t_h,
+                   t_w, UNIT_TARGET, lanes);
         VEC_AT(__private, given + rows * pitch * UNIT) = 0;
         add_products(sums, given, seen, at, R * S, (rows - 1) * pitch + width - column);
       }

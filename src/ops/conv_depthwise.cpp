@@ -52,7 +52,8 @@ bool channels_last(const ConvProblem& p) {
 
 bool compiled(const ConvProblem& p) {
   for (size_t i = 1; i < 3; i++)
-    if (p.w_space[i] > kMostTaps || p.stride[i] > kMostStep || (p.w_space[i] > 1 && p.dilation[i] > kMostStep))
+    if (p.w_space[i] > kMostTaps || p.stride[i] > kMostStep ||
+        (p.w_space[i] > 1 && p.dilation[i] > kMostStep))
       return false;
   return true;
 }
@@ -102,11 +103,13 @@ Tile tile_for(const ConvProblem& p, const Device& device, const Options& options
     for (int fewer : {16, 8})
       if (round_up(blocks, fewer) < round_up(blocks, t.lanes_c)) t.lanes_c = fewer;
   }
-  EngineRequest(options).take({{"tile_h", &t.h}, {"tile_w", &t.w}, {"lanes", &lanes}, {"lanes_c", &t.lanes_c}});
+  EngineRequest(options).take(
+      {{"tile_h", &t.h}, {"tile_w", &t.w}, {"lanes", &lanes}, {"lanes_c", &t.lanes_c}});
   const bool data = p.direction == ConvDirection::backward_data;
   for (size_t i : {1, 2}) {
     const int size = i == 1 ? t.h : t.w;
-    require(size >= 1 && size <= 16, "options", "a tile of ", t.h, " x ", t.w, " must have 1 to 16 rows and columns");
+    require(size >= 1 && size <= 16, "options", "a tile of ", t.h, " x ", t.w,
+            " must have 1 to 16 rows and columns");
     require(compiled(p) || size == 1, "options", "a tile of ", t.h, " x ", t.w,
             " must be 1 x 1: the window or its steps are too large to be compiled in");
     require(!data || !compiled(p) || size % p.stride[i] == 0, "options", "a tile of ", t.h, " x ", t.w,
@@ -116,7 +119,8 @@ Tile tile_for(const ConvProblem& p, const Device& device, const Options& options
   // The sums of all items meet in local memory.
   const int64_t sums = filter ? (compiled(p) ? p.w_space[1] * p.w_space[2] : 1) * t.v : 0;
   const auto real = static_cast<int64_t>(p.dtype == DType::f64 ? sizeof(double) : sizeof(float));
-  while (lanes > 1 && sums * (lanes + 1) * real > static_cast<int64_t>(device.facts().local_memory)) lanes /= 2;
+  while (lanes > 1 && sums * (lanes + 1) * real > static_cast<int64_t>(device.facts().local_memory))
+    lanes /= 2;
   t.lanes_c = std::clamp(t.lanes_c, 1, lanes);
   t.lanes_p = lanes / t.lanes_c;
   return t;
@@ -141,13 +145,13 @@ class Depthwise : public ConvImpl {
     }
     if (filter) {
       const int64_t results = int64_t{p_.k} * p_.group_c() * p_.taps();
-      parts_ = conv_parts_for(strips_, tile_.lanes_p, channel_groups() * tap_groups(), context.device(), results,
-                              static_cast<int64_t>(options.workspace_limit / sizeof(double) / 2));
+      parts_ = conv_parts_for(strips_, tile_.lanes_p, channel_groups() * tap_groups(), context.device(),
+                              results, static_cast<int64_t>(options.workspace_limit / sizeof(double) / 2));
       sums_.emplace(context, p_, parts_.count, workspace_);
       defines.set("PARTS", parts_.count > 1);
     }
-    kernel_ = context.state().programs.kernel("conv_depthwise", filter ? "conv_depthwise_filter" : "conv_depthwise",
-                                              defines);
+    kernel_ = context.state().programs.kernel("conv_depthwise",
+                                              filter ? "conv_depthwise_filter" : "conv_depthwise", defines);
   }
 
   size_t workspace_size() const override { return workspace_.size(); }
@@ -186,7 +190,8 @@ class Depthwise : public ConvImpl {
       across_[i] = static_cast<int>(ceil_div(sides_.target_space[i] - target_first_[i], size));
     }
     strips_ = int64_t{p_.n} * sides_.target_space[0] * across_[1] * across_[2];
-    if (p_.direction != ConvDirection::backward_filter && !channels_last(p_)) strips_ *= sides_.target_channels;
+    if (p_.direction != ConvDirection::backward_filter && !channels_last(p_))
+      strips_ *= sides_.target_channels;
   }
   /// Planes of dw, or where channels are neighbours those of the target.
   int channels() const {

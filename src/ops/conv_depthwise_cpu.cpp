@@ -42,13 +42,13 @@ int lanes_for(const ConvProblem& p, const Device& device) {
 
 /// How a plane of the target is cut into blocks, and the buffer for what one sees.
 struct Blocks {
-  Spatial first{0, 0, 0};        ///< of the target, where the first block begins: at most 0
-  Spatial first_seen{0, 0, 0};   ///< of the source
-  std::array<int64_t, 3> all{};  ///< rows and columns to cut: in backward data of a phase
+  Spatial first{0, 0, 0};          ///< of the target, where the first block begins: at most 0
+  Spatial first_seen{0, 0, 0};     ///< of the source
+  std::array<int64_t, 3> all{};    ///< rows and columns to cut: in backward data of a phase
   std::array<int64_t, 3> ahead{};  ///< lines and columns of the buffer beyond the block's
-  int64_t phases = 1;            ///< buffers for what is seen
-  int64_t sums = 1;              ///< buffers of sums
-  int64_t h = 1, w = 1;          ///< of a block
+  int64_t phases = 1;              ///< buffers for what is seen
+  int64_t sums = 1;                ///< buffers of sums
+  int64_t h = 1, w = 1;            ///< of a block
 
   int64_t across() const { return ceil_div(all[2], w); }
   int64_t count() const { return across() * ceil_div(all[1], h); }
@@ -112,8 +112,8 @@ class DepthwiseCpu : public ConvImpl {
       sums_.emplace(context, p_, parts_.count, workspace_);
       defines.set("PARTS", parts_.count > 1);
     }
-    kernel_ = context.state().programs.kernel("conv_depthwise_cpu",
-                                              filter(p_) ? "conv_depthwise_filter" : "conv_depthwise", defines);
+    kernel_ = context.state().programs.kernel(
+        "conv_depthwise_cpu", filter(p_) ? "conv_depthwise_filter" : "conv_depthwise", defines);
   }
 
   size_t workspace_size() const override { return workspace_.size(); }
@@ -185,7 +185,8 @@ std::string refuse(const Context& context, const ConvProblem& p, const Options& 
   if (reason.empty()) reason = refuse_wide_groups(p, kMostChannels);
   if (!reason.empty()) return reason;
   if (backward_data(p) && std::max(p.stride[1], p.stride[2]) > kMostStride)
-    return cat("strides of ", p.stride[1], " and ", p.stride[2], " exceed ", kMostStride, " in backward data");
+    return cat("strides of ", p.stride[1], " and ", p.stride[2], " exceed ", kMostStride,
+               " in backward data");
   const int64_t window = int64_t{p.w_space[1]} * p.w_space[2];
   if (window > kMostTaps) return cat(window, " taps exceed ", kMostTaps);
   const int64_t room = room_for(p, device), needed = blocks_for(p, room).room(1, 1);

@@ -9,7 +9,8 @@ extern const ConvEngine kConvNvWgmma, kConvCpu, kConvDepthwise, kConvDepthwiseCp
 namespace {
 
 const std::vector<ConvEngine>& engines() {
-  static const std::vector<ConvEngine> list = {kConvDepthwiseCpu, kConvDepthwise, kConvNvWgmma, kConvCpu, kConvFma, kConvNaive};
+  static const std::vector<ConvEngine> list = {kConvDepthwiseCpu, kConvDepthwise, kConvNvWgmma,
+                                               kConvCpu,          kConvFma,       kConvNaive};
   return list;
 }
 

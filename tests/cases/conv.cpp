@@ -230,9 +230,7 @@ const std::vector<ConvCase>& odd_convs() {
 }
 
 const std::vector<ConvCase>& depthwise_convs() {
-  const auto cropped = [](int64_t groups) {
-    return ConvParams{{1, 2}, {-1, -2}, {-1, 1}, {1}, groups};
-  };
+  const auto cropped = [](int64_t groups) { return ConvParams{{1, 2}, {-1, -2}, {-1, 1}, {1}, groups}; };
   static const std::vector<ConvCase> cases = {
       {"dw_3x3", 2, 12, {14, 14}, 12, {3, 3}, window(1, 1, 1, 12)},
       {"dw_3x3s2", 2, 12, {15, 14}, 12, {3, 3}, window(2, 1, 1, 12)},
