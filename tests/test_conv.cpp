@@ -14,7 +14,7 @@ using namespace dlprim::test;
 
 namespace {
 
-const char* const kEngines[] = {"nv_wgmma", "cpu", "fma", "naive"};
+const char* const kEngines[] = {"nv_wgmma", "cpu", "depthwise", "depthwise_cpu", "fma", "naive"};
 
 /// The engine's name if it serves here, else an empty text. Only devices and sizes may refuse, never shapes.
 template <class P>
@@ -23,7 +23,7 @@ bool serves(const ConvDesc& desc, const Options& options) {
   Options any = options;
   any.engine = "naive";
   const std::string text = P(context(), desc, any).explain();
-  return text.find(options.engine + ": refused") == std::string::npos;
+  return text.find("\n  " + options.engine + ": refused") == std::string::npos;
 }
 
 /// A view in the layout that holds `values`; it does not start at the memory's first element.
@@ -127,6 +127,15 @@ void check_all(const ConvCase& c) {
   check_all(c, c.dtype);
 }
 
+/// By the engines that are made for such.
+void check_depthwise(const ConvCase& c, DType to) {
+  const Data data = exact_data(c);
+  for (const char* name : {"depthwise", "depthwise_cpu"}) {
+    check_forward(c, data, engine(name), true, to);
+    check_backward(c, data, engine(name), to);
+  }
+}
+
 void check_chosen(const ConvCase& c) {
   const Data data = exact_data(c);
   check_forward(c, data, engine("auto"), true, c.dtype);
@@ -169,6 +178,47 @@ TEST_CASE("conv: odd cases in other dtypes are exact", "[.forms]") {
     c.dtype = from;
     if (has(from)) check_all(c, to);
   }
+}
+
+TEST_CASE("conv: depthwise cases are exact", "[conv]") {
+  for (const ConvCase& c : depthwise_convs()) check_depthwise(c, c.dtype);
+}
+
+// Each case in one of these ways: compilers take longer than all else here.
+TEST_CASE("conv: depthwise cases in other layouts and dtypes are exact", "[.forms]") {
+  struct Way {
+    Layout x, y, w;
+    DType dtype, to;
+  };
+  constexpr Layout kFlat = Layout::nchw, kLast = Layout::nhwc, kGaps = Layout::gaps;
+  const Way ways[] = {
+      {kLast, kLast, kFlat, DType::f32, DType::f32},  {kGaps, kGaps, kGaps, DType::f32, DType::f32},
+      {kLast, kLast, kLast, DType::f16, DType::f16},  {kFlat, kFlat, kFlat, DType::bf16, DType::f32},
+      {kLast, kFlat, kFlat, DType::f32, DType::f32},  {kLast, kLast, kFlat, DType::bf16, DType::f32},
+      {kFlat, kLast, kGaps, DType::f16, DType::f32},  {kLast, kLast, kFlat, DType::f64, DType::f64},
+      {kFlat, kFlat, kFlat, DType::f16, DType::f16},  {kFlat, kFlat, kFlat, DType::f64, DType::f64},
+      {kFlat, kFlat, kFlat, DType::bf16, DType::bf16}};
+  size_t number = 0;
+  for (ConvCase c : depthwise_convs()) {
+    const Way& way = ways[number++ % std::size(ways)];
+    if (!has(way.dtype)) continue;
+    c.x_layout = way.x, c.y_layout = way.y, c.w_layout = way.w, c.dtype = way.dtype;
+    check_depthwise(c, way.to);
+  }
+}
+
+// Every layout and dtype takes minutes.
+TEST_CASE("conv: depthwise cases in all layouts and dtypes are exact", "[.many]") {
+  for (const ConvCase& each : depthwise_convs())
+    for (Layout layout : {Layout::nchw, Layout::nhwc, Layout::gaps})
+      for (DType dtype : {DType::f32, DType::f16, DType::bf16, DType::f64}) {
+        if (!has(dtype)) continue;
+        ConvCase c = each.in(layout);
+        c.w_layout = layout == Layout::gaps ? layout : Layout::nchw;
+        c.dtype = dtype;
+        check_depthwise(c, dtype);
+        if (size_of(dtype) == 2) check_depthwise(c, DType::f32);
+      }
 }
 
 TEST_CASE("conv: random cases are exact", "[.forms]") {

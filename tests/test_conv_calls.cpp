@@ -18,6 +18,45 @@ std::string refusal(F&& f) {
   return error_of<ValidationError>(f);
 }
 
+/// Every extra at once; powers of two as factors keep all exact.
+void check_epilogue(ConvCase c, const std::string& name) {
+  INFO(name << ", " << c.text());
+  Rng rng(9);
+  const auto x = integers(element_count(c.x_shape()), rng, 2),
+             w = integers(element_count(c.w_shape()), rng, 2);
+  ConvEpilogueData data{integers(c.k, rng, 4), {}, integers(element_count(c.y_shape()), rng, 8)};
+  for (int64_t k = 0; k < c.k; k++) data.scale.push_back(k % 2 ? 0.5f : 2.0f);
+  const Layout layout = c.y_layout;
+  const DType dtype = c.dtype;
+  const Strides strides = strides_in(layout, c.y_shape());
+  const Guarded y(c.y_shape(), strides, dtype), before(c.y_shape(), strides, dtype), mean({c.k}),
+      variance({c.k}), residual(c.y_shape(), strides, dtype),
+      operand(c.x_shape(), strides_in(c.x_layout, c.x_shape()), dtype);
+  copy(stream(), device_tensor(c.x_shape(), x), operand.tensor());
+  copy(stream(), device_tensor(c.y_shape(), data.residual), residual.tensor());
+  ConvExtras with;
+  with.bias = device_tensor({c.k}, data.bias, dtype);
+  with.scale = device_tensor({c.k}, data.scale, dtype);
+  with.residual = residual.tensor();
+  with.preactivation = before.tensor();
+  with.mean = mean.tensor(), with.variance = variance.tensor();
+  conv(stream(), operand.tensor(), device_tensor(c.w_shape(), w, dtype), with, c.params, y.tensor(),
+       engine(name));
+  const auto expected = conv_forward_reference(c, x, w, data);
+  CHECK(deviation(host_values(y.tensor()), expected) == 0);
+  c.params.activation = Activation::identity;
+  CHECK(deviation(host_values(before.tensor()), conv_forward_reference(c, x, w, data)) == 0);
+  std::vector<double> means(static_cast<size_t>(c.k), 0), variances(means);
+  const auto channels = means.size(), plane = expected.size() / static_cast<size_t>(c.n) / channels;
+  const double count = static_cast<double>(c.n) * static_cast<double>(plane);
+  for (size_t i = 0; i < expected.size(); i++) means[i / plane % channels] += expected[i] / count;
+  for (size_t i = 0; i < expected.size(); i++)
+    variances[i / plane % channels] += std::pow(expected[i] - means[i / plane % channels], 2) / count;
+  CHECK(deviation(host_values(mean.tensor()), means) < 1e-6);
+  CHECK(deviation(host_values(variance.tensor()), variances) < 1e-6);
+  CHECK((y.intact() && before.intact() && mean.intact() && variance.intact()));
+}
+
 }  // namespace
 
 TEST_CASE("conv: bias and activation", "[conv][small]") {
@@ -47,7 +86,6 @@ TEST_CASE("conv: bias and activation", "[conv][small]") {
     }
 }
 
-// Every extra at once; powers of two as factors keep all exact.
 TEST_CASE("conv: scale, bias, residual, preactivation, statistics", "[conv][small]") {
   ConvParams turned = kSmall.params;
   turned.transposed = true;
@@ -59,38 +97,25 @@ TEST_CASE("conv: scale, bias, residual, preactivation, statistics", "[conv][smal
           c.params = params;
           c.params.activation = Activation::relu;
           c.dtype = dtype;
-          INFO(name << ", " << c.text());
-          Rng rng(9);
-          const auto x = integers(element_count(c.x_shape()), rng, 2),
-                     w = integers(element_count(c.w_shape()), rng, 2);
-          ConvEpilogueData data{integers(c.k, rng, 4), {}, integers(element_count(c.y_shape()), rng, 8)};
-          for (int64_t k = 0; k < c.k; k++) data.scale.push_back(k % 2 ? 0.5f : 2.0f);
-          const Strides strides = strides_in(layout, c.y_shape());
-          const Guarded y(c.y_shape(), strides, dtype), before(c.y_shape(), strides, dtype), mean({c.k}),
-              variance({c.k}), residual(c.y_shape(), strides, dtype);
-          copy(stream(), device_tensor(c.y_shape(), data.residual), residual.tensor());
-          ConvExtras with;
-          with.bias = device_tensor({c.k}, data.bias, dtype);
-          with.scale = device_tensor({c.k}, data.scale, dtype);
-          with.residual = residual.tensor();
-          with.preactivation = before.tensor();
-          with.mean = mean.tensor(), with.variance = variance.tensor();
-          conv(stream(), device_tensor(c.x_shape(), x, dtype), device_tensor(c.w_shape(), w, dtype), with,
-               c.params, y.tensor(), engine(name));
-          const auto expected = conv_forward_reference(c, x, w, data);
-          CHECK(deviation(host_values(y.tensor()), expected) == 0);
-          c.params.activation = Activation::identity;
-          CHECK(deviation(host_values(before.tensor()), conv_forward_reference(c, x, w, data)) == 0);
-          std::vector<double> means(static_cast<size_t>(c.k), 0), variances(means);
-          const auto channels = means.size(), plane = expected.size() / static_cast<size_t>(c.n) / channels;
-          const double count = static_cast<double>(c.n) * static_cast<double>(plane);
-          for (size_t i = 0; i < expected.size(); i++) means[i / plane % channels] += expected[i] / count;
-          for (size_t i = 0; i < expected.size(); i++)
-            variances[i / plane % channels] += std::pow(expected[i] - means[i / plane % channels], 2) / count;
-          CHECK(deviation(host_values(mean.tensor()), means) < 1e-6);
-          CHECK(deviation(host_values(variance.tensor()), variances) < 1e-6);
-          CHECK((y.intact() && before.intact() && mean.intact() && variance.intact()));
+          check_epilogue(c, name);
         }
+}
+
+// Engines for groups of few channels have epilogues of their own; on a CPU the one chosen is depthwise_cpu.
+TEST_CASE("conv: epilogues of depthwise convolutions", "[conv][small]") {
+  const ConvParams window{{2}, {1}, {1}, {1}, 8, Activation::relu};
+  ConvParams turned = window;
+  turned.transposed = true;
+  for (const ConvParams& params : {window, turned})
+    for (const auto& [layout, dtype] : {std::pair(Layout::nchw, DType::f32),
+                                        {Layout::nhwc, DType::f32},
+                                        {Layout::nhwc, DType::bf16},
+                                        {Layout::gaps, DType::f16}})
+      for (const char* name : {"depthwise", "auto"}) {
+        ConvCase c = ConvCase{"", 2, 8, {5, 6}, 8, {3, 3}, params}.in(layout);
+        c.dtype = dtype;
+        check_epilogue(c, name);
+      }
 }
 
 // A prologue is the operator on an x that was written: forward, and backward filter through the plan.

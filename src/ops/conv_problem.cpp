@@ -298,6 +298,13 @@ std::string refuse_depthwise(const ConvProblem& p) {
              " groups: the product's tiles would be mostly padding");
 }
 
+std::string refuse_wide_groups(const ConvProblem& p, int most) {
+  if (p.groups == 1 && (p.c != 1 || p.k != 1)) return "is for several groups, not one";
+  const int less = std::min(p.group_c(), p.group_k()), more = std::max(p.group_c(), p.group_k());
+  if (less <= 1 || more <= most) return {};
+  return cat("groups of ", p.group_c(), " channels and ", p.group_k(), " filters exceed ", most);
+}
+
 std::array<int, 5> narrow(const ConvStrides& strides) {
   std::array<int, 5> result{};
   for (size_t i = 0; i < 5; i++) result[i] = static_cast<int>(strides[i]);

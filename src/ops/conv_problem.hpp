@@ -90,6 +90,9 @@ ConvGemm conv_gemm(const ConvProblem& problem);
 std::string refuse_large(const ConvProblem& problem);
 /// Of an engine that multiplies matrices: with one channel and one filter a group they have one row.
 std::string refuse_depthwise(const ConvProblem& problem);
+/// Of an engine for groups of few channels: at most `most` of x and of y, or 1 of one and any number of the
+/// other.
+std::string refuse_wide_groups(const ConvProblem& problem, int most);
 
 /// The numbers as kernels take them that count in 32 bits.
 std::array<int, 5> narrow(const ConvStrides& strides);

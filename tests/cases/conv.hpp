@@ -53,6 +53,8 @@ const std::vector<ConvCase>& demo_convs();
 /// Problems chosen for an edge each: sizes of 0 and 1, padding beyond the kernel, kernels beyond the input,
 /// one and three dimensions, transposed ones, ...
 const std::vector<ConvCase>& odd_convs();
+/// Groups of few channels, mostly one, for what engines of such have of their own.
+const std::vector<ConvCase>& depthwise_convs();
 /// Problems larger than one tile in every direction, with remainders.
 const std::vector<ConvCase>& tiled_convs();
 /// Small problems with everything drawn at random.
