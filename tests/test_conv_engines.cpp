@@ -47,7 +47,7 @@ TEST_CASE("conv: an ordinary problem goes to the engine of the device's kind", "
 TEST_CASE("conv: no ordinary problem is left to the naive engine", "[conv][small]") {
   const DeviceKind kind = context().device().kind();
   if (kind != DeviceKind::cpu && kind != DeviceKind::gpu) return;
-  const std::string refused = std::string(kind == DeviceKind::cpu ? "cpu" : "fma") + ": refused";
+  const std::string refused = std::string("\n  ") + (kind == DeviceKind::cpu ? "cpu" : "fma") + ": refused";
   for (int rank = 1; rank <= 3; rank++)
     for (bool transposed : {false, true})
       for (DType dtype : {DType::f32, DType::f16, DType::bf16})

@@ -32,8 +32,7 @@ std::string fill_slots(const std::string& text, const std::map<std::string, std:
     }
   }
   require(open.empty(), "slot", open, " has no END");
-  for (const auto& [name, filling] : slots)
-    require(filling.empty() || used.count(name) > 0, "slot", "there is no ", name);
+  for (const auto& [name, filling] : slots) require(used.count(name) > 0, "slot", "there is no ", name);
   return out;
 }
 

@@ -8,7 +8,7 @@
 namespace dlprim::detail {
 
 /// `text` with every region replaced by slots[NAME], indented as the marker was. Throws ValidationError if a
-/// region has no entry or no end, or an entry that is not empty no region.
+/// region has no entry or no end, or an entry no region.
 std::string fill_slots(const std::string& text, const std::map<std::string, std::string>& slots);
 
 }  // namespace dlprim::detail

@@ -168,6 +168,10 @@ std::string fill_wgmma_slots(const std::string& text, const WgmmaForm& form) {
     slots["MULTIPLY"] = multiply(form);
     slots["WAIT"] = wait("sums", form);
   }
+  // Kernels need not have slots for forms that they do not take.
+  for (auto slot = slots.begin(); slot != slots.end();)
+    slot = slot->second.empty() && text.find("//$ " + slot->first) == std::string::npos ? slots.erase(slot)
+                                                                                        : std::next(slot);
   return fill_slots(text, slots);
 }
 
