@@ -188,6 +188,32 @@ TEST_CASE("conv: real numbers are as accurate as a chain of multiply-adds", "[co
   }
 }
 
+TEST_CASE("conv: operands whose elements repeat", "[conv]") {
+  const ConvCase c{"expanded", 3, 64, {6, 7}, 64, {3, 3}, {{1}, {1}, {1}}};
+  Rng rng(21);
+  for (const int axis : {0, 2, 3})
+    for (const Layout layout : {Layout::nchw, Layout::nhwc})
+      for (const std::string& name : serving_conv_engines()) {
+        INFO(name << ", axis " << axis << ", layout " << static_cast<int>(layout));
+        const auto expanded = [&](const Shape& shape) {
+          Shape one = shape;
+          one[axis] = 1;
+          const Guarded room(one, strides_in(layout, one), DType::f32, 16);
+          copy(stream(), device_tensor(one, integers(element_count(one), rng, 2)), room.tensor());
+          return room.tensor().expand(shape);
+        };
+        const Tensor x = expanded(c.x_shape()), w = expanded(c.w_shape()), dy = expanded(c.y_shape());
+        const Guarded y(c.y_shape()), dx(c.x_shape()), dw(c.w_shape());
+        conv(stream(), x, w, {}, c.params, y.tensor(), engine(name));
+        conv_backward_data(stream(), dy, w, c.params, dx.tensor(), engine(name));
+        conv_backward_filter(stream(), x, dy, c.params, dw.tensor(), engine(name));
+        const auto xs = host_values(x), ws = host_values(w), dys = host_values(dy);
+        CHECK(deviation(host_values(y.tensor()), conv_forward_reference(c, xs, ws)) == 0);
+        CHECK(deviation(host_values(dx.tensor()), conv_backward_data_reference(c, dys, ws)) == 0);
+        CHECK(deviation(host_values(dw.tensor()), conv_backward_filter_reference(c, xs, dys)) == 0);
+      }
+}
+
 // Engines that take numbers apart must not show it. (Infinite weights, and gradients beside padding, meet the
 // padding's zeros in some engines and not in others.)
 TEST_CASE("conv: infinities, NaN, huge and tiny numbers are as with multiply-adds", "[conv]") {

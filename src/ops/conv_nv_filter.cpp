@@ -197,7 +197,7 @@ std::string refuse_conv_nv_filter(const Context& context, const ConvProblem& p, 
   if (p.groups > 1 && (p.group_c() % 8 != 0 || p.group_k() % 8 != 0))
     return cat("has ", p.groups, " groups of ", p.group_c(), " channels and ", p.group_k(),
                " filters, not multiples of 8");
-  const std::string reason = ConvNvSource::refuse(p, false);
+  const std::string reason = ConvNvSource::refuse(p);
   if (!reason.empty()) return reason;
   const int parts = parts_of(p, options);
   const uint64_t bytes = local_bytes(choose(p, parts, context.device(), room_for_parts(options)).tile, parts),

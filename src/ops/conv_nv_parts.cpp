@@ -1,20 +1,6 @@
 #include "ops/conv_nv_parts.hpp"
 
 namespace dlprim::detail {
-namespace {
-
-/// Elements from a pixel of an image to the next, if all are so far apart; 0 if not.
-int64_t even_pixels(const ConvStrides& s, const Spatial& space) {
-  int64_t stride = 0, count = 1;
-  for (size_t i = 3; i-- > 0;) {
-    if (space[i] > 1 && stride == 0) stride = s[2 + i];
-    if (space[i] > 1 && s[2 + i] != stride * count) return 0;
-    count *= space[i];
-  }
-  return stride == 0 ? 1 : stride;
-}
-
-}  // namespace
 
 ConvNvParts::ConvNvParts(const Context& context, const ConvProblem& p, bool of_y, int parts,
                          WorkspaceParts& workspace)
@@ -28,8 +14,9 @@ ConvNvParts::ConvNvParts(const Context& context, const ConvProblem& p, bool of_y
   at_ = workspace.add(static_cast<size_t>(parts * part_stride()) * 2);
   ranges_at_ = workspace.add(kRanges * 8);
   const ConvStrides& given = of_y ? p.y : p.x;
-  image_stride_ = given[0], channel_stride_ = given[1], pixel_stride_ = even_pixels(given, space);
-  if (pixel_stride_ == 0) {
+  image_stride_ = given[0], channel_stride_ = given[1],
+  pixel_stride_ = even_stride(given, space).value_or(-1);
+  if (pixel_stride_ < 0) {
     const Shape shape{images_, channels_, space[0], space[1], space[2]};
     packed_ = TensorDesc(shape);
     packed_at_ = workspace.add(static_cast<size_t>(element_count(shape)) * sizeof(float));

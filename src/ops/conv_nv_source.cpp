@@ -9,16 +9,6 @@ namespace {
 constexpr int kFlatBits = 8, kDeepBits = 5;
 constexpr int kMostStride = 8;
 
-/// Rows of a plane, and planes of an image, follow each other without gaps.
-bool has_dense_planes(const ConvStrides& s, const Spatial& space) {
-  int64_t step = 1;
-  for (size_t i = 3; i-- > 0;) {
-    if (space[i] > 1 && s[2 + i] != step) return false;
-    step *= space[i];
-  }
-  return true;
-}
-
 }  // namespace
 
 ConvNvSource::ConvNvSource(const Context& context, const ConvProblem& p, bool backward,
@@ -28,7 +18,8 @@ ConvNvSource::ConvNvSource(const Context& context, const ConvProblem& p, bool ba
   const int channels = backward ? p.k : p.c;
   const auto unit = static_cast<int64_t>(16 / size_of(p.dtype));
   bool fits = (backward ? p.y_aligned : p.x_aligned) && (given[1] == 1 || channels == 1);
-  for (size_t i : {0, 2, 3, 4}) fits &= given[i] % unit == 0;
+  const std::array<int, 5> sizes{p.n, channels, space[0], space[1], space[2]};
+  for (size_t i : {0, 2, 3, 4}) fits &= sizes[i] == 1 || (given[i] > 0 && given[i] % unit == 0);
   if (fits) {
     strides_ = given;
     for (int64_t& stride : strides_)
@@ -37,7 +28,8 @@ ConvNvSource::ConvNvSource(const Context& context, const ConvProblem& p, bool ba
   }
   const int64_t pitch = round_up(channels, unit), pixels = int64_t{space[0]} * space[1] * space[2];
   strides_ = {pixels * pitch, 1, int64_t{space[1]} * space[2] * pitch, space[2] * pitch, pitch};
-  if (channels > 1 && pixels > 1 && has_dense_planes(given, space)) {
+  const bool images_repeat = p.n > 1 && given[0] == 0;  // one would be transposed, and all be read
+  if (channels > 1 && pixels > 1 && !images_repeat && even_stride(given, space) == 1) {
     GemmProblem planes;
     planes.k = channels, planes.batch = p.n, planes.dtype = p.dtype;
     GemmOperand x;
@@ -64,7 +56,7 @@ Tensor ConvNvSource::prepare(const Stream& stream, const Tensor& x, const Tensor
   return packed;
 }
 
-std::string ConvNvSource::refuse(const ConvProblem& p, bool backward) {
+std::string ConvNvSource::refuse(const ConvProblem& p) {
   const int bits = p.has_depth() ? kDeepBits : kFlatBits, most = 1 << (bits - 1);
   for (size_t i = 0; i < 3; i++) {
     const ConvAxis axis(p, i);
@@ -83,7 +75,7 @@ std::string ConvNvSource::refuse(const ConvProblem& p, bool backward) {
       if (offset >= 1 << bits) return cat("has windows of ", offset + 1, ", maps have up to ", 1 << bits);
     }
   }
-  return backward && p.k == 0 ? "has an empty side" : std::string();
+  return {};
 }
 
 }  // namespace dlprim::detail

@@ -22,7 +22,7 @@ class ConvNvSource {
   Tensor prepare(const Stream& stream, const Tensor& x, const Tensor& workspace) const;
 
   /// Why maps in im2col mode cannot describe what taps see; empty if they can.
-  static std::string refuse(const ConvProblem& p, bool backward);
+  static std::string refuse(const ConvProblem& p);
 
  private:
   ConvStrides strides_{};

@@ -3,27 +3,14 @@
 #include <algorithm>
 
 namespace dlprim::detail {
-namespace {
-
-/// Elements between neighbouring taps, if all are so far apart in w's order; 0 if not. `otherwise`: for one
-/// tap.
-int64_t even_taps(const ConvProblem& p, int64_t otherwise) {
-  int64_t tap = 0, count = 1;
-  for (size_t i = 3; i-- > 0;) {
-    const int64_t stride = p.w[2 + i];
-    if (p.w_space[i] > 1 && tap == 0) tap = stride;
-    if (p.w_space[i] > 1 && stride != tap * count) return 0;
-    count *= p.w_space[i];
-  }
-  return tap == 0 ? otherwise : tap;
-}
-
-}  // namespace
 
 bool ConvNvWeights::lies_so() const {
   const auto unit = static_cast<int64_t>(16 / size_of(p_.dtype));
-  const int64_t tap = even_taps(p_, round_up(p_.group_c(), unit));
-  const bool can_copy = p_.w_aligned && p_.w[1] <= 1 && tap > 0 && tap % unit == 0 && p_.w[0] % unit == 0;
+  const int64_t tap = p_.taps() == 1 ? unit : even_stride(p_.w, p_.w_space).value_or(0);
+  const int64_t row = p_.k == 1 ? unit : p_.w[0];
+  const bool unit_channels = p_.w[1] == 1 || p_.group_c() == 1;
+  const bool can_copy =
+      p_.w_aligned && unit_channels && tap > 0 && tap % unit == 0 && row > 0 && row % unit == 0;
   return can_copy && parts_ == 1 && (!backward_ || size_of(p_.dtype) == 2);
 }
 
@@ -35,7 +22,7 @@ ConvNvWeights::ConvNvWeights(const Context& context, const ConvProblem& p, int p
   rows_ = backward_ ? p.group_c() : p.group_k();
   if (lies_so()) {
     unit_target_ = backward_;
-    tap_stride_ = even_taps(p, round_up(p.group_c(), unit));
+    tap_stride_ = p.taps() == 1 ? round_up(p.group_c(), unit) : *even_stride(p.w, p.w_space);
     row_stride_ = std::max(p.w[0], unit);
     return;
   }

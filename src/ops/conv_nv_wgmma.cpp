@@ -211,8 +211,7 @@ std::string refuse(const Context& context, const ConvProblem& p, const Options& 
   if (p.direction == ConvDirection::backward_filter) return refuse_conv_nv_filter(context, p, options);
   const Sides sides(p);
   const int64_t step = 128 / static_cast<int64_t>(size_of(p.dtype));
-  if (sides.source_channels == 0 || sides.source_channels * sides.target_channels == 0 || p.n == 0)
-    return "has an empty side";
+  if (sides.source_channels == 0 || sides.target_channels == 0 || p.n == 0) return "has an empty side";
   // With a few channels other engines waste less.
   if (sides.source_channels * 8 < step)
     return cat("has ", sides.source_channels, " channels in a group, pays from ", step / 8, " on");
@@ -220,7 +219,7 @@ std::string refuse(const Context& context, const ConvProblem& p, const Options& 
     return cat("has ", p.groups, " groups of ", sides.source_channels, " channels, not multiples of ", step);
   if (sides.phases > kMostPhases)
     return cat("has ", sides.phases, " phases, the kernel's table ", kMostPhases);
-  reason = ConvNvSource::refuse(p, sides.backward);
+  reason = ConvNvSource::refuse(p);
   if (!reason.empty()) return reason;
   const bool split = is_split(p, options);
   const uint64_t bytes = local_bytes(choose(p, sides, split, context.device()), split);

@@ -305,6 +305,17 @@ std::string refuse_wide_groups(const ConvProblem& p, int most) {
   return cat("groups of ", p.group_c(), " channels and ", p.group_k(), " filters exceed ", most);
 }
 
+std::optional<int64_t> even_stride(const ConvStrides& strides, const Spatial& space) {
+  int64_t stride = 0, count = 1;
+  for (size_t i = 3; i-- > 0;) {
+    if (space[i] == 1) continue;
+    if (count == 1) stride = strides[2 + i];
+    if (strides[2 + i] != stride * count) return std::nullopt;
+    count *= space[i];
+  }
+  return stride;
+}
+
 std::array<int, 5> narrow(const ConvStrides& strides) {
   std::array<int, 5> result{};
   for (size_t i = 0; i < 5; i++) result[i] = static_cast<int>(strides[i]);

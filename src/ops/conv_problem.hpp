@@ -5,6 +5,7 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <dlprim/conv.hpp>
@@ -93,6 +94,10 @@ std::string refuse_depthwise(const ConvProblem& problem);
 /// Of an engine for groups of few channels: at most `most` of x and of y, or 1 of one and any number of the
 /// other.
 std::string refuse_wide_groups(const ConvProblem& problem, int most);
+
+/// Elements from a position to the next, row by row along the three axes, if all are so far apart; 0 if there
+/// is one position.
+std::optional<int64_t> even_stride(const ConvStrides& strides, const Spatial& space);
 
 /// The numbers as kernels take them that count in 32 bits.
 std::array<int, 5> narrow(const ConvStrides& strides);

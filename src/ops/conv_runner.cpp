@@ -51,12 +51,14 @@ Strides packed_strides(const TensorDesc& x) {
 ConvRunner::ConvRunner(const char* op, ConvDirection direction, const Context& context, const ConvDesc& desc,
                        const Options& options)
     : direction_(direction), desc_(desc), x_(desc.x) {
-  conv_problem(direction, desc);  // refusals in the caller's terms come first
+  ConvProblem problem = conv_problem(direction, desc);  // refusals in the caller's terms come first
   if (desc.prologue) plan_prologue(context);
   if (desc.statistics) plan_statistics(context, options);
-  ConvDesc inner = desc;
-  inner.x = x_;
-  const ConvProblem problem = conv_problem(direction, inner);
+  if (prologue_) {
+    ConvDesc inner = desc;
+    inner.x = x_;
+    problem = conv_problem(direction, inner);
+  }
   require_real(context, problem.dtype);
   Options rest = options;
   rest.workspace_limit = parts_.rest(options).workspace_limit;
