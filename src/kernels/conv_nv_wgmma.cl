@@ -5,6 +5,8 @@
 // The source's channels are contiguous, its other strides multiples of 16 bytes. w has a row for each of the target's channels,
 // of taps and the source's channels, as conv_nv_pack.cl writes it, or happens to lie so.
 // SPLIT 0, 1: as in gemm_nv_wgmma.cl; without the tf32 maps' rounding the hardware would drop bits.
+// PLANES 1: the source has its pixels side by side, not its channels; there is one tap, no stride, one group, and each image
+//   has its own tiles. With SPLIT only: such pixels have to go through registers.
 // DEPTH: whether there are three spatial axes.
 // Launch: any number of groups of ITEMS work-items. Each group has maps of its own in `maps`: of each phase's source, of w.
 
@@ -34,12 +36,16 @@
 #ifndef W_UNIT_TARGET
 #define W_UNIT_TARGET 0
 #endif
+#ifndef PLANES
+#define PLANES 0
+#endif
 // The most phases that a launch may have.
 #ifndef MOST_PHASES
 #define MOST_PHASES 64
 #endif
 #include "conv_nv_feed.cl"
 
+#define A_UNIT_K !PLANES
 #define TILE_M (64 * WARP_GROUPS)
 // Channels in a stage: what 128 bytes hold.
 #define STEP (128 / ELEMENT_BYTES)
@@ -69,7 +75,7 @@ struct Phase {
     p_->d = axis_of((index) / (phases_h * phases_w), AXIS_ARGUMENTS(d));                          \
     p_->h = axis_of((index) / phases_w % phases_h, AXIS_ARGUMENTS(h));                            \
     p_->w = axis_of((index) % phases_w, AXIS_ARGUMENTS(w));                                       \
-    p_->M = images * p_->d.count * p_->h.count * p_->w.count;                                     \
+    p_->M = (PLANES ? 1 : images) * p_->d.count * p_->h.count * p_->w.count;                                     \
     p_->steps = p_->d.taps * p_->h.taps * p_->w.taps * blocks;                                    \
     p_->count_d = divisor_of(p_->d.count);                                                        \
     p_->count_h = divisor_of(p_->h.count);                                                        \
@@ -79,19 +85,29 @@ struct Phase {
     p_->tap_h = -p_->h.step * taps_w;                                                             \
     p_->tap_w = -p_->w.step;                                                                      \
   }
-// A tile: TILE_M pixels of a phase from m on, channels of the target from n on. Groups that run together share pixels.
+// A tile: TILE_M pixels of a phase (PLANES: of image tile_plane) from m on, channels of the target from n on. Groups that run
+// together share pixels.
 #define TILE(index)                                                                               \
   const int tile_row = QUOTIENT(index, tiles_n), n = ((index)-tile_row * tiles_n) * TILE_N;       \
   const int tile_plane = QUOTIENT(tile_row, tiles_m), m = (tile_row - tile_plane * tiles_m) * TILE_M; \
-  const int group = QUOTIENT(tile_plane, phases);                                                 \
-  __local const struct Phase* phase = table + (tile_plane - group * phases);
+  const int group = PLANES ? 0 : QUOTIENT(tile_plane, phases);                                    \
+  __local const struct Phase* phase = table + (PLANES ? 0 : tile_plane - group * phases);
 // Pixel number m of it.
 #define PIXEL(m)                                                                                  \
   const int rows_ = divided(m, phase->count_w), planes_ = divided(rows_, phase->count_h);         \
-  const int image = divided(planes_, phase->count_d), pixel_d = planes_ - image * phase->d.count; \
+  const int volumes_ = PLANES ? 0 : divided(planes_, phase->count_d), image = PLANES ? tile_plane : volumes_; \
+  const int pixel_d = planes_ - volumes_ * phase->d.count;                                        \
   const int pixel_h = rows_ - planes_ * phase->h.count, pixel_w = (m)-rows_ * phase->w.count;
 
 // The source as a phase sees it.
+#if PLANES
+#define MAKE_SOURCE_MAP(words, phase)                                                                                  \
+  MAKE_BOX_MAP(SHARED(words), source + source_offset, MAP_TYPE, source_d * source_h * source_w, C, images,             \
+               source_stride_c * ELEMENT_BYTES, source_stride_n * ELEMENT_BYTES, STEP, STEP, 1)
+#define COPY_SOURCE(to, map, bar)                 \
+  for (int i_ = 0; i_ < TILE_M / STEP; i_++)      \
+    bulk_copy((to) + i_ * STEP * 128, map, m + i_ * STEP, block * STEP, image, bar);
+#else
 #define UPPER(a, x) ((a).lower + ((a).count - 1) * SOURCE_STEP(x) - (source_##x - 1))
 #define MAKE_SOURCE_MAP(words, phase)                                                                              \
   {                                                                                                                \
@@ -103,6 +119,10 @@ struct Phase {
     make_pixel_map(words, (ulong)(size_t)(source + source_offset), MAP_TYPE | (MAP_TYPE == 7 && !SPLIT ? 0x200 : 0), STEP, \
                    TILE_M, &m_);                                                                                   \
   }
+#define COPY_SOURCE(to, map, bar)                                                                                  \
+  copy_pixels(to, map, group * C + block * STEP, image, at_d, at_h, at_w, td * phase->d.dilation,                  \
+              th * phase->h.dilation, tw * phase->w.dilation, bar);
+#endif
 
 // w's maps: [row][tap][channel], of the target and the source; W_UNIT_TARGET: of the source and the target.
 #if W_UNIT_TARGET
@@ -125,7 +145,7 @@ struct Phase {
       TILE(index)                                                                                           \
       if (m >= phase->M) continue;                                                                          \
       PIXEL(m)                                                                                              \
-      __global const ulong* map = maps + 16 * (tile_plane - group * phases);                                \
+      __global const ulong* map = maps + (PLANES ? 0 : 16 * (tile_plane - group * phases));                \
       const int at_d = phase->d.lower + pixel_d * SOURCE_STEP(d), at_h = phase->h.lower + pixel_h * SOURCE_STEP(h); \
       const int at_w = phase->w.lower + pixel_w * SOURCE_STEP(w);                                           \
       for (int td = 0; td < phase->d.taps; td++)                                                            \
@@ -137,8 +157,7 @@ struct Phase {
               const uint to = base + slot * STAGE_BYTES, bar = full_bar + 8 * slot;                         \
               mbarrier_wait(empty_bar + 8 * slot, (turn / STAGES & 1) ^ 1);                                 \
               mbarrier_expect(bar, STAGE_BYTES);                                                            \
-              copy_pixels(to, map, group * C + block * STEP, image, at_d, at_h, at_w, td * phase->d.dilation, \
-                          th * phase->h.dilation, tw * phase->w.dilation, bar);                             \
+              COPY_SOURCE(to, map, bar)                                                                     \
               COPY_W(to + A_BYTES, maps + 16 * phases, bar)                                                 \
               COPY_LOW_W(to + A_BYTES + B_BYTES, bar)                                                       \
             }                                                                                               \
@@ -157,7 +176,7 @@ struct Phase {
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_nv_wgmma(
     int images, int C, int N, int groups, DIVISOR(phases), DIVISOR(tiles_m), DIVISOR(tiles_n), AXIS_PARAMETERS(d),
     AXIS_PARAMETERS(h), AXIS_PARAMETERS(w), __global const ELEMENT* restrict source, long source_offset, STRIDES(source),
-    __global const ELEMENT* restrict b, long b_offset, __global const ELEMENT* restrict b_lo, long b_lo_offset,
+    long source_stride_c,     __global const ELEMENT* restrict b, long b_offset, __global const ELEMENT* restrict b_lo, long b_lo_offset,
     long b_stride_tap, long b_stride_row, __global C_STORAGE* restrict c, long c_offset, STRIDES(c), long c_stride_c,
     WHOLE_W_PARAMETERS __global ulong* all_maps, long maps_offset, EPILOGUE_PARAMETERS) {
   __local uchar stages[STAGES * STAGE_BYTES] __attribute__((aligned(1024)));
@@ -167,7 +186,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_nv_wgmma(
   START_REGISTERS
   const uint base = SHARED(stages), full_bar = SHARED(full), empty_bar = SHARED(empty);
   c += c_offset;
-  const int blocks = (C + STEP - 1) / STEP, tiles = tiles_m * tiles_n * phases * groups;
+  const int blocks = (C + STEP - 1) / STEP, tiles = tiles_m * tiles_n * phases * (PLANES ? images : groups);
   // A map takes 16 words and starts at a multiple of so many.
   __global ulong* maps = (__global ulong*)(((size_t)(all_maps + maps_offset) + 127) / 128 * 128) +
                          (long)get_group_id(0) * (phases + B_PARTS) * 16;
@@ -305,7 +324,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_nv_wgmma(
         __global const float* with = weights + (phase->d.last - tap_d * phase->d.step) * w_d +
                                      (phase->h.last - tap_h * phase->h.step) * w_h +
                                      (phase->w.last - tap_w * phase->w.step) * w_w;
-        for (int k = 0; k < C; k++) again = fma(from[k], with[k * w_source], again);
+        for (int k = 0; k < C; k++) again = fma(from[k * source_stride_c], with[k * w_source], again);
       }
 #pragma unroll
       for (int i = 0; i < SUMS; i++)

@@ -5,10 +5,12 @@
 
 #include "core/gen/wgmma.hpp"
 #include "core/kernel_source.hpp"
+#include "ops/conv_nv_few.hpp"
 #include "ops/conv_nv_filter.hpp"
 #include "ops/conv_nv_source.hpp"
 #include "ops/conv_nv_weights.hpp"
 #include "ops/conv_phases.hpp"
+#include "ops/conv_spread.hpp"
 #include "ops/divisor.hpp"
 #include "ops/epilogue.hpp"
 
@@ -28,7 +30,8 @@ bool is_split(const ConvProblem& p, const Options& options) {
 /// The matrix product's sides: a row for each pixel of the target.
 struct Sides {
   Sides(const ConvProblem& p)
-      : backward(p.direction == ConvDirection::backward_data),
+      : p(p),
+        backward(p.direction == ConvDirection::backward_data),
         source_channels(backward ? p.group_k() : p.group_c()),
         target_channels(backward ? p.group_c() : p.group_k()),
         source(backward ? p.y : p.x),
@@ -42,8 +45,11 @@ struct Sides {
     for (const ConvAxis& axis : axes) count *= axis.phase(0).count;
     return count;
   }
+  const Spatial& source_space() const { return backward ? p.y_space : p.x_space; }
+  bool source_aligned() const { return backward ? p.y_aligned : p.x_aligned; }
   int64_t taps() const { return int64_t{axes[0].taps} * axes[1].taps * axes[2].taps; }
 
+  const ConvProblem& p;
   const bool backward;
   const int source_channels, target_channels;
   const ConvStrides &source, &target;
@@ -60,14 +66,29 @@ struct Tile {
   int m() const { return 64 * groups; }
   int items() const { return 128 * (groups + 1); }
 };
-constexpr Tile kPlainTiles[] = {{256, 4, 2, 0.78, 1.5},
-                                {128, 5, 3, 0.72, 1.2},
-                                {128, 6, 2, 0.43, 1.0},
-                                {64, 6, 3, 0.33, 2.4},
-                                {64, 8, 2, 0.24, 1.56}};
-constexpr Tile kSplitTiles[] = {{128, 4, 2, 1.03, 2}, {64, 5, 3, 0.93, 3.2}, {64, 5, 2, 0.66, 1.9}};
+constexpr Tile kPlainTiles[] = {{256, 4, 2, 0.78, 1.5}, {128, 5, 3, 0.72, 1.2}, {128, 6, 2, 0.43, 1.0},
+                                {64, 6, 3, 0.33, 2.4},  {64, 8, 2, 0.24, 1.56}, {32, 8, 2, 0.2, 1.2}};
+constexpr Tile kSplitTiles[] = {{128, 4, 2, 1.03, 2},
+                                {64, 5, 3, 0.93, 3.2},
+                                {64, 5, 2, 0.66, 1.9},
+                                {16, 7, 3, 0.6, 1.5},
+                                {16, 10, 2, 0.45, 1.5}};
 /// A tile that has columns beyond the last one stores element by element.
 constexpr double kRagged = 2.4;
+
+/// The source's planes can be read as they are, by tiles of 128 pixels of which a quarter at most is wasted.
+bool reads_planes(const Sides& sides, bool split) {
+  const ConvProblem& p = sides.p;
+  if (!split || p.groups != 1 || p.taps() != 1 || p.stride != Spatial{1, 1, 1} || p.pad != Spatial{0, 0, 0})
+    return false;
+  const Spatial& space = sides.source_space();
+  const int64_t pixels = int64_t{space[0]} * space[1] * space[2];
+  const bool even =
+      even_stride(sides.source, space) == 1 && sides.source_aligned() && sides.source_channels > 1;
+  const bool copied = sides.source[1] % 4 == 0 && sides.source[0] % 4 == 0 && sides.source[1] > 0 &&
+                      (p.n == 1 || sides.source[0] > 0);
+  return even && copied && round_up(pixels, 128) * 4 <= pixels * 5;
+}
 
 Tile choose(const ConvProblem& p, const Sides& sides, bool split, const Device& device) {
   const int64_t units = std::max(1, device.facts().compute_units);
@@ -75,9 +96,13 @@ Tile choose(const ConvProblem& p, const Sides& sides, bool split, const Device& 
   const double steps = static_cast<double>(sides.taps() * blocks) / sides.phases;
   Tile best;
   double best_time = 0;
+  const bool planes = reads_planes(sides, split);
   const auto consider = [&](const Tile& tile) {
-    const int64_t tiles = ceil_div(sides.pixels(p.n), tile.m()) * ceil_div(sides.target_channels, tile.n) *
-                          p.groups * sides.phases;
+    // Narrow ones do not read w as it lies in backward data.
+    if (tile.n < 64 && !split && sides.backward) return;
+    const int64_t rows =
+        planes ? p.n * ceil_div(sides.pixels(1), tile.m()) : ceil_div(sides.pixels(p.n), tile.m());
+    const int64_t tiles = rows * ceil_div(sides.target_channels, tile.n) * p.groups * sides.phases;
     const double ragged = sides.target_channels % tile.n == 0 ? 0 : kRagged;
     const double time =
         static_cast<double>(ceil_div(tiles, units)) * (tile.turn + ragged + steps * tile.step);
@@ -101,16 +126,17 @@ class NvWgmma : public ConvImpl {
       : p_(problem),
         sides_(p_),
         split_(is_split(p_, options)),
+        planes_(reads_planes(sides_, split_)),
         tile_(choose(p_, sides_, split_, context.device())) {
     const EngineRequest request(options);
     if (request.names(kConvNvWgmma.name))
       request.take({{"tn", &tile_.n}, {"stages", &tile_.stages}, {"groups", &tile_.groups}});
     require_tile(context);
-    source_.emplace(context, p_, sides_.backward, parts_);
+    if (!planes_) source_.emplace(context, p_, sides_.backward, parts_);
     weights_.emplace(context, p_, split_ ? 2 : 1, parts_);
-    tiles_m_ = static_cast<int>(ceil_div(sides_.pixels(p_.n), tile_.m()));
+    tiles_m_ = static_cast<int>(ceil_div(sides_.pixels(planes_ ? 1 : p_.n), tile_.m()));
     tiles_n_ = static_cast<int>(ceil_div(sides_.target_channels, tile_.n));
-    const int64_t tiles = int64_t{tiles_m_} * tiles_n_ * sides_.phases * p_.groups;
+    const int64_t tiles = int64_t{tiles_m_} * tiles_n_ * sides_.phases * (planes_ ? p_.n : p_.groups);
     groups_ = std::min<int64_t>(tiles, std::max(1, context.device().facts().compute_units));
     maps_at_ =
         parts_.add(static_cast<size_t>(kMapBytes * (groups_ * (sides_.phases + (split_ ? 2 : 1)) + 1)));
@@ -120,14 +146,16 @@ class NvWgmma : public ConvImpl {
   size_t workspace_size() const override { return parts_.size(); }
 
   void run(const Stream& stream, const ConvTensors& t, const Tensor& workspace) const override {
-    const Tensor source = source_->prepare(stream, sides_.backward ? t.y : t.x, workspace);
+    const Tensor& given = sides_.backward ? t.y : t.x;
+    const Tensor source = planes_ ? given : source_->prepare(stream, given, workspace);
+    const ConvStrides& strides = planes_ ? sides_.source : source_->strides();
     const Tensor weights = weights_->prepare(stream, t.w, workspace);
     Launch launch(stream, kernel_);
     launch.arg(p_.n).arg(sides_.source_channels).arg(sides_.target_channels).arg(p_.groups);
     for (int divisor : {sides_.phases, tiles_m_, tiles_n_}) bind_divisor(launch, divisor);
     for (const ConvAxis& axis : sides_.axes) axis.bind(launch);
     launch.arg(source);
-    for (const size_t i : {0, 2, 3, 4}) launch.arg(source_->strides()[i]);
+    for (const size_t i : {0, 2, 3, 4, 1}) launch.arg(strides[i]);
     launch.arg(weights_->part(0, t.w, weights)).arg(split_ ? weights_->part(1, t.w, weights) : Tensor());
     launch.arg(weights_->tap_stride()).arg(weights_->row_stride());
     launch.arg(sides_.backward ? t.x : t.y);
@@ -148,8 +176,9 @@ class NvWgmma : public ConvImpl {
 
  private:
   void require_tile(const Context& context) const {
-    require(tile_.n > 0 && tile_.n <= 256 && tile_.n % 64 == 0, "engine", "tn ", tile_.n,
-            " is none of 64, 128, 192, 256");
+    const bool narrow = split_ ? tile_.n == 16 : tile_.n == 32 && !sides_.backward;
+    require(narrow || (tile_.n > 0 && tile_.n <= 256 && tile_.n % 64 == 0), "engine", "tn ", tile_.n,
+            " is none of ", split_ ? 16 : 32, ", 64, 128, 192, 256");
     require(tile_.stages >= 2, "engine", "stages ", tile_.stages, " must be 2 or more");
     require(tile_.groups == 2 || tile_.groups == 3, "engine", "groups ", tile_.groups, " is neither 2 nor 3");
     const uint64_t bytes = local_bytes(tile_, split_), room = context.device().probes().static_local_memory;
@@ -161,7 +190,10 @@ class NvWgmma : public ConvImpl {
     Defines defines = conv_defines(p_);
     if (last) defines = conv_defines(p_, ConvChannels::columns);
     defines.set("BACKWARD", sides_.backward).set("DEPTH", p_.has_depth()).set("SPLIT", split_);
-    defines.set("TILE_N", tile_.n).set("STAGES", tile_.stages).set("WARP_GROUPS", tile_.groups);
+    defines.set("PLANES", planes_)
+        .set("TILE_N", tile_.n)
+        .set("STAGES", tile_.stages)
+        .set("WARP_GROUPS", tile_.groups);
     const int64_t vector = last ? result_vector() : 1;
     defines.set("C_BYTES", static_cast<int>(size_of(p_.result_dtype)));
     defines.set("C_PAIRS", vector >= 2).set("C_WIDE", vector >= 8).set("C_TRANSPOSED", !last);
@@ -189,7 +221,7 @@ class NvWgmma : public ConvImpl {
 
   const ConvProblem p_;
   const Sides sides_;
-  const bool split_;
+  const bool split_, planes_;
   Tile tile_;
   WorkspaceParts parts_;
   std::optional<ConvNvSource> source_;
@@ -200,11 +232,22 @@ class NvWgmma : public ConvImpl {
   Kernel kernel_;
 };
 
-std::string refuse(const Context& context, const ConvProblem& p, const Options& options) {
-  const DeviceProbes& probes = context.device().probes();
-  if (probes.matrix != MatrixEngine::nv_wgmma)
-    return cat("needs the matrix engine nv_wgmma, the device has ", name_of(probes.matrix));
-  if (p.dtype == DType::f64) return "is for f32, f16 and bf16, the operands are f64";
+std::unique_ptr<const ConvImpl> make_product(const Context& context, const ConvProblem& p,
+                                             const Options& options) {
+  if (p.direction == ConvDirection::backward_filter) return make_conv_nv_filter(context, p, options);
+  return std::make_unique<NvWgmma>(context, p, options);
+}
+
+/// Convolutions that are turned into others, and the way there.
+struct Form {
+  std::optional<ConvProblem> (*inner)(const ConvProblem&);
+  std::unique_ptr<const ConvImpl> (*make)(const Context&, const ConvProblem&, const Options&, MakeConv);
+};
+constexpr Form kForms[] = {{conv_nv_rows, make_conv_nv_rows},
+                           {conv_nv_blocks, make_conv_nv_blocks},
+                           {conv_spread_inner, make_conv_spread}};
+
+std::string refuse_product(const Context& context, const ConvProblem& p, const Options& options) {
   std::string reason = refuse_large(p);
   if (reason.empty()) reason = refuse_depthwise(p);
   if (!reason.empty()) return reason;
@@ -222,17 +265,27 @@ std::string refuse(const Context& context, const ConvProblem& p, const Options& 
   reason = ConvNvSource::refuse(p);
   if (!reason.empty()) return reason;
   const bool split = is_split(p, options);
-  const uint64_t bytes = local_bytes(choose(p, sides, split, context.device()), split);
-  if (bytes > probes.static_local_memory)
-    return cat("needs ", bytes, " bytes of local memory, the device has ", probes.static_local_memory);
+  const uint64_t bytes = local_bytes(choose(p, sides, split, context.device()), split),
+                 room = context.device().probes().static_local_memory;
+  if (bytes > room) return cat("needs ", bytes, " bytes of local memory, the device has ", room);
   return {};
+}
+
+std::string refuse(const Context& context, const ConvProblem& p, const Options& options) {
+  const MatrixEngine matrix = context.device().probes().matrix;
+  if (matrix != MatrixEngine::nv_wgmma)
+    return cat("needs the matrix engine nv_wgmma, the device has ", name_of(matrix));
+  if (p.dtype == DType::f64) return "is for f32, f16 and bf16, the operands are f64";
+  for (const Form& form : kForms)
+    if (const auto inner = form.inner(p)) return refuse_product(context, *inner, options);
+  return refuse_product(context, p, options);
 }
 
 std::unique_ptr<const ConvImpl> make(const Context& context, const ConvProblem& problem,
                                      const Options& options) {
-  if (problem.direction == ConvDirection::backward_filter)
-    return make_conv_nv_filter(context, problem, options);
-  return std::make_unique<NvWgmma>(context, problem, options);
+  for (const Form& form : kForms)
+    if (form.inner(problem)) return form.make(context, problem, options, make_product);
+  return make_product(context, problem, options);
 }
 
 }  // namespace

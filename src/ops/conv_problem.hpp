@@ -108,5 +108,7 @@ enum class ConvChannels : uint8_t { rows, columns };
 Defines conv_defines(const ConvProblem& problem, ConvChannels channels = ConvChannels::rows);
 
 using ConvEngine = Engine<ConvProblem, ConvImpl>;
+/// Makes what computes the convolution that another one was turned into.
+using MakeConv = std::unique_ptr<const ConvImpl> (*)(const Context&, const ConvProblem&, const Options&);
 
 }  // namespace dlprim::detail
