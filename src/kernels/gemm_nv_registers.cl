@@ -28,21 +28,26 @@ static void load_a(float v[4], __local const float* at, int i, int warp, int lan
 #endif
 }
 
-// The same for a step of 32: split, and their magnitudes noted in `range`.
+// Four of them in two parts each, their magnitudes noted in `range`.
+INLINE void split_four(uint* hi, uint* lo, uint2* range, const float v[4]) {
+#pragma unroll
+  for (int j = 0; j < 4; j++) {
+    const uint magnitude = as_uint(v[j]) & 0x7fffffffu;
+    *range = (uint2)(min(range->s0, magnitude - 1), max(range->s1, magnitude));
+    // Rounded by integers, at twice the conversion's rate. A NaN may get lost here, but then stays in the lower part, which
+    // the hardware truncates.
+    hi[j] = (as_uint(v[j]) + 0x1000u) & 0xffffe000u;
+    lo[j] = as_uint(v[j] - as_float(hi[j]));
+  }
+}
+
+// The same for a step of 32.
 INLINE void split_a(uint hi[16], uint lo[16], uint2* range, __local const float* at, int warp, int lane) {
 #pragma unroll
   for (int i = 0; i < 4; i++) {
     float v[4];
     load_a(v, at, i, warp, lane);
-#pragma unroll
-    for (int j = 0; j < 4; j++) {
-      const uint magnitude = as_uint(v[j]) & 0x7fffffffu;
-      *range = (uint2)(min(range->s0, magnitude - 1), max(range->s1, magnitude));
-      // Rounded by integers, at twice the conversion's rate. A NaN may get lost here, but then stays in the lower part, which
-      // the hardware truncates.
-      hi[4 * i + j] = (as_uint(v[j]) + 0x1000u) & 0xffffe000u;
-      lo[4 * i + j] = as_uint(v[j] - as_float(hi[4 * i + j]));
-    }
+    split_four(hi + 4 * i, lo + 4 * i, range, v);
   }
 }
 

@@ -45,7 +45,7 @@ struct Padded {
 class Rows : public ConvImpl {
  public:
   Rows(const Context& context, const ConvProblem& p, const Options& options, MakeConv make)
-      : p_(p), rows_(*conv_nv_rows(p)), padded_(p) {
+      : p_(p), rows_(*conv_nv_rows(p, options)), padded_(p) {
     const auto bytes = size_of(p.dtype);
     x_at_ = parts_.add(static_cast<size_t>(rows_.x_extent) * bytes);
     w_at_ = parts_.add(static_cast<size_t>(rows_.w_extent) * size_of(w_dtype()));
@@ -136,7 +136,7 @@ struct BlockAxis {
 class Blocks : public ConvImpl {
  public:
   Blocks(const Context& context, const ConvProblem& p, const Options& options, MakeConv make)
-      : p_(p), blocks_(*conv_nv_blocks(p)) {
+      : p_(p), blocks_(*conv_nv_blocks(p, options)) {
     w_at_ = parts_.add(static_cast<size_t>(blocks_.w_extent) * size_of(p.dtype));
     y_at_ = parts_.add(static_cast<size_t>(blocks_.y_extent) * size_of(p.result_dtype));
     Options rest = options;
@@ -239,13 +239,13 @@ class Blocks : public ConvImpl {
 
 }  // namespace
 
-std::optional<ConvProblem> conv_nv_rows(const ConvProblem& p) {
+std::optional<ConvProblem> conv_nv_rows(const ConvProblem& p, const Options& options) {
   const auto bytes = static_cast<int>(size_of(p.dtype));
   if (p.direction == ConvDirection::backward_data || p.groups != 1 || p.c * bytes > kFewBytes) return {};
   if (p.dilation[2] != 1 || p.w_space[2] == 1 || p.w_space[2] > kMostTaps || p.y_space[2] == 0) return {};
   if (p.c * p.w_space[2] * bytes < kLeastBytes) return {};
-  // f32 would be taken apart once for each tap that sees it.
-  if (is_filter(p) && p.dtype == DType::f32) return {};
+  // In parts, f32 would be taken apart once for each tap that sees it.
+  if (is_filter(p) && p.dtype == DType::f32 && options.math != MathMode::tf32) return {};
   const Padded padded(p);
   ConvProblem rows = p;
   rows.c = p.w_space[2] * static_cast<int>(padded.pixel);
@@ -266,7 +266,7 @@ std::unique_ptr<const ConvImpl> make_conv_nv_rows(const Context& context, const 
   return std::make_unique<Rows>(context, problem, options, make);
 }
 
-std::optional<ConvProblem> conv_nv_blocks(const ConvProblem& p) {
+std::optional<ConvProblem> conv_nv_blocks(const ConvProblem& p, const Options&) {
   const int64_t phases = int64_t{p.stride[0]} * p.stride[1] * p.stride[2];
   if (p.direction != ConvDirection::backward_data || p.groups != 1 || p.has_epilogue()) return {};
   if (phases == 1 || phases * p.c > kMostColumns) return {};

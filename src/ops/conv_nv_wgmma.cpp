@@ -240,7 +240,7 @@ std::unique_ptr<const ConvImpl> make_product(const Context& context, const ConvP
 
 /// Convolutions that are turned into others, and the way there.
 struct Form {
-  std::optional<ConvProblem> (*inner)(const ConvProblem&);
+  std::optional<ConvProblem> (*inner)(const ConvProblem&, const Options&);
   std::unique_ptr<const ConvImpl> (*make)(const Context&, const ConvProblem&, const Options&, MakeConv);
 };
 constexpr Form kForms[] = {{conv_nv_rows, make_conv_nv_rows},
@@ -277,14 +277,14 @@ std::string refuse(const Context& context, const ConvProblem& p, const Options& 
     return cat("needs the matrix engine nv_wgmma, the device has ", name_of(matrix));
   if (p.dtype == DType::f64) return "is for f32, f16 and bf16, the operands are f64";
   for (const Form& form : kForms)
-    if (const auto inner = form.inner(p)) return refuse_product(context, *inner, options);
+    if (const auto inner = form.inner(p, options)) return refuse_product(context, *inner, options);
   return refuse_product(context, p, options);
 }
 
 std::unique_ptr<const ConvImpl> make(const Context& context, const ConvProblem& problem,
                                      const Options& options) {
   for (const Form& form : kForms)
-    if (form.inner(problem)) return form.make(context, problem, options, make_product);
+    if (form.inner(problem, options)) return form.make(context, problem, options, make_product);
   return make_product(context, problem, options);
 }
 

@@ -9,7 +9,7 @@ namespace {
 class Spread : public ConvImpl {
  public:
   Spread(const Context& context, const ConvProblem& p, const Options& options, MakeConv make)
-      : p_(p), inner_(*conv_spread_inner(p)) {
+      : p_(p), inner_(*conv_spread_inner(p, options)) {
     x_at_ = parts_.add(static_cast<size_t>(inner_.x_extent) * size_of(p.result_dtype));
     Options rest = options;
     rest.workspace_limit = parts_.rest(options).workspace_limit;
@@ -56,7 +56,7 @@ class Spread : public ConvImpl {
 
 }  // namespace
 
-std::optional<ConvProblem> conv_spread_inner(const ConvProblem& p) {
+std::optional<ConvProblem> conv_spread_inner(const ConvProblem& p, const Options&) {
   if (p.direction != ConvDirection::backward_data || p.taps() != 1 || p.has_epilogue()) return {};
   if (p.stride == Spatial{1, 1, 1} || p.pad != Spatial{0, 0, 0} || p.x[1] == 1) return {};
   ConvProblem inner = p;

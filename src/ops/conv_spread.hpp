@@ -11,7 +11,7 @@ namespace dlprim::detail {
 
 /// The convolution without the stride; nothing if the problem is another one, or dx
 /// has its channels side by side, where zeros are written fast.
-std::optional<ConvProblem> conv_spread_inner(const ConvProblem& problem);
+std::optional<ConvProblem> conv_spread_inner(const ConvProblem& problem, const Options& options);
 std::unique_ptr<const ConvImpl> make_conv_spread(const Context& context, const ConvProblem& problem,
                                                  const Options& options, MakeConv make);
 
