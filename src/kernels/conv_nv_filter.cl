@@ -65,8 +65,8 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_nv_filter(
   TAKE_REGISTERS
   const int warp_group = warp / 4, own_m = M_BLOCKS == 1 ? 0 : warp_group, own_n = M_BLOCKS == 1 ? warp_group * N_OWN : 0;
   int turn = 0;  // stages since the start
-  FOR_ITEMS(index) {
-    ITEM(index)
+  FOR_ITEMS() {
+    ITEM()
     float sums[SUMS];
 #pragma unroll
     for (int i = 0; i < SUMS; i++) sums[i] = 0;

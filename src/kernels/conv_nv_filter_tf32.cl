@@ -110,14 +110,14 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_nv_filter_
       return;
     }
     int turn = 0;
-    FOR_ITEMS(index) {
-      ITEM(index)
+    FOR_ITEMS() {
+      ITEM()
       for (int s = 0; s < steps; s++, turn++) {
         const int slot = turn % STAGES, turned = turn % TURNED;
         mbarrier_wait(full_bar + 8 * slot, turn / STAGES & 1);
         mbarrier_wait(done_bar + 8 * turned, (turn / TURNED & 1) ^ 1);
         turn_around(stages + slot * STAGE_BYTES + A_BYTES, stages + STAGES * STAGE_BYTES + turned * B_BYTES, turner, lane);
-        fence_async();
+        fence_async_shared();
         warp_sync();
         if (lane == 0) {
           mbarrier_arrive(ready_bar + 8 * turned);
@@ -132,8 +132,8 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_nv_filter_
 #define FILTERS(slot) (__local const float*)(stages + (slot)*STAGE_BYTES + own_m * 2 * BOX_BYTES)
 #define TURNED_AT(turned) (base + STAGES * STAGE_BYTES + (turned)*B_BYTES + own_n * BOX_BYTES)
   int turn = 0;  // stages since the start
-  FOR_ITEMS(index) {
-    ITEM(index)
+  FOR_ITEMS() {
+    ITEM()
     float sums[SUMS];
 #pragma unroll
     for (int i = 0; i < SUMS; i++) sums[i] = 0;

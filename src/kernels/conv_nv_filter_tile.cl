@@ -49,18 +49,30 @@
 #define STRIDES(x) long x##_stride_n, long x##_stride_d, long x##_stride_h, long x##_stride_w
 #define AXIS(x) DIVISOR(size_##x), int source_##x, int taps_##x, int stride_##x, int pad_##x, int dilation_##x
 #define FILTER_PARAMETERS                                                                                                   \
-  int images, int C, int K, int groups, DIVISOR(tiles), DIVISOR(tiles_m), DIVISOR(tiles_n), DIVISOR(blocks_c), int slices,   \
-      int slice_steps, AXIS(d), AXIS(h), AXIS(w), __global const ELEMENT *restrict x, long x_offset, STRIDES(x), long x_part, \
+  int images, int C, int K, int groups, int tiles, DIVISOR(tiles_m), DIVISOR(tiles_n), DIVISOR(blocks_c), int slices,            \
+      AXIS(d), AXIS(h), AXIS(w), __global const ELEMENT *restrict x, long x_offset, STRIDES(x), long x_part, \
       __global const ELEMENT *restrict y, long y_offset, STRIDES(y), long y_part, __global float *restrict partial,         \
       long partial_offset
 
-// An item of work: slice `slice` of a tile of filters from m on and blocks of channels from `block` on.
-#define ITEM(index)                                                                        \
-  const int slice = QUOTIENT(index, tiles), tile = (index)-slice * tiles;                  \
+// All tiles' steps in one row are shared out evenly among the groups: share g begins at SHARE(g). What a group takes of a tile
+// is a slice; slices of a tile are numbered in the groups' order.
+#define SHARE(g) ((long)(g)*tiles * all_steps / (long)get_num_groups(0))
+#define FOR_ITEMS() for (long at = SHARE(MINE), end = SHARE(MINE + 1), next; at < end; at = next)
+// If each tile has as many groups, neighbours have different tiles and see the same pixels: near ones share what they read.
+#define GROUP ((int)get_group_id(0))
+#define MINE \
+  ((int)get_num_groups(0) % tiles == 0 ? GROUP % tiles * ((int)get_num_groups(0) / tiles) + GROUP / tiles : GROUP)
+// A tile of filters from m on and blocks of channels from `block` on; `steps` of its steps, from `first` on.
+#define ITEM()                                                                             \
+  const int tile = (int)(at / all_steps), first = (int)(at - (long)tile * all_steps);      \
+  const int steps = (int)min((long)(all_steps - first), end - at);                         \
+  next = at + steps;                                                                       \
   const int tile_row = QUOTIENT(tile, tiles_n), block = (tile - tile_row * tiles_n) * N_BLOCKS; \
-  const int group = QUOTIENT(tile_row, tiles_m), m = (tile_row - group * tiles_m) * 64 * M_BLOCKS; \
-  const int first = slice * slice_steps, steps = min(slice_steps, all_steps - first);
-#define FOR_ITEMS(index) for (int index = (int)get_group_id(0); index < tiles * slices; index += (int)get_num_groups(0))
+  const int group = QUOTIENT(tile_row, tiles_m), m = (tile_row - group * tiles_m) * 64 * M_BLOCKS;
+// The first group that has a share of the tile is the last one whose share begins up to there.
+#define SLICE()                                                                                                       \
+  (MINE -                                                                                                             \
+   (int)((((long)tile * all_steps + 1) * (long)get_num_groups(0) - 1) / ((long)tiles * all_steps)))
 // Pixel number p.
 #define PIXEL(p)                                                                                    \
   const int rows_ = QUOTIENT(p, size_w), planes_ = QUOTIENT(rows_, size_h), image = QUOTIENT(planes_, size_d); \
@@ -95,8 +107,8 @@
   {                                                                                                                 \
     for (int i = 0; i < 2 * PARTS; i++) acquire_map(maps + 16 * i);                                                 \
     int turn = 0;                                                                                                   \
-    FOR_ITEMS(index) {                                                                                              \
-      ITEM(index)                                                                                                   \
+    FOR_ITEMS() {                                                                                              \
+      ITEM()                                                                                                   \
       int channel[N_BLOCKS], tap_d[N_BLOCKS], tap_h[N_BLOCKS], tap_w[N_BLOCKS];                                     \
       _Pragma("unroll") for (int j = 0; j < N_BLOCKS; j++) {                                                        \
         /* Blocks beyond the last one are computed, but not stored. */                                              \
@@ -125,11 +137,11 @@
     }                                                                                                               \
   }
 
-// To a slice's result: [filter][tap][channel]. A work-item has columns 8 j + 2 q and the next of rows k and k + 8, q its place among four
-// lanes.
-#define STORE_SLICE()                                                                                                       \
-  {                                                                                                                        \
-    __global float* to = partial + partial_offset + (long)slice * K * groups * taps * C;                                    \
+// To the slice's result, [filter][tap][channel]. A work-item has columns 8 j + 2 q and the next of rows k and k + 8, q its place
+// among four lanes. Who has a tile's last slice writes zeros to those that other tiles have more.
+#define STORE_SLICE()                                                                                                      \
+  for (int slice = SLICE();; slice++) {                                                                                    \
+    __global float* to = partial + partial_offset + (long)slice * K * groups * taps * C;                                   \
     _Pragma("unroll") for (int i = 0; i < 2; i++) {                                                                        \
       const int k = first_k + 8 * i;                                                                                       \
       if (k >= K) continue;                                                                                                \
@@ -144,4 +156,6 @@
         }                                                                                                                  \
       }                                                                                                                    \
     }                                                                                                                      \
+    if (first + steps < all_steps || slice + 1 == slices) break;                                                           \
+    _Pragma("unroll") for (int i = 0; i < SUMS; i++) sums[i] = 0;                                                          \
   }

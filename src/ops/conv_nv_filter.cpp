@@ -32,6 +32,7 @@ int parts_of(Form form) {
 int channels_of(Form form) {
   return form == Form::tf32 ? 32 : 64;
 }
+
 int pixels_of(Form form) {
   return form == Form::half ? 64 : 32;
 }
@@ -44,11 +45,12 @@ struct Tile {
 
   int own_columns(Form form) const { return channels_of(form) * n_blocks * m_blocks / kWarpGroups; }
 };
-constexpr Tile kHalfTiles[] = {{2, 4, 4, 0.80}, {2, 3, 5, 0.63}, {2, 2, 6, 0.45}, {1, 4, 5, 0.45}};
-constexpr Tile kTf32Tiles[] = {
-    {2, 6, 4, 0.65}, {2, 4, 5, 0.50}, {1, 8, 4, 0.60}, {1, 6, 5, 0.50}, {1, 4, 6, 0.40}};
-constexpr Tile kSplitTiles[] = {{2, 3, 3, 1.55}, {2, 2, 4, 1.05}, {1, 4, 3, 1.05}, {1, 6, 2, 1.55}};
+constexpr Tile kHalfTiles[] = {{2, 4, 4, 0.65}, {2, 3, 5, 0.50}, {2, 2, 6, 0.36}, {1, 4, 5, 0.40}};
+constexpr Tile kTf32Tiles[] = {{2, 6, 4, 0.90}, {2, 4, 5, 0.72}, {2, 2, 8, 0.45},
+                               {1, 8, 4, 0.72}, {1, 6, 5, 0.55}, {1, 4, 6, 0.42}};
+constexpr Tile kSplitTiles[] = {{2, 3, 3, 1.46}, {2, 2, 4, 0.98}, {1, 4, 3, 0.98}, {1, 6, 2, 1.46}};
 constexpr int kLeastChannels = 8;
+constexpr int kFewTiles = 4;  ///< times as many occupy the device
 
 struct Tiles {
   const Tile *first, *last;
@@ -64,10 +66,11 @@ Tiles tiles_of(Form form) {
 /// Starting on a tile's slice and storing it; bytes of slices' results written and read in a microsecond.
 constexpr double kTurn = 2.5, kBytes = 3.5e6;
 
-/// How an engine shares the work.
+/// How `workers` work-groups share the steps of all tiles: evenly, each takes what it takes of a tile as a
+/// slice of its own.
 struct Share {
   Tile tile;
-  int tiles_m = 0, tiles_n = 0, slices = 1;
+  int64_t tiles_m = 0, tiles_n = 0, workers = 0, slices = 1;  ///< most slices of a tile
   double time = 0;
 };
 
@@ -77,22 +80,38 @@ uint64_t local_bytes(const Tile& tile, Form form) {
   return static_cast<uint64_t>(rows) * static_cast<uint64_t>(pixels_of(form) * 128 / channels_of(form));
 }
 
-/// The best number of slices with this tile; `room` is for their results.
-Share share_of(const ConvProblem& p, Form form, const Tile& tile, const Device& device, size_t room) {
+/// The best number of workers with this tile, or `workers` if they are given; `room` is for slices' results.
+Share share_of(const ConvProblem& p, Form form, const Tile& tile, int64_t workers, const Device& device,
+               size_t room) {
   const int64_t units = std::max(1, device.facts().compute_units);
   const int64_t blocks = int64_t{p.taps()} * ceil_div(p.group_c(), channels_of(form));
   const int64_t result = int64_t{p.k} * p.group_c() * p.taps() * static_cast<int64_t>(sizeof(float));
   const int64_t tiles_m = ceil_div(p.group_k(), 64 * tile.m_blocks),
                 tiles_n = ceil_div(blocks, tile.n_blocks);
-  const int64_t tiles = tiles_m * tiles_n * p.groups, steps = ceil_div(p.n * p.y_pixels(), pixels_of(form));
+  const int64_t steps = ceil_div(p.n * p.y_pixels(), pixels_of(form)),
+                total = tiles_m * tiles_n * p.groups * steps;
   Share best;
-  for (int64_t count = 1; count <= std::min<int64_t>(steps, 4 * units); count++) {
-    if (count > 1 && (tiles * count > 16 * units || static_cast<size_t>(count * result) > room)) break;
-    const double waves = static_cast<double>(ceil_div(tiles * count, units));
-    const double time = waves * (kTurn + static_cast<double>(ceil_div(steps, count)) * tile.step) +
-                        2 * static_cast<double>(count * result) / kBytes;
-    if (best.time == 0 || time < best.time)
-      best = {tile, static_cast<int>(tiles_m), static_cast<int>(tiles_n), static_cast<int>(count), time};
+  const int64_t tiles = tiles_m * tiles_n * p.groups;
+  for (int64_t count = 1; count <= std::min(units, total); count++) {
+    // With as many for each tile, those that see the same pixels read them together. Else memory is read more
+    // often, unless there are many tiles.
+    const bool together = count % tiles == 0 || tiles % count == 0;
+    const bool balanced = tiles * kFewTiles > units;
+    if (workers > 0 ? count != workers : count > 1 && !together && !balanced) continue;
+    int64_t slices = 1, slice = 1, turns = 1;
+    for (int64_t i = 1, begin = 0, tile_before = 0; i <= count; i++) {
+      const int64_t end = i * total / count, last = (end - 1) / steps;
+      turns = std::max(turns, last - begin / steps + 1);
+      slice = begin % steps != 0 && begin / steps == tile_before ? slice + 1 : 1;
+      slices = std::max(slices, slice);
+      if (last != begin / steps) slice = 1;
+      tile_before = last, begin = end;
+    }
+    if (slices > 1 && static_cast<size_t>(slices * result) > room) continue;
+    const double time = static_cast<double>(turns) * kTurn +
+                        static_cast<double>(ceil_div(total, count)) * tile.step +
+                        2 * static_cast<double>(slices * result) / kBytes;
+    if (best.workers == 0 || time < best.time) best = {tile, tiles_m, tiles_n, count, slices, time};
   }
   return best;
 }
@@ -100,8 +119,8 @@ Share share_of(const ConvProblem& p, Form form, const Tile& tile, const Device& 
 Share choose(const ConvProblem& p, Form form, const Device& device, size_t room) {
   Share best;
   for (const Tile& tile : tiles_of(form)) {
-    const Share share = share_of(p, form, tile, device, room);
-    if (best.time == 0 || share.time < best.time) best = share;
+    const Share share = share_of(p, form, tile, 0, device, room);
+    if (best.workers == 0 || share.time < best.time) best = share;
   }
   return best;
 }
@@ -117,9 +136,6 @@ class NvFilter : public ConvImpl {
         form_(form_of(p_, options)),
         share_(choose(p_, form_, context.device(), room_for_slices(options))) {
     take_request(context, options);
-    const int64_t steps = ceil_div(p_.n * p_.y_pixels(), pixels_of(form_));
-    slice_steps_ = static_cast<int>(ceil_div(steps, share_.slices));
-    share_.slices = static_cast<int>(ceil_div(steps, slice_steps_));
     if (form_ == Form::split) {
       x_parts_.emplace(context, p_, false, parts_of(form_), workspace_);
       y_parts_.emplace(context, p_, true, parts_of(form_), workspace_);
@@ -127,10 +143,8 @@ class NvFilter : public ConvImpl {
       x_.emplace(context, p_, false, workspace_);
       y_.emplace(context, p_, true, workspace_);
     }
-    sums_.emplace(context, p_, share_.slices, workspace_, ConvPartsForm{true, true});
-    const int64_t tiles = int64_t{share_.tiles_m} * share_.tiles_n * p_.groups;
-    groups_ = std::min<int64_t>(tiles * share_.slices, std::max(1, context.device().facts().compute_units));
-    maps_at_ = workspace_.add(static_cast<size_t>(kMapBytes * (groups_ * 2 * parts_of(form_) + 1)));
+    sums_.emplace(context, p_, static_cast<int>(share_.slices), workspace_, ConvPartsForm{true, true});
+    maps_at_ = workspace_.add(static_cast<size_t>(kMapBytes * (share_.workers * 2 * parts_of(form_) + 1)));
     build(context);
   }
 
@@ -142,10 +156,11 @@ class NvFilter : public ConvImpl {
     const Tensor y = split ? y_parts_->prepare(stream, t.y, workspace) : y_->prepare(stream, t.y, workspace);
     Launch launch(stream, kernel_);
     launch.arg(p_.n).arg(p_.group_c()).arg(p_.group_k()).arg(p_.groups);
-    for (int divisor :
-         {share_.tiles_m * share_.tiles_n * p_.groups, share_.tiles_m, share_.tiles_n, blocks_c()})
-      bind_divisor(launch, divisor);
-    launch.arg(share_.slices).arg(slice_steps_);
+    launch.arg(static_cast<int>(share_.tiles_m * share_.tiles_n * p_.groups));
+    bind_divisor(launch, static_cast<int>(share_.tiles_m));
+    bind_divisor(launch, static_cast<int>(share_.tiles_n));
+    bind_divisor(launch, blocks_c());
+    launch.arg(static_cast<int>(share_.slices));
     for (size_t i = 0; i < 3; i++) {
       bind_divisor(launch, p_.y_space[i]);
       launch.arg(p_.x_space[i]).arg(p_.w_space[i]).arg(p_.stride[i]).arg(p_.pad[i]).arg(p_.dilation[i]);
@@ -163,13 +178,13 @@ class NvFilter : public ConvImpl {
       launch.arg(x_parts_->ranges(workspace)).arg(y_parts_->ranges(workspace)).arg(ConvNvParts::kRanges);
     }
     launch.arg(workspace_part(workspace, maps_at_, {kMapBytes / 8}, DType::i64));
-    launch.run({static_cast<size_t>(groups_) * items()}, {items()});
+    launch.run({static_cast<size_t>(share_.workers) * items()}, {items()});
     sums_->add_up(stream, workspace, t.w);
   }
 
  private:
   /// One more warp-group feeds them, and of tf32 another one helps to turn x around.
-  size_t items() const { return 128 * (kWarpGroups + (form_ == Form::tf32 ? 2 : 1)); }
+  size_t items() const { return 128 * static_cast<size_t>(kWarpGroups + (form_ == Form::tf32 ? 2 : 1)); }
   int blocks_c() const { return static_cast<int>(ceil_div(p_.group_c(), channels_of(form_))); }
 
   /// Parameters that were asked for.
@@ -177,21 +192,22 @@ class NvFilter : public ConvImpl {
     const EngineRequest request(options);
     if (request.automatic()) return;
     Tile tile = share_.tile;
-    int slices = 0;  // the best number
+    int workers = 0;  // the best number
     request.take(
-        {{"mb", &tile.m_blocks}, {"nb", &tile.n_blocks}, {"stages", &tile.stages}, {"parts", &slices}});
+        {{"mb", &tile.m_blocks}, {"nb", &tile.n_blocks}, {"stages", &tile.stages}, {"workers", &workers}});
     require(tile.m_blocks == 1 || tile.m_blocks == 2, "engine", "mb ", tile.m_blocks, " is neither 1 nor 2");
     const int most = form_ == Form::half ? 256 : 192;
     require(tile.n_blocks >= 1 && tile.n_blocks * tile.m_blocks % kWarpGroups == 0 &&
                 tile.own_columns(form_) <= most,
             "engine", "nb ", tile.n_blocks, " with mb ", tile.m_blocks, " gives no two warp-groups 1 to ",
             most, " columns each");
-    require(slices >= 0 && tile.stages >= 2, "engine", "parts ", slices, " must be 0 or more, stages ",
+    require(workers >= 0 && tile.stages >= 2, "engine", "workers ", workers, " must be 0 or more, stages ",
             tile.stages, " 2 or more");
     const uint64_t bytes = local_bytes(tile, form_), room = context.device().probes().static_local_memory;
     require(bytes <= room, "engine", "needs ", bytes, " bytes of local memory, the device has ", room);
-    share_ = share_of(p_, form_, tile, context.device(), room_for_slices(options));
-    if (slices > 0) share_.slices = slices;
+    share_ = share_of(p_, form_, tile, workers, context.device(), room_for_slices(options));
+    require(share_.workers > 0, "engine", "workers ", workers,
+            ": their slices need more than half of the workspace limit, ", options.workspace_limit, " bytes");
   }
 
   static void bind_pixels(Launch& launch, const Tensor& x, const ConvStrides& strides) {
@@ -232,8 +248,6 @@ class NvFilter : public ConvImpl {
   std::optional<ConvNvSource> x_, y_;
   std::optional<ConvNvParts> x_parts_, y_parts_;  ///< in three parts
   std::optional<ConvPartSums> sums_;
-  int slice_steps_ = 0;
-  int64_t groups_ = 0;
   size_t maps_at_ = 0;
   Kernel kernel_;
 };

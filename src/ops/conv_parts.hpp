@@ -40,13 +40,18 @@ class ConvPartSums {
   /// Where the kernel writes parts: undefined if the result goes to dw.
   Tensor partial(const Tensor& workspace) const;
   /// Where the kernel writes.
-  Tensor target(const Tensor& workspace, const Tensor& dw) const { return sum_ ? partial(workspace) : dw; }
+  Tensor target(const Tensor& workspace, const Tensor& dw) const {
+    return terms_ || sum_ ? partial(workspace) : dw;
+  }
   void add_up(const Stream& stream, const Tensor& workspace, const Tensor& dw) const;
 
  private:
-  TensorDesc parts_;
+  TensorDesc one_part() const;
+
+  TensorDesc parts_, dw_;
   size_t parts_at_ = 0, scratch_at_ = 0;
-  std::optional<Reduce> sum_;
+  std::optional<Pointwise> terms_;  ///< of a few parts
+  std::optional<Reduce> sum_;       ///< of more
 };
 
 }  // namespace dlprim::detail
