@@ -237,7 +237,8 @@ TEST_CASE("conv: random cases by the engine chosen are exact", "[conv][small]") 
   for (const ConvCase& c : random_convs(6, 7)) check_chosen(c);
 }
 
-// DLPRIM_TEST_CONVS: how many. 2000 take minutes. DLPRIM_TEST_SEED: others, for several programs side by side.
+// DLPRIM_TEST_CONVS: how many. 2000 take minutes. DLPRIM_TEST_SEED: others, for several programs side by
+// side.
 TEST_CASE("conv: many random cases are exact", "[.many]") {
   const char *count = std::getenv("DLPRIM_TEST_CONVS"), *seed = std::getenv("DLPRIM_TEST_SEED");
   const auto number = [](const char* text, int otherwise) { return text ? std::atoi(text) : otherwise; };
