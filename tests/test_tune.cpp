@@ -4,8 +4,11 @@
 #include <dlprim/tune.hpp>
 
 #include <algorithm>
+#include <cstring>
 #include <fstream>
+#include <map>
 
+#include "cases/conv.hpp"
 #include "cases/gemm.hpp"
 #include "catch.hpp"
 #include "child.hpp"
@@ -125,12 +128,16 @@ TEST_CASE("tune: dtype, math, form and operator must be equal; near sizes do", "
 }
 
 TEST_CASE("tune: every shipped row can be asked for", "[small]") {
-  const std::vector<std::string>& engines = gemm_engines();
+  const std::map<std::string, std::string> sizes = {{"gemm", "m n k batch"}, {"conv", "n c k h w groups d"}};
+  const std::map<std::string, std::vector<std::string>> all = {{"gemm", gemm_engines()},
+                                                               {"conv", conv_engines()}};
   for (const TuneSheet* sheet = shipped_tuning(); sheet->file; sheet++) {
     INFO(sheet->file);
     CHECK(sheet->count > 0);
-    CHECK(std::string(sheet->op) == "gemm");
-    CHECK(std::string(sheet->size_names) == "m n k batch");
+    REQUIRE(sizes.count(sheet->op));
+    CHECK(sheet->size_names == sizes.at(sheet->op));
+    const std::vector<std::string>& engines = all.at(sheet->op);
+    const auto dimensions = std::count(sheet->size_names, std::strchr(sheet->size_names, 0), ' ') + 1;
     for (const TuneRow* r = sheet->rows; r != sheet->rows + sheet->count; r++) {
       INFO(r->engine);
       Options options;
@@ -138,8 +145,9 @@ TEST_CASE("tune: every shipped row can be asked for", "[small]") {
       CHECK_NOTHROW(EngineRequest(options));
       const std::string name = options.engine.substr(0, options.engine.find(':'));
       CHECK(std::find(engines.begin(), engines.end(), name) != engines.end());
+      CHECK((name != "naive" || std::string(sheet->op) == "gemm"));  // convolution's is never measured
       CHECK(r->microseconds > 0);
-      for (int i = 0; i < 4; i++) CHECK(r->sizes[i] > 0);
+      for (int i = 0; i < dimensions; i++) CHECK(r->sizes[i] > 0);
     }
   }
 }
@@ -166,13 +174,24 @@ TEST_CASE("tune: problems are lines, refused with their reason", "[small]") {
         "problem: 'gemm m=4 n=4 k=4 engine=fma': engine=fma is not auto");
   CHECK(refusal("gemm m") == "problem: 'gemm m': 'm' is not NAME=VALUE");
   CHECK(refusal("") == "problem: '': names no operator");
-  CHECK(refusal("gemv m=4") == "problem: operator 'gemv' is not tuned; these are: gemm");
+  CHECK(refusal("gemv m=4") == "problem: operator 'gemv' is not tuned; these are: gemm, conv");
   CHECK(refusal("gemm m=4 n=4 k=4 dtype=f16 c_dtype=f64").find("c: ") == 0);
-  for (const bool full : {false, true}) {
-    const std::vector<std::string> lines = tuning_problems(context(), "gemm", full);
-    CHECK(lines.size() >= 8);
-    for (const std::string& line : lines) CHECK_NOTHROW(tune_problem(context(), line));
-  }
+  for (const char* op : {"gemm", "conv"})
+    for (const bool full : {false, true}) {
+      const std::vector<std::string> lines = tuning_problems(context(), op, full);
+      CHECK(lines.size() >= 8);
+      for (const std::string& line : lines) CHECK(tune_problem(context(), line).op == op);
+    }
+  CHECK_THROWS_AS(tune(context(), "gemm m=4 n=4 k=4", {}, TuneMode::table), ValidationError);
+}
+
+TEST_CASE("tune: a strict problem's own rows come first, then those of standard math", "[small]") {
+  TuneProblem strict = problem(64, 64);
+  strict.math = MathMode::strict;
+  CHECK(found(strict) == "device architecture kind-66");
+  CHECK(found(strict, chip(), {{strict, {"user-strict", 1}, {}}, {problem(64, 64), {"user", 1}, {}}}) ==
+        "user-strict user device architecture");
+  CHECK(found(problem(64, 64), chip(), {{strict, {"user-strict", 1}, {}}}) == "device architecture kind-66");
 }
 
 namespace {
@@ -180,9 +199,12 @@ namespace {
 /// y = 2 x by engines that are right, slow, wrong, wrong in one element, or do not build or launch.
 class Doubling : public TuneSubject {
  public:
-  explicit Doubling(std::vector<std::string> engines, std::string automatic = "right")
+  explicit Doubling(std::vector<std::string> engines, std::string automatic = "right",
+                    std::vector<std::string> references = {}, bool exhaustive = false)
       : engines_(std::move(engines)),
+        references_(std::move(references)),
         automatic_(std::move(automatic)),
+        exhaustive_(exhaustive),
         problem_(::problem(kCount, 1)),
         x_(context(), {kCount}),
         y_(context(), {kCount}),
@@ -191,6 +213,10 @@ class Doubling : public TuneSubject {
   }
   const TuneProblem& problem() const override { return problem_; }
   std::vector<std::string> candidates() const override { return engines_; }
+  std::vector<std::string> references() const override {
+    return references_.empty() ? std::vector<std::string>{engines_.back()} : references_;
+  }
+  bool exhaustive() const override { return exhaustive_; }
   const Stream& stream() const override { return test::stream(); }
   TuneRun plan(const std::string& asked) override {
     const std::string engine = asked == "auto" ? automatic_ : asked;
@@ -198,6 +224,7 @@ class Doubling : public TuneSubject {
     if (engine == "invalid") throw ValidationError("engine", "does not fit");
     if (engine == "no-build") throw BuildError("doubling", "-DX=1", "line 1: no such thing\nline 2");
     return {engine, [this, engine] {
+              runs[engine]++;
               if (engine == "no-launch") throw DeviceError("clEnqueueNDRangeKernel", -5);
               if (engine == "untouched") return;
               for (int i = engine == "slow" ? 20 : 1; i > 0; i--)
@@ -215,11 +242,13 @@ class Doubling : public TuneSubject {
     return wrong;
   }
   int plans = 0;
+  std::map<std::string, int> runs;
 
  private:
   static constexpr int64_t kCount = 1 << 16;
-  std::vector<std::string> engines_;
+  std::vector<std::string> engines_, references_;
   std::string automatic_;
+  bool exhaustive_;
   TuneProblem problem_;
   Tensor x_, y_, right_;
 };
@@ -265,6 +294,25 @@ TEST_CASE("tune: a wrong choice of before never stays, and without a right resul
                           }),
                   int);
   CHECK(stopped.plans == 2);
+}
+
+TEST_CASE("tune: what is only compared with runs once and is not timed") {
+  Doubling subject({"right", "wrong"}, "slow", {"no-build", "slow"});
+  const TuneResult result = measure(subject);
+  CHECK(result.best.engine == "right");
+  CHECK(result.second.engine.empty());
+  CHECK(result.before.engine == "slow");
+  CHECK(result.before.microseconds == 0);
+  CHECK(result.struck_out.size() == 2);
+  CHECK(subject.runs["slow"] == 1);
+  CHECK(!result.exhaustive);
+  Doubling alone({"wrong", "no-launch"}, "slow", {"slow"});  // nothing else works
+  CHECK(measure(alone).best.engine == "slow");
+  CHECK(alone.runs["slow"] > 1);
+  Doubling thorough({"slow"}, "slow", {}, true), usual({"slow"}, "slow");
+  CHECK(measure(thorough).exhaustive);
+  measure(usual);
+  CHECK(thorough.runs["slow"] > 2 * usual.runs["slow"]);
 }
 
 namespace {

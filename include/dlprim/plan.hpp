@@ -36,9 +36,11 @@ enum class TuneMode : uint8_t {
   table,
   /// The first time that a problem is not in the user's database, candidates are measured on the device; that
   /// takes seconds, and memory for operands. The best goes into the database. Then as `table`. What goes
-  /// wrong
-  /// on the way is a line in the log, no error.
-  measure
+  /// wrong on the way is a line in the log, no error.
+  measure,
+  /// As `measure`, with all parameters that engines know instead of a choice of them, each measured three
+  /// times as long; a problem that was only measured is measured again. Minutes for each problem.
+  exhaustive
 };
 
 struct Options {
@@ -51,6 +53,13 @@ struct Options {
   bool deterministic = true;
   MathMode math = MathMode::standard;
   TuneMode tune = TuneMode::table;
+  /// What serialize() of a plan gave, perhaps in another process: the plan becomes that one, with its engine,
+  /// parameters and options; nothing is looked up, predicted or measured. Of the other options only
+  /// workspace_limit counts, and `engine` has to be "auto". For Gemm and convolution. ValidationError if the
+  /// text is damaged, or of another version of the library, device (its name, its platform's, its compute
+  /// units), operator or description. The driver may be another: kernels are compiled or come from the binary
+  /// cache.
+  std::string plan;
 };
 
 namespace detail {
@@ -71,6 +80,8 @@ class DLPRIM_API Plan {
 
  protected:
   explicit Plan(std::shared_ptr<const detail::PlanInfo> info) : info_(std::move(info)) {}
+  /// The plan as lines of text that Options::plan takes. It holds the choice, not the compiled kernels.
+  std::string serialize() const;
   std::shared_ptr<const detail::PlanInfo> info_;
 };
 
