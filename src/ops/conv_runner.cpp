@@ -6,13 +6,15 @@
 
 namespace dlprim::detail {
 
-extern const ConvEngine kConvNvWgmma, kConvCpu, kConvDepthwise, kConvDepthwiseCpu, kConvFma, kConvNaive;
+extern const ConvEngine kConvNvWgmma, kConvCpuLast, kConvCpu, kConvDepthwise, kConvDepthwiseCpu,
+    kConvDepthwiseCpuLast, kConvFma, kConvNaive;
 
 namespace {
 
 const std::vector<ConvEngine>& engines() {
-  static const std::vector<ConvEngine> list = {kConvDepthwiseCpu, kConvDepthwise, kConvNvWgmma,
-                                               kConvCpu,          kConvFma,       kConvNaive};
+  static const std::vector<ConvEngine> list = {
+      kConvDepthwiseCpuLast, kConvDepthwiseCpu, kConvDepthwise, kConvNvWgmma,
+      kConvCpuLast,          kConvCpu,          kConvFma,       kConvNaive};
   return list;
 }
 

@@ -62,8 +62,8 @@ std::vector<ConvCase> random_convs(int count, uint64_t seed);
 
 /// All engines of convolution.
 std::vector<std::string> conv_engines();
-/// The engines that serve small problems on this device.
-std::vector<std::string> serving_conv_engines();
+/// The engines that serve small problems of a layout on this device.
+std::vector<std::string> serving_conv_engines(Layout layout = Layout::nchw);
 
 /// What comes after the sums; each is empty or as large as ConvExtras says.
 struct ConvEpilogueData {
