@@ -4,12 +4,13 @@
 
 namespace dlprim::detail {
 
-extern const ConvEngine kConvNvWgmma, kConvCpu, kConvDepthwise, kConvDepthwiseCpu, kConvFma, kConvNaive;
+extern const ConvEngine kConvNvWgmma, kConvCpu, kConvDepthwise, kConvDepthwiseCpu, kConvFma, kConvNaive,
+    kConvWinograd;
 
 namespace {
 
 const std::vector<ConvEngine>& engines() {
-  static const std::vector<ConvEngine> list = {kConvDepthwiseCpu, kConvDepthwise, kConvNvWgmma,
+  static const std::vector<ConvEngine> list = {kConvDepthwiseCpu, kConvDepthwise, kConvNvWgmma, kConvWinograd,
                                                kConvCpu,          kConvFma,       kConvNaive};
   return list;
 }
