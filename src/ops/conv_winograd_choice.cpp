@@ -6,9 +6,11 @@
 namespace dlprim::detail {
 namespace {
 
-/// Bytes of transformed tiles that the kernels for CPUs work on at a time, so that the next step finds them
-/// in the cache.
-constexpr double kCpuChunkBytes = 4e6;
+/// Bytes of transformed tiles that CPUs work on at a time, so that the next step finds them in the cache; no
+/// fewer than those of the filter, which each chunk reads anew.
+constexpr uint64_t kCpuChunkBytes = 8000000;
+/// The most that tiles may cost, as a part of what multiply-adds without them cost.
+constexpr double kMostCost = 1;
 
 struct Bytes {
   uint64_t filter = 0, row = 0;  ///< of the transformed filter; of a row of tiles of both others
@@ -39,9 +41,40 @@ int chunk_for(const ConvProblem& p, const WinogradChoice& choice, const Options&
   if (asked > 0) most = std::min<int64_t>(most, asked);
   if (asked == 0 && choice.cpu)
     most = std::min(
-        most, std::max<int64_t>(1, static_cast<int64_t>(kCpuChunkBytes / static_cast<double>(bytes.row))));
+        most,
+        static_cast<int64_t>(std::max(kCpuChunkBytes, bytes.filter) / std::max<uint64_t>(1, bytes.row)) + 1);
   const int64_t rows = int64_t{p.n} * choice.tiles[0];
   return static_cast<int>(ceil_div(rows, ceil_div(rows, std::min(most, rows))));
+}
+
+/// What the work costs, in multiply-adds that take as long, on a CPU (2 cores with 16 floats a vector, 125
+/// 10^9 multiply-adds a second; resnet18's layers at batch 8). Bytes of transformed tensors are written, and
+/// read by GEMM, or the other way round; a tensor with its columns side by side is transposed on the way.
+struct Costs {
+  double source = 8, source_columns = 13.5, target = 5.5, target_columns = 12.5, filter = 11.5,
+         filter_read = 5;
+  double launches = 7.5e6;  ///< of a chunk
+  double gemm = 1.1;
+};
+
+double cost_of(const ConvProblem& p, const WinogradChoice& choice) {
+  const Costs cost;
+  const bool filter = p.direction == ConvDirection::backward_filter;
+  const WinogradImages from = winograd_source(p, choice), to = winograd_target(p, choice),
+                       w = winograd_filter(p, choice);
+  const int rows = p.n * choice.tiles[0], tiles = rows * choice.tiles[1];
+  const auto bytes = [&](const WinogradImages& x, int64_t count) {
+    return static_cast<double>(winograd_layout(choice, x, count, true).bytes());
+  };
+  const auto of = [&](const WinogradImages& x, bool read) {
+    const bool columns = x.strides[1] != 1;
+    return bytes(x, tiles) * (read ? (columns ? cost.source_columns : cost.source)
+                                   : (columns ? cost.target_columns : cost.target));
+  };
+  const double chunks = static_cast<double>(ceil_div(rows, choice.chunk)), of_filter = bytes(w, w.rows());
+  double result = cost.gemm * choice.form.points() * static_cast<double>(tiles) * p.c * p.k;
+  result += of(from, true) + of(to, filter) + cost.launches * chunks;
+  return result + of_filter * ((p.constant_w && !filter ? 0 : cost.filter) + cost.filter_read * chunks);
 }
 
 std::string refuse_problem(const ConvProblem& p) {
@@ -104,29 +137,24 @@ WinogradLayout winograd_layout(const WinogradChoice& choice, const WinogradImage
   return {last, choice.form.points(), tiles, x.channels, choice.cpu ? 16 : 4};
 }
 
-WinogradChoice winograd_choice(const Context& context, const ConvProblem& p, const Options& options,
-                               const char* name) {
+namespace {
+
+/// The choice for tiles of m results.
+WinogradChoice choice_of(const ConvProblem& p, const Options& options, bool cpu, int m, int rows) {
   WinogradChoice choice;
-  const EngineRequest request(options);
-  const bool named = request.names(name), strict = options.math == MathMode::strict;
-  int m = strict ? 2 : 4, rows = 0, cpu = context.device().kind() == DeviceKind::cpu;
-  if (named) request.take({{"m", &m}, {"rows", &rows}, {"cpu", &cpu}});
-  choice.cpu = cpu != 0;
-  choice.refusal = refuse_problem(p);
-  if (choice.refusal.empty() && m != 2 && m != 4) choice.refusal = cat("tiles of ", m, ", must be 2 or 4");
-  if (!choice.refusal.empty()) return choice;
+  choice.cpu = cpu;
   choice.form = winograd_form(p, m);
   choice.refusal = refuse_winograd_form(p, choice.form);
-  if (choice.refusal.empty() && strict && !choice.form.is_plain())
-    choice.refusal = cat("F(", m, ") of ", std::max(p.w_space[1], p.w_space[2]),
-                         " taps errs more than a chain of multiply-adds, and math is strict");
+  if (choice.refusal.empty() && options.math == MathMode::strict && !choice.form.is_plain())
+    choice.refusal = cat("F(", m, ", ", std::max(p.w_space[1], p.w_space[2]),
+                         ") errs more than a chain of multiply-adds, and math is strict");
   if (!choice.refusal.empty()) return choice;
-  const bool data = p.direction == ConvDirection::backward_data;
+  const bool data = p.direction == ConvDirection::backward_data,
+             filter = p.direction == ConvDirection::backward_filter;
   for (size_t axis = 0; axis < 2; axis++) {
     const int pixels = data ? p.x_space[axis + 1] : p.y_space[axis + 1];
-    const bool filter = p.direction == ConvDirection::backward_filter;
-    choice.tiles[axis] =
-        static_cast<int>(ceil_div(pixels, filter ? choice.form.taps[axis] : choice.form.results[axis]));
+    const int step = filter ? choice.form.taps[axis] : choice.form.results[axis];
+    choice.tiles[axis] = static_cast<int>(ceil_div(pixels, step));
   }
   choice.chunk = chunk_for(p, choice, options, rows);
   if (choice.chunk == 0) {
@@ -134,6 +162,36 @@ WinogradChoice winograd_choice(const Context& context, const ConvProblem& p, con
     choice.refusal = cat("needs ", bytes.filter + bytes.row, " bytes of workspace, the limit is ",
                          options.workspace_limit);
   }
+  return choice;
+}
+
+}  // namespace
+
+WinogradChoice winograd_choice(const Context& context, const ConvProblem& p, const Options& options,
+                               const char* name) {
+  const EngineRequest request(options);
+  const DeviceKind kind = context.device().kind();
+  int m = 0, rows = 0, cpu = kind == DeviceKind::cpu;
+  WinogradChoice choice;
+  const bool named = request.names(name);
+  if (named) request.take({{"m", &m}, {"rows", &rows}, {"cpu", &cpu}});
+  choice.refusal = refuse_problem(p);
+  if (choice.refusal.empty() && m != 0 && m != 2 && m != 4)
+    choice.refusal = cat("tiles of ", m, ", must be 2 or 4");
+  if (choice.refusal.empty() && !named && kind != DeviceKind::cpu)
+    choice.refusal = cat("was measured on CPUs alone, the device is a ", name_of(kind));
+  if (!choice.refusal.empty()) return choice;
+  if (m != 0) return choice_of(p, options, cpu != 0, m, rows);
+  choice = choice_of(p, options, cpu != 0, 2, rows);
+  WinogradChoice larger = choice_of(p, options, cpu != 0, 4, rows);
+  const bool better =
+      larger.refusal.empty() && (!choice.refusal.empty() || cost_of(p, larger) < cost_of(p, choice));
+  if (better) choice = larger;
+  if (named || !choice.refusal.empty()) return choice;
+  const double direct = conv_flops(p) / 2, ratio = cost_of(p, choice) / std::max(1., direct);
+  if (ratio > kMostCost)
+    choice.refusal =
+        cat("is expected to take ", ratio, " times as long as multiply-adds, must be at most ", kMostCost);
   return choice;
 }
 
