@@ -51,8 +51,7 @@ int chunk_for(const ConvProblem& p, const WinogradChoice& choice, const Options&
 /// 10^9 multiply-adds a second; resnet18's layers at batch 8). Bytes of transformed tensors are written, and
 /// read by GEMM, or the other way round; a tensor with its columns side by side is transposed on the way.
 struct Costs {
-  double source = 8, source_columns = 13.5, target = 5.5, target_columns = 12.5, filter = 11.5,
-         filter_read = 5;
+  double source = 8, source_columns = 13.5, target = 5.5, target_columns = 12.5, filter = 8, filter_read = 5;
   double launches = 7.5e6;  ///< of a chunk
   double gemm = 1.1;
 };
