@@ -30,7 +30,8 @@ std::vector<ConvCase> winograd_convs() {
           {"cropped", 2, 4, {13, 14}, 5, {3, 3}, {{}, {-2, -1}, {-1, -3}}},
           {"rows", 2, 6, {9, 13}, 5, {1, 3}, {{}, {0, 1}, {0, 1}}},
           {"columns", 2, 6, {9, 13}, 5, {3, 1}, {{}, {1, 0}, {1, 0}}},
-          {"a line", 3, 6, {37}, 20, {3}, {{}, {1}, {1}}}};
+          {"a line", 3, 6, {37}, 20, {3}, {{}, {1}, {1}}},
+          {"transposed", 2, 6, {9, 10}, 5, {3, 3}, {{}, {1}, {0}, {}, 1, Activation::identity, true}}};
 }
 
 Tensor operand(Layout layout, const Shape& shape, const std::vector<float>& values, DType dtype) {
@@ -247,7 +248,7 @@ void check_bounded(const ConvCase& c, int m, const std::string& name) {
   const Axis w = axis(0, false), h = axis(1, false), filter_w = axis(0, true), filter_h = axis(1, true);
   int64_t tiles = c.n;
   for (int i = 0; i < c.window.size(); i++) {
-    const int64_t size = c.y_shape()[2 + i];
+    const int64_t size = c.params.transposed ? c.x_shape()[2 + i] : c.y_shape()[2 + i];
     tiles *= c.window[i] == 1 ? size : (size + m - 1) / m;
   }
   CHECK(largest_error(got.y, conv_forward_reference(c, data.x, data.w)) <= bound(h, w, c.c));
