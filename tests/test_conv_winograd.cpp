@@ -100,6 +100,8 @@ void check_exact(const ConvCase& c, const std::string& name) {
 
 /// The kernels for CPUs and the others run on every device.
 constexpr const char* kPlain[] = {"winograd:m=2,cpu=1", "winograd:m=2,cpu=0"};
+/// With one that has only the forward direction and backward data.
+constexpr const char* kForward[] = {"winograd:m=2,cpu=1", "winograd:m=2,cpu=0", "winograd_fused"};
 
 }  // namespace
 
@@ -123,6 +125,47 @@ TEST_CASE("winograd: exact in other layouts, mixed ones and 16-bit dtypes", "[.f
     }
 }
 
+namespace {
+
+/// The fused kernel is exact as the others of two results are; it has no backward filter direction.
+void check_fused(const ConvCase& c, const std::string& name) {
+  if (!is_selected(c.text())) return;
+  INFO(name << ", " << again(c.text()));
+  const Data data = integer_data(c);
+  const Tensor x = operand(c.x_layout, c.x_shape(), data.x, c.dtype),
+               w = operand(c.w_layout, c.w_shape(), data.w, c.dtype),
+               dy = operand(c.y_layout, c.y_shape(), data.y, c.dtype);
+  const Guarded y(c.y_shape(), strides_in(c.y_layout, c.y_shape()), c.dtype, 37),
+      dx(c.x_shape(), strides_in(c.x_layout, c.x_shape()), c.dtype, 37);
+  for (int i = 0; i < 2; i++) {
+    conv(stream(), x, w, {}, c.params, y.tensor(), engine(name));
+    conv_backward_data(stream(), dy, w, c.params, dx.tensor(), engine(name));
+    CHECK(host_values(y.tensor()) == rounded(conv_forward_reference(c, data.x, data.w), c.dtype));
+    CHECK(host_values(dx.tensor()) == rounded(conv_backward_data_reference(c, data.y, data.w), c.dtype));
+  }
+  CHECK(y.intact());
+  CHECK(dx.intact());
+}
+
+}  // namespace
+
+TEST_CASE("winograd: the fused kernel is exact on integers", "[conv]") {
+  for (ConvCase c : winograd_convs()) {
+    if (c.window != Dims{3, 3}) continue;
+    check_fused(c, "winograd_fused");
+    c = c.in(Layout::nhwc);
+    check_fused(c, "winograd_fused:channels=4");
+  }
+  for (ConvCase c : {ConvCase{"many filters", 1, 19, {7, 9}, 140, {3, 3}, {{}, {1}, {1}}},
+                     ConvCase{"many tiles", 3, 9, {13, 15}, 35, {3, 3}, {{}, {0}, {2}}}}) {
+    check_fused(c, "winograd_fused:filters=32");
+    c.x_layout = Layout::nhwc, c.w_layout = Layout::gaps, c.dtype = DType::f16;
+    check_fused(c, "winograd_fused:channels=2");
+    c.x_layout = Layout::gaps, c.y_layout = Layout::nhwc, c.dtype = DType::bf16;
+    check_fused(c, "winograd_fused:filters=64");
+  }
+}
+
 TEST_CASE("winograd: exact in chunks, and with as little workspace as one row of tiles needs", "[conv]") {
   const ConvCase c{"chunks", 3, 6, {11, 13}, 20, {3, 3}, {{}, {1}, {1}}};
   for (const char* name : {"winograd:m=2,cpu=1,rows=4", "winograd:m=2,cpu=0,rows=5", "winograd:m=2,rows=1"})
@@ -143,7 +186,7 @@ TEST_CASE("winograd: exact in chunks, and with as little workspace as one row of
 
 TEST_CASE("winograd: every extra of the forward direction, exactly", "[conv]") {
   for (Layout layout : {Layout::nchw, Layout::nhwc, Layout::gaps})
-    for (const char* name : kPlain) {
+    for (const char* name : kForward) {
       INFO(name << " layout " << static_cast<int>(layout));
       ConvCase c = ConvCase{"extras", 2, 6, {9, 21}, 21, {3, 3}, {{}, {1}, {1}}}.in(layout);
       c.params.activation = Activation::relu;
@@ -171,7 +214,7 @@ TEST_CASE("winograd: every extra of the forward direction, exactly", "[conv]") {
 
 TEST_CASE("winograd: constant weights are transformed once, until they are forgotten", "[conv]") {
   const ConvCase c{"constant", 2, 6, {9, 21}, 21, {3, 3}, {{}, {1}, {1}}};
-  for (const char* name : kPlain) {
+  for (const char* name : kForward) {
     INFO(name);
     const Data first = integer_data(c), second = integer_data(c, 5);
     const Tensor x = device_tensor(c.x_shape(), first.x), w = device_tensor(c.w_shape(), first.w);
@@ -389,7 +432,11 @@ TEST_CASE("winograd: what it refuses", "[conv][small]") {
   CHECK_THAT(with([](ConvCase& o) { o.params.groups = 2; }), contains("is for one group, there are 2"));
   CHECK_THAT(with([](ConvCase& o) { o.window = {2, 3}; }), contains("2 taps along H"));
   CHECK_THAT(with([](ConvCase& o) { o.window = {1, 1}; }), contains("window of one tap"));
-  CHECK_THAT(with([](ConvCase& o) { o.window = {5, 5}; }), contains("8 products along H exceed 6"));
+  ConvCase large = c;
+  large.window = {5, 5};
+  CHECK_THAT(refusal(large, "winograd:m=4", MathMode::standard), contains("8 products along H exceed 6"));
+  CHECK_THAT(refusal(large, "winograd_fused", MathMode::standard), contains("3x3 windows, not 5x5"));
+  CHECK_THAT(refusal(c, "winograd_fused:filters=48", MathMode::standard), contains("tiles of 48 filters"));
   CHECK_THAT(with([](ConvCase& o) { o.n = 0; }), contains("nothing to multiply"));
   CHECK_THAT(with([](ConvCase& o) {
                o.size = {3, 9, 9}, o.window = {1, 3, 3};

@@ -5,13 +5,14 @@
 namespace dlprim::detail {
 
 extern const ConvEngine kConvNvWgmma, kConvCpu, kConvDepthwise, kConvDepthwiseCpu, kConvFma, kConvNaive,
-    kConvWinograd;
+    kConvWinograd, kConvWinogradFused;
 
 namespace {
 
 const std::vector<ConvEngine>& engines() {
-  static const std::vector<ConvEngine> list = {kConvDepthwiseCpu, kConvDepthwise, kConvNvWgmma, kConvWinograd,
-                                               kConvCpu,          kConvFma,       kConvNaive};
+  static const std::vector<ConvEngine> list = {kConvDepthwiseCpu, kConvDepthwise,     kConvNvWgmma,
+                                               kConvWinograd,     kConvWinogradFused, kConvCpu,
+                                               kConvFma,          kConvNaive};
   return list;
 }
 

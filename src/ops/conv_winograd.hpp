@@ -16,6 +16,9 @@ struct WinogradChoice {
   int chunk = 1;      ///< rows of tiles that are transformed before they are multiplied
 };
 
+/// Why no form of these engines can serve: dtypes, groups, sizes; empty if one may.
+std::string refuse_winograd_problem(const ConvProblem& p);
+
 /// `name`: the engine's. Asked for by name it takes m (2 or 4), rows (the chunk) and cpu (0 or 1), and serves
 /// where it does not pay, too.
 WinogradChoice winograd_choice(const Context& context, const ConvProblem& p, const Options& options,

@@ -76,15 +76,15 @@ double cost_of(const ConvProblem& p, const WinogradChoice& choice) {
   return result + of_filter * ((p.constant_w && !filter ? 0 : cost.filter) + cost.filter_read * chunks);
 }
 
-std::string refuse_problem(const ConvProblem& p) {
+}  // namespace
+
+std::string refuse_winograd_problem(const ConvProblem& p) {
   if (p.dtype == DType::f64) return "is for f32, f16 and bf16, the operands are f64";
   if (p.groups != 1) return cat("is for one group, there are ", p.groups);
   if (p.n == 0 || p.c == 0 || p.k == 0)
     return cat("there is nothing to multiply: ", p.n, " images, ", p.c, " channels, ", p.k, " filters");
   return refuse_large(p);
 }
-
-}  // namespace
 
 WinogradImages winograd_source(const ConvProblem& p, const WinogradChoice& choice) {
   const bool data = p.direction == ConvDirection::backward_data;
@@ -174,7 +174,7 @@ WinogradChoice winograd_choice(const Context& context, const ConvProblem& p, con
   WinogradChoice choice;
   const bool named = request.names(name);
   if (named) request.take({{"m", &m}, {"rows", &rows}, {"cpu", &cpu}});
-  choice.refusal = refuse_problem(p);
+  choice.refusal = refuse_winograd_problem(p);
   if (choice.refusal.empty() && m != 0 && m != 2 && m != 4)
     choice.refusal = cat("tiles of ", m, ", must be 2 or 4");
   if (choice.refusal.empty() && !named && kind != DeviceKind::cpu)
