@@ -68,7 +68,9 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_winograd_f
   const int transforms = item < TRANSFORMING && tile0 + own_tile < tiles;
   const int seen = min(tile0 + own_tile, tiles - 1), image = seen / (tiles_h * tiles_w);
   const int h0 = seen / tiles_w % tiles_h * 2 - pad_h, w0 = seen % tiles_w * 2 - pad_w;
-  const long corner = x_offset + (long)image * x_n + (long)h0 * x_h + (long)w0 * x_w;
+  // From the image's first pixel in the item's channel to the tile's corner.
+  x += x_offset + (long)image * x_n + (long)own_channel * x_c;
+  const int corner = h0 * x_h + w0 * x_w;
   int inside = 0;  // a bit for each pixel
 #pragma unroll
   for (int i = 0; i < 16; i++) {
@@ -90,12 +92,11 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_winograd_f
     float d[16];
     float4 next_u[U_LOADS];
     if (s < steps) {
-      const int c = s * CHANNELS + own_channel;
+      const int seen_now = s * CHANNELS + own_channel < channels ? inside : 0;
 #pragma unroll
       for (int i = 0; i < 16; i++)
-        d[i] = c < channels && (inside >> i & 1)
-                   ? LOAD_AB(x, corner + (long)c * x_c + (long)(i / 4) * x_h + (long)(i % 4) * x_w)
-                   : 0;
+        d[i] = seen_now >> i & 1 ? LOAD_AB(x, corner + i / 4 * x_h + i % 4 * x_w) : 0;
+      x += (long)CHANNELS * x_c;
 #pragma unroll
       for (int i = 0; i < U_LOADS; i++) {
         const int at = (item + i * ITEMS) * 4, k = min(filter0 + at % FILTERS, u_pitch - 4);

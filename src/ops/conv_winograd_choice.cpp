@@ -144,7 +144,7 @@ WinogradChoice choice_of(const ConvProblem& p, const Options& options, bool cpu,
   choice.cpu = cpu;
   choice.form = winograd_form(p, m);
   choice.refusal = refuse_winograd_form(p, choice.form);
-  if (choice.refusal.empty() && options.math == MathMode::strict && !choice.form.is_plain())
+  if (choice.refusal.empty() && options.math == MathMode::strict && !winograd_is_strict(p, choice.form))
     choice.refusal = cat("F(", m, ", ", std::max(p.w_space[1], p.w_space[2]),
                          ") errs more than a chain of multiply-adds, and math is strict");
   if (!choice.refusal.empty()) return choice;

@@ -58,6 +58,12 @@ WinogradForm winograd_form(const ConvProblem& p, int m) {
   return form;
 }
 
+bool winograd_is_strict(const ConvProblem& p, const WinogradForm& form) {
+  const bool both = p.w_space[1] > 1 && p.w_space[2] > 1;
+  return form.products(0) <= 4 && form.products(1) <= 4 &&
+         (both || p.direction != ConvDirection::backward_filter);
+}
+
 std::string refuse_winograd_form(const ConvProblem& p, const WinogradForm& form) {
   if (p.has_depth()) return "has three dimensions";
   static constexpr const char* kAxes[2] = {"H", "W"};
