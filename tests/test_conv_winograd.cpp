@@ -30,6 +30,13 @@ TEST_CASE("winograd: F(2, 3) is exact on integers", "[conv]") {
     for (const char* name : kPlain) check_exact(c, name);
 }
 
+// Little enough for a simulated device.
+TEST_CASE("winograd: a few tiles are exact", "[conv][small]") {
+  for (Layout layout : {Layout::nchw, Layout::nhwc})
+    for (const char* name : kPlain)
+      check_exact(ConvCase{"few", 1, 3, {5, 6}, 2, {3, 3}, {{}, {1}, {1}}}.in(layout), name);
+}
+
 TEST_CASE("winograd: exact in other layouts, mixed ones and 16-bit dtypes", "[.forms]") {
   struct Way {
     Layout x, y, w;
@@ -137,6 +144,10 @@ void check_extras(Layout layout, const std::string& name) {
 TEST_CASE("winograd: every extra of the forward direction, exactly", "[conv]") {
   for (Layout layout : {Layout::nchw, Layout::nhwc, Layout::gaps})
     for (const char* name : kPlain) check_extras(layout, name);
+}
+
+TEST_CASE("winograd: a few tiles are exact in the fused kernel", "[.small]") {
+  check_fused({"few", 1, 3, {5, 6}, 2, {3, 3}, {{}, {1}, {1}}}, "winograd_fused:channels=2");
 }
 
 TEST_CASE("winograd: every extra in the fused kernel, exactly", "[.forms]") {
