@@ -194,8 +194,19 @@ std::unique_ptr<const ConvImpl> make(const Context& context, const ConvProblem& 
   return std::make_unique<WinogradData>(context, problem, options, choice);
 }
 
+std::vector<std::string> candidates(const Context& context, const ConvProblem& problem,
+                                    const Options& options) {
+  std::vector<std::string> result;
+  for (const int m : {4, 2}) {
+    Options asked = options;
+    asked.engine = cat(kConvWinograd.name, ":m=", m);
+    if (refuse(context, problem, asked).empty()) result.push_back(asked.engine);
+  }
+  return result;
+}
+
 }  // namespace
 
-const ConvEngine kConvWinograd = {"winograd", refuse, make};
+const ConvEngine kConvWinograd = {"winograd", refuse, make, nullptr, candidates};
 
 }  // namespace dlprim::detail
