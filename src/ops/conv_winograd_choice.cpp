@@ -9,8 +9,8 @@ namespace {
 /// Bytes of transformed tiles that CPUs work on at a time, so that the next step finds them in the cache; no
 /// fewer than those of the filter, which each chunk reads anew.
 constexpr uint64_t kCpuChunkBytes = 8000000;
-/// The most that tiles may cost, as a part of what multiply-adds without them cost.
-constexpr double kMostCost = 1;
+/// The most that tiles may cost, in what multiply-adds without them cost at full speed.
+constexpr double kMostCost = 1.05;
 
 struct Bytes {
   uint64_t filter = 0, row = 0;  ///< of the transformed filter; of a row of tiles of both others
@@ -51,7 +51,7 @@ int chunk_for(const ConvProblem& p, const WinogradChoice& choice, const Options&
 /// 10^9 multiply-adds a second; resnet18's layers at batch 8). Bytes of transformed tensors are written, and
 /// read by GEMM, or the other way round; a tensor with its columns side by side is transposed on the way.
 struct Costs {
-  double source = 8, source_columns = 13.5, target = 5.5, target_columns = 12.5, filter = 8, filter_read = 5;
+  double source = 8, source_columns = 13.5, target = 5.5, target_columns = 12.5, filter = 8, filter_read = 7;
   double launches = 7.5e6;  ///< of a chunk
   double gemm = 1.1;
 };
