@@ -207,13 +207,21 @@ TEST_CASE("winograd: what it refuses", "[conv][small]") {
              contains("three dimensions"));
   CHECK_THAT(refusal(c, "winograd:m=3", MathMode::standard), contains("tiles of 3, must be 2 or 4"));
   CHECK_THAT(refusal(c, "winograd:m=4", MathMode::strict), contains("math is strict"));
-  CHECK(refusal(c, "winograd", MathMode::strict) == "(nothing was thrown)");
+  for (const char* name : {"winograd", "winograd_fused"})
+    CHECK_THAT(refusal(c, name, MathMode::strict), contains("sums of 4 products err more"));
   ConvCase row = c;
+  row.c = 16;
+  for (const char* name : {"winograd", "winograd_fused"})
+    CHECK(refusal(row, name, MathMode::strict) == "(nothing was thrown)");
   row.window = {1, 3};
   CHECK(refusal(row, "winograd:m=2", MathMode::strict) == "(nothing was thrown)");
   Options strict = engine("winograd:m=2");
   strict.math = MathMode::strict;
-  const ConvDesc desc{{row.x_shape()}, {row.w_shape()}, {row.y_shape()}, row.params};
-  CHECK_THAT(error_of<ValidationError>([&] { ConvBackwardFilter(context(), desc, strict); }),
-             contains("math is strict"));
+  const auto filter_refusal = [&](const ConvCase& of) {
+    const ConvDesc desc{{of.x_shape()}, {of.w_shape()}, {of.y_shape()}, of.params};
+    return error_of<ValidationError>([&] { ConvBackwardFilter(context(), desc, strict); });
+  };
+  CHECK_THAT(filter_refusal(row), contains("tiles of one axis err more"));
+  CHECK_THAT(filter_refusal(c), contains("sums of 16 products err more than multiply-adds, must be of 64"));
+  CHECK(filter_refusal(c.with_batch(4)) == "(nothing was thrown)");
 }

@@ -144,9 +144,6 @@ WinogradChoice choice_of(const ConvProblem& p, const Options& options, bool cpu,
   choice.cpu = cpu;
   choice.form = winograd_form(p, m);
   choice.refusal = refuse_winograd_form(p, choice.form);
-  if (choice.refusal.empty() && options.math == MathMode::strict && !winograd_is_strict(p, choice.form))
-    choice.refusal = cat("F(", m, ", ", std::max(p.w_space[1], p.w_space[2]),
-                         ") errs more than a chain of multiply-adds, and math is strict");
   if (!choice.refusal.empty()) return choice;
   const bool data = p.direction == ConvDirection::backward_data,
              filter = p.direction == ConvDirection::backward_filter;
@@ -155,6 +152,9 @@ WinogradChoice choice_of(const ConvProblem& p, const Options& options, bool cpu,
     const int step = filter ? choice.form.taps[axis] : choice.form.results[axis];
     choice.tiles[axis] = static_cast<int>(ceil_div(pixels, step));
   }
+  if (options.math == MathMode::strict)
+    choice.refusal = refuse_winograd_strict(p, choice.form, int64_t{p.n} * choice.tiles[0] * choice.tiles[1]);
+  if (!choice.refusal.empty()) return choice;
   choice.chunk = chunk_for(p, choice, options, rows);
   if (choice.chunk == 0) {
     const Bytes bytes = bytes_of(p, choice);

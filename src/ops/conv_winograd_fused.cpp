@@ -129,6 +129,7 @@ std::string refuse(const Context& context, const ConvProblem& p, const Options& 
   if (reason.empty()) reason = refuse_winograd_form(p, choice.form);
   if (reason.empty() && (p.w_space[1] != 3 || p.w_space[2] != 3))
     reason = cat("is for 3x3 windows, not ", p.w_space[1], "x", p.w_space[2]);
+  if (reason.empty() && options.math == MathMode::strict) reason = refuse_winograd_strict(p, choice.form, 0);
   if (!reason.empty()) return reason;
   if (!EngineRequest(options).names(kConvWinogradFused.name))
     return cat("no device is known where it is the fastest; this is a ", name_of(device.kind()));

@@ -58,10 +58,21 @@ WinogradForm winograd_form(const ConvProblem& p, int m) {
   return form;
 }
 
-bool winograd_is_strict(const ConvProblem& p, const WinogradForm& form) {
+std::string refuse_winograd_strict(const ConvProblem& p, const WinogradForm& form, int64_t tiles) {
+  const bool filter = p.direction == ConvDirection::backward_filter;
   const bool both = p.w_space[1] > 1 && p.w_space[2] > 1;
-  return form.products(0) <= 4 && form.products(1) <= 4 &&
-         (both || p.direction != ConvDirection::backward_filter);
+  const int products = std::max(form.products(0), form.products(1));
+  if (products > 4)
+    return cat(products, " products for a row of a tile err more than multiply-adds, and math is strict");
+  if (filter && !both) return "tiles of one axis err more than multiply-adds, and math is strict";
+  // Transforms round as often for short sums as for long ones.
+  const int64_t least = filter ? 64 : 16, terms = filter                                  ? tiles
+                                                  : p.direction == ConvDirection::forward ? p.c
+                                                                                          : p.k;
+  if (terms < least)
+    return cat("sums of ", terms, " products err more than multiply-adds, must be of ", least,
+               " or more where math is strict");
+  return {};
 }
 
 std::string refuse_winograd_form(const ConvProblem& p, const WinogradForm& form) {

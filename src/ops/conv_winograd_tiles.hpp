@@ -25,9 +25,9 @@ struct WinogradForm {
 
 /// For tiles of `m` results (backward filter: pixels of dy) along each axis that has several taps.
 WinogradForm winograd_form(const ConvProblem& p, int m);
-/// Whether the error is at most that of a chain of multiply-adds: with the points 0, 1, -1 and infinity, but
-/// for a backward filter along one axis (1.27 times as much, measured by bench/conv_error).
-bool winograd_is_strict(const ConvProblem& p, const WinogradForm& form);
+/// Why the error exceeds that of a chain of multiply-adds, empty if it does not. `tiles`: in a whole run.
+/// docs/decisions.md has the measurements.
+std::string refuse_winograd_strict(const ConvProblem& p, const WinogradForm& form, int64_t tiles);
 /// Why there is none; empty if there is.
 std::string refuse_winograd_form(const ConvProblem& p, const WinogradForm& form);
 
