@@ -8,6 +8,7 @@
 #include "core/gen/pointwise.hpp"
 #include "core/gen/reduce.hpp"
 #include "core/gen/slots.hpp"
+#include "core/gen/winograd.hpp"
 #include "core/kernel_source.hpp"
 #include "support.hpp"
 
@@ -18,8 +19,8 @@ using test::error_of;
 namespace {
 
 /// The text without the files that every generated kernel includes: those are read where they lie.
-std::string without_includes(std::string text) {
-  for (const char* name : {"types", "activation"}) {
+std::string without_includes(std::string text, std::initializer_list<const char*> names) {
+  for (const char* name : names) {
     const std::string included = kernel_source(name);
     const size_t at = text.find(included);
     REQUIRE(at != std::string::npos);
@@ -28,10 +29,11 @@ std::string without_includes(std::string text) {
   return text;
 }
 
-void check_golden(const std::string& name, const std::string& source) {
+void check_golden(const std::string& name, const std::string& source,
+                  std::initializer_list<const char*> includes = {"types", "activation"}) {
   INFO(name);
   const std::string path = std::string(DLPRIM_GOLDEN_DIR) + "/" + name + ".cl",
-                    text = without_includes(source);
+                    text = without_includes(source, includes);
   if (std::getenv("DLPRIM_UPDATE_GOLDEN")) std::ofstream(path) << text;
   std::ifstream file(path);
   std::stringstream golden;
@@ -107,4 +109,17 @@ TEST_CASE("generated reductions are as written down", "[small]") {
   check_golden("sum_columns", reduce_source(columns));
   columns.lanes_x = 32;
   check_golden("sum_columns_cpu", reduce_cpu_source(columns));
+}
+
+TEST_CASE("generated transforms are as written down", "[small]") {
+  const WinogradMatrices four = winograd_matrices(4, 3), one = winograd_matrices(1, 1);
+  const auto includes = {"conv_winograd_grid", "gemm_types"};
+  check_golden("winograd_source",
+               fill_winograd_slots(kernel_source("conv_winograd_source"), four.source, four.source),
+               includes);
+  check_golden("winograd_filter",
+               fill_winograd_slots(kernel_source("conv_winograd_source"), four.filter, four.filter),
+               includes);
+  check_golden("winograd_target_column",
+               fill_winograd_slots(kernel_source("conv_winograd_target"), four.target, one.target), includes);
 }

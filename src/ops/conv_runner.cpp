@@ -6,15 +6,15 @@
 
 namespace dlprim::detail {
 
-extern const ConvEngine kConvNvWgmma, kConvCpuLast, kConvCpu, kConvDepthwise, kConvDepthwiseCpu,
-    kConvDepthwiseCpuLast, kConvFma, kConvNaive;
+extern const ConvEngine kConvNvWgmma, kConvWinograd, kConvWinogradFused, kConvCpuLast, kConvCpu,
+    kConvDepthwise, kConvDepthwiseCpu, kConvDepthwiseCpuLast, kConvFma, kConvNaive;
 
 namespace {
 
 const std::vector<ConvEngine>& engines() {
   static const std::vector<ConvEngine> list = {
-      kConvDepthwiseCpuLast, kConvDepthwiseCpu, kConvDepthwise, kConvNvWgmma,
-      kConvCpuLast,          kConvCpu,          kConvFma,       kConvNaive};
+      kConvDepthwiseCpuLast, kConvDepthwiseCpu, kConvDepthwise, kConvNvWgmma, kConvWinograd,
+      kConvWinogradFused,    kConvCpuLast,      kConvCpu,       kConvFma,     kConvNaive};
   return list;
 }
 
