@@ -41,7 +41,8 @@ struct ConvProblem {
   int group_c() const { return c / groups; }
   int group_k() const { return k / groups; }
   int taps() const { return w_space[0] * w_space[1] * w_space[2]; }
-  bool has_depth() const { return x_space[0] != 1 || y_space[0] != 1 || w_space[0] != 1; }
+  /// With padding in front, the only tap may lie outside.
+  bool has_depth() const { return x_space[0] != 1 || y_space[0] != 1 || w_space[0] != 1 || pad[0] != 0; }
   int64_t x_pixels() const { return int64_t{x_space[0]} * x_space[1] * x_space[2]; }
   int64_t y_pixels() const { return int64_t{y_space[0]} * y_space[1] * y_space[2]; }
   bool has_epilogue() const {
