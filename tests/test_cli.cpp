@@ -420,6 +420,23 @@ TEST_CASE("tune measures problems of a file, keeps the best, and shows and expor
   CHECK(contains(line_with(again.out, "f32 mk-nk 48x40x32"), "  " + engine + " "));
 }
 
+TEST_CASE("tune measures convolutions") {
+  const TempDir folder;
+  const std::string problem =
+      "conv direction=backward_data n=2 c=8 size=9x7 k=16 window=3x3 stride=2 math=strict";
+  const Result result = tune(folder, problem + " layout=nhwc\n",
+                             "--op conv --exhaustive --export '" + (folder / "out.json") + "'");
+  INFO(result.err);
+  REQUIRE(result.code == 0);
+  CHECK(!line_with(result.out, "f32 strict backward_data-nhwc-window3x3-stride2x2 2x8x16x9x7  ").empty());
+  const auto json = nlohmann::json::parse(bytes_of(folder / "out.json"));
+  CHECK(json["op"] == "conv");
+  CHECK(json["sizes"] == nlohmann::json::array({"n", "c", "k", "h", "w", "groups", "d"}));
+  REQUIRE(json["rows"].size() == 1);
+  CHECK(json["rows"][0]["engine"] != "naive");
+  CHECK(json["rows"][0]["second"] != "naive");
+}
+
 TEST_CASE("tune refuses what it does not know, before it measures") {
   const TempDir folder;
   const auto refusal = [&](const std::string& problems, const std::string& more = "") {
@@ -429,7 +446,8 @@ TEST_CASE("tune refuses what it does not know, before it measures") {
     return complaint(result);
   };
   const std::string shapes = "'" + (folder / "shapes") + "'";
-  CHECK(refusal("gemm m=4 n=4 k=4\n", "--op gemn") == "dlprim: --op 'gemn' is not tuned; these are: gemm\n");
+  CHECK(refusal("gemm m=4 n=4 k=4\n", "--op gemn") ==
+        "dlprim: --op 'gemn' is not tuned; these are: gemm, conv\n");
   CHECK(refusal("# none\n") == "dlprim: " + shapes + " holds no problem\n");
   CHECK(refusal("gemm m=4 n=4 k=4\nconv m=4\n") ==
         "dlprim: " + shapes + ": 'conv m=4' is no problem of 'gemm'\n");

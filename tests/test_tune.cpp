@@ -1,11 +1,15 @@
 // Tuning: which row is found for a problem, what measuring strikes out, and a problem measured on first use.
+#include <dlprim/conv.hpp>
 #include <dlprim/gemm.hpp>
 #include <dlprim/pointwise.hpp>
 #include <dlprim/tune.hpp>
 
 #include <algorithm>
+#include <cstring>
 #include <fstream>
+#include <map>
 
+#include "cases/conv.hpp"
 #include "cases/gemm.hpp"
 #include "catch.hpp"
 #include "child.hpp"
@@ -125,12 +129,16 @@ TEST_CASE("tune: dtype, math, form and operator must be equal; near sizes do", "
 }
 
 TEST_CASE("tune: every shipped row can be asked for", "[small]") {
-  const std::vector<std::string>& engines = gemm_engines();
+  const std::map<std::string, std::string> sizes = {{"gemm", "m n k batch"}, {"conv", "n c k h w groups d"}};
+  const std::map<std::string, std::vector<std::string>> all = {{"gemm", gemm_engines()},
+                                                               {"conv", conv_engines()}};
   for (const TuneSheet* sheet = shipped_tuning(); sheet->file; sheet++) {
     INFO(sheet->file);
     CHECK(sheet->count > 0);
-    CHECK(std::string(sheet->op) == "gemm");
-    CHECK(std::string(sheet->size_names) == "m n k batch");
+    REQUIRE(sizes.count(sheet->op));
+    CHECK(sheet->size_names == sizes.at(sheet->op));
+    const std::vector<std::string>& engines = all.at(sheet->op);
+    const auto dimensions = std::count(sheet->size_names, std::strchr(sheet->size_names, 0), ' ') + 1;
     for (const TuneRow* r = sheet->rows; r != sheet->rows + sheet->count; r++) {
       INFO(r->engine);
       Options options;
@@ -138,8 +146,9 @@ TEST_CASE("tune: every shipped row can be asked for", "[small]") {
       CHECK_NOTHROW(EngineRequest(options));
       const std::string name = options.engine.substr(0, options.engine.find(':'));
       CHECK(std::find(engines.begin(), engines.end(), name) != engines.end());
+      CHECK((name != "naive" || std::string(sheet->op) == "gemm"));  // convolution's is never measured
       CHECK(r->microseconds > 0);
-      for (int i = 0; i < 4; i++) CHECK(r->sizes[i] > 0);
+      for (int i = 0; i < dimensions; i++) CHECK(r->sizes[i] > 0);
     }
   }
 }
@@ -166,13 +175,59 @@ TEST_CASE("tune: problems are lines, refused with their reason", "[small]") {
         "problem: 'gemm m=4 n=4 k=4 engine=fma': engine=fma is not auto");
   CHECK(refusal("gemm m") == "problem: 'gemm m': 'm' is not NAME=VALUE");
   CHECK(refusal("") == "problem: '': names no operator");
-  CHECK(refusal("gemv m=4") == "problem: operator 'gemv' is not tuned; these are: gemm");
+  CHECK(refusal("gemv m=4") == "problem: operator 'gemv' is not tuned; these are: gemm, conv");
   CHECK(refusal("gemm m=4 n=4 k=4 dtype=f16 c_dtype=f64").find("c: ") == 0);
-  for (const bool full : {false, true}) {
-    const std::vector<std::string> lines = tuning_problems(context(), "gemm", full);
-    CHECK(lines.size() >= 8);
-    for (const std::string& line : lines) CHECK_NOTHROW(tune_problem(context(), line));
+  for (const char* op : {"gemm", "conv"})
+    for (const bool full : {false, true}) {
+      const std::vector<std::string> lines = tuning_problems(context(), op, full);
+      CHECK(lines.size() >= 8);
+      for (const std::string& line : lines) CHECK(tune_problem(context(), line).op == op);
+    }
+  CHECK_THROWS_AS(tune(context(), "gemm m=4 n=4 k=4", {}, TuneMode::table), ValidationError);
+}
+
+TEST_CASE("tune: convolutions as lines and as tables know them", "[small]") {
+  const auto problem_of = [](const std::string& more) {
+    return tune_problem(context(), "conv n=2 c=16 size=9x8 k=32 window=3x3 " + more);
+  };
+  const TuneProblem p = problem_of("");
+  CHECK((p.dtype == DType::f32 && p.math == MathMode::standard));
+  CHECK(p.form == "forward-nchw-window3x3");
+  CHECK(sizes_text(p) == "n=2 c=16 k=32 h=9 w=8 groups=1 d=1");
+  CHECK(problem_of("direction=backward_filter layout=nhwc stride=2x1 pad=1 dilation=1x2").form ==
+        "backward_filter-nhwc-window3x3-stride2x1-pad1x1-dilation1x2");
+  CHECK(problem_of("groups=2 math=strict constant=w").math == MathMode::strict);
+  CHECK(problem_of("groups=4").form == "forward-nchw-window3x3-odd");  // 4 channels a group
+  CHECK(problem_of("math=tf32").math == MathMode::tf32);
+  CHECK(problem_of("math=tf32 dtype=bf16").math == MathMode::standard);
+  CHECK(tune_problem(context(), "conv n=1 c=8 size=5x6x7 k=8 window=3x1x1").form ==
+        "forward-nchw-window3x1x1");
+  CHECK(sizes_text(tune_problem(context(), "conv n=1 c=8 size=5x6x7 k=8 window=1x1x1")) ==
+        "n=1 c=8 k=8 h=6 w=7 groups=1 d=5");
+  CHECK(tune_problem(context(), "conv n=1 c=8 size=7 k=8 window=3").form == "forward-nchw-window1x3");
+  CHECK(error_of<ValidationError>([&] { problem_of("groups=3"); }).find("params: groups 3") == 0);
+  CHECK(error_of<ValidationError>([&] { problem_of("engine=fma"); }).find("engine=fma is not auto") !=
+        std::string::npos);
+
+  // What networks ask for is in the full list, as far as it fits the device.
+  const std::vector<std::string> lines = tuning_problems(context(), "conv", true);
+  for (const ConvCase& c : network_convs()) {
+    if (c.flops() > 1e9) continue;
+    const auto named = [&](const std::string& line) {
+      return line.find(cat("c=", c.c, " size=", c.size[0], "x", c.size[1], " k=", c.k, " ")) !=
+             std::string::npos;
+    };
+    CHECK(std::count_if(lines.begin(), lines.end(), named) >= 3);
   }
+}
+
+TEST_CASE("tune: a strict problem's own rows come first, then those of standard math", "[small]") {
+  TuneProblem strict = problem(64, 64);
+  strict.math = MathMode::strict;
+  CHECK(found(strict) == "device architecture kind-66");
+  CHECK(found(strict, chip(), {{strict, {"user-strict", 1}, {}}, {problem(64, 64), {"user", 1}, {}}}) ==
+        "user-strict user device architecture");
+  CHECK(found(problem(64, 64), chip(), {{strict, {"user-strict", 1}, {}}}) == "device architecture kind-66");
 }
 
 namespace {
@@ -180,9 +235,12 @@ namespace {
 /// y = 2 x by engines that are right, slow, wrong, wrong in one element, or do not build or launch.
 class Doubling : public TuneSubject {
  public:
-  explicit Doubling(std::vector<std::string> engines, std::string automatic = "right")
+  explicit Doubling(std::vector<std::string> engines, std::string automatic = "right",
+                    std::vector<std::string> references = {}, bool exhaustive = false)
       : engines_(std::move(engines)),
+        references_(std::move(references)),
         automatic_(std::move(automatic)),
+        exhaustive_(exhaustive),
         problem_(::problem(kCount, 1)),
         x_(context(), {kCount}),
         y_(context(), {kCount}),
@@ -191,6 +249,10 @@ class Doubling : public TuneSubject {
   }
   const TuneProblem& problem() const override { return problem_; }
   std::vector<std::string> candidates() const override { return engines_; }
+  std::vector<std::string> references() const override {
+    return references_.empty() ? std::vector<std::string>{engines_.back()} : references_;
+  }
+  bool exhaustive() const override { return exhaustive_; }
   const Stream& stream() const override { return test::stream(); }
   TuneRun plan(const std::string& asked) override {
     const std::string engine = asked == "auto" ? automatic_ : asked;
@@ -198,6 +260,7 @@ class Doubling : public TuneSubject {
     if (engine == "invalid") throw ValidationError("engine", "does not fit");
     if (engine == "no-build") throw BuildError("doubling", "-DX=1", "line 1: no such thing\nline 2");
     return {engine, [this, engine] {
+              runs[engine]++;
               if (engine == "no-launch") throw DeviceError("clEnqueueNDRangeKernel", -5);
               if (engine == "untouched") return;
               for (int i = engine == "slow" ? 20 : 1; i > 0; i--)
@@ -215,11 +278,13 @@ class Doubling : public TuneSubject {
     return wrong;
   }
   int plans = 0;
+  std::map<std::string, int> runs;
 
  private:
   static constexpr int64_t kCount = 1 << 16;
-  std::vector<std::string> engines_;
+  std::vector<std::string> engines_, references_;
   std::string automatic_;
+  bool exhaustive_;
   TuneProblem problem_;
   Tensor x_, y_, right_;
 };
@@ -267,6 +332,25 @@ TEST_CASE("tune: a wrong choice of before never stays, and without a right resul
   CHECK(stopped.plans == 2);
 }
 
+TEST_CASE("tune: what is only compared with runs once and is not timed") {
+  Doubling subject({"right", "wrong"}, "slow", {"no-build", "slow"});
+  const TuneResult result = measure(subject);
+  CHECK(result.best.engine == "right");
+  CHECK(result.second.engine.empty());
+  CHECK(result.before.engine == "slow");
+  CHECK(result.before.microseconds == 0);
+  CHECK(result.struck_out.size() == 2);
+  CHECK(subject.runs["slow"] == 1);
+  CHECK(!result.exhaustive);
+  Doubling alone({"wrong", "no-launch"}, "slow", {"slow"});  // nothing else works
+  CHECK(measure(alone).best.engine == "slow");
+  CHECK(alone.runs["slow"] > 1);
+  Doubling thorough({"slow"}, "slow", {}, true), usual({"slow"}, "slow");
+  CHECK(measure(thorough).exhaustive);
+  measure(usual);
+  CHECK(thorough.runs["slow"] > 2 * usual.runs["slow"]);
+}
+
 namespace {
 
 std::string explain(const Context& c, TuneMode mode, int64_t m = 48) {
@@ -276,6 +360,51 @@ std::string explain(const Context& c, TuneMode mode, int64_t m = 48) {
 }
 
 }  // namespace
+
+TEST_CASE("tune: convolutions measured in every direction on first use", "[.]") {
+  const Context first(context().device());
+  const TensorDesc x({2, 8, 9, 7}), w({16, 8, 3, 3}), y({2, 16, 7, 5});
+  const auto explained = [&](const Context& c, TuneMode mode, int direction) {
+    Options options;
+    options.tune = mode;
+    if (direction == 0) return Conv(c, {x, w, y, {}}, options).explain();
+    if (direction == 1) return ConvBackwardData(c, {x, w, y, {}}, options).explain();
+    return ConvBackwardFilter(c, {x, w, y, {}}, options).explain();
+  };
+  for (int direction = 0; direction < 3; direction++) {
+    CHECK(explained(first, TuneMode::table, direction).find("the user's measurements") == std::string::npos);
+    const std::string measured = explained(first, TuneMode::measure, direction);
+    CHECK(measured.find("chosen, the user's measurements, this problem") != std::string::npos);
+    CHECK(measured.find("naive: could serve") != std::string::npos);
+  }
+  const auto known = [&](const Context& c, bool exhaustive) {
+    return c.state().tuning.knows(tune_problem(c, "conv n=2 c=8 size=9x7 k=16 window=3x3"), exhaustive);
+  };
+  const Context second(context().device());  // as another process
+  CHECK((known(second, false) && !known(second, true)));
+  const std::string thorough = explained(second, TuneMode::exhaustive, 0);
+  CHECK((known(second, true) && known(first, true)));
+  const ProgramStats before = second.program_stats();
+  CHECK(explained(second, TuneMode::exhaustive, 0) == thorough);  // nothing is measured again
+  CHECK(explained(second, TuneMode::measure, 0) == thorough);
+  CHECK(second.program_stats().built + second.program_stats().from_disk == before.built + before.from_disk);
+  // A transposed convolution is one in the other direction.
+  ConvParams transposed;
+  transposed.transposed = true;
+  CHECK(Conv(second, {y, w, x, transposed}).explain().find("the user's measurements, this problem") !=
+        std::string::npos);
+}
+
+TEST_CASE("tune: convolutions on first use, into a database") {
+  const TempDir folder;
+  const Child child = run_child("tune: convolutions measured in every direction on first use",
+                                {{"DLPRIM_TUNE_DB", folder / "t.sqlite"}, {"DLPRIM_LOG", "1"}});
+  INFO(child.output);
+  CHECK(child.passed);
+  CHECK(child.output.find("dlprim: tuning conv n=2 c=8 k=16 h=9 w=7 groups=1 d=1 dtype=f32") !=
+        std::string::npos);
+  CHECK(child.output.find("engine=naive us=") == std::string::npos);
+}
 
 TEST_CASE("tune: measured on first use and found afterwards", "[.]") {  // DLPRIM_TUNE_DB is a fresh file
   const Context first(context().device());

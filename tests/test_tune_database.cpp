@@ -146,16 +146,42 @@ TEST_CASE("tune database: what is not ours stays as it is") {
   fs::remove(path);
   execute(path, "CREATE TABLE tuning (a INTEGER)");
   stays("is a database of some other program", "is a database of some other program");
-  execute(path, "PRAGMA application_id = 1684828274; PRAGMA user_version = 2");
-  stays("is of version 2, not 1", "is of version 2, not 1");
-  execute(path, "PRAGMA user_version = 1");  // our mark on another table
-  stays("no such column: op", "table tuning has 1 columns but 14 values");
+  execute(path, "PRAGMA application_id = 1684828274; PRAGMA user_version = 3");
+  stays("is of version 3, not 2", "is of version 3, not 2");
+  execute(path, "PRAGMA user_version = 2");  // our mark on another table
+  stays("no such column: op", "table tuning has 1 columns but 15 values");
   fs::remove(path);
   fs::create_directory(path);
   UserDatabase database(path, true);
   CHECK(database.load(device()).empty());
   CHECK(!database.store(device(), row(64)));
   CHECK(!database.reason().empty());
+}
+
+TEST_CASE("tune database: a file of version 1 is read, and changed by the first store") {
+  const TempDir folder;
+  const std::string path = folder / "t.sqlite";
+  REQUIRE(UserDatabase(path, true).store(device(), row(1)));
+  execute(
+      path,
+      "ALTER TABLE tuning RENAME TO new; CREATE TABLE tuning (platform TEXT NOT NULL, device TEXT NOT NULL,"
+      " op TEXT NOT NULL, dtype TEXT NOT NULL, result TEXT NOT NULL, math TEXT NOT NULL, form TEXT NOT NULL,"
+      " sizes TEXT NOT NULL, engine TEXT NOT NULL, us REAL NOT NULL, second TEXT NOT NULL,"
+      " second_us REAL NOT NULL, driver TEXT NOT NULL, date TEXT NOT NULL,"
+      " PRIMARY KEY (platform, device, op, dtype, result, math, form, sizes)) WITHOUT ROWID;"
+      "INSERT INTO tuning SELECT platform, device, op, dtype, result, math, form, sizes, engine, us, second,"
+      " second_us, driver, date FROM new; DROP TABLE new; PRAGMA user_version = 1");
+  UserDatabase database(path, true);
+  REQUIRE(database.load(device()).size() == 1);
+  CHECK(!database.load(device())[0].exhaustive);
+  UserRow thorough = row(2);
+  thorough.exhaustive = true;
+  CHECK(database.store(device(), thorough));
+  const std::vector<UserRow> rows = database.load(device());
+  CHECK(database.reason().empty());
+  REQUIRE(rows.size() == 2);
+  CHECK(!rows[0].exhaustive);
+  CHECK(rows[1].exhaustive);
 }
 
 TEST_CASE("tune database: rows with words of another time are passed over") {

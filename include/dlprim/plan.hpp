@@ -36,9 +36,11 @@ enum class TuneMode : uint8_t {
   table,
   /// The first time that a problem is not in the user's database, candidates are measured on the device; that
   /// takes seconds, and memory for operands. The best goes into the database. Then as `table`. What goes
-  /// wrong
-  /// on the way is a line in the log, no error.
-  measure
+  /// wrong on the way is a line in the log, no error.
+  measure,
+  /// As `measure`, with all parameters that engines know instead of a choice of them, each measured three
+  /// times as long; a problem that was only measured is measured again. Minutes for each problem.
+  exhaustive
 };
 
 struct Options {

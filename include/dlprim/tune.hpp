@@ -41,9 +41,13 @@ struct TunedEngine {
 struct TuneResult {
   TuneProblem problem;
   TunedEngine best;
-  TunedEngine second;                   ///< empty if nothing else served
-  TunedEngine before;                   ///< what "auto" chose before, measured with the others
+  TunedEngine second;  ///< empty if nothing else served
+  /// What "auto" chose before, measured with the others. 0 microseconds if it was the plain engine, `naive`,
+  /// where that is not measured: convolution's never is if another one serves, GEMM's only for small
+  /// products.
+  TunedEngine before;
   std::vector<std::string> struck_out;  ///< "ENGINE: reason" of candidates that failed or were wrong
+  bool exhaustive = false;              ///< all candidates were measured
   bool stored = false;                  ///< in the user's database; false: in this context alone
 };
 
@@ -58,9 +62,9 @@ DLPRIM_API std::vector<std::string> tuning_problems(const Context& context, cons
 /// What a line says. Throws ValidationError if that is no problem, or none for the device.
 DLPRIM_API TuneProblem tune_problem(const Context& context, const std::string& problem);
 /// Measures the candidates and keeps the best. Throws ValidationError (a line that says no problem),
-/// OutOfMemory (no room for the operands), DeviceError.
+/// OutOfMemory (no room for the operands), DeviceError. `mode`: TuneMode::measure or exhaustive.
 DLPRIM_API TuneResult tune(const Context& context, const std::string& problem,
-                           const TuneProgress& progress = {});
+                           const TuneProgress& progress = {}, TuneMode mode = TuneMode::measure);
 
 /// The user's database: $DLPRIM_TUNE_DB (empty: none), or tuning.sqlite in the folder of compiled programs.
 struct TuneDatabase {

@@ -43,6 +43,11 @@ void EngineRequest::take(std::initializer_list<std::pair<const char*, int*>> val
   }
 }
 
+bool plain_is_cheap(const Device& device, double flops) {
+  const double rate = device.kind() == DeviceKind::cpu ? 2.5e8 : 1e10;  // of a compute unit, in a second
+  return flops <= rate * std::max(1, device.facts().compute_units);
+}
+
 std::vector<TuneAnswer> tuned_answers(const Context& context, const TuneProblem& problem) {
   return context.state().tuning.answers(problem);
 }

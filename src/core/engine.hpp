@@ -42,7 +42,7 @@ struct Engine {
   /// place.
   double (*predict)(const Context&, const Problem&, const Options&) = nullptr;
   /// What tuning tries of the engine, as texts of Options::engine, those first that fit near problems best;
-  /// null: its name.
+  /// null: its name. A few, or with TuneMode::exhaustive all that may be worth a measurement.
   std::vector<std::string> (*candidates)(const Context&, const Problem&, const Options&) = nullptr;
 };
 
@@ -69,19 +69,35 @@ class EngineRequest {
   std::vector<std::pair<std::string, int>> parameters_;
 };
 
-/// What tuning tries for the problem: the candidates of every engine that accepts, in the list's order.
+/// What tuning measures, and what it compares results with: see TuneSubject.
+struct TuneCandidates {
+  std::vector<std::string> timed, references;
+};
+
+/// Whether a run of the plain engine takes about a second at most.
+bool plain_is_cheap(const Device& device, double flops);
+
+/// The candidates of every engine that accepts, in the list's order. The last, the plain one, is timed if it
+/// is alone, or (`times_plain`) where it does not take long, by the `flops` of a run. Results are compared
+/// with its, or where it would take long with those of the last engine before it.
 template <class Problem, class Impl>
-std::vector<std::string> candidates_of(const std::vector<Engine<Problem, Impl>>& engines,
-                                       const Context& context, const Problem& problem,
-                                       const Options& options) {
-  std::vector<std::string> result;
+TuneCandidates candidates_of(const std::vector<Engine<Problem, Impl>>& engines, const Context& context,
+                             const Problem& problem, const Options& options, double flops, bool times_plain) {
+  TuneCandidates result;
+  const char* last = nullptr;
+  const bool cheap = plain_is_cheap(context.device(), flops);
   for (const auto& engine : engines) {
+    const bool plain = &engine == &engines.back();
     if (!engine.refuse(context, problem, options).empty()) continue;
-    if (!engine.candidates) result.emplace_back(engine.name);
+    if (plain && last && !(times_plain && cheap)) continue;
+    if (!plain) last = engine.name;
+    if (!engine.candidates) result.timed.emplace_back(engine.name);
     if (engine.candidates)
       for (std::string& request : engine.candidates(context, problem, options))
-        result.push_back(std::move(request));
+        result.timed.push_back(std::move(request));
   }
+  result.references = {engines.back().name};
+  if (last && !cheap) result.references.insert(result.references.begin(), last);
   return result;
 }
 
@@ -89,6 +105,12 @@ std::vector<std::string> candidates_of(const std::vector<Engine<Problem, Impl>>&
 std::vector<TuneAnswer> tuned_answers(const Context& context, const TuneProblem& problem);
 /// A row's engine does not serve after all: a line in the log.
 void log_useless_row(const TuneAnswer& answer, const std::string& reason);
+
+/// Why an engine that needs so many bytes cannot serve; empty if it can.
+inline std::string workspace_refusal(size_t bytes, const Options& options) {
+  if (bytes <= options.workspace_limit) return {};
+  return cat("needs ", bytes, " bytes of workspace, the limit is ", options.workspace_limit);
+}
 
 /// The engine of the first row for `tuned` that serves; null if none does.
 template <class Problem, class Impl>
@@ -106,8 +128,8 @@ std::unique_ptr<const Impl> tuned_engine(const std::vector<Engine<Problem, Impl>
         reason = engine.refuse(context, problem, asked);
         if (!reason.empty()) break;
         auto impl = engine.make(context, problem, asked);
-        reason = "needs too much workspace";
-        if (impl->workspace_size() > options.workspace_limit) break;
+        reason = workspace_refusal(impl->workspace_size(), options);
+        if (!reason.empty()) break;
         info.engine = engine.name;
         info.request = answer.engine;
         info.reason = answer.source;
@@ -140,7 +162,8 @@ std::unique_ptr<const Impl> predicted_engine(const std::vector<Engine<Problem, I
     }
     if (best == engines.size()) return nullptr;
     auto impl = engines[best].make(context, problem, options);
-    if (impl->workspace_size() <= options.workspace_limit) {
+    info.engines[best].second = workspace_refusal(impl->workspace_size(), options);
+    if (info.engines[best].second.empty()) {
       info.engine = engines[best].name;
       info.request = request.automatic() ? info.engine : options.engine;
       info.reason = !request.automatic()    ? "asked for by name"
@@ -148,8 +171,6 @@ std::unique_ptr<const Impl> predicted_engine(const std::vector<Engine<Problem, I
                                             : "first of those that accept";
       return impl;
     }
-    info.engines[best].second =
-        cat("needs ", impl->workspace_size(), " bytes of workspace, the limit is ", options.workspace_limit);
   }
 }
 

@@ -1,6 +1,7 @@
 #include "ops/conv_runner.hpp"
 
 #include "core/gen/arguments.hpp"
+#include "ops/conv_tune.hpp"
 
 namespace dlprim::detail {
 
@@ -48,22 +49,27 @@ Strides packed_strides(const TensorDesc& x) {
 
 }  // namespace
 
+TuneCandidates conv_candidates(const Context& context, const ConvProblem& p, const Options& options) {
+  return candidates_of(engines(), context, p, options, conv_flops(p), false);
+}
+
 ConvRunner::ConvRunner(const char* op, ConvDirection direction, const Context& context, const ConvDesc& desc,
                        const Options& options)
     : direction_(direction), desc_(desc), x_(desc.x) {
   ConvProblem problem = conv_problem(direction, desc);  // refusals in the caller's terms come first
   if (desc.prologue) plan_prologue(context);
   if (desc.statistics) plan_statistics(context, options);
-  if (prologue_) {
-    ConvDesc inner = desc;
-    inner.x = x_;
-    problem = conv_problem(direction, inner);
-  }
+  ConvDesc inner = desc;
+  inner.x = x_;
+  problem = conv_problem(direction, inner);
   require_real(context, problem.dtype);
   Options rest = options;
   rest.workspace_limit = parts_.rest(options).workspace_limit;
+  if (options.tune != TuneMode::table && options.engine == "auto")
+    measure_conv_on_first_use(context, direction, inner, rest);
+  const TuneProblem tuned = conv_tune_problem(problem, options);
   auto info = std::make_shared<PlanInfo>();
-  impl_ = choose_engine(op, engines(), context, problem, rest, *info);
+  impl_ = choose_engine(op, engines(), context, problem, rest, *info, &tuned);
   impl_at_ = parts_.add(impl_->workspace_size());
   info->workspace = parts_.size();
   info->text = cat("op=", op, " engine=", info->request, " ", conv_text(problem));

@@ -58,9 +58,8 @@ GemmProblem gemm_problem(const GemmDesc& desc);
 /// As tables know it.
 TuneProblem gemm_tune_problem(const GemmProblem& problem, const Options& options);
 /// What tuning tries.
-std::vector<std::string> gemm_candidates(const Context& context, const GemmProblem& problem,
-                                         const Options& options);
-/// TuneMode::measure.
+TuneCandidates gemm_candidates(const Context& context, const GemmProblem& problem, const Options& options);
+/// TuneMode::measure and exhaustive.
 void measure_gemm_on_first_use(const Context& context, const GemmDesc& desc, const GemmProblem& problem,
                                const Options& options);
 

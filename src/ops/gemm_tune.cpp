@@ -1,27 +1,23 @@
 // GEMM as tuning sees it: what its tables are asked by, a problem with operands to measure, and which
 // problems are worth a row.
-#include <limits>
-
 #include <dlprim/copy.hpp>
-#include <dlprim/pointwise.hpp>
-#include <dlprim/random.hpp>
 
 #include "core/gen/arguments.hpp"
 #include "core/state.hpp"
 #include "core/tune/measure.hpp"
 #include "core/tune/problem_line.hpp"
 #include "ops/gemm_impl.hpp"
+#include "ops/tune_operands.hpp"
 
 namespace dlprim::detail {
 namespace {
 
-/// Operands of small integers. Products of up to 4 M of them are summed without rounding, and they are exact
-/// in every dtype and in every part of a split one.
 class GemmSubject : public TuneSubject {
  public:
   /// Bias, activation, alpha and beta of the description do not count: they are the same text in all engines.
   GemmSubject(const Context& context, GemmDesc desc, const Options& options)
-      : options_(plain(options)),
+      : mode_(options.tune),
+        options_(tune_options(options)),
         stream_(context),
         desc_(without_epilogue(std::move(desc))),
         problem_(gemm_problem(desc_)),
@@ -30,9 +26,9 @@ class GemmSubject : public TuneSubject {
   }
 
   const TuneProblem& problem() const override { return tuned_; }
-  std::vector<std::string> candidates() const override {
-    return gemm_candidates(stream_.context(), problem_, options_);
-  }
+  std::vector<std::string> candidates() const override { return found().timed; }
+  std::vector<std::string> references() const override { return found().references; }
+  bool exhaustive() const override { return mode_ == TuneMode::exhaustive; }
   const Stream& stream() const override { return stream_; }
 
   TuneRun plan(const std::string& engine) override {
@@ -40,57 +36,30 @@ class GemmSubject : public TuneSubject {
     Options options = options_;
     options.engine = engine;
     const auto plan = std::make_shared<const Gemm>(stream_.context(), desc_, options);
-    const auto bytes = static_cast<int64_t>(plan->workspace_size());
-    if (bytes > 0 && (!workspace_.defined() || workspace_.bytes() < bytes)) {
-      workspace_ = {};
-      workspace_ = Tensor(stream_, {bytes}, DType::u8);
-    }
+    workspace_ = tune_workspace(stream_, workspace_, plan->workspace_size());
     return {plan->request(), [this, plan] { plan->run(stream_, a_, b_, {}, c_, workspace_); }};
   }
-  void poison() override {
-    fill(stream_, c_, is_floating(c_.dtype()) ? std::numeric_limits<double>::quiet_NaN() : -1234567);
-  }
+  void poison() override { tune_poison(stream_, c_); }
   void keep_result() override { copy(stream_, c_, right_); }
-  int64_t wrong_elements() override {
-    const Tensor count(stream_, {1});
-    reduce(stream_, {c_, right_}, {count}, {}, sum_of("x0 == x1 ? 0 : 1"));
-    return static_cast<int64_t>(read<float>(stream_, count)[0]);
-  }
+  int64_t wrong_elements() override { return tune_count(stream_, c_, right_, "x0 == x1 ? 0 : 1"); }
 
  private:
-  static Options plain(const Options& options) {
-    Options result;
-    result.math = options.math;
-    result.deterministic = options.deterministic;
-    return result;
-  }
   static GemmDesc without_epilogue(GemmDesc desc) {
     return {std::move(desc.a), std::move(desc.b), std::move(desc.c)};
   }
-
+  TuneCandidates found() const {
+    Options options = options_;
+    options.tune = mode_;
+    return gemm_candidates(stream_.context(), problem_, options);
+  }
   void make_operands() {
-    a_ = integers(desc_.a, 1);
-    b_ = integers(desc_.b, 2);
+    a_ = tune_integers(stream_, desc_.a, 1);
+    b_ = tune_integers(stream_, desc_.b, 2);
     right_ = Tensor(stream_, desc_.c.shape, desc_.c.dtype);
-    c_ = memory_for(desc_.c);
-  }
-  /// A tensor as described. `whole` is the memory from its first to its last element.
-  Tensor memory_for(const TensorDesc& desc, Tensor* whole = nullptr) const {
-    int64_t extent = 1;
-    for (int i = 0; i < desc.shape.size(); i++) extent += (desc.shape[i] - 1) * desc.strides[i];
-    const int64_t shift = desc.aligned ? 0 : 1;
-    const Tensor memory(stream_, {extent + shift}, desc.dtype);
-    if (whole) *whole = memory;
-    return memory.as_strided(desc.shape, desc.strides, shift);
-  }
-  Tensor integers(const TensorDesc& desc, uint64_t seed) const {
-    Tensor whole;
-    const Tensor x = memory_for(desc, &whole), reals(stream_, whole.shape());
-    random_uniform(stream_, reals, -2.5, 2.5, {seed, 0});
-    pointwise(stream_, {reals}, {whole}, {}, "y0 = rint(x0)");
-    return x;
+    c_ = tune_memory(stream_, desc_.c);
   }
 
+  const TuneMode mode_;
   Options options_;
   Stream stream_;
   GemmDesc desc_;
@@ -106,7 +75,7 @@ TensorDesc matrices(int64_t batch, int64_t rows, int64_t columns, bool transpose
   return {{batch, rows, columns}, {rows * columns, strides[0], strides[1]}, dtype, true};
 }
 
-std::unique_ptr<TuneSubject> subject(const Context& context, const std::string& text) {
+std::unique_ptr<TuneSubject> subject(const Context& context, const std::string& text, TuneMode mode) {
   ProblemLine line(text);
   const int64_t m = line.size("m"), n = line.size("n"), k = line.size("k"), batch = line.size("batch", 1);
   const bool a_transposed = line.word("a", {"n", "t"}) == "t",
@@ -117,6 +86,7 @@ std::unique_ptr<TuneSubject> subject(const Context& context, const std::string& 
   options.math = parse_math(line.word("math", {"standard", "strict", "tf32"}));
   line.word("engine", {"auto"});
   line.finish();
+  options.tune = mode;
   const GemmDesc desc{matrices(batch, m, k, a_transposed, dtype), matrices(batch, k, n, b_transposed, dtype),
                       matrices(batch, m, n, false, result)};
   gemm_problem(desc);  // refuses dtypes that do not go together
@@ -140,13 +110,9 @@ constexpr Sizes kQuick[] = {{64, 64, 64},       {256, 256, 256}, {512, 512, 512}
                             {2048, 2048, 2048}, {64, 64, 2048},  {64, 2048, 512}, {1, 2048, 2048}};
 constexpr const char* kForms[] = {"a=n b=n", "a=n b=t", "a=t b=n", "a=t b=t"};
 
-/// Whether a measurement of the problem takes seconds, not minutes, and its operands a small part of memory.
 bool is_fit(const Device& device, const Sizes& s, DType dtype) {
   const double m = static_cast<double>(s.m), n = static_cast<double>(s.n), k = static_cast<double>(s.k);
-  const double units = std::max(1, device.facts().compute_units);
-  const double per_unit = device.kind() == DeviceKind::cpu ? 1.5e9 : 1e10;
-  const double bytes = (m * k + k * n + 2 * m * n) * static_cast<double>(size_of(dtype));
-  return 2 * m * n * k <= per_unit * units && bytes <= static_cast<double>(device.facts().global_memory) / 8;
+  return tune_fits(device, 2 * m * n * k, (m * k + k * n + 2 * m * n) * static_cast<double>(size_of(dtype)));
 }
 
 std::vector<std::string> problems(const Context& context, bool full) {
@@ -198,7 +164,7 @@ TuneProblem gemm_tune_problem(const GemmProblem& p, const Options& options) {
 void measure_gemm_on_first_use(const Context& context, const GemmDesc& desc, const GemmProblem& p,
                                const Options& options) {
   if (p.m == 0 || p.n == 0 || p.k == 0 || p.batch == 0) return;
-  measure_on_first_use(context, gemm_tune_problem(p, options),
+  measure_on_first_use(context, gemm_tune_problem(p, options), options.tune,
                        [&] { return std::make_unique<GemmSubject>(context, desc, options); });
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdio>
 
+#include "core/check.hpp"
 #include "core/state.hpp"
 #include "core/text.hpp"
 #include "core/tune/database.hpp"
@@ -12,12 +13,12 @@
 namespace dlprim {
 namespace detail {
 
-extern const TuneFamily kGemmTuning;
+extern const TuneFamily kGemmTuning, kConvTuning;
 
 namespace {
 
 const std::vector<TuneFamily>& families() {
-  static const std::vector<TuneFamily> list = {kGemmTuning};
+  static const std::vector<TuneFamily> list = {kGemmTuning, kConvTuning};
   return list;
 }
 
@@ -30,8 +31,9 @@ const TuneFamily& family(const char* argument, const std::string& op) {
   throw ValidationError(argument, cat("operator '", op, "' is not tuned; these are: ", names));
 }
 
-std::unique_ptr<TuneSubject> subject_of(const Context& context, const std::string& problem) {
-  return family("problem", ProblemLine(problem).op()).subject(context, problem);
+std::unique_ptr<TuneSubject> subject_of(const Context& context, const std::string& problem,
+                                        TuneMode mode = TuneMode::measure) {
+  return family("problem", ProblemLine(problem).op()).subject(context, problem, mode);
 }
 
 std::string quoted(const std::string& text) {
@@ -82,8 +84,10 @@ TuneProblem tune_problem(const Context& context, const std::string& problem) {
   return subject_of(context, problem)->problem();
 }
 
-TuneResult tune(const Context& context, const std::string& problem, const TuneProgress& progress) {
-  return measure_and_store(context, *subject_of(context, problem), progress);
+TuneResult tune(const Context& context, const std::string& problem, const TuneProgress& progress,
+                TuneMode mode) {
+  require(mode != TuneMode::table, "mode", "TuneMode::table measures nothing");
+  return measure_and_store(context, *subject_of(context, problem, mode), progress);
 }
 
 TuneDatabase tune_database(const Context& context) {

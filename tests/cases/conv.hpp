@@ -60,6 +60,8 @@ const std::vector<ConvCase>& tiled_convs();
 /// Small problems with everything drawn at random.
 std::vector<ConvCase> random_convs(int count, uint64_t seed);
 
+/// All engines of convolution.
+std::vector<std::string> conv_engines();
 /// The engines that serve small problems on this device.
 std::vector<std::string> serving_conv_engines();
 

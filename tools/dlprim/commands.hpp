@@ -46,7 +46,8 @@ struct TuneOptions {
   std::string op = "gemm";
   bool quick = false, full = false;  ///< neither: quick
   std::string shapes;                ///< a file of problems instead
-  std::string out;                   ///< for JSON; empty: none
+  bool exhaustive = false;
+  std::string out;  ///< for JSON; empty: none
 };
 /// 130 if Ctrl-C ended it early.
 int run_tune(const TuneOptions& options);

@@ -87,6 +87,7 @@ CLI::App* add_tune(CLI::App& app, TuneOptions& options) {
       ->type_name("FILE")
       ->excludes(quick)
       ->excludes(full);
+  tune->add_flag("--exhaustive", options.exhaustive, "All candidates, each three times as long");
   tune->add_option("--export", options.out, "Write what was measured as a file for the repository's tuning/")
       ->type_name("FILE");
   return tune;

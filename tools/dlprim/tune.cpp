@@ -91,7 +91,7 @@ void show_database(const Context& context, const TuneOptions& options, Progress&
 std::string text_of(const TuneProblem& p) {
   std::string text = name_of(p.dtype);
   if (p.result != p.dtype) text += std::string("->") + name_of(p.result);
-  if (p.math == MathMode::tf32) text += " tf32";
+  if (p.math != MathMode::standard) text += p.math == MathMode::tf32 ? " tf32" : " strict";
   text += " " + p.form;
   size_t shown = p.sizes.size();
   while (shown > 3 && p.sizes[shown - 1].second == 1) shown--;
@@ -112,15 +112,16 @@ void print_summary(const std::vector<TuneResult>& results, Progress& progress) {
   progress.line("\n" + padded("problem", problem_width) + "  " + padded("before", before_width) +
                 "       us     best us   gain  engine");
   double gains = 0;
+  size_t compared = 0;
   for (const TuneResult& r : results) {
     const double gain = r.before.microseconds / r.best.microseconds;
-    gains += std::log(gain);
+    if (gain > 0) gains += std::log(gain), compared++;  // what was before may not have been measured
     progress.line(padded(text_of(r.problem), problem_width) + "  " + padded(r.before.engine, before_width) +
                   format("  %9.1f  %9.1f  %5.2f  %s", r.before.microseconds, r.best.microseconds, gain,
                          r.best.engine.c_str()));
   }
   progress.line(format("\ngain, geometric mean: %.3f over %zu problems",
-                       std::exp(gains / static_cast<double>(results.size())), results.size()));
+                       std::exp(gains / static_cast<double>(std::max<size_t>(1, compared))), compared));
 }
 
 void write_export(const Context& context, const std::string& path, const std::vector<TuneResult>& results) {
@@ -147,12 +148,14 @@ int run_tune(const TuneOptions& options) {
   for (size_t i = 0; i < problems.size() && !interrupted; i++) {
     const std::string head = format("%zu/%zu", i + 1, problems.size());
     try {
-      results.push_back(tune(context, problems[i], [&](const std::string& engine, int step, int steps) {
+      const auto show = [&](const std::string& engine, int step, int steps) {
         if (interrupted) throw Interrupted();
         const double share = (static_cast<double>(i) + static_cast<double>(step) / steps) /
                              static_cast<double>(problems.size());
         progress.show(static_cast<int64_t>(i), share, head, problems[i] + "  " + engine, false);
-      }));
+      };
+      const TuneMode mode = options.exhaustive ? TuneMode::exhaustive : TuneMode::measure;
+      results.push_back(tune(context, problems[i], show, mode));
       const TuneResult& r = results.back();
       for (const std::string& reason : r.struck_out) progress.line("  struck out: " + reason);
       if (!r.stored) lost++;

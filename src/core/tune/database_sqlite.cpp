@@ -16,15 +16,17 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kMark = 0x646c7072;  // "dlpr", SQLite's application_id
-constexpr int kVersion = 1;        // of the schema, SQLite's user_version
+constexpr int kVersion = 2;        // of the schema, SQLite's user_version
 constexpr int kMarkAt = 68;        // where the file's head has the mark
 constexpr int kPatience = 5000;    // milliseconds to wait for another process
 constexpr const char* kSchema =
     "CREATE TABLE tuning (platform TEXT NOT NULL, device TEXT NOT NULL, op TEXT NOT NULL,"
     " dtype TEXT NOT NULL, result TEXT NOT NULL, math TEXT NOT NULL, form TEXT NOT NULL, sizes TEXT NOT NULL,"
     " engine TEXT NOT NULL, us REAL NOT NULL, second TEXT NOT NULL, second_us REAL NOT NULL,"
-    " driver TEXT NOT NULL, date TEXT NOT NULL,"
+    " driver TEXT NOT NULL, date TEXT NOT NULL, exhaustive INTEGER NOT NULL DEFAULT 0,"
     " PRIMARY KEY (platform, device, op, dtype, result, math, form, sizes)) WITHOUT ROWID;";
+/// From version 1.
+constexpr const char* kUpgrade = "ALTER TABLE tuning ADD COLUMN exhaustive INTEGER NOT NULL DEFAULT 0;";
 
 /// What went wrong: SQLite's code, and words.
 struct Failure {
@@ -94,16 +96,16 @@ class Connection {
   }
   Statement statement(const char* sql) { return Statement(handle_, sql); }
 
-  /// False for a new file. Throws Failure if the file holds something else than our tables.
-  bool has_tables() {
+  /// The version of its tables, 0 for a new file. Throws Failure if the file holds something else than ours.
+  int version_of_tables() {
     const auto number = [&](const char* sql) {
       Statement query(handle_, sql);
       query.step();
       return query.integer(0);
     };
     const int mark = number("PRAGMA application_id"), version = number("PRAGMA user_version");
-    if (mark == kMark && version == kVersion) return true;
-    if (mark == 0 && version == 0 && number("SELECT count(*) FROM sqlite_master") == 0) return false;
+    if (mark == kMark && version >= 1 && version <= kVersion) return version;
+    if (mark == 0 && version == 0 && number("SELECT count(*) FROM sqlite_master") == 0) return 0;
     throw Failure{SQLITE_SCHEMA, mark == kMark ? cat("is of version ", version, ", not ", kVersion)
                                                : "is a database of some other program"};
   }
@@ -135,9 +137,12 @@ bool is_damage(int code) {
 }
 
 std::vector<UserRow> read_rows(Connection& connection, const DeviceFacts& device) {
+  const int version = connection.version_of_tables();
+  if (version == 0) return {};
   Statement query = connection.statement(
-      "SELECT op, dtype, result, math, form, sizes, engine, us, second, second_us FROM tuning"
-      " WHERE platform = ? AND device = ?");
+      cat("SELECT op, dtype, result, math, form, sizes, engine, us, second, second_us, ",
+          version == 1 ? "0" : "exhaustive", " FROM tuning WHERE platform = ? AND device = ?")
+          .c_str());
   query.bind(device.platform).bind(device.name);
   std::vector<UserRow> rows;
   while (query.step()) {
@@ -146,6 +151,7 @@ std::vector<UserRow> read_rows(Connection& connection, const DeviceFacts& device
     row.problem.form = query.text(4);
     row.best = {query.text(6), query.number(7)};
     row.second = {query.text(8), query.number(9)};
+    row.exhaustive = query.integer(10) != 0;
     try {
       row.problem.dtype = parse_dtype(query.text(1));
       row.problem.result = parse_dtype(query.text(2));
@@ -160,17 +166,18 @@ std::vector<UserRow> read_rows(Connection& connection, const DeviceFacts& device
 
 void write_row(Connection& connection, const DeviceFacts& device, const UserRow& row) {
   connection.execute("BEGIN IMMEDIATE");
-  if (!connection.has_tables()) {
-    connection.execute(kSchema);
+  if (const int version = connection.version_of_tables(); version != kVersion) {
+    connection.execute(version == 0 ? kSchema : kUpgrade);
     connection.execute(cat("PRAGMA application_id = ", kMark, "; PRAGMA user_version = ", kVersion).c_str());
   }
   const TuneProblem& p = row.problem;
   Statement insert =
-      connection.statement("INSERT OR REPLACE INTO tuning VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
+      connection.statement("INSERT OR REPLACE INTO tuning VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
   insert.bind(device.platform).bind(device.name).bind(p.op).bind(name_of(p.dtype)).bind(name_of(p.result));
   insert.bind(name_of(p.math)).bind(p.form).bind(sizes_text(p));
   insert.bind(row.best.engine).bind(row.best.microseconds);
   insert.bind(row.second.engine).bind(row.second.microseconds).bind(device.driver).bind(today());
+  insert.bind(row.exhaustive ? 1.0 : 0.0);
   insert.step();
   connection.execute("COMMIT");
 }
@@ -183,7 +190,7 @@ std::vector<UserRow> UserDatabase::load(const DeviceFacts& device) {
   try {
     Connection connection(path_, false);
     reason_.clear();
-    return connection.has_tables() ? read_rows(connection, device) : std::vector<UserRow>();
+    return read_rows(connection, device);
   } catch (const Failure& failure) {
     complain(is_damage(failure.code) ? set_aside(path_, ours_, failure.text) : failure.text);
     return {};

@@ -30,13 +30,14 @@ Level level_of(const TuneSheet& sheet, const DeviceFacts& device) {
 
 struct Hit {
   Level level;
+  bool other_math;
   double distance;
   std::string engine;
   const char* file;  ///< null: the user's database
   std::vector<int64_t> sizes;
 
   /// This very problem first, then by level, then the nearer one.
-  auto rank() const { return std::make_tuple(distance > 0, level, distance); }
+  auto rank() const { return std::make_tuple(distance > 0, level, other_math, distance); }
 };
 
 std::string names_of(const TuneProblem& problem) {
@@ -51,10 +52,15 @@ std::vector<int64_t> values_of(const TuneProblem& problem) {
   return values;
 }
 
-bool differs_in_sizes_only(const TuneProblem& a, const TuneProblem& b) {
-  if (a.op != b.op || a.dtype != b.dtype || a.result != b.result || a.math != b.math || a.form != b.form)
+bool serves_math(MathMode row, MathMode asked) {
+  return row == asked || (row == MathMode::standard && asked == MathMode::strict);
+}
+
+bool can_be_near(const TuneProblem& row, const TuneProblem& asked) {
+  if (row.op != asked.op || row.dtype != asked.dtype || row.result != asked.result || row.form != asked.form)
     return false;
-  return std::equal(a.sizes.begin(), a.sizes.end(), b.sizes.begin(), b.sizes.end(),
+  return serves_math(row.math, asked.math) &&
+         std::equal(row.sizes.begin(), row.sizes.end(), asked.sizes.begin(), asked.sizes.end(),
                     [](const auto& x, const auto& y) { return x.first == y.first; });
 }
 
@@ -91,22 +97,23 @@ std::vector<TuneAnswer> look_up(const TuneProblem& problem, const DeviceFacts& d
   const std::vector<int64_t> sizes = values_of(problem);
   const std::string names = names_of(problem);
   std::vector<Hit> hits;
-  const auto add = [&](Level level, const int64_t* row_sizes, const std::string& engine, const char* file) {
+  const auto add = [&](Level level, MathMode math, const int64_t* row_sizes, const std::string& engine,
+                       const char* file) {
     const double distance = size_distance(sizes.data(), row_sizes, count);
     if (distance <= kNearEnough)
-      hits.push_back({level, distance, engine, file, {row_sizes, row_sizes + count}});
+      hits.push_back({level, math != problem.math, distance, engine, file, {row_sizes, row_sizes + count}});
   };
   for (const UserRow& row : user) {
-    if (!differs_in_sizes_only(row.problem, problem)) continue;
-    add(kUser, values_of(row.problem).data(), row.best.engine, nullptr);
+    if (!can_be_near(row.problem, problem)) continue;
+    add(kUser, row.problem.math, values_of(row.problem).data(), row.best.engine, nullptr);
   }
   for (const TuneSheet* sheet = sheets; sheet->file; sheet++) {
     const Level level = level_of(*sheet, device);
     if (level == kNone || problem.op != sheet->op || names != sheet->size_names) continue;
     for (const TuneRow* row = sheet->rows; row != sheet->rows + sheet->count; row++)
-      if (row->dtype == problem.dtype && row->result == problem.result && row->math == problem.math &&
-          problem.form == row->form)
-        add(level, row->sizes, row->engine, sheet->file);
+      if (row->dtype == problem.dtype && row->result == problem.result &&
+          serves_math(row->math, problem.math) && problem.form == row->form)
+        add(level, row->math, row->sizes, row->engine, sheet->file);
   }
   std::stable_sort(hits.begin(), hits.end(), [](const Hit& a, const Hit& b) { return a.rank() < b.rank(); });
   std::vector<TuneAnswer> answers;

@@ -16,6 +16,7 @@ namespace dlprim::detail {
 struct UserRow {
   TuneProblem problem;
   TunedEngine best, second;
+  bool exhaustive = false;
 };
 
 struct TuneAnswer {
@@ -32,7 +33,9 @@ constexpr double kNearEnough = 0.25;
 /// other has not.
 double size_distance(const int64_t* a, const int64_t* b, size_t count);
 
-/// The few best answers, best first; one that an engine refuses is followed by the next.
+/// The few best answers, best first; one that an engine refuses is followed by the next. A strict problem's
+/// own rows are followed by those of standard math: what is best of more engines, and serves, is best of
+/// fewer.
 std::vector<TuneAnswer> look_up(const TuneProblem& problem, const DeviceFacts& device,
                                 const std::vector<UserRow>& user, const TuneSheet* sheets);
 

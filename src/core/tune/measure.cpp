@@ -17,10 +17,10 @@ namespace {
 
 constexpr double kBatch = 0.006;  // seconds that runs between two waits take, so that waiting hardly counts
 constexpr int kMostRuns = 200;
-constexpr int kRounds = 9, kFewRounds = 3;
-constexpr double kLong = 0.05;   // seconds of one run from which few rounds do
-constexpr double kHopeless = 3;  // times the fastest: not worth measuring
-constexpr double kSlow = 1.25;   // the same after some rounds, by the fastest of each: other work only adds
+constexpr int kRounds = 9, kFewRounds = 3;  // three times as many if the measurement is exhaustive
+constexpr double kLong = 0.05;              // seconds of one run from which few rounds do
+constexpr double kHopeless = 3;             // times the fastest: not worth measuring
+constexpr double kSlow = 1.25;  // the same after some rounds, by the fastest of each: other work only adds
 /// Differences below this are noise: what fits other problems too, or was there before, is preferred. Medians
 /// of nine turns repeat to 1 to 2 % on an idle device.
 constexpr double kNoise = 0.02;
@@ -59,13 +59,17 @@ class Race {
       : subject_(subject),
         progress_(progress),
         requests_(subject.candidates()),
-        steps_(static_cast<int>(requests_.size()) + 1 + kRounds) {}
+        times_(subject.exhaustive() ? 3 : 1),
+        steps_(static_cast<int>(requests_.size()) + 2 + times_ * kRounds) {}
 
   TuneResult run() {
-    admit(requests_.back());  // its result is the right one
-    for (size_t i = 0; i + 1 < requests_.size(); i++) admit(requests_[i]);
-    std::rotate(candidates_.begin(), candidates_.begin() + 1,
-                candidates_.end());  // as the subject ranks them
+    compute_right();
+    for (const std::string& request : requests_) admit(request);
+    if (candidates_.empty()) {  // nothing else works
+      right_.once = seconds_once(subject_, right_.run);
+      candidates_.push_back(right_);
+    }
+    right_.run = {};  // its memory
     admit_automatic();
     take_turns();
     return result();
@@ -87,20 +91,34 @@ class Race {
     return candidate;
   }
 
+  void compute_right() {
+    const std::vector<std::string> references = subject_.references();
+    say(references[0]);
+    for (const std::string& reference : references) {
+      try {
+        right_ = prepare(reference);
+        reference_ = reference;
+        subject_.keep_result();
+        return;
+      } catch (const Error& error) {
+        if (reference == references.back()) throw;  // without a right result nothing can be judged
+        strike_out(reference, error.what());
+      }
+    }
+  }
+
   void admit(const std::string& request) {
     say(request);
-    const bool first = candidates_.empty();
     std::string reason;
     try {
-      Candidate candidate = prepare(request);
-      if (first) subject_.keep_result();
-      if (const int64_t wrong = first ? 0 : subject_.wrong_elements(); wrong > 0)
-        reason = cat(wrong, " elements are not as ", requests_.back(), " computes them");
+      const bool right = request == reference_;
+      Candidate candidate = right ? right_ : prepare(request);
+      if (const int64_t wrong = right ? 0 : subject_.wrong_elements(); wrong > 0)
+        reason = cat(wrong, " elements are not as ", reference_, " computes them");
       else
         candidate.once = seconds_once(subject_, candidate.run);
       if (reason.empty()) candidates_.push_back(std::move(candidate));
     } catch (const Error& error) {
-      if (first) throw;  // without a right result nothing can be judged
       reason = error.what();
     }
     if (!reason.empty()) strike_out(request, reason);
@@ -112,6 +130,8 @@ class Race {
     before_.engine = subject_.plan("auto").request;
     const auto same = [&](const Candidate& c) { return c.run.request == before_.engine; };
     if (std::any_of(candidates_.begin(), candidates_.end(), same)) return;
+    const std::vector<std::string> references = subject_.references();
+    if (std::count(references.begin(), references.end(), before_.engine)) return;
     Candidate automatic = prepare("auto");
     automatic.once = seconds_once(subject_, automatic.run);
     before_ = tuned(automatic);
@@ -132,12 +152,12 @@ class Race {
     double fastest = candidates_[0].once;
     for (const Candidate& c : candidates_) fastest = std::min(fastest, c.once);
     for (Candidate& c : candidates_) c.in_race = c.once <= kHopeless * fastest;
-    const int rounds = fastest > kLong ? kFewRounds : kRounds;
+    const int few = times_ * kFewRounds, rounds = fastest > kLong ? few : times_ * kRounds;
     for (int round = 0; round < rounds; round++) {
       say("turn " + std::to_string(round + 1));
       for (Candidate& c : candidates_)
         if (c.in_race) turn(c);
-      if (round != kFewRounds - 1) continue;
+      if (round != few - 1) continue;
       fastest = candidates_[0].fastest();
       for (const Candidate& c : candidates_) fastest = std::min(fastest, c.fastest());
       for (Candidate& c : candidates_) c.in_race &= c.fastest() <= kSlow * fastest;
@@ -157,6 +177,7 @@ class Race {
     result.problem = subject_.problem();
     result.struck_out = struck_out_;
     result.before = before_;
+    result.exhaustive = subject_.exhaustive();
     std::vector<TunedEngine> ranked;
     for (const Candidate& c : candidates_) ranked.push_back(tuned(c));
     double fastest = ranked[0].microseconds;
@@ -183,7 +204,10 @@ class Race {
   TuneSubject& subject_;
   const TuneProgress& progress_;
   std::vector<std::string> requests_;
+  const int times_;
   int step_ = 0, steps_;
+  Candidate right_;  ///< what computed the right result, until the others were compared with it
+  std::string reference_;
   std::vector<Candidate> candidates_;
   TunedEngine before_;
   std::vector<std::string> struck_out_;
@@ -200,13 +224,14 @@ TuneResult measure(TuneSubject& subject, const TuneProgress& progress) {
 
 TuneResult measure_and_store(const Context& context, TuneSubject& subject, const TuneProgress& progress) {
   TuneResult result = measure(subject, progress);
-  result.stored = context.state().tuning.store({result.problem, result.best, result.second});
+  result.stored =
+      context.state().tuning.store({result.problem, result.best, result.second, result.exhaustive});
   return result;
 }
 
-void measure_on_first_use(const Context& context, const TuneProblem& problem,
+void measure_on_first_use(const Context& context, const TuneProblem& problem, TuneMode mode,
                           const std::function<std::unique_ptr<TuneSubject>()>& subject) {
-  if (context.state().tuning.knows(problem)) return;
+  if (context.state().tuning.knows(problem, mode == TuneMode::exhaustive)) return;
   try {
     measure_and_store(context, *subject());
   } catch (const std::exception& error) {

@@ -24,9 +24,14 @@ class TuneSubject {
   virtual ~TuneSubject() = default;
 
   virtual const TuneProblem& problem() const = 0;
-  /// What Options::engine may be: 2 to 24, those first that fit near problems best; the last is what the
-  /// others' results are compared with.
+  /// What Options::engine may be, those first that fit near problems best: up to 24, but any number of them
+  /// if exhaustive().
   virtual std::vector<std::string> candidates() const = 0;
+  /// The engines whose result may be what the others' are compared with; the first that runs is taken. What
+  /// is no candidate too is not timed.
+  virtual std::vector<std::string> references() const = 0;
+  /// Measured with TuneMode::exhaustive.
+  virtual bool exhaustive() const { return false; }
   /// A plan with this engine, "auto" included; it does not outlive the subject. Throws ValidationError,
   /// BuildError.
   virtual TuneRun plan(const std::string& engine) = 0;
@@ -45,19 +50,19 @@ struct TuneFamily {
   /// See tuning_problems().
   std::vector<std::string> (*problems)(const Context&, bool full);
   /// Takes no memory yet. Throws ValidationError if the line says no problem of the operator.
-  std::unique_ptr<TuneSubject> (*subject)(const Context&, const std::string& line);
+  std::unique_ptr<TuneSubject> (*subject)(const Context&, const std::string& line, TuneMode mode);
 };
 
-/// Candidates that fail or give other numbers than the last are struck out, with a line in the log. Throws
-/// what the last candidate or "auto" throws, and what `progress` throws.
+/// Candidates that fail or give other numbers than the reference are struck out, with a line in the log.
+/// Throws what the last of the references or "auto" throws, and what `progress` throws.
 TuneResult measure(TuneSubject& subject, const TuneProgress& progress = {});
 
 /// The subject is measured and its best stored, in the context and in the user's database.
 TuneResult measure_and_store(const Context& context, TuneSubject& subject, const TuneProgress& progress = {});
 
-/// What TuneMode::measure does: measures if the user has no row for the problem. Throws nothing; a failure is
-/// a line in the log.
-void measure_on_first_use(const Context& context, const TuneProblem& problem,
+/// What TuneMode::measure and exhaustive do: measures if the user has no such row for the problem. Throws
+/// nothing; a failure is a line in the log.
+void measure_on_first_use(const Context& context, const TuneProblem& problem, TuneMode mode,
                           const std::function<std::unique_ptr<TuneSubject>()>& subject);
 
 }  // namespace dlprim::detail

@@ -12,8 +12,11 @@ const UserRow* Tuning::find(const TuneProblem& problem) const {
 }
 
 void Tuning::load() {
-  for (const UserRow& row : database_.load(device_))
-    if (!find(row.problem)) rows_.push_back(row);
+  for (const UserRow& row : database_.load(device_)) {
+    const UserRow* known = find(row.problem);
+    if (!known) rows_.push_back(row);
+    if (known && row.exhaustive && !known->exhaustive) rows_[static_cast<size_t>(known - rows_.data())] = row;
+  }
   loaded_ = true;
 }
 
@@ -23,10 +26,14 @@ std::vector<TuneAnswer> Tuning::answers(const TuneProblem& problem) {
   return look_up(problem, device_, rows_, sheets_);
 }
 
-bool Tuning::knows(const TuneProblem& problem) {
+bool Tuning::knows(const TuneProblem& problem, bool exhaustive) {
   std::lock_guard<std::mutex> lock(mutex_);
-  if (!loaded_ || !find(problem)) load();
-  return find(problem) != nullptr;
+  const auto known = [&] {
+    const UserRow* row = find(problem);
+    return row && (row->exhaustive || !exhaustive);
+  };
+  if (!loaded_ || !known()) load();
+  return known();
 }
 
 bool Tuning::store(const UserRow& row) {

@@ -18,9 +18,9 @@ class Tuning {
 
   /// What to try for the problem, best first.
   std::vector<TuneAnswer> answers(const TuneProblem& problem);
-  /// Whether the user has a row for this very problem. Asks the database once more if there is none in
-  /// memory: another process may have measured meanwhile.
-  bool knows(const TuneProblem& problem);
+  /// Whether the user has a row for this very problem, measured exhaustively if so asked. Looks into the
+  /// database once more if there is none in memory: another process may have measured meanwhile.
+  bool knows(const TuneProblem& problem, bool exhaustive);
   /// Keeps the row here, and in the database; false if it is not in the database.
   bool store(const UserRow& row);
   TuneDatabase database();
