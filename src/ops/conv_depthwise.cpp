@@ -250,8 +250,29 @@ std::unique_ptr<const ConvImpl> make(const Context& context, const ConvProblem& 
   return std::make_unique<Depthwise>(context, problem, options);
 }
 
+/// The engine's own tile, and others with its work-items and with half and twice as many. On a CPU the engine
+/// is the slower one.
+std::vector<std::string> candidates(const Context& context, const ConvProblem& p, const Options& options) {
+  std::vector<std::string> result = {kConvDepthwise.name};
+  if (context.device().kind() == DeviceKind::cpu) return result;
+  const bool data = p.direction == ConvDirection::backward_data, all = options.tune == TuneMode::exhaustive;
+  const auto fits = [&](int size, size_t axis) {
+    return compiled(p) ? !data || size % p.stride[axis] == 0 : size == 1;
+  };
+  for (const int lanes : {128, 256, 64, 512}) {
+    if (lanes == 512 && !all) continue;
+    for (const int h : {1, 2, 4, 7, 8, 14})
+      for (const int w : {1, 2, 4}) {
+        const bool usual = (h == 4 || h == 7 || h == 8 || !compiled(p)) && w <= 2;
+        if (fits(h, 1) && fits(w, 2) && (all || usual))
+          result.push_back(cat(kConvDepthwise.name, ":tile_h=", h, ",tile_w=", w, ",lanes=", lanes));
+      }
+  }
+  return result;
+}
+
 }  // namespace
 
-const ConvEngine kConvDepthwise = {"depthwise", refuse, make};
+const ConvEngine kConvDepthwise = {"depthwise", refuse, make, nullptr, candidates};
 
 }  // namespace dlprim::detail

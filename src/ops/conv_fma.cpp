@@ -27,6 +27,10 @@ constexpr Candidate kCandidates[] = {
     {{32, 32, 8, 4, 4}, 0.35},
 };
 
+/// What only tuning tries: other ratios of the sides, deeper and shallower steps.
+constexpr GemmFmaTile kMoreTiles[] = {{128, 64, 16, 8, 8},  {64, 128, 16, 8, 8},   {64, 64, 8, 4, 8},
+                                      {128, 128, 16, 8, 8}, {256, 128, 16, 16, 8}, {32, 64, 8, 4, 4}};
+
 /// The tile predicted to be fastest for `batch` products of M x N results each.
 GemmFmaTile tile_for(const Device& device, int64_t m, int64_t n, int64_t batch) {
   const int64_t units = std::max(1, device.facts().compute_units);
@@ -110,17 +114,15 @@ class Fma : public ConvImpl {
     Defines defines = conv_defines(p_);
     defines.set("DIRECTION", static_cast<int>(p_.direction));
     form_.define(defines);
-    const Device& device = context.device();
-    if (p_.direction == ConvDirection::backward_filter) {
-      tile_ = tile_for(device, g.m, g.n, kLikelyParts * p_.groups);
-      const int64_t tiles = ceil_div(g.m, tile_.tm) * ceil_div(g.n, tile_.tn) * p_.groups;
-      parts_ = conv_parts_for(g.k, kLeastSteps, tiles, device, int64_t{p_.groups} * m_ * n_,
-                              static_cast<int64_t>(options.workspace_limit / bytes_of_real(p_) / 2));
+    if (form_.strided) plan_phases();
+    const bool filter = p_.direction == ConvDirection::backward_filter;
+    tile_ = tile_for(context.device(), m_, largest_, (filter ? kLikelyParts : phases_) * p_.groups);
+    int parts = 0;
+    take_request(context.device(), options, parts);
+    if (filter) {
+      plan_parts(context.device(), options, parts);
       sums_.emplace(context, p_, parts_.count, workspace_, ConvPartsForm{form_.channels_last});
       defines.set("PARTS", parts_.count > 1);
-    } else {
-      if (form_.strided) plan_phases();
-      tile_ = tile_for(device, m_, largest_, phases_ * p_.groups);
     }
     tile_.define(defines);
     kernel_ = context.state().programs.kernel("conv_fma", "gemm_fma", defines);
@@ -152,6 +154,29 @@ class Fma : public ConvImpl {
   static constexpr int kLikelyParts = 64;  // a tile's waste at the edges counts, the number of tiles does not
   static constexpr int kLeastSteps = 256;  // in a part: what it adds up should outweigh what it stores
 
+  /// A tile, and parts of the backward filter, that were asked for.
+  void take_request(const Device& device, const Options& options, int& parts) {
+    const EngineRequest request(options);
+    if (!request.names(kConvFma.name)) return;
+    request.take({{"tm", &tile_.tm},
+                  {"tn", &tile_.tn},
+                  {"tk", &tile_.tk},
+                  {"rm", &tile_.rm},
+                  {"rn", &tile_.rn},
+                  {"parts", &parts}});
+    require_gemm_fma_tile(tile_);
+    const std::string refusal = refuse_gemm_fma_tile(device, tile_, bytes_of_real(p_));
+    require(refusal.empty(), "engine", "fma ", refusal);
+  }
+  /// Of the backward filter; `asked`: 0 or how many.
+  void plan_parts(const Device& device, const Options& options, int asked) {
+    const int64_t tiles = ceil_div(m_, tile_.tm) * ceil_div(n_, tile_.tn) * p_.groups;
+    parts_ = conv_parts_for(k_, kLeastSteps, tiles, device, int64_t{p_.groups} * m_ * n_,
+                            static_cast<int64_t>(options.workspace_limit / bytes_of_real(p_) / 2));
+    if (asked == 0) return;
+    const int64_t steps = round_up(ceil_div(std::max(1, k_), asked), tile_.tk);
+    parts_ = {static_cast<int>(std::max<int64_t>(1, ceil_div(k_, steps))), static_cast<int>(steps)};
+  }
   /// Of strided backward data, how conv_fma_shape.cl has it. The first phase has most pixels.
   void plan_phases() {
     largest_ = p_.n;
@@ -220,8 +245,32 @@ std::unique_ptr<const ConvImpl> make(const Context& context, const ConvProblem& 
   return std::make_unique<Fma>(context, problem, options);
 }
 
+/// The engine's own choice, every tile, and in backward filter its parts. On a CPU the engine is the slower
+/// one whatever its tile is.
+std::vector<std::string> candidates(const Context& context, const ConvProblem& p, const Options& options) {
+  std::vector<std::string> result = {kConvFma.name};
+  const Device& device = context.device();
+  if (device.kind() == DeviceKind::cpu) return result;
+  const auto add = [&](const GemmFmaTile& t, int parts) {
+    if (!refuse_gemm_fma_tile(device, t, bytes_of_real(p)).empty()) return;
+    result.push_back(
+        cat(kConvFma.name, ":tm=", t.tm, ",tn=", t.tn, ",tk=", t.tk, ",rm=", t.rm, ",rn=", t.rn));
+    if (parts > 0) result.back() += cat(",parts=", parts);
+  };
+  const bool exhaustive = options.tune == TuneMode::exhaustive,
+             filter = p.direction == ConvDirection::backward_filter;
+  std::vector<int> counts = {0};
+  if (filter) counts = exhaustive ? std::vector<int>{1, 4, 16, 64, 256} : std::vector<int>{0, 16, 64};
+  for (int parts : counts) {
+    for (const Candidate& candidate : kCandidates) add(candidate.tile, parts);
+    if (filter && !exhaustive) continue;
+    for (const GemmFmaTile& tile : kMoreTiles) add(tile, parts);
+  }
+  return result;
+}
+
 }  // namespace
 
-const ConvEngine kConvFma = {"fma", refuse, make};
+const ConvEngine kConvFma = {"fma", refuse, make, nullptr, candidates};
 
 }  // namespace dlprim::detail

@@ -108,7 +108,7 @@ struct Fma : Gemm::Impl {
                     {"rm", &tile.rm},
                     {"rn", &tile.rn},
                     {"parts", &parts}});
-    require_tile(tile);
+    require_gemm_fma_tile(tile);
     const std::string refusal = refuse_gemm_fma_tile(context.device(), tile, bytes_of_sum(p));
     require(refusal.empty(), "engine", "fma ", refusal);
     require(parts > 0, "engine", "parts must be at least 1");
@@ -154,16 +154,6 @@ struct Fma : Gemm::Impl {
   DType real() const {
     return p.dtype == DType::f64 ? DType::f64 : p.dtype == DType::i8 ? DType::i32 : DType::f32;
   }
-  static void require_tile(const GemmFmaTile& t) {
-    const auto divides = [](int a, int b) { return a > 0 && b % a == 0; };
-    const bool fits = divides(4, t.rm) && divides(4, t.rn) && divides(t.rm, t.tm) && divides(t.rn, t.tn) &&
-                      divides(t.tm, t.items()) && divides(t.tn, t.items()) && divides(4, t.tk) &&
-                      divides(t.tk, t.items()) && divides(4 * t.items(), t.tm * t.tk) &&
-                      divides(4 * t.items(), t.tn * t.tk);
-    require(fits, "engine", "tiles of ", t.tm, "x", t.tn, "x", t.tk, " with ", t.rm, "x", t.rn,
-            " an item do not divide");
-  }
-
   GemmFmaTile tile;
   int steps = 0, count = 1;  ///< of K in a part, and parts
   Kernel kernel, add;
@@ -209,6 +199,13 @@ std::vector<std::string> candidates(const Context& context, const GemmProblem& p
   };
   add(best.tile, best.parts / 2);
   add(best.tile, best.parts * 2);
+  if (options.tune == TuneMode::exhaustive) {
+    for (int64_t parts = 1; parts <= 32; parts *= 2) {
+      for (const Candidate& candidate : kCandidates) add(candidate.tile, parts);
+      for (const GemmFmaTile& tile : kMoreTiles) add(tile, parts);
+    }
+    return result;
+  }
   for (const Candidate& candidate : kCandidates)
     add(candidate.tile, best_parts(candidate, device, p, options).parts);
   for (const GemmFmaTile& tile : kMoreTiles)
@@ -220,6 +217,16 @@ std::vector<std::string> candidates(const Context& context, const GemmProblem& p
 
 void GemmFmaTile::define(Defines& defines) const {
   defines.set("TM", tm).set("TN", tn).set("TK", tk).set("RM", rm).set("RN", rn);
+}
+
+void require_gemm_fma_tile(const GemmFmaTile& t) {
+  const auto divides = [](int a, int b) { return a > 0 && b % a == 0; };
+  const bool fits = divides(4, t.rm) && divides(4, t.rn) && divides(t.rm, t.tm) && divides(t.rn, t.tn) &&
+                    divides(t.tm, t.items()) && divides(t.tn, t.items()) && divides(4, t.tk) &&
+                    divides(t.tk, t.items()) && divides(4 * t.items(), t.tm * t.tk) &&
+                    divides(4 * t.items(), t.tn * t.tk);
+  require(fits, "engine", "tiles of ", t.tm, "x", t.tn, "x", t.tk, " with ", t.rm, "x", t.rn,
+          " an item do not divide");
 }
 
 std::string refuse_gemm_fma_tile(const Device& device, const GemmFmaTile& tile, uint64_t element) {

@@ -21,7 +21,9 @@ struct GemmFmaTile {
   void define(Defines& defines) const;
 };
 
-/// Why gemm_fma.cl cannot run with the tile; empty if it can. `element`: bytes of an element in local memory.
+/// That the tile is one that gemm_fma.cl can be compiled with. Throws ValidationError.
+void require_gemm_fma_tile(const GemmFmaTile& tile);
+/// Why the device cannot run it; empty if it can. `element`: bytes of an element in local memory.
 std::string refuse_gemm_fma_tile(const Device& device, const GemmFmaTile& tile,
                                  uint64_t element = sizeof(float));
 
