@@ -82,6 +82,7 @@ class DLPRIM_API Conv : public Plan {
            const Tensor& workspace = {}) const;
   /// For a constant w that was changed after all: see Gemm.
   void forget_constants() const;
+  using Plan::serialize;
 
  private:
   std::shared_ptr<const detail::ConvRunner> runner_;
@@ -95,6 +96,7 @@ class DLPRIM_API ConvBackwardData : public Plan {
   /// dx is written whole and shares no memory with the others.
   void run(const Stream& stream, const Tensor& dy, const Tensor& w, const Tensor& dx,
            const Tensor& workspace = {}) const;
+  using Plan::serialize;
 
  private:
   std::shared_ptr<const detail::ConvRunner> runner_;
@@ -108,6 +110,7 @@ class DLPRIM_API ConvBackwardFilter : public Plan {
   /// dw is written whole and shares no memory with the others. `with` has the prologue's tensors.
   void run(const Stream& stream, const Tensor& x, const Tensor& dy, const ConvExtras& with, const Tensor& dw,
            const Tensor& workspace = {}) const;
+  using Plan::serialize;
 
  private:
   std::shared_ptr<const detail::ConvRunner> runner_;

@@ -51,6 +51,7 @@ class DLPRIM_API Gemm : public Plan {
   /// For constant operands that were changed after all: what was kept of them is prepared anew by the next
   /// runs.
   void forget_constants() const;
+  using Plan::serialize;
 
   struct Impl;
 

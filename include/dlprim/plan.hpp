@@ -53,6 +53,13 @@ struct Options {
   bool deterministic = true;
   MathMode math = MathMode::standard;
   TuneMode tune = TuneMode::table;
+  /// What serialize() of a plan gave, perhaps in another process: the plan becomes that one, with its engine,
+  /// parameters and options; nothing is looked up, predicted or measured. Of the other options only
+  /// workspace_limit counts, and `engine` has to be "auto". For Gemm and convolution. ValidationError if the
+  /// text is damaged, or of another version of the library, device (its name, its platform's, its compute
+  /// units), operator or description. The driver may be another: kernels are compiled or come from the binary
+  /// cache.
+  std::string plan;
 };
 
 namespace detail {
@@ -73,6 +80,8 @@ class DLPRIM_API Plan {
 
  protected:
   explicit Plan(std::shared_ptr<const detail::PlanInfo> info) : info_(std::move(info)) {}
+  /// The plan as lines of text that Options::plan takes. It holds the choice, not the compiled kernels.
+  std::string serialize() const;
   std::shared_ptr<const detail::PlanInfo> info_;
 };
 

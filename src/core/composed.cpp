@@ -5,6 +5,7 @@ namespace dlprim::detail {
 
 std::shared_ptr<const PlanInfo> single_engine(const char* op, const char* engine, const std::string& refusal,
                                               const Context& context, const Options& options, PlanInfo info) {
+  require(options.plan.empty(), "plan", "is given, but ", op, " loads none");
   require(options.engine == "auto" || options.engine == engine, "engine", op, " has no engine '",
           options.engine, "', only '", engine, "'");
   require(refusal.empty(), "engine", op, ": ", engine, " refused: ", refusal);

@@ -24,6 +24,7 @@ struct PlanInfo {
   std::string engine;
   std::string request;  ///< Options::engine that makes the plan again
   std::string reason;   ///< what chose the engine
+  std::string record;   ///< see plan_record.hpp; empty for operators that have none
   size_t workspace = 0;
   double flops = 0;                                          ///< of one run
   double bytes = 0;                                          ///< least device memory traffic of one run
@@ -182,6 +183,7 @@ std::unique_ptr<const Impl> choose_engine(const char* op, const std::vector<Engi
                                           const Context& context, const Problem& problem,
                                           const Options& options, PlanInfo& info,
                                           const TuneProblem* tuned = nullptr) {
+  require(options.plan.empty(), "plan", "is given, but ", op, " loads none");
   const EngineRequest request(options);
   bool known = request.automatic();
   for (const auto& engine : engines) {

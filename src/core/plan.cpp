@@ -16,6 +16,10 @@ size_t Plan::workspace_size() const noexcept {
   return info_->workspace;
 }
 
+std::string Plan::serialize() const {
+  return info_->record;
+}
+
 std::string Plan::explain() const {
   std::string text = info_->text + "\n";
   for (size_t i = 0; i < info_->engines.size(); i++) {

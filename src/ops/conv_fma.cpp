@@ -29,7 +29,7 @@ constexpr Candidate kCandidates[] = {
 
 /// What only tuning tries: other ratios of the sides, deeper and shallower steps.
 constexpr GemmFmaTile kMoreTiles[] = {{128, 64, 16, 8, 8},  {64, 128, 16, 8, 8},   {64, 64, 8, 4, 8},
-                                      {128, 128, 16, 8, 8}, {256, 128, 16, 16, 8}, {32, 64, 8, 4, 4}};
+                                      {128, 128, 16, 8, 8}, {256, 128, 16, 16, 8}, {32, 64, 16, 4, 4}};
 
 /// The tile predicted to be fastest for `batch` products of M x N results each.
 GemmFmaTile tile_for(const Device& device, int64_t m, int64_t n, int64_t batch) {

@@ -1,6 +1,7 @@
 #include "ops/conv_runner.hpp"
 
 #include "core/gen/arguments.hpp"
+#include "core/plan_record.hpp"
 #include "ops/conv_tune.hpp"
 
 namespace dlprim::detail {
@@ -47,6 +48,16 @@ Strides packed_strides(const TensorDesc& x) {
   return result;
 }
 
+/// All that a plan depends on.
+std::string description_of(const ConvProblem& p, const ConvDesc& desc) {
+  std::string text =
+      conv_text(p) + cat(" aligned=", p.x_aligned ? 1 : 0, p.w_aligned ? 1 : 0, p.y_aligned ? 1 : 0);
+  if (desc.params.transposed) text += " transposed=1";
+  if (desc.statistics) text += " statistics=1";
+  if (desc.prologue) text += cat(" prologue=", name_of(desc.prologue_activation));
+  return text;
+}
+
 }  // namespace
 
 TuneCandidates conv_candidates(const Context& context, const ConvProblem& p, const Options& options) {
@@ -54,10 +65,12 @@ TuneCandidates conv_candidates(const Context& context, const ConvProblem& p, con
 }
 
 ConvRunner::ConvRunner(const char* op, ConvDirection direction, const Context& context, const ConvDesc& desc,
-                       const Options& options)
+                       const Options& asked)
     : direction_(direction), desc_(desc), x_(desc.x) {
   ConvProblem problem = conv_problem(direction, desc);  // refusals in the caller's terms come first
-  if (desc.prologue) plan_prologue(context);
+  const std::string description = description_of(problem, desc);
+  const Options options = recorded_options(asked, context, op, description);
+  if (desc.prologue) plan_prologue(context, options);
   if (desc.statistics) plan_statistics(context, options);
   ConvDesc inner = desc;
   inner.x = x_;
@@ -75,14 +88,17 @@ ConvRunner::ConvRunner(const char* op, ConvDirection direction, const Context& c
   info->text = cat("op=", op, " engine=", info->request, " ", conv_text(problem));
   info->flops = conv_flops(problem);
   info->bytes = traffic({desc.x, desc.w, desc.y});
+  record_plan(*info, asked, options, context, op, description);
   info_ = std::move(info);
 }
 
-void ConvRunner::plan_prologue(const Context& context) {
+void ConvRunner::plan_prologue(const Context& context, const Options& options) {
   const TensorDesc c = across(desc_.x, DType::f32);
   x_.strides = packed_strides(desc_.x);
   x_.aligned = true;
   x_at_ = parts_.add(static_cast<size_t>(element_count(x_.shape)) * size_of(x_.dtype));
+  const std::string refusal = workspace_refusal(parts_.size(), options);
+  require(refusal.empty(), "workspace_limit", "the prologue ", refusal);
   const char* name = name_of(desc_.prologue_activation);
   const std::string value = "x0 * x1 + x2";
   prologue_.emplace(context, std::vector<TensorDesc>{desc_.x, c, c}, std::vector<TensorDesc>{x_}, 0,

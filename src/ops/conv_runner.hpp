@@ -28,7 +28,7 @@ class ConvRunner {
  private:
   void check(const Stream& stream, const Tensor& x, const Tensor& w, const Tensor& y, const ConvExtras& with,
              const Tensor& workspace) const;
-  void plan_prologue(const Context& context);
+  void plan_prologue(const Context& context, const Options& options);
   void plan_statistics(const Context& context, const Options& options);
   Tensor prepared_x(const Stream& stream, const Tensor& x, const ConvExtras& with,
                     const Tensor& workspace) const;

@@ -6,6 +6,7 @@
 
 #include "core/composed.hpp"
 #include "core/gen/arguments.hpp"
+#include "core/plan_record.hpp"
 #include "ops/activation_impl.hpp"
 #include "ops/gemm_impl.hpp"
 
@@ -133,9 +134,9 @@ GemmProblem problem_of(const GemmDesc& desc) {
   return p;
 }
 
-std::string text_of(const GemmProblem& p, const std::string& engine) {
+std::string text_of(const GemmProblem& p) {
   static constexpr const char* kVectors[] = {"none", "row", "column"};
-  std::string text = cat("op=gemm engine=", engine, " m=", p.m, " n=", p.n, " k=", p.k);
+  std::string text = cat("m=", p.m, " n=", p.n, " k=", p.k);
   if (p.batch != 1) text += cat(" batch=", p.batch, " a_batch=", p.a.batch, " b_batch=", p.b.batch);
   text += cat(" dtype=", name_of(p.dtype), " c_dtype=", name_of(p.c_dtype));
   text += cat(" a=", p.a.unit_k ? "mk" : "km", " b=", p.b.unit_k ? "nk" : "kn", " lda=", p.a.pitch,
@@ -147,6 +148,13 @@ std::string text_of(const GemmProblem& p, const std::string& engine) {
   if (p.constant_a) text += " constant_a=1";
   if (p.constant_b) text += " constant_b=1";
   return text;
+}
+
+/// All that a plan depends on.
+std::string description_of(const GemmProblem& p) {
+  const auto flags = [](const GemmOperand& x) { return cat(x.aligned ? 1 : 0, x.vectors ? 1 : 0); };
+  return cat(text_of(p), " a_lies=", flags(p.a), " b_lies=", flags(p.b), " c_vector=", p.c_vector,
+             " c_batch=", p.c_batch);
 }
 
 /// True if the description has the tensor; throws ValidationError unless it was given then, and only then.
@@ -219,22 +227,24 @@ std::string refuse_long_and_few(const GemmProblem& p, int64_t groups, int comput
 
 }  // namespace detail
 
-Gemm::Gemm(const Context& context, const GemmDesc& desc, const Options& options)
-    : Plan(nullptr), desc_(desc) {
+Gemm::Gemm(const Context& context, const GemmDesc& desc, const Options& asked) : Plan(nullptr), desc_(desc) {
   const detail::GemmProblem p = detail::problem_of(desc);
   detail::require_real(context, p.dtype);
+  const std::string description = detail::description_of(p);
+  const Options options = detail::recorded_options(asked, context, "gemm", description);
   auto info = std::make_shared<detail::PlanInfo>();
   const TuneProblem tuned = detail::gemm_tune_problem(p, options);
   if (options.tune != TuneMode::table && options.engine == "auto")
     detail::measure_gemm_on_first_use(context, desc, p, options);
   impl_ = detail::choose_engine("gemm", detail::engines(), context, p, options, *info, &tuned);
   const double m = p.m, n = p.n, k = p.k, batch = p.batch;
-  info->text = detail::text_of(p, info->request);
+  info->text = detail::cat("op=gemm engine=", info->request, " ", detail::text_of(p));
   info->flops = 2 * batch * m * n * k;
   info->bytes = static_cast<double>(size_of(p.dtype)) * k *
                     (m * (p.a.batch ? batch : 1) + n * (p.b.batch ? batch : 1)) +
                 static_cast<double>(size_of(p.c_dtype)) * batch * m * n *
                     (1 + (p.beta != 0) + p.residual + p.preactivation);
+  detail::record_plan(*info, asked, options, context, "gemm", description);
   info_ = std::move(info);
 }
 
