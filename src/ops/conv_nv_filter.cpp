@@ -276,4 +276,28 @@ std::unique_ptr<const ConvImpl> make_conv_nv_filter(const Context& context, cons
   return std::make_unique<NvFilter>(context, problem, options);
 }
 
+std::vector<std::string> conv_nv_filter_candidates(const Context& context, const ConvProblem& p,
+                                                   const Options& options) {
+  const Form form = form_of(p, options);
+  const Device& device = context.device();
+  const int64_t units = std::max(1, device.facts().compute_units);
+  std::vector<std::string> result;
+  for (const Tile& tile : tiles_of(form)) {
+    const auto share = [&](int64_t workers) {
+      return share_of(p, form, tile, workers, device, room_for_slices(options));
+    };
+    std::vector<int64_t> counts = {share(0).workers, units, units / 2};
+    if (options.tune == TuneMode::exhaustive)
+      for (int64_t eighths : {7, 6, 5, 3, 2}) counts.push_back(units * eighths / 8);
+    for (int64_t workers : counts) {
+      if (workers < 1 || share(workers).workers == 0) continue;
+      std::string request = cat("nv_wgmma:mb=", tile.m_blocks, ",nb=", tile.n_blocks, ",stages=", tile.stages,
+                                ",workers=", workers);
+      if (std::find(result.begin(), result.end(), request) == result.end())
+        result.push_back(std::move(request));
+    }
+  }
+  return result;
+}
+
 }  // namespace dlprim::detail

@@ -288,8 +288,36 @@ std::unique_ptr<const ConvImpl> make(const Context& context, const ConvProblem& 
   return make_product(context, problem, options);
 }
 
+/// The engine's own choice, and every tile; exhaustively, with fewer stages too.
+std::vector<std::string> candidates(const Context& context, const ConvProblem& problem,
+                                    const Options& options) {
+  ConvProblem p = problem;
+  for (const Form& form : kForms)
+    if (const auto inner = form.inner(problem, options)) {
+      p = *inner;
+      break;
+    }
+  std::vector<std::string> result = {kConvNvWgmma.name};
+  if (p.direction == ConvDirection::backward_filter) {
+    for (std::string& request : conv_nv_filter_candidates(context, p, options))
+      result.push_back(std::move(request));
+    return result;
+  }
+  const bool split = is_split(p, options), all = options.tune == TuneMode::exhaustive;
+  const auto add = [&](const Tile& tile) {
+    if (tile.n < 64 && !split && p.direction == ConvDirection::backward_data) return;  // see choose()
+    for (int stages = tile.stages; stages >= 2 && stages >= tile.stages - (all ? 2 : 0); stages--)
+      result.push_back(cat(kConvNvWgmma.name, ":tn=", tile.n, ",stages=", stages, ",groups=", tile.groups));
+  };
+  if (split)
+    for (const Tile& tile : kSplitTiles) add(tile);
+  else
+    for (const Tile& tile : kPlainTiles) add(tile);
+  return result;
+}
+
 }  // namespace
 
-const ConvEngine kConvNvWgmma = {"nv_wgmma", refuse, make};
+const ConvEngine kConvNvWgmma = {"nv_wgmma", refuse, make, nullptr, candidates};
 
 }  // namespace dlprim::detail
