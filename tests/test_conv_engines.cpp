@@ -165,7 +165,8 @@ struct Exact {
     else
       with_plan(ConvBackwardFilter(context(), {tx, out, ty, c.params}, options),
                 [&](const ConvBackwardFilter& plan) { plan.run(stream(), tx, ty, {}, out); });
-    CHECK(deviation(host_values(out), expected) == 0);
+    // Whole numbers of three digits at most, near which engines come that compute by fractions.
+    CHECK(deviation(host_values(out), expected) < 1e-4);
     CHECK(result.intact());
     return size;
   }

@@ -1,5 +1,4 @@
 // Tuning: which row is found for a problem, what measuring strikes out, and a problem measured on first use.
-#include <dlprim/conv.hpp>
 #include <dlprim/gemm.hpp>
 #include <dlprim/pointwise.hpp>
 #include <dlprim/tune.hpp>
@@ -186,41 +185,6 @@ TEST_CASE("tune: problems are lines, refused with their reason", "[small]") {
   CHECK_THROWS_AS(tune(context(), "gemm m=4 n=4 k=4", {}, TuneMode::table), ValidationError);
 }
 
-TEST_CASE("tune: convolutions as lines and as tables know them", "[small]") {
-  const auto problem_of = [](const std::string& more) {
-    return tune_problem(context(), "conv n=2 c=16 size=9x8 k=32 window=3x3 " + more);
-  };
-  const TuneProblem p = problem_of("");
-  CHECK((p.dtype == DType::f32 && p.math == MathMode::standard));
-  CHECK(p.form == "forward-nchw-window3x3");
-  CHECK(sizes_text(p) == "n=2 c=16 k=32 h=9 w=8 groups=1 d=1");
-  CHECK(problem_of("direction=backward_filter layout=nhwc stride=2x1 pad=1 dilation=1x2").form ==
-        "backward_filter-nhwc-window3x3-stride2x1-pad1x1-dilation1x2");
-  CHECK(problem_of("groups=2 math=strict constant=w").math == MathMode::strict);
-  CHECK(problem_of("groups=4").form == "forward-nchw-window3x3-odd");  // 4 channels a group
-  CHECK(problem_of("math=tf32").math == MathMode::tf32);
-  CHECK(problem_of("math=tf32 dtype=bf16").math == MathMode::standard);
-  CHECK(tune_problem(context(), "conv n=1 c=8 size=5x6x7 k=8 window=3x1x1").form ==
-        "forward-nchw-window3x1x1");
-  CHECK(sizes_text(tune_problem(context(), "conv n=1 c=8 size=5x6x7 k=8 window=1x1x1")) ==
-        "n=1 c=8 k=8 h=6 w=7 groups=1 d=5");
-  CHECK(tune_problem(context(), "conv n=1 c=8 size=7 k=8 window=3").form == "forward-nchw-window1x3");
-  CHECK(error_of<ValidationError>([&] { problem_of("groups=3"); }).find("params: groups 3") == 0);
-  CHECK(error_of<ValidationError>([&] { problem_of("engine=fma"); }).find("engine=fma is not auto") !=
-        std::string::npos);
-
-  // What networks ask for is in the full list, as far as it fits the device.
-  const std::vector<std::string> lines = tuning_problems(context(), "conv", true);
-  for (const ConvCase& c : network_convs()) {
-    if (c.flops() > 1e9) continue;
-    const auto named = [&](const std::string& line) {
-      return line.find(cat("c=", c.c, " size=", c.size[0], "x", c.size[1], " k=", c.k, " ")) !=
-             std::string::npos;
-    };
-    CHECK(std::count_if(lines.begin(), lines.end(), named) >= 3);
-  }
-}
-
 TEST_CASE("tune: a strict problem's own rows come first, then those of standard math", "[small]") {
   TuneProblem strict = problem(64, 64);
   strict.math = MathMode::strict;
@@ -360,51 +324,6 @@ std::string explain(const Context& c, TuneMode mode, int64_t m = 48) {
 }
 
 }  // namespace
-
-TEST_CASE("tune: convolutions measured in every direction on first use", "[.]") {
-  const Context first(context().device());
-  const TensorDesc x({2, 8, 9, 7}), w({16, 8, 3, 3}), y({2, 16, 7, 5});
-  const auto explained = [&](const Context& c, TuneMode mode, int direction) {
-    Options options;
-    options.tune = mode;
-    if (direction == 0) return Conv(c, {x, w, y, {}}, options).explain();
-    if (direction == 1) return ConvBackwardData(c, {x, w, y, {}}, options).explain();
-    return ConvBackwardFilter(c, {x, w, y, {}}, options).explain();
-  };
-  for (int direction = 0; direction < 3; direction++) {
-    CHECK(explained(first, TuneMode::table, direction).find("the user's measurements") == std::string::npos);
-    const std::string measured = explained(first, TuneMode::measure, direction);
-    CHECK(measured.find("chosen, the user's measurements, this problem") != std::string::npos);
-    CHECK(measured.find("naive: could serve") != std::string::npos);
-  }
-  const auto known = [&](const Context& c, bool exhaustive) {
-    return c.state().tuning.knows(tune_problem(c, "conv n=2 c=8 size=9x7 k=16 window=3x3"), exhaustive);
-  };
-  const Context second(context().device());  // as another process
-  CHECK((known(second, false) && !known(second, true)));
-  const std::string thorough = explained(second, TuneMode::exhaustive, 0);
-  CHECK((known(second, true) && known(first, true)));
-  const ProgramStats before = second.program_stats();
-  CHECK(explained(second, TuneMode::exhaustive, 0) == thorough);  // nothing is measured again
-  CHECK(explained(second, TuneMode::measure, 0) == thorough);
-  CHECK(second.program_stats().built + second.program_stats().from_disk == before.built + before.from_disk);
-  // A transposed convolution is one in the other direction.
-  ConvParams transposed;
-  transposed.transposed = true;
-  CHECK(Conv(second, {y, w, x, transposed}).explain().find("the user's measurements, this problem") !=
-        std::string::npos);
-}
-
-TEST_CASE("tune: convolutions on first use, into a database") {
-  const TempDir folder;
-  const Child child = run_child("tune: convolutions measured in every direction on first use",
-                                {{"DLPRIM_TUNE_DB", folder / "t.sqlite"}, {"DLPRIM_LOG", "1"}});
-  INFO(child.output);
-  CHECK(child.passed);
-  CHECK(child.output.find("dlprim: tuning conv n=2 c=8 k=16 h=9 w=7 groups=1 d=1 dtype=f32") !=
-        std::string::npos);
-  CHECK(child.output.find("engine=naive us=") == std::string::npos);
-}
 
 TEST_CASE("tune: measured on first use and found afterwards", "[.]") {  // DLPRIM_TUNE_DB is a fresh file
   const Context first(context().device());
