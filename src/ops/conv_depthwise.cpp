@@ -250,8 +250,7 @@ std::unique_ptr<const ConvImpl> make(const Context& context, const ConvProblem& 
   return std::make_unique<Depthwise>(context, problem, options);
 }
 
-/// The engine's own tile, and others with its work-items and with half and twice as many. On a CPU the engine
-/// is the slower one.
+/// The engine's own tile, and others. On a CPU the engine is the slower one.
 std::vector<std::string> candidates(const Context& context, const ConvProblem& p, const Options& options) {
   std::vector<std::string> result = {kConvDepthwise.name};
   if (context.device().kind() == DeviceKind::cpu) return result;
@@ -260,7 +259,7 @@ std::vector<std::string> candidates(const Context& context, const ConvProblem& p
     return compiled(p) ? !data || size % p.stride[axis] == 0 : size == 1;
   };
   for (const int lanes : {128, 256, 64, 512}) {
-    if (lanes == 512 && !all) continue;
+    if (lanes != 128 && lanes != 256 && !all) continue;
     for (const int h : {1, 2, 4, 7, 8, 14})
       for (const int w : {1, 2, 4}) {
         const bool usual = (h == 4 || h == 7 || h == 8 || !compiled(p)) && w <= 2;

@@ -212,10 +212,11 @@ std::vector<std::string> problems(const Context& context, bool full) {
   const Device& device = context.device();
   const bool cpu = device.kind() == DeviceKind::cpu;
   std::vector<const char*> kinds = {"dtype=f32"};
-  if (full && device.probes().matrix != MatrixEngine::none)
-    for (const char* kind : {"dtype=f32 math=tf32 layout=nhwc", "dtype=bf16 layout=nhwc",
-                             "dtype=f16 layout=nhwc", "dtype=f32 layout=nhwc", "dtype=f32 math=tf32"})
-      kinds.push_back(kind);
+  if (device.probes().matrix != MatrixEngine::none) {
+    kinds.insert(kinds.end(), {"dtype=f32 math=tf32 layout=nhwc", "dtype=bf16 layout=nhwc"});
+    if (full)
+      kinds.insert(kinds.end(), {"dtype=f16 layout=nhwc", "dtype=f32 layout=nhwc", "dtype=f32 math=tf32"});
+  }
   std::vector<const char*> layers(std::begin(kQuick), std::end(kQuick));
   if (full) layers.insert(layers.end(), std::begin(kMore), std::end(kMore));
   std::vector<std::string> lines;
