@@ -90,13 +90,12 @@ TEST_CASE("tune: convolution's plain engine is only compared with, and not for l
     const ConvDesc desc{{{batch, 64, 56, 56}}, {{64, 64, 3, 3}}, {{batch, 64, 54, 54}}, {}};
     return conv_candidates(context(), conv_problem(ConvDirection::forward, desc), {});
   };
-  for (int64_t batch : {1, 4096}) {
+  for (int64_t batch : {1, 8192}) {
     const TuneCandidates c = candidates(batch);
     CHECK(c.timed.size() >= 1);
     CHECK(std::count(c.timed.begin(), c.timed.end(), "naive") == 0);
     CHECK(c.references.back() == "naive");
-    if (batch == 4096 && context().device().facts().compute_units < 400)
-      CHECK(c.references.front() != "naive");
+    if (batch > 1 && context().device().facts().compute_units < 160) CHECK(c.references.front() != "naive");
   }
   // Where nothing else serves it is timed.
   const TensorDesc far({2, 1, 8, 8}, {int64_t{1} << 32, 64, 8, 1}, DType::f32, true);
