@@ -14,7 +14,7 @@ using namespace dlprim::test;
 
 namespace {
 
-const char* const kEngines[] = {"nv_wgmma", "cpu", "depthwise", "depthwise_cpu", "fma", "naive"};
+const char* const kEngines[] = {"nv_wgmma", "cpu_last", "cpu", "depthwise", "depthwise_cpu", "fma", "naive"};
 
 /// The engine's name if it serves here, else an empty text. Only devices and sizes may refuse, never shapes.
 template <class P>

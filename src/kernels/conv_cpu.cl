@@ -3,15 +3,14 @@
 // conv_cpu_filter.cl.
 //
 //   forward        C[k, npq] = sum over crs of w[k, crs] x[crs, npq]
-//   backward data  C[c, nhw] = sum over krs of w[k, c, rs] dy[krs, nhw]      (BACKWARD_DATA)
+//   backward data  C[c, nhw] = sum over krs of w[k, c, rs] dy[krs, nhw]
 //
-// (DEPTH: w has tap t too, y position o, x depth d.) "source" is what is gathered (x, or dy), "target" what is written
-// (y, or dx). Target rows and columns are i and j. get_group_id(2) is the convolution's group; `channels` are the source's in one group.
+// (With DEPTH w has a tap t too, and positions a depth.) "source" is what is gathered (x, or dy), "target" what is
+// written (y, or dx). Backward data comes phase by phase (conv_phase.cl): each is a convolution of stride 1 with some of
+// the taps, in reverse order, so that here both are one. get_group_id(2) is the convolution's group; `channels` are the
+// source's in one group.
 
-#ifndef BACKWARD_DATA
-#define BACKWARD_DATA 0
-#endif
-// How w lies. 1 (forward): the k of a row side by side. 0: by its strides.
+// How w lies. 1: the k of a row side by side. 0: by its strides.
 #ifndef W_PLAIN
 #define W_PLAIN 0
 #endif
@@ -31,62 +30,36 @@
 #define SHAPE \
   channels, OF_AXES(source), OF_AXES(target), OF_AXES(window), OF_AXES(stride), OF_AXES(pad), OF_AXES(dilation)
 
-// What one tap of the window makes of a piece of a target row: columns [from, to) of it see source elements,
-// `up` apart, the others see padding. The first one's lies at `source`, later ones `down` apart.
+// What one tap of the window makes of a piece of a target row, at most a vector long: columns [from, to) of it see source
+// elements, `step` apart, the others see padding. The first column would see the one at `source`.
 typedef struct {
-  int at, length, from, to, up, down;
+  int at, length, from, to, step;
   long source;
 } Piece;
 
-// Where in the source position i of the target is seen through a tap, along an axis with `size` positions; false if nowhere.
-static bool meets(int* at, int i, int tap, int size, int stride, int pad, int dilation) {
-#if BACKWARD_DATA
-  const int scaled = i + pad - tap * dilation;
-  *at = stride == 1 ? scaled : scaled / stride;
-  return scaled >= 0 && *at < size && *at * stride == scaled;
-#else
-  *at = i * stride - pad + tap * dilation;
-  return *at >= 0 && *at < size;
-#endif
-}
-
-// The pieces that columns n0, n0 + 1, ... of B have for tap number `tap`, in the first channel. Where neighbours see
-// neighbours, pieces are at most a vector long, and `source` is what the piece's first column would see.
+// The pieces that columns n0, n0 + 1, ... of B have for tap number `tap`, in the first channel.
 static int find_pieces(Piece* pieces, int n0, int count, int tap, int s_n, AXES(s), SHAPE_PARAMETERS) {
   const int plane = target_h * target_w, volume = DEPTH ? target_d * plane : plane;
   const int s = tap % window_w, r = tap / window_w % window_h, t = tap / (window_w * window_h);
   int image = n0 / volume, o = DEPTH ? n0 % volume / plane : 0, i = n0 % plane / target_w, j = n0 % plane % target_w;
   int pieces_found = 0;
-  const int shift = pad_w - s * dilation_w, ahead = max(0, shift + stride_w - 1) / stride_w;
-#if BACKWARD_DATA
-  // Target column j meets source column (j + shift) / stride, where that has no remainder.
-  const int up = stride_w, down = s_w, first = ahead * stride_w - shift;
-  const int end = min(target_w, (source_w - 1) * stride_w - shift + 1), first_source = ahead;
-#else
   // Target column j meets source column j * stride - shift.
-  const int up = 1, down = stride_w * s_w, first = ahead;
+  const int shift = pad_w - s * dilation_w, first = max(0, shift + stride_w - 1) / stride_w;
   const int end = source_w + shift > 0 ? min(target_w, (source_w + shift - 1) / stride_w + 1) : 0;
-  const int first_source = first * stride_w - shift;
-#endif
-  const bool dense = up == 1 && down == 1;
-  const int most = dense ? VW : target_w;
   for (int at = 0; at < count;) {
     const int row_length = min(target_w - j, count - at);
-    int row, slice = 0;
-    bool inside = meets(&row, i, r, source_h, stride_h, pad_h, dilation_h);
-    if (DEPTH) inside = meets(&slice, o, t, source_d, stride_d, pad_d, dilation_d) && inside;
-    const long row_source = (long)image * s_n + (long)slice * s_d + (long)row * s_h + (long)first_source * s_w;
-    for (int done = 0; done < row_length; done += most) {
+    const int row = i * stride_h - pad_h + r * dilation_h, slice = o * stride_d - pad_d + t * dilation_d;
+    const bool inside = row >= 0 && row < source_h && slice >= 0 && slice < source_d;
+    const long row_source = (long)image * s_n + (long)slice * s_d + (long)row * s_h - (long)shift * s_w;
+    for (int done = 0; done < row_length; done += VW) {
       Piece piece;
-      piece.at = at + done;
-      piece.length = min(most, row_length - done);
-      piece.up = up;
-      piece.down = down;
       const int column = j + done;
-      const int skip = column > first ? (up == 1 ? column - first : (column - first + up - 1) / up) : 0;
-      piece.from = first + skip * up - column;
+      piece.at = at + done;
+      piece.length = min(VW, row_length - done);
+      piece.step = stride_w * s_w;
+      piece.from = max(first - column, 0);
       piece.to = inside ? min(end - column, piece.length) : 0;
-      piece.source = row_source + (long)skip * down - (dense ? piece.from : 0);
+      piece.source = row_source + (long)column * piece.step;
       pieces[pieces_found++] = piece;
     }
     at += row_length;
@@ -107,16 +80,19 @@ static void put_pieces(Scalar* line, const Piece* pieces, int count, __global co
     const Piece piece = pieces[p];
     Scalar* to = line + piece.at;
     const long at = channel + piece.source;
+    // What lies beside and between the elements is read too, as long as it is in the tensor, and left out.
     if (piece.from >= piece.to) {
-      for (int i = 0; i < piece.length; i += VW) VEC_AT(__private, to + i) = 0;
-    } else if (piece.up == 1 && piece.down == 1 && at >= 0 && at <= extent - VW) {
-      // What lies beside the run is read, as long as it is in the tensor, and masked out.
+      VEC_AT(__private, to) = 0;
+    } else if (piece.step == 1 && at >= 0 && at <= extent - VW) {
       VEC_AT(__private, to) =
           MASKED(VW, LOAD_WIDE(AB_TYPE, source + at), (LANES(VW) >= piece.from) & (LANES(VW) < piece.to));
+    } else if (piece.step == 2 && at >= 0 && at <= extent - 2 * VW) {
+      const VEC a = LOAD_WIDE(AB_TYPE, source + at), b = LOAD_WIDE(AB_TYPE, source + at + VW);
+      VEC_AT(__private, to) =
+          MASKED(VW, (VEC)(a.even, b.even), (LANES(VW) >= piece.from) & (LANES(VW) < piece.to));
     } else {
-      long seen = piece.up == 1 && piece.down == 1 ? at + piece.from : at;
-      for (int i = 0; i < piece.length; i++) to[i] = 0;
-      for (int i = piece.from; i < piece.to; i += piece.up, seen += piece.down) to[i] = LOAD_AB(source, seen);
+      for (int i = 0; i < piece.length; i++)
+        to[i] = i >= piece.from && i < piece.to ? LOAD_AB(source, at + i * piece.step) : 0;
     }
   }
 }
@@ -199,10 +175,10 @@ static VEC keep_placed(__global C_STORAGE* target, const long* where, int run, V
 
 #define PACKED_A (GROUP * PADDED_A * K)
 
-// w's strides: w_m of row m, w_c of the sum's channels, `reduced` in a group.
+// w's strides: w_g of a group, w_m of row m, w_c of the sum's channels. Taps go from the first one that is met on.
 #define A_PARAMETERS \
-  __global const AB_STORAGE *restrict w, long w_offset, int reduced, AXES(window), int w_m, int w_c, AXES(w)
-#define W_ROW(m) (w + w_offset + (BACKWARD_DATA ? GROUP * reduced * w_c + (long)(m)*w_m : (GROUP * M + (m)) * w_m))
+  __global const AB_STORAGE *restrict w, long w_offset, AXES(window), int w_g, int w_m, int w_c, AXES(w)
+#define W_ROW(m) (w + w_offset + GROUP * w_g + (long)(m)*w_m)
 #if W_PLAIN
 #define A_ROW(m) __global const AB_STORAGE* restrict w_row = W_ROW(m);
 #define LOAD_A(m, k) LOAD_AB(w_row, k)

@@ -6,28 +6,52 @@
 // The sum is cut into parts of `part` steps, a multiple of KC, which work-groups of their own compute: part 0
 // goes to the first dw at c, part 1 to the second, ... get_group_id(2) is group * parts + part's number.
 
+#define A_PACKED 0
+#define A_BY_ROWS 1
 #include "conv_cpu_axes.cl"
 #include "gemm_cpu_types.cl"
 
-// to[0], to[step], ... = elements npq = k0, k0 + 1, ... of one filter's dy.
-static void pack_outputs(__global Scalar* to, int step, int k0, int kc, __global const AB_STORAGE* dy, long y_n,
+// to[0], to[1], ... = `count` elements of dy from `at` on, y_w apart. Up to VW - 1 numbers behind may be written too.
+static void put_run(__local Scalar* to, int count, __global const AB_STORAGE* dy, long at, long extent, long y_w) {
+  int i = 0;
+  if (y_w == 1)
+    for (; i < count && at + i <= extent - VW; i += VW) VEC_AT(__local, to + i) = LOAD_WIDE(AB_TYPE, dy + at + i);
+  for (; i < count; i++) to[i] = LOAD_AB(dy, at + i * y_w);
+}
+
+// Elements npq = k0, k0 + 1, ... of one filter's dy.
+static void pack_outputs(__local Scalar* to, int k0, int kc, __global const AB_STORAGE* dy, long extent, long y_n,
                          LONG_AXES(y), AXES(output)) {
-  int q = k0 % output_w, p = k0 / output_w % output_h, o = k0 / output_w / output_h % output_d;
-  dy += (long)(k0 / output_w / output_h / output_d) * y_n + o * y_d + p * y_h;
+  const int plane = output_h * output_w, volume = DEPTH ? plane * output_d : plane;
+  int image = k0 / volume;
+  if (y_w == 1 && (output_h == 1 || y_h == output_w) && (output_d == 1 || y_d == plane)) {
+    for (int k = 0, at = k0 % volume; k < kc; at = 0, image++) {
+      const int count = min(volume - at, kc - k);
+      put_run(to + k, count, dy, image * y_n + at, extent, 1);
+      k += count;
+    }
+    return;
+  }
+  int q = k0 % output_w, p = k0 / output_w % output_h, o = DEPTH ? k0 % volume / plane : 0;
   for (int k = 0; k < kc;) {
     const int count = min(output_w - q, kc - k);
-    __global const AB_STORAGE* from = dy + q * y_w;
-    for (int i = 0; i < count; i++) to[(k + i) * step] = LOAD_AB(from, i * y_w);
+    put_run(to + k, count, dy, image * y_n + (DEPTH ? o * y_d : 0) + p * y_h + q * y_w, extent, y_w);
     k += count;
     q = 0;
-    dy += y_h;
     if (++p < output_h) continue;
     p = 0;
-    dy += y_d - output_h * y_h;
-    if (++o < output_d) continue;
+    if (DEPTH && ++o < output_d) continue;
     o = 0;
-    dy += y_n - output_d * y_d;
+    image++;
   }
+}
+
+static void pack_panel(__local Scalar* to, int rows, int k0, int kc, __global const AB_STORAGE* dy, long extent, long y_n,
+                       long y_k, LONG_AXES(y), AXES(output)) {
+  for (int i = 0; i < rows; i++)
+    pack_outputs(to + i * KC, k0, kc, dy + i * y_k, extent - i * y_k, y_n, OF_AXES(y), OF_AXES(output));
+  for (int i = rows; i < MR; i++)
+    for (int k = 0; k < kc; k += VW) VEC_AT(__local, to + i * KC + k) = 0;
 }
 
 #define SHAPE_PARAMETERS AXES(input), AXES(output), AXES(window), AXES(stride), AXES(pad), AXES(dilation)
@@ -129,16 +153,15 @@ static void pack_inputs(__local Scalar* panel, int k0, int kc, int n0, int n_end
 }
 
 #define SETUP                                                                                       \
-  const int all_k = K, parts = max(1, (K + part - 1) / part);                                       \
+  const int parts = max(1, (K + part - 1) / part);                                       \
   const long group = (long)get_group_id(2) / parts, k_begin = (long)get_group_id(2) % parts * part; \
   K = min(part, (int)(K - k_begin));
-#define PACKED_A (PADDED_A * (group * all_k + k_begin))
 
 #define A_PARAMETERS                                                                                        \
-  int part, __global const AB_STORAGE *restrict dy, long y_offset, long y_n, long y_k, LONG_AXES(y), AXES(output)
-#define PACK_A(to, m, k0, kc)                                                                                \
-  pack_outputs(to, MR, (int)(k_begin + k0), kc, dy + y_offset + (group * M + (m)) * y_k, y_n, OF_AXES(y), \
-               OF_AXES(output));
+  __global const AB_STORAGE *restrict dy, long y_offset, long y_extent, long y_n, long y_k, LONG_AXES(y)
+#define PACK_PANEL(to, m, rows, k0, kc)                                                                     \
+  pack_panel(to, rows, (int)(k_begin + (k0)), kc, dy + y_offset + (group * M + (m)) * y_k,                  \
+             y_extent - (group * M + (m)) * y_k, y_n, y_k, OF_AXES(y), OF_AXES(output));
 
 #define B_PARAMETERS                                                                                        \
   int part, __global const AB_STORAGE *restrict x, long x_offset, int extent, int x_n, int x_c, AXES(x), int channels, \

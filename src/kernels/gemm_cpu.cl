@@ -25,20 +25,6 @@
 #define KEEP(v, at) keep_c(preactivation + preactivation_offset + (at), v, count)
 #include "gemm_cpu_types.cl"
 
-// Puts N runs, `ld` apart, into columns of a panel, whose lines are `line` numbers long: transposed, N lines at a time.
-#define PUT_RUNS(N, space, to, line, from, ld, count)                                                 \
-  {                                                                                                   \
-    int k_ = 0;                                                                                       \
-    for (; k_ + N <= count; k_ += N) {                                                                \
-      PASTE(Run, N) r_[N];                                                                            \
-      for (int i_ = 0; i_ < N; i_++) r_[i_] = LOAD_RUN(N, (from) + i_ * (ld) + k_);                   \
-      PASTE(transpose, N)(r_);                                                                        \
-      for (int i_ = 0; i_ < N; i_++) *(space PASTE(LooseRun, N)*)((to) + (k_ + i_) * (line)) = r_[i_]; \
-    }                                                                                                 \
-    for (; k_ < count; k_++)                                                                          \
-      for (int i_ = 0; i_ < N; i_++) (to)[k_ * (line) + i_] = LOAD_AB(from, i_ * (ld) + k_);          \
-  }
-
 // A panel of A, from its element (0, 0) on.
 static void pack_panel(A_SPACE Scalar* to, __global const AB_STORAGE* a, long lda, int rows, int kc) {
   int first = 0;  // the rows before it are packed

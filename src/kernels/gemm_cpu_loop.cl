@@ -11,17 +11,22 @@
 // Slots. A file defines them and includes this file.
 //   SETUP          statements at the start of each kernel, for what depends on get_group_id(2), which this file leaves to
 //                  the user (product of a batch, group, part of K); it may change K.
+//   ROWS           statements in gemm_cpu once its rows m0 ... m_end - 1 are known.
+//   BLOCK(k0, kc)  statements in gemm_cpu before each block of k.
 //   A_PARAMETERS   parameters of the kernel that packs A.
 //   PACK_PANEL(to, m0, rows, k0, kc)  statements: element (m, k) goes to to[(m - m0) * A_ROW_STEP + (k - k0) * A_K_STEP],
-//                  zeros for m from m0 + rows to m0 + MR - 1. Or, row by row:
+//                  zeros for m from m0 + rows to m0 + MR - 1; it may write VW numbers behind the last. Or, in gemm_cpu:
+//   PACK_PANELS(to, m0, m_end, k0, kc)  the same for several panels, A_PANEL numbers apart. Or, row by row:
 //   PACK_A(to, m, k0, kc)  element (m, k) goes to to[(k - k0) * A_K_STEP]. Or, element by element:
 //   A_ROW(m)       statements (declarations too) run once per row, before its LOAD_A.
 //   LOAD_A(m, k)   the element. Asked only for m < M, k < K.
+//   A_AT(m, k)     with A_DIRECT: the element's address; and A_PITCH. M must be MR or more.
+//   B_AT(k, n)     with B_DIRECT: the element's address; and B_PITCH. N must be a multiple of NR.
 //   PACKED_A       offset in the packed A of this get_group_id(2); PACKED_B the same.
 //   B_PARAMETERS   parameters of the kernel that packs B.
 //   PACK_B(panel, k0, kc, n0, n_end)  statements that fill a panel, for k in [k0, k0 + kc) and n in [n0, n_end): element
 //                  (k, n) goes to panel[(n - n0) / NR * kc * NR + (k - k0) * NR + (n - n0) % NR], zeros in the last strip
-//                  for n >= n_end.
+//                  for n >= n_end. It may write VW numbers behind the last.
 //   C_PARAMETERS   kernel parameters.
 //   C_STRIP(ns)    statements (declarations too) run before the tiles of the NR columns from ns on.
 //   C_LINE(m)      address of C's row m, in these columns: what to fetch before it is used.
@@ -36,6 +41,12 @@
 
 #ifndef SETUP
 #define SETUP
+#endif
+#ifndef ROWS
+#define ROWS
+#endif
+#ifndef BLOCK
+#define BLOCK(k0, kc)
 #endif
 #ifndef PACKED_A
 #define PACKED_A 0
@@ -86,6 +97,14 @@
 #define WRITE_C(m, n, v, count) store_run(c + c_offset + C_AT(m, n), v, count)
 #endif
 
+#if !A_DIRECT
+#undef A_PITCH
+#define A_PITCH 0
+#endif
+#if !B_DIRECT
+#undef B_PITCH
+#define B_PITCH NR
+#endif
 #ifndef PACK_A
 #define PACK_A(to, m, k0, kc) \
   A_ROW(m)                    \
@@ -99,6 +118,16 @@
     } else {                                                                 \
       for (int k = 0; k < kc; k++) (to)[i * A_ROW_STEP + k * A_K_STEP] = 0;  \
     }                                                                        \
+  }
+#endif
+
+#define A_PANEL (MR * KC)
+#ifndef PACK_PANELS
+#define PACK_PANELS(to, m0, m_end, k0, kc)                   \
+  for (int m = m0; m < m_end; m += MR) {                     \
+    __local Scalar* panel = to + (m - m0) / MR * A_PANEL;    \
+    const int there = min(MR, m_end - m);                    \
+    PACK_PANEL(panel, m, there, k0, kc)                      \
   }
 #endif
 
@@ -139,7 +168,7 @@
 // tile = (MR x kc) (kc x NR). Meanwhile the `height` rows of C at `c`, `pitch` bytes apart, are fetched: one by one, since
 // a core waits for few lines at a time, and those of the panels must pass. (1024^3, 4 KB from row to row: 1.2 x.)
 static void multiply(VEC* tile, A_SPACE const Scalar* a, B_SPACE const Scalar* b, int kc, __global const char* c,
-                     long pitch, int height) {
+                     long pitch, int height, long a_pitch, long b_pitch) {
   EACH_ROW(CLEAR_ROW)
   const int steps = (kc + MR - 1) / MR;
   for (int i = 0; i < MR; i++) {
@@ -150,7 +179,7 @@ static void multiply(VEC* tile, A_SPACE const Scalar* a, B_SPACE const Scalar* b
       EACH_VECTOR(LOAD_B_VECTOR, 0)
       EACH_ROW(MULTIPLY_ROW)
       a += A_K_STEP;
-      b += NR;
+      b += b_pitch;
     }
   }
   EACH_ROW(SPILL_ROW)
@@ -211,16 +240,17 @@ __kernel ONE_WORK_ITEM void gemm_pack_b(int N, int K, __global Scalar* restrict 
 
 __kernel ONE_WORK_ITEM void gemm_cpu(int M, int N, int K, int nc, int rows, A_SOURCE, B_SOURCE, C_PARAMETERS,
                                      EPILOGUE_PARAMETERS) {
-#if !A_PACKED
-  __local Scalar panel_a[KC * MC] __attribute__((aligned(64)));
+#if !A_PACKED && !A_DIRECT
+  __local Scalar panel_a[KC * MC + VW] __attribute__((aligned(64)));
 #endif
-#if !B_PACKED
-  __local Scalar panel_b[KC * NC] __attribute__((aligned(64)));
+#if !B_PACKED && !B_DIRECT
+  __local Scalar panel_b[KC * NC + VW] __attribute__((aligned(64)));
 #endif
   const int n0 = (int)get_group_id(0) * nc, n_end = min(n0 + nc, N);
   const int m0 = (int)get_group_id(1) * rows, m_end = min(m0 + rows, M);
   long padded = PADDED_A;
   SETUP
+  ROWS
 #if A_PACKED
   packed_a += packed_a_offset + PACKED_A;
 #endif
@@ -232,9 +262,10 @@ __kernel ONE_WORK_ITEM void gemm_cpu(int M, int N, int K, int nc, int rows, A_SO
   do {  // once even if K is 0: C still gets its beta, bias and activation
     const int kc = min(KC, K - k0);
     const bool first = k0 == 0, last = k0 + kc == K;
+    BLOCK(k0, kc)
 #if B_PACKED
     __global const Scalar* strips = packed_b + padded_b * k0 + (long)n0 * kc;
-#else
+#elif !B_DIRECT
     __local const Scalar* strips = panel_b;
     PACK_B(panel_b, k0, kc, n0, n_end);
 #endif
@@ -243,23 +274,31 @@ __kernel ONE_WORK_ITEM void gemm_cpu(int M, int N, int K, int nc, int rows, A_SO
 #if A_PACKED
       __global const Scalar* panels = packed_a + padded * k0 + (long)mc * kc;
       const int panel_k = kc;  // steps of k that a panel has room for
-#else
+#elif !A_DIRECT
       __local const Scalar* panels = panel_a;
       const int panel_k = KC;
-      for (int m = mc; m < mc_end; m += MR) {
-        __local Scalar* to = panel_a + (m - mc) * KC;
-        const int rows_here = min(MR, mc_end - m);
-        PACK_PANEL(to, m, rows_here, k0, kc)
-      }
+      PACK_PANELS(panel_a, mc, mc_end, k0, kc)
 #endif
       for (int ns = n0; ns < n_end; ns += NR) {
         C_STRIP(ns)
         for (int m = mc; m < mc_end; m += MR) {
           const int height = min(MR, m_end - m);
           __global const char* line = (__global const char*)(C_LINE(m));
-          VEC tile[MR * NV];
-          multiply(tile, panels + (m - mc) * panel_k, strips + (ns - n0) * kc, kc, line,
-                   (__global const char*)(C_LINE((m + 1))) - line, height);
+          VEC products[MR * NV], *tile = products;
+#if A_DIRECT
+          const int above = max(0, m + MR - M);  // rows that are done already, so that there are MR
+          A_SPACE const Scalar* panel = A_AT(m - above, k0);
+          tile += above * NV;
+#else
+          A_SPACE const Scalar* panel = panels + (m - mc) * panel_k;
+#endif
+#if B_DIRECT
+          B_SPACE const Scalar* strip = B_AT(k0, ns);
+#else
+          B_SPACE const Scalar* strip = strips + (ns - n0) * kc;
+#endif
+          multiply(products, panel, strip, kc, line, (__global const char*)(C_LINE((m + 1))) - line,
+                   height, A_PITCH, B_PITCH);
           if (ns + NR <= n_end) {
             PUT_TILE(VW)
           } else {

@@ -43,6 +43,14 @@ typedef Run4 LooseRun4 __attribute__((aligned(sizeof(Scalar))));
 typedef Run8 LooseRun8 __attribute__((aligned(sizeof(Scalar))));
 #define VEC_AT(space, p) (*(space LooseVec*)(p))
 
+// A_DIRECT, B_DIRECT: the operand is not packed at all, but read where it lies: the k of a row of A side by side, the
+// columns of one k of B. Pitches are from one row of A, and from one k of B, to the next.
+#ifndef A_DIRECT
+#define A_DIRECT 0
+#endif
+#ifndef B_DIRECT
+#define B_DIRECT 0
+#endif
 // A_PACKED, B_PACKED: kernels of their own pack the operand, into a workspace. Else each work-group packs what it needs,
 // into local memory.
 #ifndef A_PACKED
@@ -51,12 +59,12 @@ typedef Run8 LooseRun8 __attribute__((aligned(sizeof(Scalar))));
 #ifndef B_PACKED
 #define B_PACKED 0
 #endif
-#if A_PACKED
+#if A_PACKED || A_DIRECT
 #define A_SPACE __global
 #else
 #define A_SPACE __local
 #endif
-#if B_PACKED
+#if B_PACKED || B_DIRECT
 #define B_SPACE __global
 #else
 #define B_SPACE __local
@@ -67,7 +75,10 @@ typedef Run8 LooseRun8 __attribute__((aligned(sizeof(Scalar))));
 #ifndef A_BY_ROWS
 #define A_BY_ROWS 0
 #endif
-#if A_BY_ROWS
+#if A_DIRECT
+#define A_ROW_STEP a_pitch
+#define A_K_STEP 1
+#elif A_BY_ROWS
 #define A_ROW_STEP KC
 #define A_K_STEP 1
 #else

@@ -19,6 +19,20 @@
 #define WIDE_i32(p) VEC_AT(__global const, p)
 #define LOAD_WIDE(type, p) JOIN2(WIDE_, type)(p)
 
+// Puts N runs, `ld` apart, into columns of a panel, whose lines are `line` numbers long: transposed, N lines at a time.
+#define PUT_RUNS(N, space, to, line, from, ld, count)                                                 \
+  {                                                                                                   \
+    int k_ = 0;                                                                                       \
+    for (; k_ + N <= count; k_ += N) {                                                                \
+      PASTE(Run, N) r_[N];                                                                            \
+      for (int i_ = 0; i_ < N; i_++) r_[i_] = LOAD_RUN(N, (from) + i_ * (ld) + k_);                   \
+      PASTE(transpose, N)(r_);                                                                        \
+      for (int i_ = 0; i_ < N; i_++) *(space PASTE(LooseRun, N)*)((to) + (k_ + i_) * (line)) = r_[i_]; \
+    }                                                                                                 \
+    for (; k_ < count; k_++)                                                                          \
+      for (int i_ = 0; i_ < N; i_++) (to)[k_ * (line) + i_] = LOAD_AB(from, i_ * (ld) + k_);          \
+  }
+
 // And VW of them back.
 #define STORE_WIDE_f32(p, v) VEC_AT(__global, p) = v
 #define STORE_WIDE_f16(p, v) PASTE(PASTE(vstore_half, VW), _rte)(v, 0, p)

@@ -3,11 +3,10 @@
 #include <algorithm>
 
 #include "core/constants.hpp"
-#include "core/launch.hpp"
 #include "core/state.hpp"
+#include "ops/conv_cpu.hpp"
 #include "ops/conv_parts.hpp"
 #include "ops/epilogue.hpp"
-#include "ops/gemm_cpu_tiles.hpp"
 
 namespace dlprim::detail {
 
@@ -15,17 +14,15 @@ extern const ConvEngine kConvCpu;
 
 namespace {
 
-DType real_type(const ConvProblem& p) {
-  return p.dtype == DType::f64 ? DType::f64 : DType::f32;
-}
-
 /// GEMM's tiles with at most 8 rows: filters come in multiples of 8, and 8 rows of 32 columns are as fast as
 /// 12 (64 filters: 186 against 165 GFLOP/s, 256: 223 against 220; 2 cores with 16 floats a vector).
 GemmCpuTiles tiles_for(const Device& device, const ConvProblem& p) {
   const ConvGemm g = conv_gemm(p);
-  GemmCpuTiles tiles = gemm_cpu_tiles_for(device, g.m, g.n, size_of(real_type(p)));
-  tiles.mr = std::min(tiles.mr, 8);
-  tiles.mc = tiles.mc / tiles.mr * tiles.mr;
+  GemmCpuTiles tiles = gemm_cpu_tiles_for(device, g.m, g.n, size_of(conv_real(p)));
+  const int panels = static_cast<int>(ceil_div(std::max<int64_t>(g.m, 1), 8));
+  tiles.mr = static_cast<int>(std::min<int64_t>(8, ceil_div(std::max<int64_t>(g.m, 1), panels)));
+  if (panels == 1 && tiles.mr <= 4) tiles.nv = 3;
+  tiles.mc = std::max(1, tiles.mc / tiles.mr) * tiles.mr;
   tiles.nv = std::max(tiles.nv, 8 / tiles.vw);  // backward filter packs 8 columns at a time
   tiles.nc = std::min(tiles.nc, 256);           // the pieces of a line of B are listed in private memory
   tiles.nc = tiles.nc / tiles.nr() * tiles.nr();
@@ -37,41 +34,32 @@ int64_t packed_count(const ConvProblem& p, const GemmCpuTiles& tiles) {
   return p.groups * round_up(g.m, tiles.mr) * g.k;
 }
 
-/// Whether the result holds fewer bits than a sum that more blocks of k follow.
-bool sums_apart(const ConvProblem& p) {
-  return size_of(p.result_dtype) < sizeof(float);
-}
-
 /// Of forward and backward data: bytes of such sums, for one image.
 uint64_t image_sum_bytes(const ConvProblem& p, const GemmCpuTiles& tiles) {
   const ConvGemm g = conv_gemm(p);
-  if (!sums_apart(p) || g.k <= tiles.kc || p.n == 0) return 0;
+  if (!conv_sums_apart(p) || g.k <= tiles.kc || p.n == 0) return 0;
   return static_cast<uint64_t>(p.groups * g.m * (g.n / p.n)) * sizeof(float);
 }
 
 /// Of backward filter: whether dw is no matrix of Scalars, so that a second kernel has to make it of one.
 bool result_apart(const ConvProblem& p) {
-  return p.result_dtype != real_type(p) || !p.w_row_major;
+  return p.result_dtype != conv_real(p) || !p.w_row_major;
 }
 
 /// The least workspace. What constant weights need is not counted: it is no part of the workspace.
 uint64_t least_bytes(const ConvProblem& p, const GemmCpuTiles& tiles) {
-  const uint64_t real = size_of(real_type(p)), packed = static_cast<uint64_t>(packed_count(p, tiles)) * real;
+  const uint64_t real = size_of(conv_real(p));
   if (p.direction != ConvDirection::backward_filter)
-    return (p.constant_w ? 0 : packed) + image_sum_bytes(p, tiles);
+    return (p.constant_w ? 0 : static_cast<uint64_t>(packed_count(p, tiles)) * real) +
+           image_sum_bytes(p, tiles);
   const ConvGemm g = conv_gemm(p);
-  return packed + (result_apart(p) ? static_cast<uint64_t>(p.groups * g.m * g.n) * real : 0);
-}
-
-template <class Numbers>
-void bind_each(Launch& launch, const Numbers& of_axes) {
-  for (auto number : of_axes) launch.arg(number);
+  return result_apart(p) ? static_cast<uint64_t>(p.groups * g.m * g.n) * real : 0;
 }
 
 class CpuBase : public ConvImpl {
  public:
   CpuBase(const Context& context, const ConvProblem& problem)
-      : p_(problem), tiles_(tiles_for(context.device(), problem)) {
+      : p_(in_one_row(problem)), tiles_(tiles_for(context.device(), problem)) {
     const ConvGemm g = conv_gemm(p_);
     m_ = static_cast<int>(g.m), n_ = static_cast<int>(g.n), k_ = static_cast<int>(g.k);
   }
@@ -79,37 +67,25 @@ class CpuBase : public ConvImpl {
   size_t workspace_size() const override { return workspace_.size(); }
 
  protected:
-  int64_t packed_count() const { return detail::packed_count(p_, tiles_); }
-  size_t panels() const { return static_cast<size_t>(ceil_div(m_, tiles_.mr)); }
-  void add_packed() {
-    packed_at_ = workspace_.add(static_cast<size_t>(packed_count()) * size_of(real_type(p_)));
-  }
-  Tensor packed(const Tensor& workspace) const {
-    return workspace_part(workspace, packed_at_, {packed_count()}, real_type(p_));
-  }
-
-  void build(const Context& context, const char* file, Defines defines) {
-    tiles_.define(defines);
-    defines.set("DEPTH", p_.has_depth());
-    pack_ = context.state().programs.kernel(file, "gemm_pack_a", defines);
-    multiply_ = context.state().programs.kernel(file, "gemm_cpu", defines);
+  Defines defines() const {
+    Defines result = conv_defines(p_);
+    tiles_.define(result);
+    return result.set("DEPTH", p_.has_depth());
   }
 
   const ConvProblem p_;
   GemmCpuTiles tiles_;
   int m_, n_, k_;
-  GemmCpuShare share_{};
   WorkspaceParts workspace_;
-  size_t packed_at_ = 0;
-  Kernel pack_, multiply_;
 };
 
-/// Forward and backward data.
+/// Forward and backward data, pass by pass.
 class CpuRows : public CpuBase {
  public:
   CpuRows(const Context& context, const ConvProblem& problem, const Options& options)
       : CpuBase(context, problem), data_(p_.direction == ConvDirection::backward_data) {
-    if (!p_.constant_w) add_packed();
+    if (!p_.constant_w)
+      packed_at_ = workspace_.add(static_cast<size_t>(packed_count()) * size_of(conv_real(p_)));
     const uint64_t of_image = image_sum_bytes(p_, tiles_);
     slab_ = p_.n;
     if (of_image > 0) {
@@ -117,16 +93,23 @@ class CpuRows : public CpuBase {
       slab_ = static_cast<int>(std::clamp<int64_t>(room, 1, p_.n));
       sums_at_ = workspace_.add(static_cast<size_t>(of_image) * static_cast<size_t>(slab_));
     }
-    share_ = gemm_cpu_share_for(tiles_, context.device(), m_, columns(slab_), p_.groups);
-    Defines defines = conv_defines(p_);
-    defines.set("BACKWARD_DATA", data_).set("W_PLAIN", w_plain()).set("SUMS_APART", sums_apart(p_));
-    build(context, "conv_cpu", defines);
+    int64_t packed = 0;
+    for (const ConvPass& pass : conv_passes(p_)) {
+      const int64_t columns = slab_ * pass.count();
+      passes_.push_back({pass, channels() * pass.taps(), packed,
+                         gemm_cpu_share_for(tiles_, context.device(), m_, columns, p_.groups)});
+      packed += p_.groups * round_up(m_, tiles_.mr) * passes_.back().k;
+    }
+    const Defines form = defines().set("W_PLAIN", w_plain()).set("SUMS_APART", conv_sums_apart(p_));
+    pack_ = context.state().programs.kernel("conv_cpu", "gemm_pack_a", form);
+    multiply_ = context.state().programs.kernel("conv_cpu", "gemm_cpu", form);
   }
 
   void run(const Stream& stream, const ConvTensors& t, const Tensor& workspace) const override {
     const Tensor a = packed_w(stream, t.w, workspace);
-    for (int image = 0; image < p_.n; image += slab_)
-      multiply(stream, a, t, image, std::min(slab_, p_.n - image), workspace);
+    for (const ConvCpuPass& pass : passes_)
+      for (int image = 0; image < p_.n; image += slab_)
+        multiply(stream, pass, a, t, image, std::min(slab_, p_.n - image), workspace);
   }
 
   void forget_constants() const override { constants_.forget(); }
@@ -134,66 +117,76 @@ class CpuRows : public CpuBase {
  private:
   const ConvStrides& source() const { return data_ ? p_.y : p_.x; }
   const ConvStrides& target() const { return data_ ? p_.x : p_.y; }
-  int columns(int images) const { return p_.n == 0 ? 0 : n_ / p_.n * images; }
+  int channels() const { return data_ ? p_.group_k() : p_.group_c(); }
   /// Whether the k of a row of w lie side by side.
   bool w_plain() const { return !data_ && p_.w_row_major; }
 
+  int64_t packed_count() const { return detail::packed_count(p_, tiles_); }
+  size_t panels() const { return static_cast<size_t>(ceil_div(m_, tiles_.mr)); }
   Tensor packed_w(const Stream& stream, const Tensor& w, const Tensor& workspace) const {
     if (k_ == 0) return {};
     if (!p_.constant_w) {
-      const Tensor result = packed(workspace);
+      const Tensor result = workspace_part(workspace, packed_at_, {packed_count()}, conv_real(p_));
       pack(stream, w, result);
       return result;
     }
     return constants_.get(stream, w, [&] {
-      const Tensor kept(stream, {packed_count()}, real_type(p_));
+      const Tensor kept(stream, {packed_count()}, conv_real(p_));
       pack(stream, w, kept);
       return kept;
     });
   }
   void pack(const Stream& stream, const Tensor& w, const Tensor& to) const {
-    const std::array<int, 5> strides = narrow(p_.w);
-    Launch launch(stream, pack_);
-    launch.arg(m_).arg(k_).arg(to).arg(w).arg(data_ ? p_.group_k() : p_.group_c());
-    bind_each(launch, p_.w_space);
-    launch.arg(w_plain() ? k_ : strides[data_ ? 1 : 0]).arg(strides[data_ ? 0 : 1]);
-    bind_each(launch, Spatial{strides[2], strides[3], strides[4]});
-    launch.run({panels(), static_cast<size_t>(ceil_div(k_, tiles_.kc)), static_cast<size_t>(p_.groups)},
-               {1, 1, 1});
+    for (const ConvCpuPass& pass : passes_) {
+      if (pass.k == 0) continue;
+      const std::array<int, 5> strides = narrow(pass.at.w_strides(p_.w));
+      Launch launch(stream, pack_);
+      launch.arg(m_).arg(pass.k).arg(packed_from(to, pass.packed)).arg(pass.at.of_w(w));
+      bind_each(launch, pass.at.window());
+      launch.arg(p_.group_k() * strides[0]);
+      launch.arg(w_plain() ? k_ : strides[data_ ? 1 : 0]).arg(strides[data_ ? 0 : 1]);
+      bind_each(launch, Spatial{strides[2], strides[3], strides[4]});
+      launch.run({panels(), static_cast<size_t>(ceil_div(pass.k, tiles_.kc)), static_cast<size_t>(p_.groups)},
+                 {1, 1, 1});
+    }
   }
 
   /// `count` images from `first` on.
-  void multiply(const Stream& stream, const Tensor& a, const ConvTensors& t, int first, int count,
-                const Tensor& workspace) const {
+  void multiply(const Stream& stream, const ConvCpuPass& pass, const Tensor& a, const ConvTensors& t,
+                int first, int count, const Tensor& workspace) const {
     const auto images = [&](const Tensor& x) {
       return count == p_.n || !x.defined() ? x : x.slice(0, first, first + count);
     };
+    const auto of_target = [&](const Tensor& x) { return pass.at.of_target(images(x)); };
     EpilogueTensors with = t.with;
-    with.residual = images(with.residual), with.preactivation = images(with.preactivation);
+    with.residual = of_target(with.residual), with.preactivation = of_target(with.preactivation);
     const int64_t extent = (data_ ? p_.y_extent : p_.x_extent) - first * source()[0];
-    const int n = columns(count);
+    const int n = static_cast<int>(count * pass.at.count());
     Launch launch(stream, multiply_);
-    launch.arg(m_).arg(n).arg(k_).arg(share_.columns).arg(share_.rows).arg(a);
+    launch.arg(m_).arg(n).arg(pass.k).arg(pass.share.columns).arg(pass.share.rows);
+    launch.arg(pass.k > 0 ? packed_from(a, pass.packed) : Tensor());
     launch.arg(images(data_ ? t.y : t.x)).arg(static_cast<int>(extent));
     bind_each(launch, narrow(source()));
-    launch.arg(data_ ? p_.group_k() : p_.group_c());
-    const Spatial &x = p_.x_space, &y = p_.y_space;
-    for (const Spatial& numbers : {data_ ? y : x, data_ ? x : y, p_.w_space, p_.stride, p_.pad, p_.dilation})
+    launch.arg(channels());
+    for (const Spatial& numbers : {data_ ? p_.y_space : p_.x_space, pass.at.pixels(), pass.at.window(),
+                                   pass.at.source_step, pass.at.pad(), pass.at.dilation()})
       bind_each(launch, numbers);
-    launch.arg(images(data_ ? t.x : t.y));
-    bind_each(launch, target());
-    if (sums_apart(p_))
+    launch.arg(of_target(data_ ? t.x : t.y));
+    bind_each(launch, pass.at.target_strides(target()));
+    if (conv_sums_apart(p_))
       launch.arg(workspace_part(workspace, sums_at_,
                                 {image_sum_bytes(p_, tiles_) > 0 ? int64_t{p_.groups} * m_ * n : 0}));
     bind_epilogue(launch, 1, 0, with);
-    launch.run({static_cast<size_t>(ceil_div(n, share_.columns)),
-                static_cast<size_t>(ceil_div(m_, share_.rows)), static_cast<size_t>(p_.groups)},
+    launch.run({static_cast<size_t>(ceil_div(n, pass.share.columns)),
+                static_cast<size_t>(ceil_div(m_, pass.share.rows)), static_cast<size_t>(p_.groups)},
                {1, 1, 1});
   }
 
   const bool data_;
+  std::vector<ConvCpuPass> passes_;
   int slab_;  ///< images in a launch: their sums fit into the workspace
-  size_t sums_at_ = 0;
+  size_t packed_at_ = 0, sums_at_ = 0;
+  Kernel pack_, multiply_;
   Constants constants_;
 };
 
@@ -206,27 +199,21 @@ class CpuFilter : public CpuBase {
     const int64_t blocks = ceil_div(strips * tiles_.nr(), tiles_.nc);
     share_.rows = static_cast<int>(round_up(std::max(1, m_), tiles_.mr));
     share_.columns = static_cast<int>(ceil_div(strips, blocks) * tiles_.nr());
-    add_packed();
-    const size_t real = size_of(real_type(p_));
+    const size_t real = size_of(conv_real(p_));
     const auto room = static_cast<int64_t>(workspace_.rest(options).workspace_limit / real / 2);
     parts_ = conv_parts_for(k_, tiles_.kc, blocks * p_.groups, context.device(), int64_t{p_.groups} * m_ * n_,
                             room);
     sums_.emplace(context, p_, parts_.count, workspace_, ConvPartsForm{false, result_apart(p_)});
-    build(context, "conv_cpu_filter", conv_defines(p_));
+    multiply_ = context.state().programs.kernel("conv_cpu_filter", "gemm_cpu", defines());
   }
 
   void run(const Stream& stream, const ConvTensors& t, const Tensor& workspace) const override {
-    const Tensor a = packed(workspace);
     const auto batch = static_cast<size_t>(p_.groups * parts_.count);
-    if (k_ > 0) {
-      Launch launch(stream, pack_);
-      launch.arg(m_).arg(k_).arg(a).arg(parts_.steps).arg(t.y);
-      bind_each(launch, p_.y);
-      bind_each(launch, p_.y_space);
-      launch.run({panels(), static_cast<size_t>(ceil_div(parts_.steps, tiles_.kc)), batch}, {1, 1, 1});
-    }
     Launch launch(stream, multiply_);
-    launch.arg(m_).arg(n_).arg(k_).arg(share_.columns).arg(share_.rows).arg(a).arg(parts_.steps);
+    launch.arg(m_).arg(n_).arg(k_).arg(share_.columns).arg(share_.rows);
+    launch.arg(t.y).arg(p_.y_extent);
+    bind_each(launch, p_.y);
+    launch.arg(parts_.steps);
     launch.arg(t.x).arg(static_cast<int>(p_.x_extent));
     bind_each(launch, narrow(p_.x));
     launch.arg(p_.group_c());
@@ -241,8 +228,10 @@ class CpuFilter : public CpuBase {
   }
 
  private:
+  GemmCpuShare share_{};
   ConvParts parts_;
   std::optional<ConvPartSums> sums_;
+  Kernel multiply_;
 };
 
 std::string refuse(const Context& context, const ConvProblem& p, const Options& options) {
@@ -251,6 +240,7 @@ std::string refuse(const Context& context, const ConvProblem& p, const Options& 
   // Gathering whole rows still pays where it is all there is to do (2 x naive); gathering a filter's does not
   // (0.3 x).
   if (reason.empty() && p.direction == ConvDirection::backward_filter) reason = refuse_depthwise(p);
+  if (reason.empty()) reason = refuse_many_phases(p);
   if (!reason.empty()) return reason;
   const uint64_t least = least_bytes(p, tiles_for(context.device(), p));
   if (least > options.workspace_limit)

@@ -4,12 +4,13 @@
 
 namespace dlprim::detail {
 
-extern const ConvEngine kConvNvWgmma, kConvCpu, kConvDepthwise, kConvDepthwiseCpu, kConvFma, kConvNaive;
+extern const ConvEngine kConvNvWgmma, kConvCpuLast, kConvCpu, kConvDepthwise, kConvDepthwiseCpu, kConvFma,
+    kConvNaive;
 
 namespace {
 
 const std::vector<ConvEngine>& engines() {
-  static const std::vector<ConvEngine> list = {kConvDepthwiseCpu, kConvDepthwise, kConvNvWgmma,
+  static const std::vector<ConvEngine> list = {kConvDepthwiseCpu, kConvDepthwise, kConvNvWgmma, kConvCpuLast,
                                                kConvCpu,          kConvFma,       kConvNaive};
   return list;
 }

@@ -1,0 +1,60 @@
+// What the engines `cpu` and `cpu_last` share.
+#pragma once
+
+#include "core/launch.hpp"
+#include "ops/conv_phases.hpp"
+#include "ops/gemm_cpu_tiles.hpp"
+
+namespace dlprim::detail {
+
+/// What is computed with.
+inline DType conv_real(const ConvProblem& p) {
+  return p.dtype == DType::f64 ? DType::f64 : DType::f32;
+}
+
+/// Whether the result holds fewer bits than a sum that more blocks of k follow.
+inline bool conv_sums_apart(const ConvProblem& p) {
+  return size_of(p.result_dtype) < sizeof(float);
+}
+
+template <class Numbers>
+void bind_each(Launch& launch, const Numbers& of_axes) {
+  for (auto number : of_axes) launch.arg(number);
+}
+
+/// Whether a pixel of the target sees the source's of the same place and no other.
+inline bool is_pointwise(const ConvProblem& p) {
+  return p.taps() == 1 && p.pad == Spatial{0, 0, 0} && p.stride == Spatial{1, 1, 1} && p.x_space == p.y_space;
+}
+
+/// The same problem with planes that are one long row, if it is pointwise and their pixels are evenly spaced.
+inline ConvProblem in_one_row(ConvProblem p) {
+  const std::optional<int64_t> x = even_stride(p.x, p.x_space), y = even_stride(p.y, p.y_space);
+  if (!is_pointwise(p) || !x || !y) return p;
+  p.x = {p.x[0], p.x[1], 0, 0, *x}, p.y = {p.y[0], p.y[1], 0, 0, *y};
+  p.x_space = p.y_space = {1, 1, static_cast<int>(p.x_pixels())};
+  return p;
+}
+
+/// A pass of forward or backward data, and its part of the packed w.
+struct ConvCpuPass {
+  ConvPass at;
+  int k;           ///< steps of the sum
+  int64_t packed;  ///< where its part begins
+  GemmCpuShare share;
+};
+
+/// The part of the packed w from `first` on.
+inline Tensor packed_from(const Tensor& x, int64_t first) {
+  return first == 0 ? x : x.slice(0, first, x.numel());
+}
+
+/// Each phase of backward data is a launch.
+inline std::string refuse_many_phases(const ConvProblem& p) {
+  constexpr int64_t most = 64;
+  int64_t phases = 1;
+  for (size_t i = 0; i < 3; i++) phases *= ConvAxis(p, i).phases;
+  return phases > most ? cat(phases, " phases of backward data exceed ", most) : std::string();
+}
+
+}  // namespace dlprim::detail
