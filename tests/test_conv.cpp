@@ -14,7 +14,8 @@ using namespace dlprim::test;
 
 namespace {
 
-const char* const kEngines[] = {"nv_wgmma", "cpu_last", "cpu", "depthwise", "depthwise_cpu", "fma", "naive"};
+const char* const kEngines[] = {"nv_wgmma",      "cpu_last",           "cpu", "depthwise",
+                                "depthwise_cpu", "depthwise_cpu_last", "fma", "naive"};
 
 /// The engine's name if it serves here, else an empty text. Only devices and sizes may refuse, never shapes.
 template <class P>
@@ -130,7 +131,7 @@ void check_all(const ConvCase& c) {
 /// By the engines that are made for such.
 void check_depthwise(const ConvCase& c, DType to) {
   const Data data = exact_data(c);
-  for (const char* name : {"depthwise", "depthwise_cpu"}) {
+  for (const char* name : {"depthwise", "depthwise_cpu", "depthwise_cpu_last"}) {
     check_forward(c, data, engine(name), true, to);
     check_backward(c, data, engine(name), to);
   }

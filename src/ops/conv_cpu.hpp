@@ -49,6 +49,14 @@ inline Tensor packed_from(const Tensor& x, int64_t first) {
   return first == 0 ? x : x.slice(0, first, x.numel());
 }
 
+/// Of an engine for tensors whose channels are last.
+inline std::string refuse_channels_apart(const ConvProblem& p) {
+  const std::pair<const char*, int64_t> steps[] = {{"x", p.c > 1 ? p.x[1] : 1}, {"y", p.k > 1 ? p.y[1] : 1}};
+  for (const auto& [name, step] : steps)
+    if (step != 1) return cat(name, "'s channels are ", step, " elements apart, not side by side");
+  return {};
+}
+
 /// Each phase of backward data is a launch.
 inline std::string refuse_many_phases(const ConvProblem& p) {
   constexpr int64_t most = 64;

@@ -272,10 +272,8 @@ std::string refuse(const Context& context, const ConvProblem& p, const Options& 
   if (reason.empty()) reason = refuse_large(p);
   if (reason.empty()) reason = refuse_depthwise(p);
   if (reason.empty()) reason = refuse_many_phases(p);
+  if (reason.empty()) reason = refuse_channels_apart(p);
   if (!reason.empty()) return reason;
-  const std::pair<const char*, int64_t> steps[] = {{"x", p.c > 1 ? p.x[1] : 1}, {"y", p.k > 1 ? p.y[1] : 1}};
-  for (const auto& [name, step] : steps)
-    if (step != 1) return cat(name, "'s channels are ", step, " elements apart, not side by side");
   const uint64_t least = least_bytes(p, tiles_for(context.device(), p, options));
   if (least > options.workspace_limit)
     return cat("needs ", least, " bytes of workspace, the limit is ", options.workspace_limit);

@@ -4,14 +4,15 @@
 
 namespace dlprim::detail {
 
-extern const ConvEngine kConvNvWgmma, kConvCpuLast, kConvCpu, kConvDepthwise, kConvDepthwiseCpu, kConvFma,
-    kConvNaive;
+extern const ConvEngine kConvNvWgmma, kConvCpuLast, kConvCpu, kConvDepthwise, kConvDepthwiseCpu,
+    kConvDepthwiseCpuLast, kConvFma, kConvNaive;
 
 namespace {
 
 const std::vector<ConvEngine>& engines() {
-  static const std::vector<ConvEngine> list = {kConvDepthwiseCpu, kConvDepthwise, kConvNvWgmma, kConvCpuLast,
-                                               kConvCpu,          kConvFma,       kConvNaive};
+  static const std::vector<ConvEngine> list = {
+      kConvDepthwiseCpuLast, kConvDepthwiseCpu, kConvDepthwise, kConvNvWgmma,
+      kConvCpuLast,          kConvCpu,          kConvFma,       kConvNaive};
   return list;
 }
 
