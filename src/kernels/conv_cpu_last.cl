@@ -37,7 +37,7 @@ static void pack_pixels(__local Scalar* to, const Pixel* pixels, int rows, int k
   Piece pieces[KC];
   const int count = find_pieces(pieces, k0, kc, OF_AXES(s), channels, OF_AXES(source), OF_AXES(target),
                                 OF_AXES(window), OF_AXES(stride), OF_AXES(pad), OF_AXES(dilation));
-  for (int i = 0; i < rows; i++) put_line(to + i * KC, pixels[i], pieces, count, source, extent, channels, OF_AXES(source));
+  for (int i = 0; i < rows; i++) put_line(to + i * KC, NR, pixels[i], pieces, count, source, extent, channels, OF_AXES(source));
   for (int i = rows; i < MR; i++)
     for (int k = 0; k < kc; k += VW) VEC_AT(__local, to + i * KC + k) = 0;
 }

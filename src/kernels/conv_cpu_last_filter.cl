@@ -19,9 +19,11 @@ static void pack_outputs(__local Scalar* to, const Pixel* pixels, int count, int
     __local Scalar* line = to + k * MR;
     for (int m = 0; m < count; m += MR, line += MR * KC) {
       int i = 0;
-      // What lies behind a panel's filters is read too, as long as it is in the tensor, and overwritten.
+      // What lies behind a panel's filters is read too, as long as it is in the tensor, and overwritten: not behind the
+      // panel, where the next one lies.
+      const int most = min(extent - at - m, (kc - k) * MR) - VW;
       if (count - m >= MR)
-        for (; i < MR && at + m + i <= extent - VW; i += VW) VEC_AT(__local, line + i) = LOAD_WIDE(AB_TYPE, target + at + m + i);
+        for (; i < MR && i <= most; i += VW) VEC_AT(__local, line + i) = LOAD_WIDE(AB_TYPE, target + at + m + i);
       for (; i < MR; i++) line[i] = i < count - m ? LOAD_AB(target, at + m + i) : 0;
     }
   }
@@ -41,17 +43,19 @@ static void pack_outputs(__local Scalar* to, const Pixel* pixels, int count, int
   pack_outputs(to, pixels, m_end - (m), kc, target + target_offset + group * M + (m),            \
                target_extent - (int)(group * M + (m)));
 
+// Columns n0, n0 + 1, ... of a block: strip by strip or, where pieces are whole vectors, pixel by pixel.
 static void pack_inputs(__local Scalar* panel, const Pixel* pixels, int kc, int n0, int n_end,
                         __global const AB_STORAGE* source, int extent, AXES(s), SHAPE_PARAMETERS) {
-  Piece pieces[NR];
-  for (int n = n0; n < n_end; n += NR) {
-    const int columns = min(NR, n_end - n);
+  Piece pieces[NC];
+  const int at_once = channels % VW == 0 ? NC : NR;
+  for (int n = n0; n < n_end; n += at_once) {
+    const int columns = min(at_once, n_end - n);
     const int count = find_pieces(pieces, n, columns, OF_AXES(s), channels, OF_AXES(source), OF_AXES(target),
                                   OF_AXES(window), OF_AXES(stride), OF_AXES(pad), OF_AXES(dilation));
     __local Scalar* strip = panel + (n - n0) * kc;
     for (int k = 0; k < kc; k++) {
-      put_line(strip + k * NR, pixels[k], pieces, count, source, extent, channels, OF_AXES(source));
-      for (int l = columns; l < NR; l++) strip[k * NR + l] = 0;
+      put_line(strip + k * NR, NR * kc, pixels[k], pieces, count, source, extent, channels, OF_AXES(source));
+      for (int l = columns; l % NR != 0; l++) strip[k * NR + PLACE(l, NR * kc)] = 0;
     }
   }
 }

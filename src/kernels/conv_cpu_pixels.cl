@@ -52,7 +52,7 @@ static void find_pixels(Pixel* pixels, int first, int count, int extent, long t_
 // The pieces that places first, first + 1, ... of all lines are made of.
 static int find_pieces(Piece* pieces, int first, int count, AXES(s), SHAPE_PARAMETERS) {
   const bool rows = window_w == 1 || (s_w == channels && dilation_w == 1);  // a run is a row of taps
-  const int taps = rows ? window_w : 1, run = taps * channels;
+  const int taps = rows ? window_w : 1, run = max(1, taps * channels);  // there may be no taps
   int tap = first / run * taps, skip = first % run, found = 0;
   for (int done = 0; done < count;) {
     const int s = tap % window_w, r = tap / window_w % window_h, t = DEPTH ? tap / window_w / window_h : 0;
@@ -72,13 +72,17 @@ static int find_pieces(Piece* pieces, int first, int count, AXES(s), SHAPE_PARAM
   return found;
 }
 
+// Where place i of a line lies: NR places side by side, `strip` apart from the next ones.
+#define PLACE(i, strip) ((i) / NR * (strip) + (i) % NR)
+
 // A pixel's line, in ascending order: up to VW - 1 numbers behind are written too. `extent` counts from `source` on.
-static void put_line(__local Scalar* line, Pixel pixel, const Piece* pieces, int count, __global const AB_STORAGE* source,
-                     int extent, int channels, AXES(source)) {
+static void put_line(__local Scalar* line, int strip, Pixel pixel, const Piece* pieces, int count,
+                     __global const AB_STORAGE* source, int extent, int channels, AXES(source)) {
   for (int i = 0; i < count && pixel.inner; i++) {
     const Piece p = pieces[i];
     __global const AB_STORAGE* from = source + pixel.at + p.at;
-    for (int l = 0; l < p.length; l += VW) VEC_AT(__local, line + p.to + l) = LOAD_WIDE(AB_TYPE, from + l);
+    for (int l = 0; l < p.length; l += VW)
+      VEC_AT(__local, line + PLACE(p.to + l, strip)) = LOAD_WIDE(AB_TYPE, from + l);
   }
   for (int i = 0; i < count && !pixel.inner; i++) {
     const Piece p = pieces[i];
@@ -88,11 +92,11 @@ static void put_line(__local Scalar* line, Pixel pixel, const Piece* pieces, int
     // The elements [begin, end) of the piece are in the row of the source.
     const int end = inside ? (int)min((long)p.length, (source_w - w) * channels - p.skip) : 0;
     const int begin = end > 0 ? (int)min((long)end, max(0L, -w * channels - p.skip)) : 0;
-    __local Scalar* to = line + p.to;
-    for (int l = 0; l < begin; l += VW) VEC_AT(__local, to + l) = 0;
+    for (int l = 0; l < begin; l += VW) VEC_AT(__local, line + PLACE(p.to + l, strip)) = 0;
     int l = begin;
-    for (; l < end && at + l <= extent - VW; l += VW) VEC_AT(__local, to + l) = LOAD_WIDE(AB_TYPE, source + at + l);
-    for (; l < end; l++) to[l] = LOAD_AB(source, at + l);
-    for (l = max(end, 0); l < p.length; l += VW) VEC_AT(__local, to + l) = 0;
+    for (; l < end && at + l <= extent - VW; l += VW)
+      VEC_AT(__local, line + PLACE(p.to + l, strip)) = LOAD_WIDE(AB_TYPE, source + at + l);
+    for (; l < end; l++) line[PLACE(p.to + l, strip)] = LOAD_AB(source, at + l);
+    for (l = max(end, 0); l < p.length; l += VW) VEC_AT(__local, line + PLACE(p.to + l, strip)) = 0;
   }
 }

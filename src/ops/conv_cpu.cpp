@@ -201,8 +201,8 @@ class CpuFilter : public CpuBase {
     share_.columns = static_cast<int>(ceil_div(strips, blocks) * tiles_.nr());
     const size_t real = size_of(conv_real(p_));
     const auto room = static_cast<int64_t>(workspace_.rest(options).workspace_limit / real / 2);
-    parts_ = conv_parts_for(k_, tiles_.kc, blocks * p_.groups, context.device(), int64_t{p_.groups} * m_ * n_,
-                            room);
+    parts_ = conv_cpu_parts_for(k_, tiles_.kc, blocks * p_.groups, context.device(),
+                                int64_t{p_.groups} * m_ * n_, room);
     sums_.emplace(context, p_, parts_.count, workspace_, ConvPartsForm{false, result_apart(p_)});
     multiply_ = context.state().programs.kernel("conv_cpu_filter", "gemm_cpu", defines());
   }

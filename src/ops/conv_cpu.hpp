@@ -1,7 +1,10 @@
 // What the engines `cpu` and `cpu_last` share.
 #pragma once
 
+#include <algorithm>
+
 #include "core/launch.hpp"
+#include "ops/conv_parts.hpp"
 #include "ops/conv_phases.hpp"
 #include "ops/gemm_cpu_tiles.hpp"
 
@@ -47,6 +50,24 @@ struct ConvCpuPass {
 /// The part of the packed w from `first` on.
 inline Tensor packed_from(const Tensor& x, int64_t first) {
   return first == 0 ? x : x.slice(0, first, x.numel());
+}
+
+/// conv_parts_for(), or some more parts, so that work-groups come to much the same number for each unit.
+inline ConvParts conv_cpu_parts_for(int64_t k, int64_t block, int64_t tiles, const Device& device,
+                                    int64_t results, int64_t room) {
+  const ConvParts least = conv_parts_for(k, block, tiles, device, results, room);
+  const int64_t units = std::max(1, device.facts().compute_units);
+  const int64_t most = std::min(ceil_div(k, block), room / std::max<int64_t>(1, results));
+  ConvParts best = least;
+  int64_t best_time = -1;
+  for (int64_t count = least.count; count <= std::min(most, least.count + units); count++) {
+    const int64_t steps = ceil_div(ceil_div(k, block), count) * block;
+    const int64_t time = ceil_div(tiles * ceil_div(k, steps), units) * steps;
+    if (best_time >= 0 && time >= best_time) continue;
+    best_time = time;
+    best = {static_cast<int>(ceil_div(k, steps)), static_cast<int>(steps)};
+  }
+  return best;
 }
 
 /// Of an engine for tensors whose channels are last.

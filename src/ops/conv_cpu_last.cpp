@@ -36,6 +36,9 @@ GemmCpuTiles tiles_for(const Device& device, const ConvProblem& p, const Options
   // Blocks of k that are as many as with the longest ones, but equal.
   const int shorter = tiles.kc * 3 / 4;
   if (g.k > tiles.kc && ceil_div(g.k, shorter) == ceil_div(g.k, tiles.kc)) tiles.kc = shorter;
+  // A panel of few steps of k lies close together.
+  constexpr int kLeastSteps = 32;
+  while (tiles.kc / 2 >= std::max<int64_t>(g.k, kLeastSteps)) tiles.kc /= 2;
   const int64_t three = round_up(g.n, int64_t{3} * tiles.vw);
   if (device.facts().float_vector_width >= 16 && tiles.nv == 2 && three < round_up(g.n, tiles.nr()))
     tiles.nv = 3, tiles.mr = std::min(tiles.mr, 8);
@@ -218,8 +221,8 @@ class LastFilter : public ConvImpl {
     share_.rows = static_cast<int>(round_up(std::max(1, m_), tiles_.mr));
     share_.columns = static_cast<int>(ceil_div(strips, blocks) * tiles_.nr());
     const auto room = static_cast<int64_t>(options.workspace_limit / size_of(conv_real(p_)) / 2);
-    parts_ = conv_parts_for(k_, tiles_.kc, blocks * p_.groups, context.device(), int64_t{p_.groups} * m_ * n_,
-                            room);
+    parts_ = conv_cpu_parts_for(k_, tiles_.kc, blocks * p_.groups, context.device(),
+                                int64_t{p_.groups} * m_ * n_, room);
     sums_.emplace(context, p_, parts_.count, workspace_, ConvPartsForm{true, result_apart(p_)});
     Defines defines = conv_defines(p_);
     tiles_.define(defines);
