@@ -47,14 +47,18 @@ static void pack_outputs(__local Scalar* to, const Pixel* pixels, int count, int
 static void pack_inputs(__local Scalar* panel, const Pixel* pixels, int kc, int n0, int n_end,
                         __global const AB_STORAGE* source, int extent, AXES(s), SHAPE_PARAMETERS) {
   Piece pieces[NC];
-  const int at_once = channels % VW == 0 ? NC : NR;
+  const bool whole = channels % VW == 0;
+  const int at_once = whole ? NC : NR;
   for (int n = n0; n < n_end; n += at_once) {
     const int columns = min(at_once, n_end - n);
     const int count = find_pieces(pieces, n, columns, OF_AXES(s), channels, OF_AXES(source), OF_AXES(target),
                                   OF_AXES(window), OF_AXES(stride), OF_AXES(pad), OF_AXES(dilation));
     __local Scalar* strip = panel + (n - n0) * kc;
     for (int k = 0; k < kc; k++) {
-      put_line(strip + k * NR, NR * kc, pixels[k], pieces, count, source, extent, channels, OF_AXES(source));
+      if (whole)
+        put_line(strip + k * NR, NR * kc, pixels[k], pieces, count, source, extent, channels, OF_AXES(source));
+      else
+        put_line(strip + k * NR, NR, pixels[k], pieces, count, source, extent, channels, OF_AXES(source));
       for (int l = columns; l % NR != 0; l++) strip[k * NR + PLACE(l, NR * kc)] = 0;
     }
   }
