@@ -190,10 +190,19 @@ class CpuRows : public CpuBase {
   Constants constants_;
 };
 
+/// Whether x and dy take each other's place: columns are transposed, rows packed as they lie (576 to 96: 1.80
+/// and 1.19 ms).
+bool exchanges(const ConvProblem& p) {
+  return p.direction == ConvDirection::backward_filter && is_pointwise(p) && p.groups == 1 && p.c > p.k;
+}
+ConvProblem arranged(const ConvProblem& p) {
+  return exchanges(p) ? exchanged(p) : p;
+}
+
 class CpuFilter : public CpuBase {
  public:
   CpuFilter(const Context& context, const ConvProblem& problem, const Options& options)
-      : CpuBase(context, problem) {
+      : CpuBase(context, arranged(problem)), exchanged_(exchanges(problem)) {
     // A work-group takes all rows, so that what it gathers is gathered once.
     const int64_t strips = std::max<int64_t>(1, ceil_div(n_, tiles_.nr()));
     const int64_t blocks = ceil_div(strips * tiles_.nr(), tiles_.nc);
@@ -208,26 +217,28 @@ class CpuFilter : public CpuBase {
   }
 
   void run(const Stream& stream, const ConvTensors& t, const Tensor& workspace) const override {
+    const Tensor dw = exchanged_ ? t.w.transpose(0, 1) : t.w;
     const auto batch = static_cast<size_t>(p_.groups * parts_.count);
     Launch launch(stream, multiply_);
     launch.arg(m_).arg(n_).arg(k_).arg(share_.columns).arg(share_.rows);
-    launch.arg(t.y).arg(p_.y_extent);
+    launch.arg(exchanged_ ? t.x : t.y).arg(p_.y_extent);
     bind_each(launch, p_.y);
     launch.arg(parts_.steps);
-    launch.arg(t.x).arg(static_cast<int>(p_.x_extent));
+    launch.arg(exchanged_ ? t.y : t.x).arg(static_cast<int>(p_.x_extent));
     bind_each(launch, narrow(p_.x));
     launch.arg(p_.group_c());
     for (const Spatial& numbers : {p_.x_space, p_.y_space, p_.w_space, p_.stride, p_.pad, p_.dilation})
       bind_each(launch, numbers);
-    launch.arg(sums_->target(workspace, t.w));
+    launch.arg(sums_->target(workspace, dw));
     bind_epilogue(launch, 1, 0, {});
     launch.run({static_cast<size_t>(ceil_div(n_, share_.columns)),
                 static_cast<size_t>(ceil_div(m_, share_.rows)), batch},
                {1, 1, 1});
-    sums_->add_up(stream, workspace, t.w);
+    sums_->add_up(stream, workspace, dw);
   }
 
  private:
+  const bool exchanged_;  ///< p_ has x and y, which tensors do not, in each other's place
   GemmCpuShare share_{};
   ConvParts parts_;
   std::optional<ConvPartSums> sums_;
@@ -242,7 +253,7 @@ std::string refuse(const Context& context, const ConvProblem& p, const Options& 
   if (reason.empty() && p.direction == ConvDirection::backward_filter) reason = refuse_depthwise(p);
   if (reason.empty()) reason = refuse_many_phases(p);
   if (!reason.empty()) return reason;
-  const uint64_t least = least_bytes(p, tiles_for(context.device(), p));
+  const uint64_t least = least_bytes(arranged(p), tiles_for(context.device(), arranged(p)));
   if (least > options.workspace_limit)
     return cat("needs ", least, " bytes of workspace, the limit is ", options.workspace_limit);
   return {};

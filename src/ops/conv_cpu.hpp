@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <utility>
 
 #include "core/launch.hpp"
 #include "ops/conv_parts.hpp"
@@ -36,6 +37,15 @@ inline ConvProblem in_one_row(ConvProblem p) {
   if (!is_pointwise(p) || !x || !y) return p;
   p.x = {p.x[0], p.x[1], 0, 0, *x}, p.y = {p.y[0], p.y[1], 0, 0, *y};
   p.x_space = p.y_space = {1, 1, static_cast<int>(p.x_pixels())};
+  return p;
+}
+
+/// Backward filter of a pointwise problem in one group, with x and y in each other's place: it gives dw
+/// transposed. Kernels pack the two in different ways.
+inline ConvProblem exchanged(ConvProblem p) {
+  std::swap(p.c, p.k), std::swap(p.x, p.y), std::swap(p.w[0], p.w[1]);
+  std::swap(p.x_extent, p.y_extent), std::swap(p.x_aligned, p.y_aligned);
+  p.w_row_major = false;
   return p;
 }
 
