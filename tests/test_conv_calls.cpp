@@ -92,7 +92,7 @@ TEST_CASE("conv: scale, bias, residual, preactivation, statistics", "[conv][smal
   for (const ConvParams& params : {kSmall.params, turned})
     for (DType dtype : {DType::f32, DType::bf16})
       for (Layout layout : {Layout::nchw, Layout::nhwc})
-        for (const std::string& name : serving_conv_engines()) {
+        for (const std::string& name : serving_conv_engines(layout)) {
           ConvCase c = kSmall.in(layout);
           c.params = params;
           c.params.activation = Activation::relu;
@@ -101,7 +101,8 @@ TEST_CASE("conv: scale, bias, residual, preactivation, statistics", "[conv][smal
         }
 }
 
-// Engines for groups of few channels have epilogues of their own; on a CPU the one chosen is depthwise_cpu.
+// Engines for groups of few channels have epilogues of their own; on a CPU those chosen are depthwise_cpu
+// and depthwise_cpu_last.
 TEST_CASE("conv: epilogues of depthwise convolutions", "[conv][small]") {
   const ConvParams window{{2}, {1}, {1}, {1}, 8, Activation::relu};
   ConvParams turned = window;

@@ -1,6 +1,8 @@
 // Convolution's engines and plans: which serves what, workspaces, constants.
 #include <algorithm>
 
+#include <dlprim/copy.hpp>
+
 #include "cases/conv.hpp"
 #include "catch.hpp"
 
@@ -129,11 +131,15 @@ TEST_CASE("conv: workspace", "[conv][small]") {
 }
 
 TEST_CASE("conv: another image size compiles nothing", "[conv]") {
-  for (const std::string& name : serving_conv_engines()) {
+  for (const std::string& name : serving_conv_engines(Layout::nhwc)) {
     INFO(name);
+    const auto tensor = [&](const Shape& shape) {
+      const Tensor room(context(), {element_count(shape)});
+      return room.as_strided(shape, strides_in(name == "cpu_last" ? Layout::nhwc : Layout::nchw, shape));
+    };
     const auto run = [&](int64_t n, int64_t size) {
-      const Tensor x(context(), {n, 8, size, size}), w(context(), {16, 8, 3, 3}),
-          y(context(), {n, 16, size - 2, size - 2});
+      const Tensor x = tensor({n, 8, size, size}), w(context(), {16, 8, 3, 3}),
+                   y = tensor({n, 16, size - 2, size - 2});
       conv(stream(), x, w, {}, {}, y, engine(name));
       conv_backward_data(stream(), y, w, {}, x, engine(name));
       conv_backward_filter(stream(), x, y, {}, w, engine(name));
@@ -187,11 +193,13 @@ TEST_CASE("conv: constant weights", "[conv][small]") {
   const auto x = integers(element_count(c.x_shape()), rng, 3),
              first = integers(element_count(c.w_shape()), rng, 3),
              second = integers(element_count(c.w_shape()), rng, 3);
-  const Tensor tx = device_tensor(c.x_shape(), x);
-  for (const std::string& name : serving_conv_engines()) {
+  for (const std::string& name : serving_conv_engines(Layout::nhwc)) {
     INFO(name);
-    const Guarded y(c.y_shape());
-    const Tensor w = device_tensor(c.w_shape(), first);
+    const Layout layout = name == "cpu_last" ? Layout::nhwc : Layout::nchw;
+    const Guarded room(c.x_shape(), strides_in(layout, c.x_shape()), DType::f32),
+        y(c.y_shape(), strides_in(layout, c.y_shape()), DType::f32);
+    const Tensor tx = room.tensor(), w = device_tensor(c.w_shape(), first);
+    copy(stream(), device_tensor(c.x_shape(), x), tx);
     ConvDesc desc{tx, w, y.tensor(), c.params};
     desc.constant_w = true;
     const Conv plan(context(), desc, engine(name));

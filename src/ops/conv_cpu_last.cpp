@@ -27,26 +27,23 @@ ConvGemm product(const ConvProblem& p) {
   return is_filter(p) ? g : ConvGemm{g.n, g.m, g.k};
 }
 
-GemmCpuTiles tiles_for(const Device& device, const ConvProblem& p, const Options& options) {
+GemmCpuTiles tiles_for(const Device& device, const ConvProblem& p) {
   const ConvGemm g = product(p);
   GemmCpuTiles tiles = gemm_cpu_tiles_for(device, g.m, g.n, size_of(conv_real(p)));
   // Rows of filters come in multiples of 8 or 12; pixels are many.
   for (int mr = tiles.mr - 1; is_filter(p) && mr >= 8; mr--)
     if (round_up(g.m, mr) < round_up(g.m, tiles.mr)) tiles.mr = mr;
-  // Blocks of k that are as many as with the longest ones, but equal.
+  // Blocks of k that are as many as with the longest ones, but equal; and panels of few steps of k lie close
+  // together. In backward filter k are pixels, of which kernels know nothing.
   const int shorter = tiles.kc * 3 / 4;
-  if (g.k > tiles.kc && ceil_div(g.k, shorter) == ceil_div(g.k, tiles.kc)) tiles.kc = shorter;
-  // A panel of few steps of k lies close together.
+  if (!is_filter(p) && g.k > tiles.kc && ceil_div(g.k, shorter) == ceil_div(g.k, tiles.kc))
+    tiles.kc = shorter;
   constexpr int kLeastSteps = 32;
-  while (tiles.kc / 2 >= std::max<int64_t>(g.k, kLeastSteps)) tiles.kc /= 2;
+  while (!is_filter(p) && tiles.kc / 2 >= std::max<int64_t>(g.k, kLeastSteps)) tiles.kc /= 2;
   const int64_t three = round_up(g.n, int64_t{3} * tiles.vw);
   if (device.facts().float_vector_width >= 16 && tiles.nv == 2 && three < round_up(g.n, tiles.nr()))
     tiles.nv = 3, tiles.mr = std::min(tiles.mr, 8);
   tiles.mr = static_cast<int>(std::clamp<int64_t>(g.m, 1, tiles.mr));
-  const EngineRequest request(options);
-  if (request.names(kConvCpuLast.name))
-    request.take(
-        {{"kc", &tiles.kc}, {"nc", &tiles.nc}, {"mc", &tiles.mc}, {"mr", &tiles.mr}, {"nv", &tiles.nv}});
   tiles.mc = std::max(1, tiles.mc / tiles.mr) * tiles.mr;
   tiles.nc = std::max(1, tiles.nc / tiles.nr()) * tiles.nr();
   return tiles;
@@ -93,8 +90,8 @@ std::optional<int64_t> pitch_of(int images, const ConvStrides& strides, const Sp
 /// Forward and backward data, pass by pass.
 class LastRows : public ConvImpl {
  public:
-  LastRows(const Context& context, const ConvProblem& problem, const Options& options)
-      : p_(problem), tiles_(tiles_for(context.device(), p_, options)), n_(static_cast<int>(product(p_).n)) {
+  LastRows(const Context& context, const ConvProblem& problem)
+      : p_(problem), tiles_(tiles_for(context.device(), p_)), n_(static_cast<int>(product(p_).n)) {
     if (!p_.constant_w)
       packed_at_ = workspace_.add(static_cast<size_t>(packed_count(p_, tiles_)) * size_of(conv_real(p_)));
     sums_at_ = workspace_.add(sum_bytes(p_, tiles_));
@@ -234,9 +231,7 @@ ConvProblem arranged(const ConvProblem& p) {
 class LastFilter : public ConvImpl {
  public:
   LastFilter(const Context& context, const ConvProblem& problem, const Options& options)
-      : exchanged_(exchanges(problem)),
-        p_(arranged(problem)),
-        tiles_(tiles_for(context.device(), p_, options)) {
+      : exchanged_(exchanges(problem)), p_(arranged(problem)), tiles_(tiles_for(context.device(), p_)) {
     const ConvGemm g = product(p_);
     m_ = static_cast<int>(g.m), n_ = static_cast<int>(g.n), k_ = static_cast<int>(g.k);
     // A work-group takes all rows, so that what it gathers is gathered once.
@@ -303,7 +298,7 @@ std::string refuse(const Context& context, const ConvProblem& p, const Options& 
   if (reason.empty()) reason = refuse_many_phases(p);
   if (reason.empty()) reason = refuse_channels_apart(p);
   if (!reason.empty()) return reason;
-  const uint64_t least = least_bytes(arranged(p), tiles_for(context.device(), arranged(p), options));
+  const uint64_t least = least_bytes(arranged(p), tiles_for(context.device(), arranged(p)));
   if (least > options.workspace_limit)
     return cat("needs ", least, " bytes of workspace, the limit is ", options.workspace_limit);
   return {};
@@ -312,7 +307,7 @@ std::string refuse(const Context& context, const ConvProblem& p, const Options& 
 std::unique_ptr<const ConvImpl> make(const Context& context, const ConvProblem& problem,
                                      const Options& options) {
   if (is_filter(problem)) return std::make_unique<LastFilter>(context, problem, options);
-  return std::make_unique<LastRows>(context, problem, options);
+  return std::make_unique<LastRows>(context, problem);
 }
 
 }  // namespace

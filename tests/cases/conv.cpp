@@ -333,12 +333,14 @@ std::vector<ConvCase> random_convs(int count, uint64_t seed) {
   return cases;
 }
 
-std::vector<std::string> serving_conv_engines() {
+std::vector<std::string> serving_conv_engines(Layout layout) {
   const TensorDesc x({1, 1, 3, 3}), w({1, 1, 1, 1});
   const std::string text = Conv(context(), {x, w, x}).explain();
   std::vector<std::string> names;
-  for (const char* name : {"nv_wgmma", "cpu", "fma", "naive"})
+  for (const std::string name : {"nv_wgmma", "cpu_last", "cpu", "fma", "naive"}) {
+    if (name == "cpu_last" && layout != Layout::nhwc) continue;
     if (text.find("\n  " + std::string(name) + ": refused") == std::string::npos) names.push_back(name);
+  }
   return names;
 }
 

@@ -60,8 +60,8 @@ const std::vector<ConvCase>& tiled_convs();
 /// Small problems with everything drawn at random.
 std::vector<ConvCase> random_convs(int count, uint64_t seed);
 
-/// The engines that serve small problems on this device.
-std::vector<std::string> serving_conv_engines();
+/// The engines that serve small problems of a layout on this device.
+std::vector<std::string> serving_conv_engines(Layout layout = Layout::nchw);
 
 /// What comes after the sums; each is empty or as large as ConvExtras says.
 struct ConvEpilogueData {
