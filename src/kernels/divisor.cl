@@ -15,10 +15,10 @@ struct Divisor {
 };
 static struct Divisor divisor_of(int d) {
   struct Divisor result;
+  const int least = max(1, d);
   result.d = d;
-  result.shift = 0;
-  while ((1l << result.shift) < d) result.shift++;
-  result.magic = (uint)(((1ul << (31 + result.shift)) + max(1, d) - 1) / max(1, d));
+  result.shift = least > 1 ? 32 - clz((uint)least - 1) : 0;
+  result.magic = (uint)(((1ul << (31 + result.shift)) + least - 1) / least);
   return result;
 }
 static int divided(int n, struct Divisor by) {

@@ -4,13 +4,15 @@
 
 namespace dlprim::detail {
 
-extern const ConvEngine kConvNvWgmma, kConvCpu, kConvDepthwise, kConvDepthwiseCpu, kConvFma, kConvNaive;
+extern const ConvEngine kConvNvWgmma, kConvNvFragment, kConvAmdMfma, kConvAmdWmma, kConvIntelDpas, kConvCpu,
+    kConvDepthwise, kConvDepthwiseCpu, kConvFma, kConvNaive;
 
 namespace {
 
 const std::vector<ConvEngine>& engines() {
-  static const std::vector<ConvEngine> list = {kConvDepthwiseCpu, kConvDepthwise, kConvNvWgmma,
-                                               kConvCpu,          kConvFma,       kConvNaive};
+  static const std::vector<ConvEngine> list = {
+      kConvDepthwiseCpu, kConvDepthwise,  kConvNvWgmma, kConvAmdMfma, kConvAmdWmma,
+      kConvIntelDpas,    kConvNvFragment, kConvCpu,     kConvFma,     kConvNaive};
   return list;
 }
 
