@@ -24,7 +24,7 @@
 #ifndef CHANNELS_LAST
 #define CHANNELS_LAST 1
 #endif
-// Backward data: whether there are several phases.
+// Backward data: whether a stride is above 1.
 #ifndef STRIDED
 #define STRIDED 0
 #endif
@@ -138,6 +138,7 @@ struct Shape {
   struct Radices pixel_radices, tap_radices;
   struct Map source_pixel, source_tap, w_tap, target_pixel;
   int source_d, source_h, source_w;
+  int others;  // digits `other` of k from there on are padding
   int target_row, w_row;  // from one of the target's channels to the next
 };
 
@@ -162,6 +163,7 @@ static struct Shape shape_of(int phase, SHAPE_PARAMETERS) {
   s.w_tap = (struct Map){d.last, h.last, w.last, -d.step, -h.step, -w.step, w_c, w_d, w_h, w_w};
   s.target_pixel = (struct Map){d.first, h.first, w.first, TARGET_STEP(d), TARGET_STEP(h), TARGET_STEP(w), t_n, t_d, t_h, t_w};
   s.source_d = source_d, s.source_h = source_h, s.source_w = source_w;
+  s.others = DIRECTION == 2 ? images : channels;
   s.target_row = t_c, s.w_row = w_m;
   return s;
 }
@@ -246,7 +248,7 @@ static float gathered_chain(__global const float* source, struct Place row, __gl
   for (int k = k_begin; k < k_end; k++) {
     const struct Digits digits = digits_of(k, K_FIRST, K_RADICES(shape));
     const struct Place at = place_of(&digits, K_OF_SOURCE(shape));
-    if (!meet(&row, &at, shape)) continue;
+    if (digits.other >= shape->others || !meet(&row, &at, shape)) continue;
     sum = fma(source[row.at + at.at], other[other_row + place_of(&digits, K_OF_OTHER(shape)).at], sum);
   }
   return sum;

@@ -44,6 +44,12 @@ ConvGather::ConvGather(const ConvProblem& p) : direction(p.direction), images(p.
   by_planes = !window && p.stride == Spatial{1, 1, 1} && p.x_space == p.y_space;
 }
 
+bool ConvGather::strided() const {
+  bool any = false;
+  for (const ConvAxis& axis : axes) any |= axis.stride > 1;
+  return any && direction == ConvDirection::backward_data;
+}
+
 int64_t ConvGather::source_rows() const {
   if (filter()) return taps() * channels;
   int64_t count = images;

@@ -23,7 +23,8 @@ struct ConvGather {
   int64_t source_rows() const;
   int64_t steps() const;
   int phases() const { return axes[0].phases * axes[1].phases * axes[2].phases; }
-  bool strided() const { return phases() > 1; }
+  /// Phases meet fewer taps than there are, also where there is only one of them.
+  bool strided() const;
   int64_t taps() const { return int64_t{axes[0].taps} * axes[1].taps * axes[2].taps; }
 
   /// How the kernel's loads may take the operands, in words of `vector` elements, `aligned` their first ones:

@@ -4,15 +4,15 @@
 
 namespace dlprim::detail {
 
-extern const ConvEngine kConvNvWgmma, kConvNvFragment, kConvAmdMfma, kConvAmdWmma, kConvIntelDpas, kConvCpu,
-    kConvDepthwise, kConvDepthwiseCpu, kConvFma, kConvNaive;
+extern const ConvEngine kConvNvWgmma, kConvNvMma, kConvNvFragment, kConvAmdMfma, kConvAmdWmma, kConvIntelDpas,
+    kConvCpu, kConvDepthwise, kConvDepthwiseCpu, kConvFma, kConvNaive;
 
 namespace {
 
 const std::vector<ConvEngine>& engines() {
   static const std::vector<ConvEngine> list = {
-      kConvDepthwiseCpu, kConvDepthwise,  kConvNvWgmma, kConvAmdMfma, kConvAmdWmma,
-      kConvIntelDpas,    kConvNvFragment, kConvCpu,     kConvFma,     kConvNaive};
+      kConvDepthwiseCpu, kConvDepthwise,  kConvNvWgmma, kConvNvMma, kConvAmdMfma, kConvAmdWmma,
+      kConvIntelDpas,    kConvNvFragment, kConvCpu,     kConvFma,   kConvNaive};
   return list;
 }
 

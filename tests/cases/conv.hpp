@@ -60,7 +60,20 @@ const std::vector<ConvCase>& tiled_convs();
 /// Small problems with everything drawn at random.
 std::vector<ConvCase> random_convs(int count, uint64_t seed);
 
-/// The engines that serve small problems on this device.
+/// Why a plan, Conv or that of a backward direction, is not made; empty if it is.
+template <class P>
+std::string conv_refusal(const ConvDesc& desc, const Options& options) {
+  try {
+    P(context(), desc, options);
+  } catch (const ValidationError& error) {
+    return error.what();
+  }
+  return {};
+}
+
+/// The names of all engines, or those that DLPRIM_TEST_ENGINES lists, which may have parameters.
+const std::vector<std::string>& conv_engines();
+/// Those that serve small problems on this device, asked for by name; depthwise ones are not among them.
 std::vector<std::string> serving_conv_engines();
 
 /// What comes after the sums; each is empty or as large as ConvExtras says.
