@@ -1,6 +1,6 @@
 // Convolution engine `nv_mma`: implicit GEMM by a warp's matrix instructions, in three directions, pieces of
 // 16 bytes gathered by asynchronous copies. f16 and bf16; f32 by three products of tf32 parts, or, where math
-// allows, by tf32 alone. For NVIDIA's GPUs before Hopper; there nv_wgmma is faster.
+// allows, by tf32 alone. By name only where there is nv_wgmma, which is faster.
 #include "ops/conv_nv_mma.hpp"
 
 #include <algorithm>
