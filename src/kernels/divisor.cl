@@ -4,11 +4,6 @@
 #define DIVIDED(d) d, d##_magic, d##_shift
 #define QUOTIENT(n, d) ((int)(mul_hi((uint)(n) << 1, d##_magic) >> d##_shift))
 
-#define SET_DIVISOR(d, value)                     \
-  d = max(1, value);                              \
-  d##_shift = d > 1 ? 32 - clz((uint)d - 1) : 0;  \
-  d##_magic = (uint)(((1ul << (31 + d##_shift)) + d - 1) / d);
-
 struct Divisor {
   int d;
   uint magic, shift;
@@ -21,6 +16,13 @@ static struct Divisor divisor_of(int d) {
   result.magic = (uint)(((1ul << (31 + result.shift)) + least - 1) / least);
   return result;
 }
+#define SET_DIVISOR(name, value)                            \
+  {                                                         \
+    const struct Divisor made_ = divisor_of(max(1, value)); \
+    name = made_.d;                                         \
+    name##_magic = made_.magic;                             \
+    name##_shift = made_.shift;                             \
+  }
 static int divided(int n, struct Divisor by) {
   return (int)(mul_hi((uint)n << 1, by.magic) >> by.shift);
 }

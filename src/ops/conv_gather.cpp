@@ -5,18 +5,6 @@
 namespace dlprim::detail {
 namespace {
 
-/// Whether a single tap without padding may see what lies outside. Negative padding behind moves no tap
-/// outside, but padding that only the output's size tells of does.
-bool reaches_out(const std::array<ConvAxis, 3>& axes) {
-  for (const ConvAxis& axis : axes)
-    for (int i = 0; i < axis.phases; i++) {
-      const ConvPhase phase = axis.phase(i);
-      const int64_t last = phase.lower + int64_t{phase.count - 1} * axis.source_step();
-      if (phase.count > 0 && phase.taps > 0 && (phase.lower < 0 || last >= axis.source)) return true;
-    }
-  return false;
-}
-
 /// All strides but that of `but` are multiples.
 bool multiples(const ConvGatherTensor& x, int vector, size_t but) {
   bool all = x.group % vector == 0;
@@ -39,7 +27,7 @@ ConvGather::ConvGather(const ConvProblem& p) : direction(p.direction), images(p.
   target.group = target_channels * target.strides[1];
   w.group = p.group_k() * p.w[0];
   depth = p.has_depth();
-  window = taps() > 1 || reaches_out(axes);
+  window = taps() > 1 || sees_padding(p);
   channels_last = source.strides[1] == 1;
   by_planes = !window && p.stride == Spatial{1, 1, 1} && p.x_space == p.y_space;
 }

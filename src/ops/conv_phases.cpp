@@ -30,4 +30,18 @@ void ConvAxis::bind(Launch& launch) const {
   launch.arg(target).arg(source).arg(taps).arg(stride).arg(phases).arg(step).arg(pad).arg(dilation);
 }
 
+bool sees_padding(const ConvProblem& p) {
+  for (size_t i = 0; i < 3; i++) {
+    const ConvAxis axis(p, i);
+    for (int j = 0; j < axis.phases; j++) {
+      const ConvPhase phase = axis.phase(j);
+      if (phase.count <= 0 || phase.taps == 0) continue;
+      const int64_t first = phase.lower, last = first + int64_t{phase.count - 1} * axis.source_step() +
+                                                int64_t{phase.taps - 1} * phase.dilation;
+      if (first < 0 || last >= axis.source) return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace dlprim::detail

@@ -26,4 +26,8 @@ struct ConvAxis {
   void bind(Launch& launch) const;
 };
 
+/// Whether some pixel of the target meets a tap outside of the source: padding, or what only the output's
+/// size tells of.
+bool sees_padding(const ConvProblem& p);
+
 }  // namespace dlprim::detail
