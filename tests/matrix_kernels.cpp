@@ -87,8 +87,12 @@ void convs(const MatrixFragment& fragment, int form) {
         const ConvProblem p = conv_of(direction, dtype, last);
         const ConvFragmentKernel kernel(fragment, p, {}, form, kUnits);
         kernel.kernel.require_valid();
+        // In what computes rare sums again, beside the loop: docs/matrix-hardware.md.
+        const bool spills = &fragment == &kIntelDpas && direction == ConvDirection::backward_data &&
+                            dtype == DType::f32 && !last;
         line(fragment.engine, form,
-             cat("convolution ", name, ' ', name_of(dtype), last ? ", channels last" : ", planes, strided"),
+             cat("convolution ", name, ' ', name_of(dtype), last ? ", channels last" : ", planes, strided",
+                 spills ? ", known to spill" : ""),
              "conv_fragment", kernel.defines(p, direction == ConvDirection::backward_filter).options());
       }
 }

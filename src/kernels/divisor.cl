@@ -10,10 +10,18 @@ struct Divisor {
 };
 static struct Divisor divisor_of(int d) {
   struct Divisor result;
-  const int least = max(1, d);
+  const uint by = (uint)max(1, d);
   result.d = d;
-  result.shift = least > 1 ? 32 - clz((uint)least - 1) : 0;
-  result.magic = (uint)(((1ul << (31 + result.shift)) + least - 1) / least);
+  result.shift = by > 1 ? 32 - clz(by - 1) : 0;
+  // 2^(31 + shift) / d, rounded up, bit by bit: compilers make hundreds of instructions of a 64-bit division.
+  uint rest = 0x80000000u % by;
+  result.magic = 0x80000000u / by;
+  for (uint i = 0; i < result.shift; i++) {
+    const uint over = rest >= by - rest;
+    rest = over ? rest - (by - rest) : 2 * rest;
+    result.magic = 2 * result.magic + over;
+  }
+  result.magic += rest != 0;
   return result;
 }
 #define SET_DIVISOR(name, value)                            \

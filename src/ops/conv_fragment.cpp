@@ -42,7 +42,7 @@ ConvFragmentKernel::ConvFragmentKernel(const MatrixFragment& fragment, const Con
       // Neighbouring lanes store neighbouring columns.
       source_rows(!gather.filter() && gather.target.strides[1] == 1),
       product(product_of(p, gather, source_rows)),
-      kernel(fragment, product, options, lanes, units) {}
+      kernel(fragment, product, options, lanes, units, true) {}
 
 Defines ConvFragmentKernel::defines(const ConvProblem& p, bool parts) const {
   Defines defines = conv_defines(p, source_rows ? ConvChannels::columns : ConvChannels::rows);

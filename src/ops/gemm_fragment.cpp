@@ -61,7 +61,7 @@ void choose_type(GemmFragmentKernel& kernel, const GemmProblem& p, MathMode math
 }  // namespace
 
 GemmFragmentKernel::GemmFragmentKernel(const MatrixFragment& fragment_, const GemmProblem& p,
-                                       const Options& options, int lanes_of_device, int units)
+                                       const Options& options, int lanes_of_device, int units, bool gathered)
     : fragment(&fragment_) {
   const EngineRequest request(options);
   split = p.dtype == DType::f32 ? 0 : 1;
@@ -84,7 +84,8 @@ GemmFragmentKernel::GemmFragmentKernel(const MatrixFragment& fragment_, const Ge
   const GemmFragmentTile& chosen = large ? tiles.large : tiles.small;
   if (tile.tm == 0) tile.tm = chosen.tm;
   if (tile.tn == 0) tile.tn = chosen.tn;
-  if (tile.sm == 0) tile.sm = chosen.sm;
+  // Of intel_dpas's registers there are just enough.
+  if (tile.sm == 0) tile.sm = gathered && fragment == &kIntelDpas ? std::max(8, chosen.sm / 2) : chosen.sm;
   if (tile.sn == 0) tile.sn = chosen.sn;
   // Elements that are loaded one by one take a register each.
   if (tile.tk == 0) tile.tk = split > 1 ? 16 : (p.a.vectors && p.b.vectors ? 16 : 8) * per_word(type);

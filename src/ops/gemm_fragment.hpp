@@ -33,9 +33,9 @@ struct GemmFragmentKernel {
   GemmFragmentTile tile;
 
   /// For a device with so many units whose matrix instructions take so many lanes; the tile is to be filled
-  /// up only where it is 0.
+  /// up only where it is 0. `gathered`: places of operands' rows take registers too.
   GemmFragmentKernel(const MatrixFragment& fragment, const GemmProblem& problem, const Options& options,
-                     int lanes, int units);
+                     int lanes, int units, bool gathered = false);
   int lanes() const;
   int items() const { return tile.tm / tile.sm * (tile.tn / tile.sn) * lanes(); }
   /// Of local memory.
