@@ -5,7 +5,8 @@
 #include <iostream>
 
 #include "core/kernel_source.hpp"
-#include "ops/gemm_fragment.hpp"
+#include "ops/conv_fragment.hpp"
+#include "ops/conv_nv_mma.hpp"
 
 using namespace dlprim;
 using namespace dlprim::detail;
@@ -26,9 +27,9 @@ GemmProblem problem_of(DType dtype, DType c_dtype, bool large) {
   return p;
 }
 
-void line(const MatrixFragment& fragment, int form, const std::string& name, const char* file,
+void line(const char* engine, int form, const std::string& name, const char* file,
           const std::string& options) {
-  std::cout << fragment.engine << '\t' << form << '\t' << name << '\t' << file << '\t' << options << '\n';
+  std::cout << engine << '\t' << form << '\t' << name << '\t' << file << '\t' << options << '\n';
 }
 
 void gemms(const MatrixFragment& fragment, int form) {
@@ -46,10 +47,71 @@ void gemms(const MatrixFragment& fragment, int form) {
         options.math = math;
         const GemmFragmentKernel kernel(fragment, p, options, form, kUnits);
         kernel.require_valid();
-        line(fragment, form,
+        line(fragment.engine, form,
              cat(name_of(dtype), math == MathMode::tf32 ? " by tf32" : "", " to ", name_of(c_dtype),
                  large ? ", large" : ", small"),
              "gemm_fragment", kernel.defines(p).options());
+      }
+}
+
+/// 3x3 on pixels whose channels are contiguous and read by 16 bytes; or, with a stride, in planes.
+ConvProblem conv_of(ConvDirection direction, DType dtype, bool last) {
+  const int c = last ? 256 : 21, k = last ? 256 : 37, stride = last ? 1 : 2;
+  ConvProblem p;
+  p.direction = direction;
+  p.dtype = p.result_dtype = dtype;
+  p.n = 64, p.c = c, p.k = k;
+  p.x_space = {1, 56, 56}, p.w_space = {1, 3, 3}, p.y_space = {1, 56 / stride, 56 / stride};
+  p.stride = {1, stride, stride}, p.pad = {0, 1, 1};
+  const auto lie = [&](int64_t channels, const Spatial& s) {
+    const int64_t plane = int64_t{s[1]} * s[2];
+    return last ? ConvStrides{plane * channels, 1, 0, s[2] * channels, channels}
+                : ConvStrides{plane * channels, plane, 0, s[2], 1};
+  };
+  p.x = lie(c, p.x_space), p.w = lie(c, p.w_space), p.y = lie(k, p.y_space);
+  p.x_aligned = p.w_aligned = p.y_aligned = true;
+  p.bias = direction == ConvDirection::forward;
+  if (p.bias) p.activation = Activation::relu;
+  return p;
+}
+
+constexpr std::pair<ConvDirection, const char*> kDirections[] = {
+    {ConvDirection::forward, "forward"},
+    {ConvDirection::backward_data, "backward data"},
+    {ConvDirection::backward_filter, "backward filter"}};
+
+void convs(const MatrixFragment& fragment, int form) {
+  for (const auto& [direction, name] : kDirections)
+    for (const DType dtype : {DType::f32, DType::f16})
+      for (const bool last : {true, false}) {
+        const ConvProblem p = conv_of(direction, dtype, last);
+        const ConvFragmentKernel kernel(fragment, p, {}, form, kUnits);
+        kernel.kernel.require_valid();
+        // In what computes rare sums again, beside the loop: docs/matrix-hardware.md.
+        const bool spills = &fragment == &kIntelDpas && direction == ConvDirection::backward_data &&
+                            dtype == DType::f32 && !last;
+        line(fragment.engine, form,
+             cat("convolution ", name, ' ', name_of(dtype), last ? ", channels last" : ", planes, strided",
+                 spills ? ", known to spill" : ""),
+             "conv_fragment", kernel.defines(p, direction == ConvDirection::backward_filter).options());
+      }
+}
+
+/// Its largest tiles.
+void nv_mma_convs() {
+  for (const auto& [direction, name] : kDirections)
+    for (const DType dtype : {DType::f32, DType::bf16})
+      for (const bool last : {true, false}) {
+        const bool split = dtype == DType::f32;
+        const ConvProblem p = conv_of(direction, dtype, last);
+        ConvGather gather(p);
+        round_up_channels(gather, p);
+        const ConvNvMmaTile tile =
+            split ? ConvNvMmaTile{128, 128, 4, 2, 4} : ConvNvMmaTile{128, 256, 2, 4, 3};
+        const bool unit_source = direction != ConvDirection::backward_data || !last;
+        line("nv_mma", 0,
+             cat("convolution ", name, ' ', name_of(dtype), last ? ", channels last" : ", planes, strided"),
+             "conv_nv_mma", conv_nv_mma_defines(p, gather, tile, split, unit_source).options());
       }
 }
 
@@ -60,7 +122,7 @@ void probes(const MatrixFragment& fragment, int form) {
     Defines defines;
     defines.set("PROBE_FRAGMENT", 1).set("FRAGMENT", fragment.macro).set("FRAG_TYPE", type).set("EMULATE", 0);
     if (&fragment == &kIntelDpas) defines.set("FORM", form);
-    line(fragment, form, cat("probe ", type), "probe", defines.options());
+    line(fragment.engine, form, cat("probe ", type), "probe", defines.options());
   }
 }
 
@@ -71,12 +133,14 @@ int main(int argc, char** argv) {
     std::cerr << "usage: matrix_kernels FOLDER\n";
     return 2;
   }
-  for (const char* file : {"gemm_fragment", "probe"})
+  for (const char* file : {"gemm_fragment", "conv_fragment", "conv_nv_mma", "probe"})
     std::ofstream(cat(argv[1], '/', file, ".cl")) << kernel_source(file);
   for (const MatrixFragment* fragment : {&kNvFragment, &kAmdWmma, &kAmdMfma, &kIntelDpas})
     for (int i = 0; i < (fragment->forms[1] == 0 ? 1 : 2); i++) {
       gemms(*fragment, fragment->forms[i]);
+      convs(*fragment, fragment->forms[i]);
       probes(*fragment, fragment->forms[i]);
     }
+  nv_mma_convs();
   return std::cout.good() ? 0 : 1;
 }

@@ -20,11 +20,9 @@ const char* const kEngines[] = {"nv_wgmma",      "cpu_last",           "cpu", "d
 /// The engine's name if it serves here, else an empty text. Only devices and sizes may refuse, never shapes.
 template <class P>
 bool serves(const ConvDesc& desc, const Options& options) {
-  if (options.engine == "auto" || options.engine == "naive") return true;
-  Options any = options;
-  any.engine = "naive";
-  const std::string text = P(context(), desc, any).explain();
-  return text.find("\n  " + options.engine + ": refused") == std::string::npos;
+  const std::string refusal = conv_refusal<P>(desc, options);
+  if (!refusal.empty()) CHECK_THAT(refusal, contains(options.engine + " refused:"));
+  return refusal.empty();
 }
 
 /// A view in the layout that holds `values`; it does not start at the memory's first element.
@@ -119,7 +117,7 @@ void check_backward(const ConvCase& c, const Data& data, const Options& options,
 
 void check_all(const ConvCase& c, DType to) {
   const Data data = exact_data(c);
-  for (const char* name : kEngines) {
+  for (const std::string& name : conv_engines()) {
     check_forward(c, data, engine(name), true, to);
     check_backward(c, data, engine(name), to);
   }

@@ -1,7 +1,6 @@
 // Shapes as arguments of conv_fma.cl: numbers along axes, divisors, and the phases of strided backward data.
 //
-// A phase are the pixels of dx that meet the same taps: every stride-th along each axis. To those, backward data is a
-// convolution without stride, by every step-th tap; step: stride / gcd(stride, dilation). Pixels that meet no tap have
+// To a phase (conv_phase.cl) backward data is a convolution without stride, by every step-th tap. Pixels that meet no tap have
 // phases too, with K = 0. Phases are the fastest part of get_group_id(0), so that groups which write between each other's
 // pixels run at about the same time; those of a phase with fewer tiles than the first one may find nothing to do.
 
@@ -28,35 +27,19 @@
 
 #if STRIDED
 
-// One axis of a phase: pixels `first`, first + stride, ..., `count` of them; taps `tap`, tap + step, ..., `taps` of them.
-typedef struct {
-  int first, count, tap, taps, pad, dilation;
-} Phase;
-
-static Phase phase_of(int first, int pixels, int taps, int step, int stride, int pad, int dilation) {
-  Phase p;
-  p.first = first;
-  p.count = (pixels - first - 1) / stride + 1;
-  // The first tap whose distance to the pixel is a multiple of the stride.
-  const int turn = dilation % stride, first_taps = min(step, taps);
-  int rest = (first + pad) % stride;
-  if (rest < 0) rest += stride;
-  for (p.tap = 0; p.tap < first_taps && rest != 0; p.tap++) rest += rest < turn ? stride - turn : -turn;
-  p.taps = p.tap < first_taps ? (taps - p.tap - 1) / step + 1 : 0;
-  p.pad = (first + pad - p.tap * dilation) / stride;
-  p.dilation = dilation / (stride / step);
-  return p;
-}
+#define BACKWARD 1
+#include "conv_phase.cl"
 
 // Makes pad, dilation, w's strides and the target's those of the phase; the stride is not used any more.
-#define SET_AXIS(x)                               \
-  pad_##x = phase_##x.pad;                        \
-  dilation_##x = phase_##x.dilation;              \
-  w += phase_##x.tap* w_##x;                      \
-  w_##x *= step_##x;                              \
-  target_at += (long)phase_##x.first * t_##x;     \
+// (Taps are counted from the first one, not from the last as in conv_phase.cl.)
+#define SET_AXIS(x)                                                      \
+  pad_##x = phase_##x.lower + (phase_##x.taps - 1) * phase_##x.dilation; \
+  dilation_##x = phase_##x.dilation;                                     \
+  w += (phase_##x.last - (phase_##x.taps - 1) * phase_##x.step) * w_##x; \
+  w_##x *= step_##x;                                                     \
+  target_at += (long)phase_##x.first * t_##x;                            \
   t_##x *= stride_##x;
-#define PHASE_ON(x, number) phase_of(number, pixels_##x, taps_##x, step_##x, stride_##x, pad_##x, dilation_##x)
+#define PHASE_ON(x, number) axis_of(number, pixels_##x, taps_##x, stride_##x, step_##x, pad_##x, dilation_##x)
 
 // The target's sizes, w's, and the steps of taps.
 #define PHASE_PARAMETERS AXES(pixels), AXES(taps), AXES(step),
@@ -64,7 +47,7 @@ static Phase phase_of(int first, int pixels, int taps, int step, int stride, int
   const int phases_w = min(stride_w, pixels_w), phases_h = min(stride_h, pixels_h);                       \
   const int phases = phases_w * phases_h * PHASES_D, n_tile = (int)get_group_id(0) / phases;              \
   const int phase = (int)get_group_id(0) % phases;                                                        \
-  const Phase phase_w = PHASE_ON(w, phase % phases_w), phase_h = PHASE_ON(h, phase / phases_w % phases_h); \
+  const struct Axis phase_w = PHASE_ON(w, phase % phases_w), phase_h = PHASE_ON(h, phase / phases_w % phases_h); \
   SET_DEPTH                                                                                               \
   const int images = N, slice_count = phase_h.count * phase_w.count, slice_taps = phase_h.taps * phase_w.taps; \
   SET_DIVISOR(plane, slice_count * COUNT_D)                                                               \
@@ -79,7 +62,7 @@ static Phase phase_of(int first, int pixels, int taps, int step, int stride, int
 #if DEPTH
 #define PHASES_D min(stride_d, pixels_d)
 #define SET_DEPTH                                                           \
-  const Phase phase_d = PHASE_ON(d, phase / (phases_w * phases_h));         \
+  const struct Axis phase_d = PHASE_ON(d, phase / (phases_w * phases_h));         \
   SET_DIVISOR(slice, phase_h.count * phase_w.count)                         \
   SET_DIVISOR(window_slice, phase_h.taps * phase_w.taps)                    \
   SET_AXIS(d)

@@ -20,8 +20,11 @@ struct Axis {
 static struct Axis axis_of(int phase, int target, int taps, int stride, int step, int pad, int dilation) {
   struct Axis a;
 #if BACKWARD
-  int tap = 0;
-  while (tap < min(step, taps) && (phase + pad - tap * dilation) % stride != 0) tap++;
+  // The first tap whose distance to the pixel is a multiple of the stride.
+  const int turn = dilation % stride;
+  int tap = 0, rest = (phase + pad) % stride;
+  if (rest < 0) rest += stride;
+  for (; tap < min(step, taps) && rest != 0; tap++) rest += rest < turn ? stride - turn : -turn;
   a.first = phase;
   a.count = (target - phase + stride - 1) / stride;
   a.taps = tap < min(step, taps) ? (taps - tap + step - 1) / step : 0;

@@ -4,23 +4,33 @@
 #define DIVIDED(d) d, d##_magic, d##_shift
 #define QUOTIENT(n, d) ((int)(mul_hi((uint)(n) << 1, d##_magic) >> d##_shift))
 
-#define SET_DIVISOR(d, value)                     \
-  d = max(1, value);                              \
-  d##_shift = d > 1 ? 32 - clz((uint)d - 1) : 0;  \
-  d##_magic = (uint)(((1ul << (31 + d##_shift)) + d - 1) / d);
-
 struct Divisor {
   int d;
   uint magic, shift;
 };
 static struct Divisor divisor_of(int d) {
   struct Divisor result;
+  const uint by = (uint)max(1, d);
   result.d = d;
-  result.shift = 0;
-  while ((1l << result.shift) < d) result.shift++;
-  result.magic = (uint)(((1ul << (31 + result.shift)) + max(1, d) - 1) / max(1, d));
+  result.shift = by > 1 ? 32 - clz(by - 1) : 0;
+  // 2^(31 + shift) / d, rounded up, bit by bit: compilers make hundreds of instructions of a 64-bit division.
+  uint rest = 0x80000000u % by;
+  result.magic = 0x80000000u / by;
+  for (uint i = 0; i < result.shift; i++) {
+    const uint over = rest >= by - rest;
+    rest = over ? rest - (by - rest) : 2 * rest;
+    result.magic = 2 * result.magic + over;
+  }
+  result.magic += rest != 0;
   return result;
 }
+#define SET_DIVISOR(name, value)                            \
+  {                                                         \
+    const struct Divisor made_ = divisor_of(max(1, value)); \
+    name = made_.d;                                         \
+    name##_magic = made_.magic;                             \
+    name##_shift = made_.shift;                             \
+  }
 static int divided(int n, struct Divisor by) {
   return (int)(mul_hi((uint)n << 1, by.magic) >> by.shift);
 }

@@ -6,72 +6,20 @@
 //   into f32 registers after every TK steps, since matrix hardware may truncate; gemm_split.cl takes care of what parts cannot
 //   hold.
 // Launch: ceil(N / TN) x ceil(M / TM) x (the batch) groups of ITEMS work-items.
+//
+// Slots. A file that wants other operands or another result defines all of these and includes this file: convolution does.
+//   PARAMETERS         kernel parameters, after (M, N, K); EPILOGUE_PARAMETERS come last.
+//   SETUP              statements at the start; they may change M, N and K.
+//   M_TILE, N_TILE     the numbers of the group's tile.
+//   FETCH_SETUP        statements (declarations too) behind them; the tile begins at m0 and n0.
+//   FETCH(step)        statements that load a work-item's share of that step into next_a and next_b, as `fetch` does. They
+//                      are asked for one step after the other.
+//   SUM_AGAIN(m, n)    f32 by parts: the sum by multiply-adds.
+//   STORE_SUM(m, n, v) statements that store the sum v, before alpha, bias and activation, for m < M, n < N.
 
-#ifndef TM
-#define TM 64
-#endif
-#ifndef TN
-#define TN 64
-#endif
-#ifndef TK
-#define TK 32
-#endif
-#ifndef SM
-#define SM 32
-#endif
-#ifndef SN
-#define SN 32
-#endif
-#ifndef SPLIT
-#define SPLIT 1
-#endif
-// Vectors are of 16 bytes.
-#include "gemm_layout.cl"
-#include "gemm_types.cl"
-#include "fragment.cl"
-// Six products of what may be flushed to 0, not three.
-#define LEAST_PRODUCT 0x1p-98f
-#include "gemm_split.cl"
+#include "gemm_fragment_tile.cl"
 
-#define FRAGS_M (SM / FRAG_M)
-#define FRAGS_N (SN / FRAG_N)
-#define SUBS_N (TN / SN)
-#define SUBS (TM / SM * SUBS_N)
-#define ITEMS (SUBS * FRAG_LANES)
-#define SUMS (FRAGS_M * FRAGS_N * FRAG_C_ELEMENTS)
-// Words of a tile's row, 4 more than it needs: then rows that are read together lie in different banks.
-#define WORDS (TK / FRAG_PER_WORD)
-#define PITCH (WORDS + 4)
-
-// An element in global memory and a part of one in local memory, as bits; and how many make a wide load.
-#if FRAG_PER_WORD == 1
-#define PART uint
-#elif FRAG_PER_WORD == 2
-#define PART ushort
-#else
-#define PART uchar
-#endif
-#if SPLIT > 1 || FRAG_PER_WORD == 1
-#define ELEMENT uint
-#define WIDE 4
-#elif FRAG_PER_WORD == 2
-#define ELEMENT ushort
-#define WIDE 8
-#else
-#define ELEMENT uchar
-#define WIDE 16
-#endif
-#define ELEMENTS FRAG_JOIN(ELEMENT, WIDE)
-#define PART_VECTOR FRAG_JOIN(PART, WIDE)
-#define A_WIDE (A_VECTOR ? WIDE : 1)
-#define B_WIDE (B_VECTOR ? WIDE : 1)
-#define A_LOADS ((TM * TK / A_WIDE + ITEMS - 1) / ITEMS)
-#define B_LOADS ((TN * TK / B_WIDE + ITEMS - 1) / ITEMS)
-
-// Load `at` of a tile of `rows` rows begins at this row and step.
-#define LOAD_ROW(at) (unit_k ? (at) / (TK / wide) : (at) % (rows / wide) * wide)
-#define LOAD_STEP(at) (unit_k ? (at) % (TK / wide) * wide : (at) / (rows / wide))
-
+#ifndef PARAMETERS
 // A work-item's loads of a tile of x that begins at row0 and k0. With constants for what comes before `item`.
 static void fetch(ELEMENT* to, int loads, int wide, int unit_k, int rows, int item, __global const ELEMENT* x, long pitch,
                   int row0, int row_end, int k0, int K) {
@@ -90,57 +38,30 @@ static void fetch(ELEMENT* to, int loads, int wide, int unit_k, int rows, int it
   }
 }
 
-// The next part of what is left of an f32.
-#if SPLIT == 3
-static PART next_part(uint* rest) {
-  const ushort part = bf16_bits(as_float(*rest));
-  *rest = as_uint(as_float(*rest) - as_float((uint)part << 16));
-  return part;
-}
-#elif FRAG_TYPE == FRAG_TF32
-// To the nearest; a NaN stays one.
-static uint tf32_bits(uint v) {
-  return (v & 0x7fffffffu) > 0x7f800000u ? v | 0x400000u : (v + 0x1000u) & 0xffffe000u;
-}
-static PART next_part(uint* rest) {
-  const uint part = tf32_bits(*rest);
-  *rest = as_uint(as_float(*rest) - as_float(part));
-  return part;
-}
-#else
-static PART next_part(ELEMENT* rest) {
-  return *rest;
-}
-#endif
-
-// Puts what `fetch` got into a tile of local memory, parts behind each other; notes magnitudes in `range`.
-static void put(__local uint* tile, ELEMENT* from, int loads, int wide, int unit_k, int rows, int item, uint2* range) {
-  UNROLL
-  for (int i = 0; i < loads; i++) {
-    const int at = item + i * ITEMS;
-    if (rows * TK / wide % ITEMS != 0 && at >= rows * TK / wide) continue;
-    __local PART* to = (__local PART*)tile + LOAD_ROW(at) * (PITCH * FRAG_PER_WORD) + LOAD_STEP(at);
-#if SPLIT > 1
-    UNROLL
-    for (int j = 0; j < wide; j++) {
-      const uint magnitude = from[i * wide + j] & 0x7fffffffu;
-      *range = (uint2)(min(range->s0, magnitude - 1), max(range->s1, magnitude));
-    }
-#endif
-    UNROLL
-    for (int s = 0; s < SPLIT; s++, to += rows * PITCH * FRAG_PER_WORD) {
-      PART part[WIDE];
-      UNROLL
-      for (int j = 0; j < wide; j++) part[j] = next_part(from + i * wide + j);
-      if (unit_k && wide == WIDE) {
-        *(__local PART_VECTOR*)to = FRAG_JOIN(vload, WIDE)(0, part);
-      } else {
-        UNROLL
-        for (int j = 0; j < wide; j++) to[unit_k ? j : j * (PITCH * FRAG_PER_WORD)] = part[j];
-      }
-    }
+#define PARAMETERS                                                                                              \
+  __global const ELEMENT *restrict a, long a_offset, long lda, long a_batch, __global const ELEMENT *restrict b, \
+      long b_offset, long ldb, long b_batch, __global C_STORAGE *restrict c, long c_offset, long ldc, long c_batch
+#define SETUP                           \
+  const long z = (long)get_group_id(2); \
+  a += a_offset + z * a_batch;          \
+  b += b_offset + z * b_batch;
+#define M_TILE ((int)get_group_id(1))
+#define N_TILE ((int)get_group_id(0))
+#define FETCH_SETUP
+#define FETCH(step)                                                                \
+  fetch(next_a, A_LOADS, A_WIDE, A_UNIT_K, TM, item, a, lda, m0, M, (step)*TK, K); \
+  fetch(next_b, B_LOADS, B_WIDE, B_UNIT_K, TN, item, b, ldb, n0, N, (step)*TK, K);
+#define SUM_AGAIN(m, n)                                                                                           \
+  chain((__global const float*)a + (m) * (A_UNIT_K ? lda : 1), A_UNIT_K ? 1 : lda,                                \
+        (__global const float*)b + (n) * (B_UNIT_K ? ldb : 1), B_UNIT_K ? 1 : ldb, K)
+#define STORE_SUM(m, n, v)                                                                       \
+  {                                                                                              \
+    const long at = z * c_batch + (long)(m)*ldc + (n);                                           \
+    REAL sum = SCALED(v, m, n);                                                                  \
+    if (beta != 0) sum = MULTIPLY_ADD((REAL)beta, (REAL)LOAD_C(c, c_offset + at), sum);          \
+    STORE_C(c, c_offset + at, FINISH(sum, m, n, at));                                            \
   }
-}
+#endif
 
 // Product p takes these parts of A and B; two bits for each.
 #if SPLIT == 3
@@ -205,20 +126,17 @@ static uint4 joined(__local uint4* notes, int item, uint4 ranges) {
 #define SUM_N(i) (sub_n + (i) / FRAG_C_ELEMENTS % FRAGS_N * FRAG_N + fragment_column((i) % FRAG_C_ELEMENTS, lane))
 
 __kernel FRAGMENT_ATTRIBUTES __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_fragment(
-    int M, int N, int K, __global const ELEMENT* restrict a, long a_offset, long lda, long a_batch,
-    __global const ELEMENT* restrict b, long b_offset, long ldb, long b_batch, __global C_STORAGE* restrict c,
-    long c_offset, long ldc, long c_batch, EPILOGUE_PARAMETERS) {
+    int M, int N, int K, PARAMETERS, EPILOGUE_PARAMETERS) {
   __local uint4 tiles[2][SPLIT * (TM + TN) * PITCH / 4];
   __local uint exchanges[SUBS * FRAG_EXCHANGE];
   const int item = (int)get_local_id(0), lane = fragment_lane(), sub = fragment_sub_group();
-  const long z = (long)get_group_id(2);
-  const int n0 = (int)get_group_id(0) * TN, m0 = (int)get_group_id(1) * TM;
+  SETUP
+  const int n0 = N_TILE * TN, m0 = M_TILE * TM;
   const int sub_m = m0 + sub / SUBS_N * SM, sub_n = n0 + sub % SUBS_N * SN;
   const int from_a = sub / SUBS_N * SM * PITCH, from_b = (SPLIT * TM + sub % SUBS_N * SN) * PITCH;
   const int steps = (K + TK - 1) / TK;
   __local uint* exchange = exchanges + sub * FRAG_EXCHANGE;
-  a += a_offset + z * a_batch;
-  b += b_offset + z * b_batch;
+  FETCH_SETUP
 
   ELEMENT next_a[A_LOADS * A_WIDE], next_b[B_LOADS * B_WIDE];
   uint2 a_range = (uint2)(UINT_MAX, 0), b_range = a_range;
@@ -233,9 +151,6 @@ __kernel FRAGMENT_ATTRIBUTES __attribute__((reqd_work_group_size(ITEMS, 1, 1))) 
 #define SUM(i) parts[(i) / FRAG_C_ELEMENTS].e[(i) % FRAG_C_ELEMENTS]
 #endif
 
-#define FETCH(step)                                                                              \
-  fetch(next_a, A_LOADS, A_WIDE, A_UNIT_K, TM, item, a, lda, m0, M, (step)*TK, K);               \
-  fetch(next_b, B_LOADS, B_WIDE, B_UNIT_K, TN, item, b, ldb, n0, N, (step)*TK, K);
 #define PUT(step)                                                                                \
   {                                                                                              \
     __local uint* tile_ = (__local uint*)tiles[(step)&1];                                        \
@@ -275,8 +190,7 @@ __kernel FRAGMENT_ATTRIBUTES __attribute__((reqd_work_group_size(ITEMS, 1, 1))) 
     done = next;
     const int m = SUM_M(next), n = SUM_N(next);
     if (m >= M || n >= N) continue;
-    const float again = chain((__global const float*)a + m * (A_UNIT_K ? lda : 1), A_UNIT_K ? 1 : lda,
-                              (__global const float*)b + n * (B_UNIT_K ? ldb : 1), B_UNIT_K ? 1 : ldb, K);
+    const float again = SUM_AGAIN(m, n);
     UNROLL
     for (int i = 0; i < SUMS; i++)
       if (i == next) sums[i] = again;
@@ -287,9 +201,6 @@ __kernel FRAGMENT_ATTRIBUTES __attribute__((reqd_work_group_size(ITEMS, 1, 1))) 
   for (int i = 0; i < SUMS; i++) {
     const int m = SUM_M(i), n = SUM_N(i);
     if (m >= M || n >= N) continue;
-    const long at = z * c_batch + (long)m * ldc + n;
-    REAL sum = SCALED(SUM(i), m, n);
-    if (beta != 0) sum = MULTIPLY_ADD((REAL)beta, (REAL)LOAD_C(c, c_offset + at), sum);
-    STORE_C(c, c_offset + at, FINISH(sum, m, n, at));
+    STORE_SUM(m, n, SUM(i))
   }
 }

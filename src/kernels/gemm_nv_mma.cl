@@ -9,6 +9,15 @@
 //
 // Operands start on 16-byte boundaries, and so do all their runs; i8 and a split B have k contiguous.
 // Launch: a group of ITEMS work-items for each tile of each product.
+//
+// Slots. A file that wants other operands or another result defines all of these and includes this file: convolution does.
+//   PARAMETERS        kernel parameters, after (M, N, K); EPILOGUE_PARAMETERS come last.
+//   SETUP             statements at the start (declarations too); the tile is t. They may change M, N and K.
+//   COPY_STEP(slot, a_whole, b_whole)  statements that start a work-item's copies of a step into that slot of `stages`, tiles
+//                     of A and behind them of B. They are asked for one step after the other. The tiles lie inside if whole.
+//   SPLIT_B           0: B, like A, is split in registers, where magnitudes are noted too.
+//   SUM_AGAIN(m, n)   SPLIT: the sum by multiply-adds.
+//   STORE_SUMS(i)     statements that store sums[i], a work-item's results of rows from first_m + 16 i on.
 
 // 4: float, f32 or tf32; 2: f16 or bf16, as AB_TYPE says; 1: i8.
 #ifndef ELEMENT_BYTES
@@ -43,6 +52,11 @@
 #define STEP_BYTES 128
 #endif
 
+// 1: B comes in two parts.
+#ifndef SPLIT_B
+#define SPLIT_B SPLIT
+#endif
+
 #define ITEMS (32 * WARPS_M * WARPS_N)
 #include "gemm_nv_mma_copy.cl"
 #include "gemm_nv_store.cl"
@@ -54,7 +68,7 @@
 #define FRAG_SUMS (4 * FRAGS_N)
 #define A_BYTES (TILE_M * STEP_BYTES)
 #define B_BYTES (TILE_N * STEP_BYTES)
-#define STAGE_BYTES (A_BYTES + (1 + SPLIT) * B_BYTES)
+#define STAGE_BYTES (A_BYTES + (1 + SPLIT_B) * B_BYTES)
 
 #define MMA_f32 "m16n8k8.row.col.f32.tf32.tf32.f32"
 #define MMA_f16 "m16n8k16.row.col.f32.f16.f16.f32"
@@ -129,6 +143,13 @@ static void split(uint* x, uint* lo, int count) {
     x[i] = as_uint(hi);
   }
 }
+static void note(uint2* range, const uint* x, int count) {
+#pragma unroll
+  for (int i = 0; i < count; i++) {
+    const uint magnitude = x[i] & 0x7fffffffu;
+    *range = (uint2)(min(range->s0, magnitude - 1), max(range->s1, magnitude));
+  }
+}
 // A work-item's part of what gemm_nv_pack.cl noted.
 static uint2 noted(__global const uint2* ranges, int count, int item) {
   uint2 range = (uint2)(UINT_MAX, 0);
@@ -151,40 +172,34 @@ static void share_notes(uint2* a, uint2* b, __local uint2* notes, int warp, int 
 }
 #endif
 
+#ifndef PARAMETERS
 #if SPLIT
 // The lower parts of B; B before it was split, with the strides of both dimensions; the notes on A and B.
-#define SPLIT_PARAMETERS                                                                                            \
-  __global const uchar *restrict b_lo, long b_lo_offset, __global const float *restrict whole_b, long whole_b_offset, \
-      long whole_b_k, long whole_b_n, long whole_b_batch, __global const uint2 *restrict a_ranges,                  \
-      long a_ranges_offset, int a_range_count, __global const uint2 *restrict b_ranges, long b_ranges_offset,       \
-      int b_range_count,
-#else
-#define SPLIT_PARAMETERS
-#endif
-
-__kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_nv_mma(
-    int M, int N, int K, __global const uchar* restrict a, long a_offset, long lda, long a_batch,
-    __global const uchar* restrict b, long b_offset, long ldb, long b_batch, __global C_STORAGE* restrict c,
-    long c_offset, long ldc, long c_batch, SPLIT_PARAMETERS EPILOGUE_PARAMETERS) {
-  __local uchar stages[STAGES * STAGE_BYTES] __attribute__((aligned(128)));
-  const int item = (int)get_local_id(0), warp = item / 32, lane = item % 32;
-  const int tiles_m = (M + TILE_M - 1) / TILE_M, tiles_n = (N + TILE_N - 1) / TILE_N, steps = (K + STEP - 1) / STEP;
-  const struct Tile t = tile_at((int)get_group_id(0), tiles_m, tiles_n);
-  const int warp_m = warp / WARPS_N * (FRAGS_M * 16), warp_n = warp % WARPS_N * (FRAGS_N * 8);
-  const uint base = SHARED(stages);
-  a += (a_offset + t.z * a_batch) * ELEMENT_BYTES;
-  __global const uchar* b_first = b;
-  b += (b_offset + t.z * b_batch) * ELEMENT_BYTES;
-  c += c_offset;
-
-  struct Share share_a = share_of(a, A_UNIT_K, TILE_M, t.m, M, lda, K, item);
-  struct Share share_b = share_of(b, B_UNIT_K, TILE_N, t.n, N, ldb, K, item);
-#if SPLIT
+#define SPLIT_PARAMETERS                                                                                              \
+  , __global const uchar *restrict b_lo, long b_lo_offset, __global const float *restrict whole_b, long whole_b_offset, \
+      long whole_b_k, long whole_b_n, long whole_b_batch, __global const uint2 *restrict a_ranges,                    \
+      long a_ranges_offset, int a_range_count, __global const uint2 *restrict b_ranges, long b_ranges_offset,         \
+      int b_range_count
+#define SPLIT_SETUP                                                                                              \
   const long apart = (b_lo + b_lo_offset * ELEMENT_BYTES) - (b_first + b_offset * ELEMENT_BYTES);
 #define COPY_LOW(to, whole) copy_step(&share_b, apart, (to) + A_BYTES + B_BYTES, 1, TILE_N, item, whole);
 #else
+#define SPLIT_PARAMETERS
+#define SPLIT_SETUP
 #define COPY_LOW(to, whole)
 #endif
+#define PARAMETERS                                                                                              \
+  __global const uchar *restrict a, long a_offset, long lda, long a_batch, __global const uchar *restrict b,    \
+      long b_offset, long ldb, long b_batch, __global C_STORAGE *restrict c, long c_offset, long ldc,           \
+      long c_batch SPLIT_PARAMETERS
+#define SETUP                                                                           \
+  a += (a_offset + t.z * a_batch) * ELEMENT_BYTES;                                      \
+  __global const uchar* b_first = b;                                                    \
+  b += (b_offset + t.z * b_batch) * ELEMENT_BYTES;                                      \
+  c += c_offset;                                                                        \
+  struct Share share_a = share_of(a, A_UNIT_K, TILE_M, t.m, M, lda, K, item);           \
+  struct Share share_b = share_of(b, B_UNIT_K, TILE_N, t.n, N, ldb, K, item);           \
+  SPLIT_SETUP
 #define COPY_STEP(slot, a_whole, b_whole)                                       \
   {                                                                             \
     const uint to_ = base + (slot)*STAGE_BYTES;                                 \
@@ -194,6 +209,30 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_nv_mma(
     advance(&share_a, A_UNIT_K);                                                \
     advance(&share_b, B_UNIT_K);                                                \
   }
+#define SUM_AGAIN(m, n)                                                                        \
+  chain((__global const float*)a + (m) * (A_UNIT_K ? lda : 1), A_UNIT_K ? 1 : lda,             \
+        whole_b + whole_b_offset + t.z * whole_b_batch + (n)*whole_b_n, whole_b_k, K)
+#define STORE_SUMS(i)                                                                                                \
+  {                                                                                                                  \
+    const long rows_at[2] = ROWS_AT(t.z * c_batch, first_m + 16 * (i), ldc);                                         \
+    store_sums(t.m + TILE_M <= M && t.n + TILE_N <= N, sums[i], FRAG_SUMS, first_m + 16 * (i), first_n, quad, M, N, c, \
+               rows_at, ldc, EPILOGUE_ARGUMENTS);                                                                    \
+  }
+#endif
+
+__kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_nv_mma(int M, int N, int K, PARAMETERS,
+                                                                              EPILOGUE_PARAMETERS) {
+  __local uchar stages[STAGES * STAGE_BYTES] __attribute__((aligned(128)));
+  const int item = (int)get_local_id(0), warp = item / 32, lane = item % 32;
+  const int tiles_m = (M + TILE_M - 1) / TILE_M, tiles_n = (N + TILE_N - 1) / TILE_N;
+  const struct Tile t = tile_at((int)get_group_id(0), tiles_m, tiles_n);
+  const int warp_m = warp / WARPS_N * (FRAGS_M * 16), warp_n = warp % WARPS_N * (FRAGS_N * 8);
+  const uint base = SHARED(stages);
+  SETUP
+  const int steps = (K + STEP - 1) / STEP;
+#if SPLIT && !SPLIT_B
+  uint2 a_range = (uint2)(UINT_MAX, 0), b_range = a_range;
+#endif
   for (int s = 0; s < STAGES - 1; s++) {
     if (s < steps) COPY_STEP(s, 0, 0)
     commit_copies();
@@ -207,7 +246,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_nv_mma(
 
   // A slice of k is in registers before it is multiplied: the next step's first one too, so that the matrix units have work
   // while the group waits for each other.
-  uint next_a[2][FRAGS_M][4], next_b[2][FRAGS_N / 2][4], next_lo[2][FRAGS_N / 2][4];
+  uint next_a[2][FRAGS_M][4], next_b[2][FRAGS_N / 2][4], next_lo[SPLIT_B ? 2 : 1][FRAGS_N / 2][4];
 #define LOAD_SLICE(to, s, k)                                                                         \
   {                                                                                                  \
     const uint tile_a = base + (s) % STAGES * STAGE_BYTES, tile_b = tile_a + A_BYTES;                \
@@ -215,7 +254,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_nv_mma(
       load_a(next_a[to][i_], tile_a, warp_m + 16 * i_, k, lane);                                     \
     _Pragma("unroll") for (int j_ = 0; j_ < FRAGS_N / 2; j_++)                                       \
       load_b(next_b[to][j_], tile_b, warp_n + 16 * j_, k, lane);                                     \
-    _Pragma("unroll") for (int j_ = 0; j_ < FRAGS_N / 2 && SPLIT; j_++)                              \
+    _Pragma("unroll") for (int j_ = 0; j_ < FRAGS_N / 2 && SPLIT_B; j_++)                            \
       load_b(next_lo[to][j_], tile_b + B_BYTES, warp_n + 16 * j_, k, lane);                          \
   }
   wait_copies();
@@ -241,6 +280,17 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_nv_mma(
       }
 #if SPLIT
       uint low_a[FRAGS_M][4];
+#if !SPLIT_B
+      // Warps that load the same rows share the notes on them.
+#pragma unroll
+      for (int i = 0; i < FRAGS_M; i++)
+        if (i % WARPS_N == warp % WARPS_N) note(&a_range, next_a[now][i], 4);
+#pragma unroll
+      for (int j = 0; j < FRAGS_N / 2; j++) {
+        if (j % WARPS_M == warp / WARPS_N) note(&b_range, next_b[now][j], 4);
+        split(next_b[now][j], next_lo[0][j], 4);
+      }
+#endif
 #pragma unroll
       for (int i = 0; i < FRAGS_M; i++) split(next_a[now][i], low_a[i], 4);
       // The smallest products first.
@@ -251,7 +301,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_nv_mma(
 #pragma unroll
       for (int i = 0; i < FRAGS_M; i++)
 #pragma unroll
-        for (int j = 0; j < FRAGS_N; j++) multiply_add(part[i] + 4 * j, next_a[now][i], next_lo[now][j / 2] + j % 2 * 2);
+        for (int j = 0; j < FRAGS_N; j++) multiply_add(part[i] + 4 * j, next_a[now][i], next_lo[SPLIT_B ? now : 0][j / 2] + j % 2 * 2);
 #pragma unroll
       for (int i = 0; i < FRAGS_M; i++)
 #pragma unroll
@@ -281,8 +331,10 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_nv_mma(
 
   const int quad = lane % 4, first_m = t.m + warp_m + lane / 4, first_n = t.n + warp_n;
 #if SPLIT
+#if SPLIT_B
   uint2 a_range = noted(a_ranges + a_ranges_offset, a_range_count, item);
   uint2 b_range = noted(b_ranges + b_ranges_offset, b_range_count, item);
+#endif
   share_notes(&a_range, &b_range, (__local uint2*)stages, warp, lane);
   const float least = least_exact(a_range, b_range, K);
 #pragma unroll
@@ -299,8 +351,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_nv_mma(
       done = next;
       const int m = first_m + 16 * i + next / 2 % 2 * 8, n = first_n + next / 4 * 8 + 2 * quad + next % 2;
       if (m >= M || n >= N) continue;
-      const float again = chain((__global const float*)a + m * (A_UNIT_K ? lda : 1), A_UNIT_K ? 1 : lda,
-                                whole_b + whole_b_offset + t.z * whole_b_batch + n * whole_b_n, whole_b_k, K);
+      const float again = SUM_AGAIN(m, n);
 #pragma unroll
       for (int j = 0; j < FRAG_SUMS; j++)
         if (j == next) sums[i][j] = again;
@@ -308,9 +359,5 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_nv_mma(
   }
 #endif
 #pragma unroll
-  for (int i = 0; i < FRAGS_M; i++) {
-    const long rows_at[2] = ROWS_AT(t.z * c_batch, first_m + 16 * i, ldc);
-    store_sums(t.m + TILE_M <= M && t.n + TILE_N <= N, sums[i], FRAG_SUMS, first_m + 16 * i, first_n, quad, M, N, c,
-               rows_at, ldc, EPILOGUE_ARGUMENTS);
-  }
+  for (int i = 0; i < FRAGS_M; i++) STORE_SUMS(i)
 }

@@ -1,11 +1,11 @@
 // The fma engine: implicit GEMM through local memory (conv_fma.cl over gemm_fma.cl), for GPUs.
 #include <algorithm>
-#include <numeric>
 #include <optional>
 
 #include "core/launch.hpp"
 #include "core/state.hpp"
 #include "ops/conv_parts.hpp"
+#include "ops/conv_phases.hpp"
 #include "ops/divisor.hpp"
 #include "ops/epilogue.hpp"
 #include "ops/gemm_fma_tiles.hpp"
@@ -66,7 +66,7 @@ struct Form {
     strided = data && p.stride != Spatial{1, 1, 1};
     // Neighbouring work-items take neighbouring elements: pixels, or channels where those lie side by side.
     channels_last = (data ? p.y : p.x)[1] == 1;
-    window = p.taps() > 1 || p.pad != Spatial{0, 0, 0} || reaches_out(p);
+    window = p.taps() > 1 || sees_padding(p);
     b_unit_k = channels_last != filter;
     a_unit_k = filter ? p.y[1] != 1 : p.w[data ? 1 : 0] != 1;
     if (!strided) w_runs = runs_of_w(p);
@@ -78,16 +78,6 @@ struct Form {
   }
 
  private:
-  /// Whether a single tap without padding may see what lies outside. Negative padding behind moves no tap
-  /// outside, but padding that only the output's size tells of does.
-  static bool reaches_out(const ConvProblem& p) {
-    for (size_t i = 0; i < 3; i++) {
-      const int64_t x = p.x_space[i], y = p.y_space[i], stride = p.stride[i];
-      if (p.direction == ConvDirection::backward_data ? ceil_div(x, stride) > y : (y - 1) * stride >= x)
-        return true;
-    }
-    return false;
-  }
   /// W_RUNS, and tap_stride with it.
   int runs_of_w(const ConvProblem& p) {
     int64_t count = 1;  // of taps, along axes that have several
@@ -181,9 +171,10 @@ class Fma : public ConvImpl {
   void plan_phases() {
     largest_ = p_.n;
     for (size_t i = 0; i < 3; i++) {
-      phases_ *= std::min(p_.stride[i], p_.x_space[i]);
-      largest_ *= ceil_div(p_.x_space[i], p_.stride[i]);
-      steps_[i] = p_.stride[i] / std::gcd(p_.stride[i], p_.dilation[i]);
+      const ConvAxis axis(p_, i);
+      phases_ *= axis.phases;
+      largest_ *= axis.phase(0).count;
+      steps_[i] = axis.step;
     }
   }
 

@@ -61,7 +61,7 @@ void choose_type(GemmFragmentKernel& kernel, const GemmProblem& p, MathMode math
 }  // namespace
 
 GemmFragmentKernel::GemmFragmentKernel(const MatrixFragment& fragment_, const GemmProblem& p,
-                                       const Options& options, int lanes_of_device, int units)
+                                       const Options& options, int lanes_of_device, int units, bool gathered)
     : fragment(&fragment_) {
   const EngineRequest request(options);
   split = p.dtype == DType::f32 ? 0 : 1;
@@ -84,7 +84,8 @@ GemmFragmentKernel::GemmFragmentKernel(const MatrixFragment& fragment_, const Ge
   const GemmFragmentTile& chosen = large ? tiles.large : tiles.small;
   if (tile.tm == 0) tile.tm = chosen.tm;
   if (tile.tn == 0) tile.tn = chosen.tn;
-  if (tile.sm == 0) tile.sm = chosen.sm;
+  // Of intel_dpas's registers there are just enough.
+  if (tile.sm == 0) tile.sm = gathered && fragment == &kIntelDpas ? std::max(8, chosen.sm / 2) : chosen.sm;
   if (tile.sn == 0) tile.sn = chosen.sn;
   // Elements that are loaded one by one take a register each.
   if (tile.tk == 0) tile.tk = split > 1 ? 16 : (p.a.vectors && p.b.vectors ? 16 : 8) * per_word(type);
@@ -118,6 +119,11 @@ void GemmFragmentKernel::require_valid() const {
 
 Defines GemmFragmentKernel::defines(const GemmProblem& p) const {
   Defines defines = gemm_defines(p);
+  define(defines, p);
+  return defines;
+}
+
+void GemmFragmentKernel::define(Defines& defines, const GemmProblem& p) const {
   defines.set("FRAGMENT", fragment->macro)
       .set("FRAG_TYPE", type)
       .set("SPLIT", split)
@@ -125,22 +131,46 @@ Defines GemmFragmentKernel::defines(const GemmProblem& p) const {
   if (form != 0) defines.set("FORM", form);
   defines.set("TM", tile.tm).set("TN", tile.tn).set("TK", tile.tk).set("SM", tile.sm).set("SN", tile.sn);
   defines.set("A_UNIT_K", p.a.unit_k).set("A_VECTOR", p.a.vectors);
-  return defines.set("B_UNIT_K", p.b.unit_k).set("B_VECTOR", p.b.vectors);
+  defines.set("B_UNIT_K", p.b.unit_k).set("B_VECTOR", p.b.vectors);
 }
 
-namespace {
-
-GemmFragmentKernel kernel_for(const MatrixFragment& fragment, const Context& context, const GemmProblem& p,
-                              const Options& options) {
+GemmFragmentKernel fragment_kernel(const MatrixFragment& fragment, const Context& context,
+                                   const GemmProblem& p, const Options& options) {
   const Device& device = context.device();
   const bool there = device.probes().matrix == fragment.matrix;
   return {fragment, p, options, there ? device.probes().matrix_lanes : 0, device.facts().compute_units};
 }
 
+std::string refuse_fragment(const GemmFragmentKernel& kernel, const Context& context, const GemmProblem& p,
+                            const Options& options) {
+  const DeviceProbes& probes = context.device().probes();
+  const MatrixFragment& fragment = *kernel.fragment;
+  // Hopper has the older instructions too.
+  const bool there = probes.matrix == fragment.matrix ||
+                     (probes.matrix == MatrixEngine::nv_wgmma && fragment.matrix == MatrixEngine::nv_mma);
+  if (!there && kernel.emulate == 0)
+    return cat("needs the matrix engine ", name_of(fragment.matrix), ", the device has ",
+               name_of(probes.matrix));
+  if (fragment.matrix == MatrixEngine::nv_mma && !EngineRequest(options).names(fragment.engine))
+    return "is a test of the kernel that other makers' engines share; nv_mma is faster by the same "
+           "instructions";
+  if (kernel.type.empty())
+    return cat("has no form for ", name_of(p.dtype), kernel.split != 1 ? " in these parts" : "");
+  const DeviceFacts& facts = context.device().facts();
+  if (facts.max_work_group < kernel.items())
+    return cat("needs work-groups of ", kernel.items(), ", the device has ", facts.max_work_group);
+  const uint64_t bytes = kernel.local_bytes();
+  if (std::max(facts.local_memory, probes.static_local_memory) < bytes)
+    return cat("needs ", bytes, " bytes of local memory, the device has ", facts.local_memory);
+  return {};
+}
+
+namespace {
+
 struct FragmentGemm : Gemm::Impl {
   FragmentGemm(const MatrixFragment& fragment, const Context& context, const GemmProblem& problem,
                const Options& options)
-      : Impl(problem), choice(kernel_for(fragment, context, p, options)) {
+      : Impl(problem), choice(fragment_kernel(fragment, context, p, options)) {
     choice.require_valid();
     kernel = context.state().programs.kernel("gemm_fragment", "gemm_fragment", choice.defines(p));
   }
@@ -163,26 +193,7 @@ struct FragmentGemm : Gemm::Impl {
 
 template <const MatrixFragment& fragment>
 std::string refuse(const Context& context, const GemmProblem& p, const Options& options) {
-  const DeviceProbes& probes = context.device().probes();
-  const GemmFragmentKernel kernel = kernel_for(fragment, context, p, options);
-  // Hopper has the older instructions too.
-  const bool there = probes.matrix == fragment.matrix ||
-                     (probes.matrix == MatrixEngine::nv_wgmma && fragment.matrix == MatrixEngine::nv_mma);
-  if (!there && kernel.emulate == 0)
-    return cat("needs the matrix engine ", name_of(fragment.matrix), ", the device has ",
-               name_of(probes.matrix));
-  if (fragment.matrix == MatrixEngine::nv_mma && !EngineRequest(options).names(fragment.engine))
-    return "is a test of the kernel that other makers' engines share; nv_mma is faster by the same "
-           "instructions";
-  if (kernel.type.empty())
-    return cat("has no form for ", name_of(p.dtype), kernel.split != 1 ? " in these parts" : "");
-  const DeviceFacts& facts = context.device().facts();
-  if (facts.max_work_group < kernel.items())
-    return cat("needs work-groups of ", kernel.items(), ", the device has ", facts.max_work_group);
-  const uint64_t bytes = kernel.local_bytes();
-  if (std::max(facts.local_memory, probes.static_local_memory) < bytes)
-    return cat("needs ", bytes, " bytes of local memory, the device has ", facts.local_memory);
-  return {};
+  return refuse_fragment(fragment_kernel(fragment, context, p, options), context, p, options);
 }
 
 template <const MatrixFragment& fragment>

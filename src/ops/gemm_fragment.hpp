@@ -1,5 +1,6 @@
 // Kernels of gemm_fragment.cl: which fragments and tiles a problem takes, as macros. Apart from the engines,
-// so that they can also be compiled off line, for devices that are not there.
+// so that they can also be compiled off line, for devices that are not there. Convolution's kernels, whose
+// loop that is too, are described as the matrix product that they are.
 #pragma once
 
 #include <string>
@@ -10,7 +11,7 @@ namespace dlprim::detail {
 
 /// The matrix instructions of one vendor: a row of the list in gemm_fragment.cpp.
 struct MatrixFragment {
-  const char* engine;   ///< of GEMM
+  const char* engine;   ///< of GEMM, and of convolution
   const char* macro;    ///< FRAGMENT of fragment.cl
   MatrixEngine matrix;  ///< what the device must have
   int forms[2];         ///< FORM of its file; 0: there is none
@@ -32,9 +33,9 @@ struct GemmFragmentKernel {
   GemmFragmentTile tile;
 
   /// For a device with so many units whose matrix instructions take so many lanes; the tile is to be filled
-  /// up only where it is 0.
+  /// up only where it is 0. `gathered`: places of operands' rows take registers too.
   GemmFragmentKernel(const MatrixFragment& fragment, const GemmProblem& problem, const Options& options,
-                     int lanes, int units);
+                     int lanes, int units, bool gathered = false);
   int lanes() const;
   int items() const { return tile.tm / tile.sm * (tile.tn / tile.sn) * lanes(); }
   /// Of local memory.
@@ -42,6 +43,15 @@ struct GemmFragmentKernel {
   /// Throws ValidationError if the parameters do not fit together.
   void require_valid() const;
   Defines defines(const GemmProblem& problem) const;
+  /// Adds the macros that are not GEMM's own.
+  void define(Defines& defines, const GemmProblem& problem) const;
 };
+
+/// What the context's device takes.
+GemmFragmentKernel fragment_kernel(const MatrixFragment& fragment, const Context& context,
+                                   const GemmProblem& problem, const Options& options);
+/// Why the device cannot run it; empty if it can.
+std::string refuse_fragment(const GemmFragmentKernel& kernel, const Context& context,
+                            const GemmProblem& problem, const Options& options);
 
 }  // namespace dlprim::detail

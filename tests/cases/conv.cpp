@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <iterator>
 #include <sstream>
+#include <stdexcept>
 
 #include "cases/nn.hpp"
 
@@ -354,7 +357,6 @@ std::vector<std::string> conv_engines() {
 
 std::vector<std::string> serving_conv_engines(Layout layout) {
   const TensorDesc x({1, 1, 3, 3}), w({1, 1, 1, 1});
-  const std::string text = Conv(context(), {x, w, x}).explain();
   std::vector<std::string> names;
   for (const std::string name : {"nv_wgmma", "cpu_last", "cpu", "fma", "naive"}) {
     if (name == "cpu_last" && layout != Layout::nhwc) continue;
