@@ -14,10 +14,7 @@ using namespace dlprim::test;
 
 namespace {
 
-const char* const kEngines[] = {"nv_wgmma",      "cpu_last",           "cpu", "depthwise",
-                                "depthwise_cpu", "depthwise_cpu_last", "fma", "naive"};
-
-/// The engine's name if it serves here, else an empty text. Only devices and sizes may refuse, never shapes.
+/// Whether the engine serves here, asked for by name. Only devices and sizes may refuse, never shapes.
 template <class P>
 bool serves(const ConvDesc& desc, const Options& options) {
   const std::string refusal = conv_refusal<P>(desc, options);
@@ -117,7 +114,7 @@ void check_backward(const ConvCase& c, const Data& data, const Options& options,
 
 void check_all(const ConvCase& c, DType to) {
   const Data data = exact_data(c);
-  for (const std::string& name : conv_engines()) {
+  for (const std::string& name : exact_conv_engines()) {
     check_forward(c, data, engine(name), true, to);
     check_backward(c, data, engine(name), to);
   }

@@ -1,6 +1,7 @@
 // The cpu_last engine: implicit GEMM on CPUs of tensors whose channels are last (conv_cpu_last.cl,
 // conv_cpu_last_filter.cl over gemm_cpu_loop.cl).
 #include <algorithm>
+#include <numeric>
 
 #include "core/constants.hpp"
 #include "core/state.hpp"
@@ -101,7 +102,7 @@ class LastRows : public ConvImpl {
     for (const ConvPass& pass : conv_passes(p_)) {
       GemmCpuShare share = gemm_cpu_share_for(all, context.device(), p_.n * pass.count(), n_, p_.groups,
                                               GemmCpuPacking{true, false});
-      share.rows = rows_for(context.device(), p_.n * pass.count(), share.rows);
+      share.rows = rows_for(context.device(), p_.n * pass.count(), share);
       passes_.push_back({pass, channels() * pass.taps(), packed, share});
       packed += p_.groups * round_up(n_, tiles_.nr()) * passes_.back().k;
     }
@@ -129,16 +130,18 @@ class LastRows : public ConvImpl {
   void forget_constants() const override { constants_.forget(); }
 
  private:
-  /// Pixels of a work-group, at most `most` of `all`: so many that work-groups come to the same number for
+  /// Pixels of a work-group, at most `share` of `all`: so many that work-groups come to the same number for
   /// each unit, and no more than what their lines fit into half of the room for if w is small (128 to 128,
   /// 3x3: 6.8 and 6.2 ms; if it is large, packed w is read less often: 512 to 512, 7.7 and 9.4 ms).
-  int rows_for(const Device& device, int64_t all, int most) const {
+  int rows_for(const Device& device, int64_t all, GemmCpuShare share) const {
     constexpr uint64_t kSmall = 3 << 20;
     const uint64_t bytes = static_cast<uint64_t>(packed_count(p_, tiles_)) * size_of(conv_real(p_));
     const int64_t room = std::max(tiles_.mr, tiles_.mc / (bytes < kSmall ? 2 : 1));
-    const int64_t groups = ceil_div(all, std::min<int64_t>(most, room));
-    const int64_t even = round_up(groups, std::max(1, device.facts().compute_units));
-    return static_cast<int>(std::min<int64_t>(most, round_up(ceil_div(all, even), tiles_.mr)));
+    const int64_t groups = std::max<int64_t>(1, ceil_div(all, std::min<int64_t>(share.rows, room)));
+    const int64_t beside = ceil_div(n_, share.columns) * p_.groups,
+                  units = std::max(1, device.facts().compute_units);
+    const int64_t even = round_up(groups, units / std::gcd(units, beside));
+    return static_cast<int>(std::min<int64_t>(share.rows, round_up(ceil_div(all, even), tiles_.mr)));
   }
 
   int channels() const { return is_data(p_) ? p_.group_k() : p_.group_c(); }

@@ -74,4 +74,18 @@ std::vector<ConvPass> conv_passes(const ConvProblem& p) {
   return passes;
 }
 
+bool sees_padding(const ConvProblem& p) {
+  for (size_t i = 0; i < 3; i++) {
+    const ConvAxis axis(p, i);
+    for (int j = 0; j < axis.phases; j++) {
+      const ConvPhase phase = axis.phase(j);
+      if (phase.count <= 0 || phase.taps == 0) continue;
+      const int64_t first = phase.lower, last = first + int64_t{phase.count - 1} * axis.source_step() +
+                                                int64_t{phase.taps - 1} * phase.dilation;
+      if (first < 0 || last >= axis.source) return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace dlprim::detail

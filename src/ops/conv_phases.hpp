@@ -53,4 +53,8 @@ struct ConvPass {
 /// Those that have pixels.
 std::vector<ConvPass> conv_passes(const ConvProblem& p);
 
+/// Whether some pixel of the target meets a tap outside of the source: padding, or what only the output's
+/// size tells of.
+bool sees_padding(const ConvProblem& p);
+
 }  // namespace dlprim::detail

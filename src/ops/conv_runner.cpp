@@ -6,15 +6,17 @@
 
 namespace dlprim::detail {
 
-extern const ConvEngine kConvNvWgmma, kConvWinograd, kConvWinogradFused, kConvCpuLast, kConvCpu,
-    kConvDepthwise, kConvDepthwiseCpu, kConvDepthwiseCpuLast, kConvFma, kConvNaive;
+extern const ConvEngine kConvNvWgmma, kConvNvMma, kConvNvFragment, kConvAmdMfma, kConvAmdWmma, kConvIntelDpas,
+    kConvWinograd, kConvWinogradFused, kConvCpuLast, kConvCpu, kConvDepthwise, kConvDepthwiseCpu,
+    kConvDepthwiseCpuLast, kConvFma, kConvNaive;
 
 namespace {
 
 const std::vector<ConvEngine>& engines() {
   static const std::vector<ConvEngine> list = {
-      kConvDepthwiseCpuLast, kConvDepthwiseCpu, kConvDepthwise, kConvNvWgmma, kConvWinograd,
-      kConvWinogradFused,    kConvCpuLast,      kConvCpu,       kConvFma,     kConvNaive};
+      kConvDepthwiseCpuLast, kConvDepthwiseCpu, kConvDepthwise, kConvNvWgmma,    kConvNvMma,
+      kConvAmdMfma,          kConvAmdWmma,      kConvIntelDpas, kConvNvFragment, kConvWinograd,
+      kConvWinogradFused,    kConvCpuLast,      kConvCpu,       kConvFma,        kConvNaive};
   return list;
 }
 

@@ -355,12 +355,28 @@ std::vector<std::string> conv_engines() {
   return names;
 }
 
+std::vector<std::string> exact_conv_engines() {
+  std::vector<std::string> names;
+  if (const char* asked = std::getenv("DLPRIM_TEST_ENGINES")) {
+    std::istringstream in(asked);
+    names.assign(std::istream_iterator<std::string>(in), {});
+    return names;
+  }
+  for (const std::string& name : conv_engines())
+    if (name.rfind("winograd", 0) != 0) names.push_back(name);
+  return names;
+}
+
 std::vector<std::string> serving_conv_engines(Layout layout) {
   const TensorDesc x({1, 1, 3, 3}), w({1, 1, 1, 1});
   std::vector<std::string> names;
-  for (const std::string name : {"nv_wgmma", "cpu_last", "cpu", "fma", "naive"}) {
-    if (name == "cpu_last" && layout != Layout::nhwc) continue;
-    if (text.find("\n  " + std::string(name) + ": refused") == std::string::npos) names.push_back(name);
+  for (const std::string& name : exact_conv_engines()) {
+    if (name.rfind("depthwise", 0) == 0 || (name == "cpu_last" && layout != Layout::nhwc)) continue;
+    const std::string refusal = conv_refusal<Conv>({x, w, x}, engine(name));
+    if (refusal.empty())
+      names.push_back(name);
+    else if (refusal.find(" refused:") == std::string::npos)
+      throw std::runtime_error(refusal);
   }
   return names;
 }

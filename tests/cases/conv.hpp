@@ -60,9 +60,24 @@ const std::vector<ConvCase>& tiled_convs();
 /// Small problems with everything drawn at random.
 std::vector<ConvCase> random_convs(int count, uint64_t seed);
 
+/// Why a plan, Conv or that of a backward direction, is not made; empty if it is.
+template <class P>
+std::string conv_refusal(const ConvDesc& desc, const Options& options) {
+  try {
+    P(context(), desc, options);
+  } catch (const ValidationError& error) {
+    return error.what();
+  }
+  return {};
+}
+
 /// All engines of convolution.
 std::vector<std::string> conv_engines();
-/// The engines that serve small problems of a layout on this device.
+/// The engines that DLPRIM_TEST_ENGINES lists, which may have parameters, or all whose sums of small integers
+/// are exact.
+std::vector<std::string> exact_conv_engines();
+/// Those of them that serve small problems of a layout on this device, asked for by name; depthwise ones are
+/// not among them.
 std::vector<std::string> serving_conv_engines(Layout layout = Layout::nchw);
 
 /// What comes after the sums; each is empty or as large as ConvExtras says.
