@@ -43,7 +43,7 @@ struct Exact {
       with_plan(ConvBackwardFilter(context(), {tx, out, ty, c.params}, options),
                 [&](const ConvBackwardFilter& plan) { plan.run(stream(), tx, ty, {}, out); });
     // Whole numbers of three digits at most, near which engines come that compute by fractions.
-    CHECK(deviation(host_values(out), expected) < 1e-4);
+    CHECK(deviation(host_values(out), expected) < 1e-3);  // Winograd's F(4 x 4) rounds
     CHECK(result.intact());
     return size;
   }

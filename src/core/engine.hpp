@@ -39,8 +39,8 @@ struct Engine {
   /// Why the engine cannot serve, with the value that failed; empty if it can.
   std::string (*refuse)(const Context&, const Problem&, const Options&);
   std::unique_ptr<const Impl> (*make)(const Context&, const Problem&, const Options&);
-  /// Microseconds that a run will take, to compare with other engines that predict; null: it ranks by its
-  /// place.
+  /// Microseconds that a run will take, to compare with other engines that predict; null, or 0: it ranks by
+  /// its place.
   double (*predict)(const Context&, const Problem&, const Options&) = nullptr;
   /// What tuning tries of the engine, as texts of Options::engine, those first that fit near problems best;
   /// null: its name. A few, or with TuneMode::exhaustive all that may be worth a measurement.
@@ -157,8 +157,9 @@ std::unique_ptr<const Impl> predicted_engine(const std::vector<Engine<Problem, I
     for (size_t i = 0; i < engines.size(); i++) {
       if (!info.engines[i].second.empty() || !(request.automatic() || request.names(engines[i].name)))
         continue;
+      const auto predicts = [&](size_t engine) { return info.predictions[engine] > 0; };
       if (best == engines.size() ||
-          (engines[i].predict && engines[best].predict && info.predictions[i] < info.predictions[best]))
+          (predicts(i) && predicts(best) && info.predictions[i] < info.predictions[best]))
         best = i;
     }
     if (best == engines.size()) return nullptr;
@@ -167,9 +168,9 @@ std::unique_ptr<const Impl> predicted_engine(const std::vector<Engine<Problem, I
     if (info.engines[best].second.empty()) {
       info.engine = engines[best].name;
       info.request = request.automatic() ? info.engine : options.engine;
-      info.reason = !request.automatic()    ? "asked for by name"
-                    : engines[best].predict ? cat("predicted to take ", info.predictions[best], " us")
-                                            : "first of those that accept";
+      info.reason = !request.automatic()         ? "asked for by name"
+                    : info.predictions[best] > 0 ? cat("predicted to take ", info.predictions[best], " us")
+                                                 : "first of those that accept";
       return impl;
     }
   }

@@ -48,10 +48,12 @@ ConvPartSums::ConvPartSums(const Context& context, const ConvProblem& p, int par
   }
   parts_at_ = workspace.add(static_cast<size_t>(element_count(shape)) * size_of(parts_.dtype));
   if (parts <= kMostTerms) {
+    // One kernel for all counts, so that another size of image compiles nothing: behind the last part come
+    // others again, not added.
     std::string value = "y0 = x0";
-    for (int i = 1; i < parts; i++) value += cat(" + x", i);
-    terms_.emplace(context, std::vector<TensorDesc>(static_cast<size_t>(parts), one_part()),
-                   std::vector<TensorDesc>{dw_}, 0, value);
+    for (int i = 1; i < kMostTerms; i++) value += cat(" + (s", i - 1, " != 0 ? x", i, " : 0)");
+    terms_.emplace(context, std::vector<TensorDesc>(kMostTerms, one_part()), std::vector<TensorDesc>{dw_},
+                   kMostTerms - 1, value);
     return;
   }
   TensorDesc target = dw_;
@@ -78,9 +80,13 @@ void ConvPartSums::add_up(const Stream& stream, const Tensor& workspace, const T
   if (terms_) {
     const TensorDesc part = one_part();
     std::vector<Tensor> terms;
-    for (int64_t i = 0; i < parts_.shape[0]; i++)
-      terms.push_back(parts.as_strided(part.shape, part.strides, i * parts_.strides[0]));
-    terms_->run(stream, terms, {dw}, {});
+    std::vector<double> added;
+    for (int64_t i = 0; i < kMostTerms; i++) {
+      const bool there = i < parts_.shape[0];
+      terms.push_back(parts.as_strided(part.shape, part.strides, there ? i * parts_.strides[0] : 0));
+      if (i > 0) added.push_back(there ? 1 : 0);
+    }
+    terms_->run(stream, terms, {dw}, added);
   } else if (sum_) {
     sum_->run(stream, {parts}, {dw.as_strided(with_one(dw_.shape, 1), with_one(dw_.strides, 0))}, {},
               workspace_scratch(workspace, scratch_at_, *sum_));

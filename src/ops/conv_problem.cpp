@@ -232,6 +232,12 @@ double conv_flops(const ConvProblem& p) {
   return 2.0 * p.n * p.k * static_cast<double>(p.y_pixels()) * p.group_c() * p.taps();
 }
 
+double conv_pixel_bytes(const ConvProblem& p) {
+  const double x = static_cast<double>(p.c) * static_cast<double>(p.x_pixels()),
+               y = static_cast<double>(p.k) * static_cast<double>(p.y_pixels());
+  return p.n * (x + y) * static_cast<double>(size_of(p.dtype));
+}
+
 namespace {
 
 template <class List>

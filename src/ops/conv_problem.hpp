@@ -77,6 +77,8 @@ ConvProblem conv_problem(ConvDirection direction, const ConvDesc& desc);
 
 /// Multiplications and additions of one run.
 double conv_flops(const ConvProblem& problem);
+/// Bytes of the elements of x and y.
+double conv_pixel_bytes(const ConvProblem& problem);
 /// "n=64 c=3 size=224x224 ...", for the log.
 std::string conv_text(const ConvProblem& problem);
 
