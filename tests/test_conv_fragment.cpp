@@ -88,7 +88,7 @@ void check_exact(const ConvCase& c, DType to, const std::string& name, int64_t o
 
 }  // namespace
 
-TEST_CASE("conv fragment: three directions are exact", "[conv][small]") {
+TEST_CASE("conv fragment: three directions are exact", "[conv]") {
   const ConvCase c{"small", 1, 8, {3, 4}, 8, {2, 2}, {{2}, {1}, {0}}};
   check_exact(turned(c, kLayouts[0], {DType::bf16, DType::f32}), DType::f32, kForms[6]);
 }

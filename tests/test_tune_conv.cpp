@@ -20,7 +20,7 @@ using namespace dlprim;
 using namespace dlprim::detail;
 using namespace dlprim::test;
 
-TEST_CASE("tune: convolutions as lines and as tables know them", "[small]") {
+TEST_CASE("tune: convolutions as lines and as tables know them", "[conv]") {
   const auto problem_of = [](const std::string& more) {
     return tune_problem(context(), "conv n=2 c=16 size=9x8 k=32 window=3x3 " + more);
   };
