@@ -70,8 +70,7 @@ Options limited(Options options, size_t bytes) {
 
 }  // namespace
 
-TEST_CASE("conv: the workspace's limit is honoured by every engine, and some engine needs none",
-          "[conv]") {
+TEST_CASE("conv: the workspace's limit is honoured by every engine, and some engine needs none", "[conv]") {
   const ConvCase cases[] = {{"wide", 5, 40, {9, 11}, 24, {3, 3}, {{1}, {1}, {1}}},
                             {"strided", 3, 16, {12, 9}, 32, {3, 2}, {{2}, {1}, {1}}},
                             {"1x1", 2, 16, {7, 8}, 48, {1, 1}},
