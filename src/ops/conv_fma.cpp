@@ -61,6 +61,15 @@ uint64_t bytes_of_real(const ConvProblem& p) {
   return p.dtype == DType::f64 ? sizeof(double) : sizeof(float);
 }
 
+/// Of the backward filter.
+ConvParts filter_parts(const Device& device, const ConvProblem& p, const GemmFmaTile& tile,
+                       const Options& options) {
+  const ConvGemm g = conv_gemm(p);
+  const int64_t tiles = ceil_div(g.m, tile.tm) * ceil_div(g.n, tile.tn) * p.groups;
+  return conv_parts_for(g.k, kLeastSteps, tiles, device, p.groups * g.m * g.n,
+                        static_cast<int64_t>(options.workspace_limit / bytes_of_real(p) / 2));
+}
+
 /// What of the problem is compiled in, beside the tile.
 struct Form {
   bool depth, strided, channels_last, window;
@@ -167,9 +176,7 @@ class Fma : public ConvImpl {
   }
   /// Of the backward filter; `asked`: 0 or how many.
   void plan_parts(const Device& device, const Options& options, int asked) {
-    const int64_t tiles = ceil_div(m_, tile_.tm) * ceil_div(n_, tile_.tn) * p_.groups;
-    parts_ = conv_parts_for(k_, kLeastSteps, tiles, device, int64_t{p_.groups} * m_ * n_,
-                            static_cast<int64_t>(options.workspace_limit / bytes_of_real(p_) / 2));
+    parts_ = filter_parts(device, p_, tile_, options);
     if (asked == 0) return;
     const int64_t steps = round_up(ceil_div(std::max(1, k_), asked), tile_.tk);
     parts_ = {static_cast<int>(std::max<int64_t>(1, ceil_div(k_, steps))), static_cast<int>(steps)};
@@ -254,11 +261,7 @@ double predict(const Context& context, const ConvProblem& p, const Options& opti
   const double bytes = conv_pixel_bytes(p);
   if (p.direction == ConvDirection::backward_filter) {
     const Choice choice = choice_for(device, g.m, g.n, kLikelyParts);
-    const GemmFmaTile& t = choice.candidate.tile;
-    const int64_t tiles = ceil_div(g.m, t.tm) * ceil_div(g.n, t.tn);
-    const ConvParts parts =
-        conv_parts_for(g.k, kLeastSteps, tiles, device, g.m * g.n,
-                       static_cast<int64_t>(options.workspace_limit / bytes_of_real(p) / 2));
+    const ConvParts parts = filter_parts(device, p, choice.candidate.tile, options);
     const double area = Choice(device, choice.candidate, g.m, g.n, parts.count).area;
     const double slices = 4.0 * parts.count * static_cast<double>(g.m * g.n);
     return 7 + 6e-6 * area * parts.steps + bytes / 2.5e6 + 2 * slices / 3e6;

@@ -5,7 +5,7 @@
 
 #include <dlprim/pointwise.hpp>
 
-#include "core/composed.hpp"
+#include "ops/conv_inner.hpp"
 #include "ops/divisor.hpp"
 
 namespace dlprim::detail {
@@ -49,10 +49,7 @@ class Rows : public ConvImpl {
     const auto bytes = size_of(p.dtype);
     x_at_ = parts_.add(static_cast<size_t>(rows_.x_extent) * bytes);
     w_at_ = parts_.add(static_cast<size_t>(rows_.w_extent) * size_of(w_dtype()));
-    Options rest = options;
-    rest.workspace_limit = parts_.rest(options).workspace_limit;
-    impl_ = make(context, rows_, rest);
-    impl_at_ = parts_.add(impl_->workspace_size());
+    inner_.emplace(context, rows_, options, make, parts_);
     static constexpr const char* kWords[] = {"", "", "ushort", "", "uint", "", "", "", "uint2"};
     const size_t word = static_cast<size_t>(padded_.pixel) * bytes;
     Defines defines;
@@ -75,9 +72,7 @@ class Rows : public ConvImpl {
       pack(stream, t.w, p_.w, {p_.k, p_.w_space[0], p_.w_space[1], p_.w_space[2]}, 0, p_.w_space[2], w);
     const Tensor x_rows = view(x, rows_.x_space, p_.n, rows_.c, rows_.x);
     const Tensor w_rows = view(w, rows_.w_space, p_.k, rows_.c, rows_.w);
-    impl_->run(
-        stream, {x_rows, w_rows, t.y, t.with},
-        workspace_part(workspace, impl_at_, {static_cast<int64_t>(impl_->workspace_size())}, DType::u8));
+    inner_->run(stream, {x_rows, w_rows, t.y, t.with}, workspace);
     if (copied_) copied_->run(stream, {w.as_strided(w_shape(), w_view())}, {t.w}, {});
   }
 
@@ -105,9 +100,9 @@ class Rows : public ConvImpl {
   const ConvProblem p_, rows_;
   const Padded padded_;
   WorkspaceParts parts_;
-  std::unique_ptr<const ConvImpl> impl_;
+  std::optional<ConvInner> inner_;
   std::optional<Pointwise> copied_;
-  size_t x_at_ = 0, w_at_ = 0, impl_at_ = 0;
+  size_t x_at_ = 0, w_at_ = 0;
   Kernel pack_;
 };
 
@@ -139,10 +134,7 @@ class Blocks : public ConvImpl {
       : p_(p), blocks_(*conv_nv_blocks(p, options)) {
     w_at_ = parts_.add(static_cast<size_t>(blocks_.w_extent) * size_of(p.dtype));
     y_at_ = parts_.add(static_cast<size_t>(blocks_.y_extent) * size_of(p.result_dtype));
-    Options rest = options;
-    rest.workspace_limit = parts_.rest(options).workspace_limit;
-    impl_ = make(context, blocks_, rest);
-    impl_at_ = parts_.add(impl_->workspace_size());
+    inner_.emplace(context, blocks_, options, make, parts_);
     pack_ = context.state().programs.kernel("conv_nv_few", "conv_nv_block_weights",
                                             Defines().set("ELEMENT", element_of(p)));
     plan_copies(context);
@@ -162,9 +154,7 @@ class Blocks : public ConvImpl {
     launch.run({items_in_groups(p_.k, 64), items_in_groups(blocks_.k * blocks_.taps(), 4)}, {64, 4});
     const Tensor w_blocks = view(w, blocks_.w_space, blocks_.k, blocks_.c, blocks_.w);
     const Tensor y_blocks = view(y, blocks_.y_space, p_.n, blocks_.k, blocks_.y);
-    impl_->run(
-        stream, {t.y, w_blocks, y_blocks, t.with},
-        workspace_part(workspace, impl_at_, {static_cast<int64_t>(impl_->workspace_size())}, DType::u8));
+    inner_->run(stream, {t.y, w_blocks, y_blocks, t.with}, workspace);
     for (const Copy& copy : copies_)
       copy.plan.run(stream, {y.as_strided(copy.shape, copy.from, copy.from_at)},
                     {t.x.as_strided(copy.shape, copy.to, copy.to_at)}, {});
@@ -231,9 +221,9 @@ class Blocks : public ConvImpl {
 
   const ConvProblem p_, blocks_;
   WorkspaceParts parts_;
-  std::unique_ptr<const ConvImpl> impl_;
+  std::optional<ConvInner> inner_;
   std::vector<Copy> copies_;
-  size_t w_at_ = 0, y_at_ = 0, impl_at_ = 0;
+  size_t w_at_ = 0, y_at_ = 0;
   Kernel pack_;
 };
 

@@ -276,6 +276,9 @@ std::string refuse(const Context& context, const ConvProblem& p, const Options& 
   if (matrix != MatrixEngine::nv_wgmma)
     return cat("needs the matrix engine nv_wgmma, the device has ", name_of(matrix));
   if (p.dtype == DType::f64) return "is for f32, f16 and bf16, the operands are f64";
+  // What rearranges x and w for another form counts in 32 bits too.
+  const std::string reason = refuse_large(p);
+  if (!reason.empty()) return reason;
   for (const Form& form : kForms)
     if (const auto inner = form.inner(p, options)) return refuse_product(context, *inner, options);
   return refuse_product(context, p, options);

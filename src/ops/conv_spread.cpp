@@ -1,6 +1,6 @@
 #include "ops/conv_spread.hpp"
 
-#include "core/composed.hpp"
+#include "ops/conv_inner.hpp"
 #include "ops/divisor.hpp"
 
 namespace dlprim::detail {
@@ -9,12 +9,9 @@ namespace {
 class Spread : public ConvImpl {
  public:
   Spread(const Context& context, const ConvProblem& p, const Options& options, MakeConv make)
-      : p_(p), inner_(*conv_spread_inner(p, options)) {
-    x_at_ = parts_.add(static_cast<size_t>(inner_.x_extent) * size_of(p.result_dtype));
-    Options rest = options;
-    rest.workspace_limit = parts_.rest(options).workspace_limit;
-    impl_ = make(context, inner_, rest);
-    impl_at_ = parts_.add(impl_->workspace_size());
+      : p_(p), dense_(*conv_spread_inner(p, options)) {
+    x_at_ = parts_.add(static_cast<size_t>(dense_.x_extent) * size_of(p.result_dtype));
+    inner_.emplace(context, dense_, options, make, parts_);
     const size_t bytes = size_of(p.result_dtype);
     kernel_ = context.state().programs.kernel("conv_spread", "conv_spread",
                                               Defines().set("ELEMENT", bytes == 2   ? "ushort"
@@ -23,17 +20,15 @@ class Spread : public ConvImpl {
   }
 
   size_t workspace_size() const override { return parts_.size(); }
-  void forget_constants() const override { impl_->forget_constants(); }
+  void forget_constants() const override { inner_->forget_constants(); }
 
   void run(const Stream& stream, const ConvTensors& t, const Tensor& workspace) const override {
-    const Tensor memory = workspace_part(workspace, x_at_, {inner_.x_extent}, p_.result_dtype);
-    const Spatial& from = inner_.x_space;
-    const ConvStrides& s = inner_.x;
+    const Tensor memory = workspace_part(workspace, x_at_, {dense_.x_extent}, p_.result_dtype);
+    const Spatial& from = dense_.x_space;
+    const ConvStrides& s = dense_.x;
     const Tensor x =
         memory.as_strided({p_.n, p_.c, from[0], from[1], from[2]}, {s[0], s[1], s[2], s[3], s[4]});
-    impl_->run(
-        stream, {x, t.w, t.y, t.with},
-        workspace_part(workspace, impl_at_, {static_cast<int64_t>(impl_->workspace_size())}, DType::u8));
+    inner_->run(stream, {x, t.w, t.y, t.with}, workspace);
     const Spatial& to = p_.x_space;
     const int rows = p_.n * p_.c * to[0] * to[1];
     Launch launch(stream, kernel_);
@@ -47,10 +42,10 @@ class Spread : public ConvImpl {
   }
 
  private:
-  const ConvProblem p_, inner_;
+  const ConvProblem p_, dense_;
   WorkspaceParts parts_;
-  std::unique_ptr<const ConvImpl> impl_;
-  size_t x_at_ = 0, impl_at_ = 0;
+  std::optional<ConvInner> inner_;
+  size_t x_at_ = 0;
   Kernel kernel_;
 };
 
