@@ -25,6 +25,21 @@ class Constants {
   /// given after get() comes after that, whichever stream it was enqueued on. Throws what `prepare` throws,
   /// DeviceError.
   Tensor get(const Stream& stream, const Tensor& source, const std::function<Tensor()>& prepare) const;
+  /// What `fill` writes of `source`: to `room` if it is defined, in every run, or else to a tensor of that
+  /// shape which is kept.
+  template <class Fill>
+  Tensor filled(const Stream& stream, const Tensor& source, const Tensor& room, const Shape& shape,
+                DType dtype, const Fill& fill) const {
+    if (room.defined()) {
+      fill(room);
+      return room;
+    }
+    return get(stream, source, [&] {
+      const Tensor kept(stream, shape, dtype);
+      fill(kept);
+      return kept;
+    });
+  }
   /// Everything is made anew when it is next asked for. Work already enqueued is not disturbed.
   void forget() const;
 

@@ -142,16 +142,11 @@ class CpuRows : public CpuBase {
   size_t panels() const { return static_cast<size_t>(ceil_div(m_, tiles_.mr)); }
   Tensor packed_w(const Stream& stream, const Tensor& w, const Tensor& workspace) const {
     if (k_ == 0) return {};
-    if (!p_.constant_w) {
-      const Tensor result = workspace_part(workspace, packed_at_, {packed_count()}, conv_real(p_));
-      pack(stream, w, result);
-      return result;
-    }
-    return constants_.get(stream, w, [&] {
-      const Tensor kept(stream, {packed_count()}, conv_real(p_));
-      pack(stream, w, kept);
-      return kept;
-    });
+    const Shape shape{packed_count()};
+    const Tensor room =
+        p_.constant_w ? Tensor() : workspace_part(workspace, packed_at_, shape, conv_real(p_));
+    return constants_.filled(stream, w, room, shape, conv_real(p_),
+                             [&](const Tensor& to) { pack(stream, w, to); });
   }
   void pack(const Stream& stream, const Tensor& w, const Tensor& to) const {
     for (const ConvCpuPass& pass : passes_) {

@@ -152,16 +152,10 @@ class LastRows : public ConvImpl {
   Tensor packed_w(const Stream& stream, const Tensor& w, const Tensor& workspace) const {
     const Shape shape{packed_count(p_, tiles_)};
     if (shape[0] == 0) return {};
-    if (!p_.constant_w) {
-      const Tensor result = workspace_part(workspace, packed_at_, shape, conv_real(p_));
-      pack(stream, w, result);
-      return result;
-    }
-    return constants_.get(stream, w, [&] {
-      const Tensor kept(stream, shape, conv_real(p_));
-      pack(stream, w, kept);
-      return kept;
-    });
+    const Tensor room =
+        p_.constant_w ? Tensor() : workspace_part(workspace, packed_at_, shape, conv_real(p_));
+    return constants_.filled(stream, w, room, shape, conv_real(p_),
+                             [&](const Tensor& to) { pack(stream, w, to); });
   }
   void pack(const Stream& stream, const Tensor& w, const Tensor& to) const {
     for (const ConvCpuPass& pass : passes_) {

@@ -43,14 +43,10 @@ ConvNvWeights::ConvNvWeights(const Context& context, const ConvProblem& p, int p
 }
 
 Tensor ConvNvWeights::prepare(const Stream& stream, const Tensor& w, const Tensor& workspace) const {
-  if (packed_ && p_.constant_w)
-    return constant_.get(stream, w, [&] {
-      const Tensor kept(stream, {static_cast<int64_t>(kept_.size())}, DType::u8);
-      pack(stream, w, kept);
-      return kept;
-    });
-  if (packed_) pack(stream, w, workspace);
-  return workspace;
+  if (!packed_) return workspace;
+  return constant_.filled(stream, w, p_.constant_w ? Tensor() : workspace,
+                          {static_cast<int64_t>(kept_.size())}, DType::u8,
+                          [&](const Tensor& to) { pack(stream, w, to); });
 }
 
 void ConvNvWeights::pack(const Stream& stream, const Tensor& w, const Tensor& to) const {

@@ -98,15 +98,13 @@ class WinogradFused : public ConvImpl {
     for (int64_t stride : images.strides) launch.arg(static_cast<int>(stride));
   }
   Tensor transformed_filter(const Stream& stream, const Tensor& w, const Tensor& workspace) const {
-    const auto transform = [&](const Tensor& to) {
-      of_filter_.run(stream, w, to, filter_, 0, static_cast<int>(filter_.tiles));
-      return to;
-    };
-    if (!p_.constant_w) return transform(filter_.view(workspace, filter_at_, filter_.tiles));
-    return constants_.get(stream, w, [&] {
-      const Tensor kept(stream, {static_cast<int64_t>(filter_.bytes())}, DType::u8);
-      return transform(filter_.view(kept, 0, filter_.tiles));
+    const Shape bytes{static_cast<int64_t>(filter_.bytes())};
+    const Tensor room = p_.constant_w ? Tensor() : workspace_part(workspace, filter_at_, bytes, DType::u8);
+    const Tensor memory = constants_.filled(stream, w, room, bytes, DType::u8, [&](const Tensor& to) {
+      of_filter_.run(stream, w, filter_.view(to, 0, filter_.tiles), filter_, 0,
+                     static_cast<int>(filter_.tiles));
     });
+    return filter_.view(memory, 0, filter_.tiles);
   }
 
   const ConvProblem p_;
