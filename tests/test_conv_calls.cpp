@@ -119,6 +119,31 @@ TEST_CASE("conv: epilogues of depthwise convolutions", "[conv][small]") {
       }
 }
 
+TEST_CASE("conv: epilogues of sums in parts", "[conv][small]") {
+  for (Layout layout : {Layout::nchw, Layout::nhwc})
+    for (DType dtype : {DType::f32, DType::bf16}) {
+      ConvCase c = kSmall.in(layout);
+      c.params.activation = Activation::relu;
+      c.dtype = dtype;
+      check_epilogue(c, "fma:tm=32,tn=32,tk=8,rm=4,rn=4,parts=3");
+    }
+}
+
+// Those of windows of one tap are GEMM's, of rows or of columns.
+TEST_CASE("conv: epilogues of products", "[conv][small]") {
+  ConvParams plain{{1}, {0}, {0}, {1}, 1, Activation::relu}, turned = plain;
+  turned.transposed = true;
+  for (const ConvParams& params : {plain, turned})
+    for (Layout layout : {Layout::nchw, Layout::nhwc})
+      for (const auto& [images, size] : {std::pair(1, 5), {3, 5}, {3, 1}})
+        for (DType dtype : {DType::f32, DType::bf16}) {
+          ConvCase c = ConvCase{"", images, 8, {size, 6}, 6, {1, 1}, params}.in(layout);
+          if (size == 1) c.size = {1, 1};
+          c.dtype = dtype;
+          check_epilogue(c, "gemm");
+        }
+}
+
 // A prologue is the operator on an x that was written: forward, and backward filter through the plan.
 TEST_CASE("conv: prologue", "[conv][small]") {
   ConvParams turned = kSmall.params;

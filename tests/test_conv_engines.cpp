@@ -162,6 +162,46 @@ TEST_CASE("conv: another image size compiles nothing", "[conv]") {
   }
 }
 
+TEST_CASE("conv: windows of one tap are products of tensors as they lie", "[conv][small]") {
+  const auto refusals = [](const ConvCase& c) {
+    const TensorDesc x{c.x_shape(), strides_in(c.x_layout, c.x_shape()), c.dtype, true},
+        w{c.w_shape(), strides_in(c.w_layout, c.w_shape()), c.dtype, true},
+        y{c.y_shape(), strides_in(c.y_layout, c.y_shape()), c.dtype, true};
+    const ConvDesc desc{x, w, y, c.params};
+    const Options gemm = engine("gemm");
+    return std::vector<std::string>{conv_refusal<Conv>(desc, gemm),
+                                    conv_refusal<ConvBackwardData>(desc, gemm),
+                                    conv_refusal<ConvBackwardFilter>(desc, gemm)};
+  };
+  const std::vector<std::string> none(3);
+  for (const ConvCase& c : {ConvCase{"", 1, 6, {5, 4}, 8, {1, 1}}, {"", 3, 6, {1, 1}, 8, {1, 1}}})
+    for (Layout x : {Layout::nchw, Layout::nhwc})
+      for (Layout y : {Layout::nchw, Layout::nhwc}) {
+        ConvCase mixed = c;
+        mixed.x_layout = x, mixed.y_layout = y;
+        INFO(mixed.text());
+        CHECK(refusals(mixed) == none);
+      }
+  ConvCase several{"", 3, 6, {5, 4}, 8, {1, 1}};
+  CHECK(refusals(several.in(Layout::nhwc)) == none);
+  // Planes of several images are a batch of products, but no one sum.
+  const std::vector<std::string> planes = refusals(several);
+  CHECK(planes[0].empty());
+  CHECK(planes[1].empty());
+  CHECK_THAT(planes[2], contains("do not lie in one run"));
+  for (const std::string& refusal : refusals(several.in(Layout::gaps)))
+    CHECK_THAT(refusal, contains(" lie "));
+  for (const auto& [window, params, reason] :
+       {std::tuple(Dims{3, 1}, ConvParams{}, "windows of one tap, these have 3"),
+        {Dims{1, 1}, ConvParams{{2}}, "neither stride nor padding, these are 2 and 0"},
+        {Dims{1, 1}, ConvParams{{1}, {1}, {0}}, "neither stride nor padding, these are 1 and 1"},
+        {Dims{1, 1}, ConvParams{{1}, {0}, {0}, {1}, 2}, "one group, there are 2"}}) {
+    ConvCase other = several;
+    other.window = window, other.params = params;
+    for (const std::string& refusal : refusals(other)) CHECK_THAT(refusal, contains(reason));
+  }
+}
+
 // 16-bit sums of several blocks of k lie in the workspace: with little of it, of a few images at a time.
 TEST_CASE("conv: 16-bit results in little workspace", "[conv][small]") {
   const ConvCase c{"deep", 3, 40, {6, 5}, 9, {3, 3}, {{1}, {1}, {1}}};

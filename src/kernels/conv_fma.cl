@@ -3,9 +3,9 @@
 //   DIRECTION 0  forward          C[k, npq] = sum over crs of w[k, crs] x[crs, npq]
 //   DIRECTION 1  backward data    C[c, nhw] = sum over krs of w[k, c, rs] dy[krs, nhw]. STRIDED: of one phase, see
 //                                 conv_fma_shape.cl
-//   DIRECTION 2  backward filter  C[k, crs] = sum over npq of dy[k, npq] x[npq, crs]. PARTS: of one part of npq
+//   DIRECTION 2  backward filter  C[k, crs] = sum over npq of dy[k, npq] x[npq, crs]
 //
-// get_group_id(2) is the convolution's group; backward filter, group * parts + part. Offsets inside a tensor are 32-bit.
+// get_group_id(2) is the convolution's group; with PARTS, group * parts + part. Offsets inside a tensor are 32-bit.
 // A "pixel" is a position npq, or nhw in backward data; a "tap" is one of crs, or krs. "Source" is the tensor that taps
 // reach into (x, or dy in backward data), "target" the other one (y, dx; dy in backward filter).
 
@@ -33,7 +33,8 @@
 #ifndef STRIDED
 #define STRIDED 0
 #endif
-// Backward filter: 1: sums of parts go to `partial`, one dw after the other, its elements in the order of the taps.
+// 1: sums are over parts of crs, krs or npq, and go to `partial`, one C after the other (dw's elements in the order of the
+// taps). conv_fma_sums adds up those of y and dx. Not with STRIDED.
 #ifndef PARTS
 #define PARTS 0
 #endif
@@ -171,6 +172,13 @@ static int pixel_in_target(int number, SHAPE_PARAMETERS) {
 // Arrays become registers only where their indices are constants.
 #define EACH_UNROLLED(i, count) _Pragma("unroll") for (int i = 0; i < count; i++)
 #define TENSOR(type, name) __global type *restrict name, long name##_offset
+// The group's part of the sum, and where that starts.
+#define PART_SETUP                                                                       \
+  const int parts = max(1, (K + part - 1) / part), group = (int)get_group_id(2) / parts; \
+  const int number = (int)get_group_id(2) % parts, k_begin = number * part;              \
+  K = min(part, K - k_begin);
+// gemm_fma.cl stores there.
+#define PARTIAL_SETUP partial_offset += ((long)number * ((int)get_num_groups(2) / parts) + group) * M * N;
 #if DIRECTION == 2
 #if PARTS
 #define RESULT TENSOR(REAL, partial)
@@ -179,9 +187,7 @@ static int pixel_in_target(int number, SHAPE_PARAMETERS) {
 #endif
 #define PARAMETERS TENSOR(const AB_STORAGE, source), TENSOR(const AB_STORAGE, target), RESULT, int part, SHAPE_PARAMETERS
 #define SETUP                                                                            \
-  const int parts = max(1, (K + part - 1) / part), group = (int)get_group_id(2) / parts; \
-  const int number = (int)get_group_id(2) % parts, k_begin = number * part;              \
-  K = min(part, K - k_begin);                                                            \
+  PART_SETUP                                                                             \
   source += source_offset + (long)group * channels * s_c;                                \
   target += target_offset + (long)group * M * t_c;                                       \
   RESULT_SETUP
@@ -205,8 +211,7 @@ static int pixel_in_target(int number, SHAPE_PARAMETERS) {
 #define LOAD_B(k, n) see(source, place_of_pixel(k_begin + (k), SHAPE), to, OF_AXES(source))
 #endif
 #if PARTS
-// gemm_fma.cl stores there.
-#define RESULT_SETUP partial_offset += ((long)number * ((int)get_num_groups(2) / parts) + group) * M * N;
+#define RESULT_SETUP PARTIAL_SETUP
 #else
 #define RESULT_SETUP w += w_offset + (long)group * M * w_m;
 #define C_COLUMNS     \
@@ -217,39 +222,65 @@ static int pixel_in_target(int number, SHAPE_PARAMETERS) {
 
 #else
 
-#define PARAMETERS \
-  TENSOR(const AB_STORAGE, w), TENSOR(const AB_STORAGE, source), TENSOR(C_STORAGE, target), PHASE_PARAMETERS SHAPE_PARAMETERS
 #if DIRECTION == 1
 #define W_GROUP (channels * w_c)
 #else
 #define W_GROUP (M * w_m)
 #endif
+#if PARTS
+#define PARAMETERS \
+  TENSOR(const AB_STORAGE, w), TENSOR(const AB_STORAGE, source), TENSOR(REAL, partial), int part, SHAPE_PARAMETERS
+#define SETUP                                             \
+  PART_SETUP                                              \
+  w += w_offset + (long)group * W_GROUP;                  \
+  source += source_offset + (long)group * channels * s_c; \
+  PARTIAL_SETUP
+#else
+#define PARAMETERS \
+  TENSOR(const AB_STORAGE, w), TENSOR(const AB_STORAGE, source), TENSOR(C_STORAGE, target), PHASE_PARAMETERS SHAPE_PARAMETERS
 #define SETUP                                                       \
   const long group = (long)get_group_id(2);                         \
+  const int k_begin = 0;                                            \
   w += w_offset + group * W_GROUP;                                  \
   source += source_offset + group * channels * s_c;                 \
   target += target_offset;                                          \
   long target_at = group * M * t_c;                                 \
   PHASE_SETUP
+#endif
 
 // A: w.
 #if A_UNIT_K
-#define A_STEP(k) const int tap_at = tap_in_w(k, SHAPE);
+#define A_STEP(k) const int tap_at = tap_in_w(k_begin + (k), SHAPE);
 #define LOAD_A(m, k) LOAD_AB(w, tap_at + (m)*w_m)
 #else
-#define LOAD_A(m, k) LOAD_AB(w, tap_in_w(k, SHAPE) + (m)*w_m)
+#define LOAD_A(m, k) LOAD_AB(w, tap_in_w(k_begin + (k), SHAPE) + (m)*w_m)
 #endif
 // B: taps by pixels.
 #if B_UNIT_K
 #define B_COLUMNS      \
   Place from[B_LOADS]; \
   EACH_UNROLLED(i, B_LOADS) from[i] = place_of_pixel(B_ITEM_N(i), SHAPE);
-#define B_STEP(k) const Place to = place_of_tap(k, SHAPE);
+#define B_STEP(k) const Place to = place_of_tap(k_begin + (k), SHAPE);
 #define LOAD_B(k, n) see(source, from[i], to, OF_AXES(source))
 #else
 #define B_COLUMN(n) const Place from = place_of_pixel(n, SHAPE);
-#define LOAD_B(k, n) see(source, from, place_of_tap(k, SHAPE), OF_AXES(source))
+#define LOAD_B(k, n) see(source, from, place_of_tap(k_begin + (k), SHAPE), OF_AXES(source))
 #endif
+#if PARTS
+// Adds the parts' sums in their order, and finishes them. One element a work-item: pixel, channel, group.
+__kernel void conv_fma_sums(int M, int N, int parts, TENSOR(const REAL, partial), TENSOR(C_STORAGE, target), SHAPE_PARAMETERS,
+                            EPILOGUE_PARAMETERS) {
+  const int n = (int)get_global_id(0), m = (int)get_global_id(1);
+  const long group = (long)get_global_id(2), groups = (long)get_global_size(2), results = (long)M * N;
+  if (n >= N) return;
+  partial += partial_offset + group * results + (long)m * N + n;
+  target += target_offset;
+  REAL sum = 0;
+  for (int part = 0; part < parts; part++) sum += partial[part * groups * results];
+  const long at = (group * M + m) * t_c + pixel_in_target(n, SHAPE);
+  STORE_C(target, at, FINISH(SCALED(sum, m, n), m, n, at));
+}
+#else
 #define C_COLUMNS     \
   int columns_at[RN]; \
   EACH_UNROLLED(j, RN) columns_at[j] = pixel_in_target(C_N(j), SHAPE);
@@ -258,6 +289,7 @@ static int pixel_in_target(int number, SHAPE_PARAMETERS) {
     const long at = target_at + (columns_at[j + l] + (m)*t_c);     \
     STORE_C(target, at, FINISH(SCALED(v, m, n), m, n, at));        \
   }
+#endif
 
 #endif
 

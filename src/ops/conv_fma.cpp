@@ -1,5 +1,6 @@
 // The fma engine: implicit GEMM through local memory (conv_fma.cl over gemm_fma.cl), for GPUs.
 #include <algorithm>
+#include <cstdint>
 #include <optional>
 
 #include "core/launch.hpp"
@@ -33,7 +34,9 @@ constexpr GemmFmaTile kMoreTiles[] = {{128, 64, 16, 8, 8},  {64, 128, 16, 8, 8},
 
 struct Choice {
   Candidate candidate;
+  int parts = 1;    ///< of k, in forward and backward data
   double area = 0;  ///< results that a unit computes, those of slow tiles counted more often
+  double time = 0;  ///< of the sums, in microseconds
 
   Choice(const Device& device, const Candidate& candidate, int64_t m, int64_t n, int64_t batch)
       : candidate(candidate) {
@@ -54,12 +57,49 @@ Choice choice_for(const Device& device, int64_t m, int64_t n, int64_t batch) {
   return best;
 }
 
-constexpr int kLikelyParts = 64;  // a tile's waste at the edges counts, the number of tiles does not
-constexpr int kLeastSteps = 256;  // in a part: what it adds up should outweigh what it stores
+// Microseconds, as of an H200.
+constexpr double kLaunch = 7, kSecondPass = 3.7, kSecondPassBytes = 8e6;  // and bytes in one
+constexpr double kMultiplyAdd = 8e-6;                                     // of a result that a unit computes
+constexpr double kLatency = 0.05;   // of a step of k, however few results there are
+constexpr int64_t kLeastPart = 64;  // steps of k
 
 uint64_t bytes_of_real(const ConvProblem& p) {
   return p.dtype == DType::f64 ? sizeof(double) : sizeof(float);
 }
+
+/// Of strided backward data: as many as pixels differ in the taps that they meet.
+int64_t phases_of(const ConvProblem& p) {
+  int64_t phases = 1;
+  if (p.direction == ConvDirection::backward_data)
+    for (size_t i = 0; i < 3; i++) phases *= ConvAxis(p, i).phases;
+  return phases;
+}
+
+/// The tile, and the parts of k, predicted to be fastest in forward and backward data with `phases`.
+Choice data_choice(const Device& device, const ConvProblem& p, int64_t phases, const Options& options) {
+  const ConvGemm g = conv_gemm(p);
+  const int64_t k = ceil_div(g.k, phases), n = ceil_div(g.n, phases), batch = phases * p.groups;
+  const auto bytes = static_cast<int64_t>(bytes_of_real(p)) * p.groups * g.m * g.n;
+  const auto room = static_cast<int64_t>(std::min<size_t>(options.workspace_limit, INT64_MAX));
+  // Strided backward data has phases of different lengths; on a CPU a second pass gains nothing.
+  const bool whole = phases > 1 || device.kind() == DeviceKind::cpu;
+  const int64_t most = whole ? 1 : std::min(ceil_div(k, kLeastPart), room / std::max<int64_t>(1, bytes));
+  std::optional<Choice> best;
+  for (int parts = 1; parts == 1 || parts <= most; parts *= 2)
+    for (const Candidate& candidate : kCandidates) {
+      Choice choice(device, candidate, g.m, n, batch * parts);
+      choice.parts = parts;
+      const auto steps = static_cast<double>(ceil_div(k, parts));
+      choice.time = std::max(kMultiplyAdd * choice.area, kLatency) * steps;
+      if (parts > 1) choice.time += kSecondPass + 2.0 * parts * static_cast<double>(bytes) / kSecondPassBytes;
+      if (!best || choice.time < best->time || (choice.time == best->time && choice.area < best->area))
+        best = choice;
+    }
+  return *best;
+}
+
+constexpr int kLikelyParts = 64;  // a tile's waste at the edges counts, the number of tiles does not
+constexpr int kLeastSteps = 256;  // in a part: what it adds up should outweigh what it stores
 
 /// Of the backward filter.
 ConvParts filter_parts(const Device& device, const ConvProblem& p, const GemmFmaTile& tile,
@@ -124,17 +164,25 @@ class Fma : public ConvImpl {
     form_.define(defines);
     if (form_.strided) plan_phases();
     const bool filter = p_.direction == ConvDirection::backward_filter;
-    tile_ = choice_for(context.device(), m_, largest_, (filter ? kLikelyParts : phases_) * p_.groups)
-                .candidate.tile;
-    int parts = 0;
+    const Choice choice = filter ? choice_for(context.device(), m_, n_, int64_t{kLikelyParts} * p_.groups)
+                                 : data_choice(context.device(), p_, phases_, options);
+    tile_ = choice.candidate.tile;
+    int parts = filter ? 0 : choice.parts;
     take_request(context.device(), options, parts);
-    if (filter) {
-      plan_parts(context.device(), options, parts);
-      sums_.emplace(context, p_, parts_.count, workspace_, ConvPartsForm{form_.channels_last});
-      defines.set("PARTS", parts_.count > 1);
-    }
+    if (filter && parts == 0)
+      parts_ = filter_parts(context.device(), p_, tile_, options);
+    else if (!form_.strided)
+      take_parts(parts);
+    defines.set("PARTS", parts_.count > 1);
     tile_.define(defines);
-    kernel_ = context.state().programs.kernel("conv_fma", "gemm_fma", defines);
+    ProgramCache& programs = context.state().programs;
+    kernel_ = programs.kernel("conv_fma", "gemm_fma", defines);
+    if (filter) {
+      sums_.emplace(context, p_, parts_.count, workspace_, ConvPartsForm{form_.channels_last});
+    } else if (parts_.count > 1) {
+      partial_at_ = workspace_.add(static_cast<size_t>(element_count(partial_shape())) * bytes_of_real(p_));
+      add_ = programs.kernel("conv_fma", "conv_fma_sums", defines);
+    }
   }
 
   size_t workspace_size() const override { return workspace_.size(); }
@@ -146,7 +194,11 @@ class Fma : public ConvImpl {
     if (p_.direction == ConvDirection::backward_filter) {
       launch.arg(t.x).arg(t.y).arg(sums_->target(workspace, t.w)).arg(parts_.steps);
     } else {
-      launch.arg(t.w).arg(data ? t.y : t.x).arg(data ? t.x : t.y);
+      launch.arg(t.w).arg(data ? t.y : t.x);
+      if (parts_.count > 1)
+        launch.arg(partial(workspace)).arg(parts_.steps);
+      else
+        launch.arg(data ? t.x : t.y);
     }
     if (form_.strided)
       for (const Spatial& numbers : {p_.x_space, p_.w_space, steps_}) bind(launch, numbers);
@@ -156,11 +208,14 @@ class Fma : public ConvImpl {
     launch.run({static_cast<size_t>(ceil_div(largest_, tile_.tn) * phases_) * items,
                 static_cast<size_t>(ceil_div(m_, tile_.tm)), static_cast<size_t>(p_.groups * parts_.count)},
                {items, 1, 1});
-    if (sums_) sums_->add_up(stream, workspace, t.w);
+    if (sums_)
+      sums_->add_up(stream, workspace, t.w);
+    else if (parts_.count > 1)
+      add_up(stream, data ? t.x : t.y, t.with, partial(workspace));
   }
 
  private:
-  /// A tile, and parts of the backward filter, that were asked for.
+  /// A tile, and parts, that were asked for.
   void take_request(const Device& device, const Options& options, int& parts) {
     const EngineRequest request(options);
     if (!request.names(kConvFma.name)) return;
@@ -174,12 +229,23 @@ class Fma : public ConvImpl {
     const std::string refusal = refuse_gemm_fma_tile(device, tile_, bytes_of_real(p_));
     require(refusal.empty(), "engine", "fma ", refusal);
   }
-  /// Of the backward filter; `asked`: 0 or how many.
-  void plan_parts(const Device& device, const Options& options, int asked) {
-    parts_ = filter_parts(device, p_, tile_, options);
-    if (asked == 0) return;
-    const int64_t steps = round_up(ceil_div(std::max(1, k_), asked), tile_.tk);
+  void take_parts(int count) {
+    const int64_t steps = round_up(ceil_div(std::max(1, k_), std::max(1, count)), tile_.tk);
     parts_ = {static_cast<int>(std::max<int64_t>(1, ceil_div(k_, steps))), static_cast<int>(steps)};
+  }
+  Shape partial_shape() const { return {parts_.count, p_.groups, m_, n_}; }
+  Tensor partial(const Tensor& workspace) const {
+    return workspace_part(workspace, partial_at_, partial_shape(),
+                          p_.dtype == DType::f64 ? DType::f64 : DType::f32);
+  }
+  void add_up(const Stream& stream, const Tensor& target, const EpilogueTensors& with,
+              const Tensor& partial) const {
+    Launch launch(stream, add_);
+    launch.arg(m_).arg(n_).arg(parts_.count).arg(partial).arg(target);
+    bind_shape(launch);
+    bind_epilogue(launch, 1, 0, with);
+    launch.run({items_in_groups(n_, 64), static_cast<size_t>(m_), static_cast<size_t>(p_.groups)},
+               {64, 1, 1});
   }
   /// Of strided backward data, how conv_fma_shape.cl has it. The first phase has most pixels.
   void plan_phases() {
@@ -232,8 +298,9 @@ class Fma : public ConvImpl {
   GemmFmaTile tile_;
   ConvParts parts_;
   WorkspaceParts workspace_;
-  std::optional<ConvPartSums> sums_;
-  Kernel kernel_;
+  std::optional<ConvPartSums> sums_;  ///< of the backward filter's parts
+  size_t partial_at_ = 0;             ///< parts of the other directions
+  Kernel kernel_, add_;
 };
 
 std::string refuse(const Context& context, const ConvProblem& p, const Options&) {
@@ -257,23 +324,19 @@ double predict(const Context& context, const ConvProblem& p, const Options& opti
   const Device& device = context.device();
   if (device.kind() != DeviceKind::gpu || p.dtype != DType::f32 || p.groups != 1) return 0;
   const ConvGemm g = conv_gemm(p);
-  const auto k = static_cast<double>(g.k);
   const double bytes = conv_pixel_bytes(p);
   if (p.direction == ConvDirection::backward_filter) {
     const Choice choice = choice_for(device, g.m, g.n, kLikelyParts);
     const ConvParts parts = filter_parts(device, p, choice.candidate.tile, options);
     const double area = Choice(device, choice.candidate, g.m, g.n, parts.count).area;
     const double slices = 4.0 * parts.count * static_cast<double>(g.m * g.n);
-    return 7 + 6e-6 * area * parts.steps + bytes / 2.5e6 + 2 * slices / 3e6;
+    return kLaunch + 6e-6 * area * parts.steps + bytes / 2.5e6 + 2 * slices / 3e6;
   }
-  const int phases =
-      p.direction == ConvDirection::backward_data ? p.stride[0] * p.stride[1] * p.stride[2] : 1;
-  const double steps = k / phases, area = choice_for(device, g.m, ceil_div(g.n, phases), phases).area;
-  return 7 + std::max(8e-6 * area * steps, 0.05 * k) +
+  return kLaunch + data_choice(device, p, phases_of(p), options).time +
          bytes / (p.direction == ConvDirection::backward_data ? 1.5e6 : 4e6);
 }
 
-/// The engine's own choice, every tile, and in backward filter its parts. On a CPU the engine is the slower
+/// The engine's own choice, every tile, and parts. On a CPU the engine is the slower
 /// one whatever its tile is.
 std::vector<std::string> candidates(const Context& context, const ConvProblem& p, const Options& options) {
   std::vector<std::string> result = {kConvFma.name};
@@ -287,11 +350,17 @@ std::vector<std::string> candidates(const Context& context, const ConvProblem& p
   };
   const bool exhaustive = options.tune == TuneMode::exhaustive,
              filter = p.direction == ConvDirection::backward_filter;
-  std::vector<int> counts = {0};
-  if (filter) counts = exhaustive ? std::vector<int>{1, 4, 16, 64, 256} : std::vector<int>{0, 16, 64};
+  std::vector<int> counts = exhaustive ? std::vector<int>{1, 4, 16, 64, 256} : std::vector<int>{0, 16, 64};
+  if (!filter) {
+    const int64_t phases = phases_of(p);
+    const int parts = data_choice(device, p, phases, options).parts;
+    counts = {parts, 2 * parts};
+    if (exhaustive) counts = {1, 2, 4, 8, 16};
+    if (phases > 1) counts = {1};
+  }
   for (int parts : counts) {
     for (const Candidate& candidate : kCandidates) add(candidate.tile, parts);
-    if (filter && !exhaustive) continue;
+    if ((filter || parts != counts.front()) && !exhaustive) continue;
     for (const GemmFmaTile& tile : kMoreTiles) add(tile, parts);
   }
   return result;

@@ -8,15 +8,27 @@ namespace dlprim::detail {
 
 extern const ConvEngine kConvNvWgmma, kConvNvMma, kConvNvFragment, kConvAmdMfma, kConvAmdWmma, kConvIntelDpas,
     kConvWinograd, kConvWinogradFused, kConvCpuLast, kConvCpu, kConvDepthwise, kConvDepthwiseCpu,
-    kConvDepthwiseCpuLast, kConvFma, kConvNaive;
+    kConvDepthwiseCpuLast, kConvGemm, kConvFma, kConvNaive;
 
 namespace {
 
 const std::vector<ConvEngine>& engines() {
-  static const std::vector<ConvEngine> list = {
-      kConvDepthwiseCpuLast, kConvDepthwiseCpu, kConvDepthwise, kConvNvWgmma,    kConvNvMma,
-      kConvAmdMfma,          kConvAmdWmma,      kConvIntelDpas, kConvNvFragment, kConvWinograd,
-      kConvWinogradFused,    kConvCpuLast,      kConvCpu,       kConvFma,        kConvNaive};
+  static const std::vector<ConvEngine> list = {kConvDepthwiseCpuLast,
+                                               kConvDepthwiseCpu,
+                                               kConvDepthwise,
+                                               kConvNvWgmma,
+                                               kConvNvMma,
+                                               kConvAmdMfma,
+                                               kConvAmdWmma,
+                                               kConvIntelDpas,
+                                               kConvNvFragment,
+                                               kConvWinograd,
+                                               kConvWinogradFused,
+                                               kConvCpuLast,
+                                               kConvCpu,
+                                               kConvGemm,
+                                               kConvFma,
+                                               kConvNaive};
   return list;
 }
 

@@ -208,6 +208,16 @@ TuneCandidates gemm_candidates(const Context& context, const GemmProblem& p, con
   return candidates_of(engines(), context, p, options, 2.0 * p.batch * p.m * p.n * p.k, true);
 }
 
+double predicted_gemm_time(const Context& context, const GemmProblem& p, const Options& options) {
+  double least = 0;
+  for (const GemmEngine& engine : engines()) {
+    if (!engine.predict || !engine.refuse(context, p, options).empty()) continue;
+    const double time = engine.predict(context, p, options);
+    if (time > 0 && (least == 0 || time < least)) least = time;
+  }
+  return least;
+}
+
 Defines gemm_defines(const GemmProblem& p) {
   Defines defines;
   defines.set("AB_TYPE", name_of(p.dtype)).set("C_TYPE", name_of(p.c_dtype));

@@ -59,6 +59,8 @@ GemmProblem gemm_problem(const GemmDesc& desc);
 TuneProblem gemm_tune_problem(const GemmProblem& problem, const Options& options);
 /// What tuning tries.
 TuneCandidates gemm_candidates(const Context& context, const GemmProblem& problem, const Options& options);
+/// Microseconds, by the engine that predicts least; 0 if none predicts.
+double predicted_gemm_time(const Context& context, const GemmProblem& problem, const Options& options);
 /// TuneMode::measure and exhaustive.
 void measure_gemm_on_first_use(const Context& context, const GemmDesc& desc, const GemmProblem& problem,
                                const Options& options);

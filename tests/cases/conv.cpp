@@ -206,6 +206,10 @@ const std::vector<ConvCase>& odd_convs() {
       {"depthwise_multiplied", 2, 5, {9, 8}, 15, {3, 3}, window(2, 1, 1, 5)},
       {"depthwise_dilated", 1, 7, {10, 9}, 7, {3, 3}, window(1, 2, 2, 7)},
       {"pointwise", 2, 19, {5, 6}, 21, {1, 1}, window(1, 0)},
+      {"pointwise_plane_1", 5, 19, {1, 1}, 7, {1, 1}, window(1, 0)},
+      {"pointwise_one_channel", 2, 1, {5, 6}, 7, {1, 1}, window(1, 0)},
+      {"pointwise_to_one", 3, 9, {3, 4}, 1, {1, 1}, window(1, 0)},
+      {"pointwise_cropped", 2, 9, {7, 6}, 11, {1, 1}, {{1, 1}, {-1, 0}, {1, 0}}},
       {"pointwise_strided", 2, 9, {7, 6}, 11, {1, 1}, window(2, 0)},
       {"row", 2, 3, {1, 29}, 4, {1, 5}, {{1, 1}, {0, 2}, {0, 2}}},
       {"column", 2, 3, {31, 1}, 4, {5, 1}, {{2, 1}, {2, 0}, {2, 0}}},
@@ -371,7 +375,8 @@ std::vector<std::string> serving_conv_engines(Layout layout) {
   const TensorDesc x({1, 1, 3, 3}), w({1, 1, 1, 1});
   std::vector<std::string> names;
   for (const std::string& name : exact_conv_engines()) {
-    if (name.rfind("depthwise", 0) == 0 || (name == "cpu_last" && layout != Layout::nhwc)) continue;
+    if (name == "gemm" || name.rfind("depthwise", 0) == 0) continue;
+    if (name == "cpu_last" && layout != Layout::nhwc) continue;
     const std::string refusal = conv_refusal<Conv>({x, w, x}, engine(name));
     if (refusal.empty())
       names.push_back(name);
