@@ -225,3 +225,11 @@ TEST_CASE("winograd: what it refuses", "[conv][small]") {
   CHECK_THAT(filter_refusal(c), contains("sums of 16 products err more than multiply-adds, must be of 64"));
   CHECK(filter_refusal(c.with_batch(4)) == "(nothing was thrown)");
 }
+
+// Elsewhere, with other math, the engine alone could choose others.
+TEST_CASE("winograd: what was chosen is asked for with its tiles", "[conv]") {
+  const ConvDesc desc{{{8, 64, 56, 56}}, {{64, 64, 3, 3}}, {{8, 64, 56, 56}}, {{1}, {1}, {1}}};
+  const Conv plan(context(), desc);
+  if (context().device().kind() == DeviceKind::cpu) CHECK(plan.engine() == "winograd");
+  if (plan.engine() == "winograd") CHECK_THAT(plan.request(), contains("winograd:m="));
+}

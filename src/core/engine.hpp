@@ -52,6 +52,9 @@ struct EngineImpl {
   virtual ~EngineImpl() = default;
   /// Bytes of workspace that a run needs.
   virtual size_t workspace_size() const { return 0; }
+  /// What its engine chose that it would choose differently with other options, as parameters to ask for:
+  /// "m=4".
+  virtual std::string parameters() const { return {}; }
 };
 
 /// What Options::engine asks for: "auto", a name, or a name with parameters of that engine,
@@ -167,7 +170,10 @@ std::unique_ptr<const Impl> predicted_engine(const std::vector<Engine<Problem, I
     info.engines[best].second = workspace_refusal(impl->workspace_size(), options);
     if (info.engines[best].second.empty()) {
       info.engine = engines[best].name;
-      info.request = request.automatic() ? info.engine : options.engine;
+      const std::string parameters = impl->parameters();
+      info.request = !request.automatic() ? options.engine
+                     : parameters.empty() ? info.engine
+                                          : cat(info.engine, ":", parameters);
       info.reason = !request.automatic()         ? "asked for by name"
                     : info.predictions[best] > 0 ? cat("predicted to take ", info.predictions[best], " us")
                                                  : "first of those that accept";

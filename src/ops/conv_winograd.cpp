@@ -34,6 +34,7 @@ Options gemm_options(const Options& options) {
 class WinogradBase : public ConvImpl {
  public:
   size_t workspace_size() const override { return workspace_.size() + gemm_bytes_; }
+  std::string parameters() const override { return cat("m=", choice_.m); }
 
  protected:
   WinogradBase(const ConvProblem& p, const WinogradChoice& choice) : p_(p), choice_(choice) {}

@@ -10,6 +10,7 @@ namespace dlprim::detail {
 
 struct WinogradChoice {
   std::string refusal;  ///< of the engine; the rest then means nothing
+  int m = 0;            ///< the form's, see winograd_form()
   WinogradForm form;
   bool cpu = false;   ///< the kernels for CPUs
   Plane tiles{1, 1};  ///< of an image

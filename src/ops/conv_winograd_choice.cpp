@@ -141,6 +141,7 @@ namespace {
 /// The choice for tiles of m results.
 WinogradChoice choice_of(const ConvProblem& p, const Options& options, bool cpu, int m, int rows) {
   WinogradChoice choice;
+  choice.m = m;
   choice.cpu = cpu;
   choice.form = winograd_form(p, m);
   choice.refusal = refuse_winograd_form(p, choice.form);
