@@ -176,10 +176,12 @@ TEST_CASE("tune: problems are lines, refused with their reason", "[small]") {
   CHECK(refusal("") == "problem: '': names no operator");
   CHECK(refusal("gemv m=4") == "problem: operator 'gemv' is not tuned; these are: gemm, conv");
   CHECK(refusal("gemm m=4 n=4 k=4 dtype=f16 c_dtype=f64").find("c: ") == 0);
+  // Convolution's have 64 MB of tensors and more.
+  const bool large = context().device().facts().global_memory >= size_t{1} << 30;
   for (const char* op : {"gemm", "conv"})
     for (const bool full : {false, true}) {
       const std::vector<std::string> lines = tuning_problems(context(), op, full);
-      CHECK(lines.size() >= 8);
+      if (large || op == std::string("gemm")) CHECK(lines.size() >= 8);
       for (const std::string& line : lines) CHECK(tune_problem(context(), line).op == op);
     }
   CHECK_THROWS_AS(tune(context(), "gemm m=4 n=4 k=4", {}, TuneMode::table), ValidationError);

@@ -184,7 +184,7 @@ INLINE void add_taps(Scalar* sums, int more, const Scalar* seen, const int* at, 
 // Elements begin, begin + 1, ... `count` of them, of a line in which `phases` buffers of sums, `apart`, take turns: with the
 // epilogue to the target, where the first one is at `at` of channel t. `room` elements from there on may be written.
 INLINE void finish_line(__global C_STORAGE* target, int at, const Scalar* sums, int apart, int phases, int begin, int length,
-                        int room, int t, int n, int t_w, int lanes, EPILOGUE_PARAMETERS) {
+                        int room, int t, int n, int t_w, int lanes, EPILOGUE_VALUES) {
 #if CHANNELS_LAST
   const int count = lanes;
   for (int i = begin; i < begin + length; i++, at += t_w) {
@@ -228,7 +228,7 @@ INLINE void finish_line(__global C_STORAGE* target, int at, const Scalar* sums, 
 
 // A phase's sums to the rows of the target that it has.
 INLINE void finish_phase(__global C_STORAGE* target, int plane, const Scalar* sums, int h, int block_i, int block_j, int t,
-                         int n, int lanes, GEOMETRY, EPILOGUE_PARAMETERS) {
+                         int n, int lanes, GEOMETRY, EPILOGUE_VALUES) {
   const int steps_h = DIRECTION == 1 ? stride_h : 1, phases = DIRECTION == 1 ? STRIDE_W : 1;
   const int row0 = t_first_h + block_i * block_h * steps_h + h, column0 = t_first_w + block_j * block_w * phases;
   const int begin = max(0, -column0), length = min(block_w * phases, t_width - column0) - begin;

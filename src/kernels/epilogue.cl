@@ -26,11 +26,14 @@
 #define LOAD_EPILOGUE(p, i) (p)[i]
 #define STORE_EPILOGUE(p, i, v) ((p)[i] = (v))
 #endif
-#define EPILOGUE_PARAMETERS                                                              \
-  float alpha, float beta, __global const EPILOGUE_STORAGE *restrict bias, long bias_offset, \
-      __global const EPILOGUE_STORAGE *restrict scale, long scale_offset,                \
-      __global const EPILOGUE_STORAGE *restrict residual, long residual_offset,          \
-      __global EPILOGUE_STORAGE *restrict preactivation, long preactivation_offset
+#define EPILOGUE_POINTERS(qualifier)                                                         \
+  float alpha, float beta, __global const EPILOGUE_STORAGE *qualifier bias, long bias_offset, \
+      __global const EPILOGUE_STORAGE *qualifier scale, long scale_offset,                   \
+      __global const EPILOGUE_STORAGE *qualifier residual, long residual_offset,             \
+      __global EPILOGUE_STORAGE *qualifier preactivation, long preactivation_offset
+#define EPILOGUE_PARAMETERS EPILOGUE_POINTERS(restrict)
+// Of functions that kernels call: inlining `restrict` leaves intrinsics behind that Oclgrind does not know.
+#define EPILOGUE_VALUES EPILOGUE_POINTERS()
 
 #ifndef ROW_BIAS
 #define ROW_BIAS(n) LOAD_EPILOGUE(bias, bias_offset + (n))
