@@ -45,6 +45,8 @@ struct Engine {
   /// What tuning tries of the engine, as texts of Options::engine, those first that fit near problems best;
   /// null: its name. A few, or with TuneMode::exhaustive all that may be worth a measurement.
   std::vector<std::string> (*candidates)(const Context&, const Problem&, const Options&) = nullptr;
+  /// Tuning tries it also where it serves only if asked for by name.
+  bool tried = false;
 };
 
 /// The base of implementations.
@@ -81,9 +83,9 @@ struct TuneCandidates {
 /// Whether a run of the plain engine takes about a second at most.
 bool plain_is_cheap(const Device& device, double flops);
 
-/// The candidates of every engine that accepts, in the list's order. The last, the plain one, is timed if it
-/// is alone, or (`times_plain`) where it does not take long, by the `flops` of a run. Results are compared
-/// with its, or where it would take long with those of the last engine before it.
+/// The candidates of every engine that accepts, or that is tried all the same, in the list's order. The last,
+/// the plain one, is timed if it is alone, or (`times_plain`) where it does not take long, by the `flops` of
+/// a run. Results are compared with its, or where it would take long with those of the last engine before it.
 template <class Problem, class Impl>
 TuneCandidates candidates_of(const std::vector<Engine<Problem, Impl>>& engines, const Context& context,
                              const Problem& problem, const Options& options, double flops, bool times_plain) {
@@ -92,7 +94,9 @@ TuneCandidates candidates_of(const std::vector<Engine<Problem, Impl>>& engines, 
   const bool cheap = plain_is_cheap(context.device(), flops);
   for (const auto& engine : engines) {
     const bool plain = &engine == &engines.back();
-    if (!engine.refuse(context, problem, options).empty()) continue;
+    Options asked = options;
+    if (engine.tried) asked.engine = engine.name;
+    if (!engine.refuse(context, problem, asked).empty()) continue;
     if (plain && last && !(times_plain && cheap)) continue;
     if (!plain) last = engine.name;
     if (!engine.candidates) result.timed.emplace_back(engine.name);

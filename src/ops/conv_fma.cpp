@@ -30,7 +30,8 @@ constexpr Candidate kCandidates[] = {
 
 /// What only tuning tries: other ratios of the sides, deeper and shallower steps.
 constexpr GemmFmaTile kMoreTiles[] = {{128, 64, 16, 8, 8},  {64, 128, 16, 8, 8},   {64, 64, 8, 4, 8},
-                                      {128, 128, 16, 8, 8}, {256, 128, 16, 16, 8}, {32, 64, 16, 4, 4}};
+                                      {128, 128, 16, 8, 8}, {256, 128, 16, 16, 8}, {32, 64, 16, 4, 4},
+                                      {32, 128, 8, 4, 8}};
 
 struct Choice {
   Candidate candidate;

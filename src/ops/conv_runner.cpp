@@ -24,9 +24,9 @@ const std::vector<ConvEngine>& engines() {
                                                kConvNvFragment,
                                                kConvWinograd,
                                                kConvWinogradFused,
+                                               kConvGemm,
                                                kConvCpuLast,
                                                kConvCpu,
-                                               kConvGemm,
                                                kConvFma,
                                                kConvNaive};
   return list;

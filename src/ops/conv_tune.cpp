@@ -217,6 +217,7 @@ std::vector<std::string> problems(const Context& context, bool full) {
     if (full)
       kinds.insert(kinds.end(), {"dtype=f16 layout=nhwc", "dtype=f32 layout=nhwc", "dtype=f32 math=tf32"});
   }
+  if (cpu && full) kinds.push_back("dtype=f32 layout=nhwc");
   std::vector<const char*> layers(std::begin(kQuick), std::end(kQuick));
   if (full) layers.insert(layers.end(), std::begin(kMore), std::end(kMore));
   std::vector<std::string> lines;

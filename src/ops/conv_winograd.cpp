@@ -206,6 +206,6 @@ std::vector<std::string> candidates(const Context& context, const ConvProblem& p
 
 }  // namespace
 
-const ConvEngine kConvWinograd = {"winograd", refuse, make, nullptr, candidates};
+const ConvEngine kConvWinograd = {"winograd", refuse, make, nullptr, candidates, true};
 
 }  // namespace dlprim::detail
