@@ -176,7 +176,7 @@ TEST_CASE("tune: problems are lines, refused with their reason", "[small]") {
   CHECK(refusal("") == "problem: '': names no operator");
   CHECK(refusal("gemv m=4") == "problem: operator 'gemv' is not tuned; these are: gemm, conv");
   CHECK(refusal("gemm m=4 n=4 k=4 dtype=f16 c_dtype=f64").find("c: ") == 0);
-  // Convolution's have 64 MB of tensors and more.
+  // A simulated device of 128 MB has room for none of convolution's.
   const bool large = context().device().facts().global_memory >= size_t{1} << 30;
   for (const char* op : {"gemm", "conv"})
     for (const bool full : {false, true}) {

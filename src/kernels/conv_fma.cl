@@ -42,8 +42,8 @@
 #define COLUMN_SCALE(m) LOAD_EPILOGUE(scale, scale_offset + group * M + (m))
 #define COLUMN_BIAS(m) LOAD_EPILOGUE(bias, bias_offset + group * M + (m))
 #include "gemm_layout.cl"
-#include "gemm_types.cl"
 #include "conv_fma_shape.cl"
+#include "sum_of_parts.cl"
 
 // `channels` are the source's in a group, `source` are its sizes, s, t and w are strides; w_m is that of row m, w_c of the
 // sum's channels. An image has `plane` pixels, `slice` at a depth, `columns` in a row; a channel has taps, `window_slice`
@@ -228,25 +228,23 @@ static int pixel_in_target(int number, SHAPE_PARAMETERS) {
 #define W_GROUP (M * w_m)
 #endif
 #if PARTS
-#define PARAMETERS \
-  TENSOR(const AB_STORAGE, w), TENSOR(const AB_STORAGE, source), TENSOR(REAL, partial), int part, SHAPE_PARAMETERS
-#define SETUP                                             \
-  PART_SETUP                                              \
-  w += w_offset + (long)group * W_GROUP;                  \
-  source += source_offset + (long)group * channels * s_c; \
-  PARTIAL_SETUP
+#define PRODUCT PART_SETUP
+#define RESULT TENSOR(REAL, partial), int part,
+#define RESULT_SETUP PARTIAL_SETUP
 #else
-#define PARAMETERS \
-  TENSOR(const AB_STORAGE, w), TENSOR(const AB_STORAGE, source), TENSOR(C_STORAGE, target), PHASE_PARAMETERS SHAPE_PARAMETERS
-#define SETUP                                                       \
-  const long group = (long)get_group_id(2);                         \
-  const int k_begin = 0;                                            \
-  w += w_offset + group * W_GROUP;                                  \
-  source += source_offset + group * channels * s_c;                 \
-  target += target_offset;                                          \
-  long target_at = group * M * t_c;                                 \
+#define PRODUCT const int group = (int)get_group_id(2), k_begin = 0;
+#define RESULT TENSOR(C_STORAGE, target), PHASE_PARAMETERS
+#define RESULT_SETUP                      \
+  target += target_offset;                \
+  long target_at = (long)group * M * t_c; \
   PHASE_SETUP
 #endif
+#define PARAMETERS TENSOR(const AB_STORAGE, w), TENSOR(const AB_STORAGE, source), RESULT SHAPE_PARAMETERS
+#define SETUP                                             \
+  PRODUCT                                                 \
+  w += w_offset + (long)group * W_GROUP;                  \
+  source += source_offset + (long)group * channels * s_c; \
+  RESULT_SETUP
 
 // A: w.
 #if A_UNIT_K
@@ -273,10 +271,8 @@ __kernel void conv_fma_sums(int M, int N, int parts, TENSOR(const REAL, partial)
   const int n = (int)get_global_id(0), m = (int)get_global_id(1);
   const long group = (long)get_global_id(2), groups = (long)get_global_size(2), results = (long)M * N;
   if (n >= N) return;
-  partial += partial_offset + group * results + (long)m * N + n;
+  const REAL sum = sum_of_parts(partial + partial_offset + group * results + (long)m * N + n, parts, groups * results);
   target += target_offset;
-  REAL sum = 0;
-  for (int part = 0; part < parts; part++) sum += partial[part * groups * results];
   const long at = (group * M + m) * t_c + pixel_in_target(n, SHAPE);
   STORE_C(target, at, FINISH(SCALED(sum, m, n), m, n, at));
 }

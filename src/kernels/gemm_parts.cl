@@ -1,6 +1,6 @@
 // The second pass of GEMM with K in parts: adds the parts' sums, [batch * parts][M][N], in their order, and makes C of
 // them as the first pass would have. One element a work-item; dimension 0 takes neighbouring columns, 2 the batch.
-#include "gemm_types.cl"
+#include "sum_of_parts.cl"
 
 __kernel void gemm_parts(int M, int N, int parts, __global const REAL* restrict partial, long partial_offset,
                          __global C_STORAGE* restrict c, long c_offset, long ldc, long c_batch,
@@ -11,14 +11,7 @@ __kernel void gemm_parts(int M, int N, int parts, __global const REAL* restrict 
   partial += partial_offset + z * parts * plane + (long)m * N + n;
   const long at = z * c_batch + m * ldc + n;
   c += c_offset;
-  REAL sum = 0;
-  int part = 0;
-  for (; part + 4 <= parts; part += 4) {
-    const REAL p0 = partial[part * plane], p1 = partial[(part + 1) * plane], p2 = partial[(part + 2) * plane],
-               p3 = partial[(part + 3) * plane];
-    sum = (((sum + p0) + p1) + p2) + p3;
-  }
-  for (; part < parts; part++) sum += partial[part * plane];
+  REAL sum = sum_of_parts(partial, parts, plane);
   sum = SCALED(sum, m, n);
   if (beta != 0) sum = MULTIPLY_ADD((REAL)beta, (REAL)LOAD_C(c, at), sum);
   STORE_C(c, at, FINISH(sum, m, n, at));

@@ -76,10 +76,11 @@ int64_t phases_of(const ConvProblem& p) {
   return phases;
 }
 
-/// The tile, and the parts of k, predicted to be fastest in forward and backward data with `phases`.
-Choice data_choice(const Device& device, const ConvProblem& p, int64_t phases, const Options& options) {
+/// The tile, and the parts of k, predicted to be fastest in forward and backward data.
+Choice data_choice(const Device& device, const ConvProblem& p, const Options& options) {
   const ConvGemm g = conv_gemm(p);
-  const int64_t k = ceil_div(g.k, phases), n = ceil_div(g.n, phases), batch = phases * p.groups;
+  const int64_t phases = phases_of(p), k = ceil_div(g.k, phases), n = ceil_div(g.n, phases),
+                batch = phases * p.groups;
   const auto bytes = static_cast<int64_t>(bytes_of_real(p)) * p.groups * g.m * g.n;
   const auto room = static_cast<int64_t>(std::min<size_t>(options.workspace_limit, INT64_MAX));
   // Strided backward data has phases of different lengths; on a CPU a second pass gains nothing.
@@ -166,7 +167,7 @@ class Fma : public ConvImpl {
     if (form_.strided) plan_phases();
     const bool filter = p_.direction == ConvDirection::backward_filter;
     const Choice choice = filter ? choice_for(context.device(), m_, n_, int64_t{kLikelyParts} * p_.groups)
-                                 : data_choice(context.device(), p_, phases_, options);
+                                 : data_choice(context.device(), p_, options);
     tile_ = choice.candidate.tile;
     int parts = filter ? 0 : choice.parts;
     take_request(context.device(), options, parts);
@@ -333,7 +334,7 @@ double predict(const Context& context, const ConvProblem& p, const Options& opti
     const double slices = 4.0 * parts.count * static_cast<double>(g.m * g.n);
     return kLaunch + 6e-6 * area * parts.steps + bytes / 2.5e6 + 2 * slices / 3e6;
   }
-  return kLaunch + data_choice(device, p, phases_of(p), options).time +
+  return kLaunch + data_choice(device, p, options).time +
          bytes / (p.direction == ConvDirection::backward_data ? 1.5e6 : 4e6);
 }
 
@@ -353,11 +354,10 @@ std::vector<std::string> candidates(const Context& context, const ConvProblem& p
              filter = p.direction == ConvDirection::backward_filter;
   std::vector<int> counts = exhaustive ? std::vector<int>{1, 4, 16, 64, 256} : std::vector<int>{0, 16, 64};
   if (!filter) {
-    const int64_t phases = phases_of(p);
-    const int parts = data_choice(device, p, phases, options).parts;
+    const int parts = data_choice(device, p, options).parts;
     counts = {parts, 2 * parts};
     if (exhaustive) counts = {1, 2, 4, 8, 16};
-    if (phases > 1) counts = {1};
+    if (phases_of(p) > 1) counts = {1};
   }
   for (int parts : counts) {
     for (const Candidate& candidate : kCandidates) add(candidate.tile, parts);

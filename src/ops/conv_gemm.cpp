@@ -153,17 +153,10 @@ Product product_of(const ConvProblem& p) {
   return product;
 }
 
-Options gemm_options(const Options& options) {
-  Options result = options;
-  result.engine = "auto";
-  result.tune = TuneMode::table;
-  return result;
-}
-
 class ConvAsGemm : public ConvImpl {
  public:
   ConvAsGemm(const Context& context, const ConvProblem& p, const Options& options)
-      : product_(product_of(p)), gemm_(context, product_.desc, gemm_options(options)) {}
+      : product_(product_of(p)), gemm_(context, product_.desc, inner_gemm_options(options)) {}
 
   size_t workspace_size() const override { return gemm_.workspace_size(); }
   void forget_constants() const override { gemm_.forget_constants(); }
@@ -229,7 +222,7 @@ std::unique_ptr<const ConvImpl> make(const Context& context, const ConvProblem& 
 double predict(const Context& context, const ConvProblem& p, const Options& options) {
   if (context.device().kind() == DeviceKind::cpu) return 0;
   const double product =
-      predicted_gemm_time(context, gemm_problem(product_of(p).desc), gemm_options(options));
+      predicted_gemm_time(context, gemm_problem(product_of(p).desc), inner_gemm_options(options));
   return product > 0 ? product + conv_pixel_bytes(p) / 4e6 : 0;
 }
 

@@ -1,14 +1,14 @@
 // The winograd engine: tiles of the operands are transformed, a batch of matrix products, one for each point,
 // goes to GEMM's own choice of engine, and tiles of the results are transformed back. Where that pays is what
 // conv_winograd_choice.cpp knows.
-#include "ops/conv_winograd.hpp"
-
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include <dlprim/gemm.hpp>
 
-#include "core/constants.hpp"
+#include "ops/conv_winograd_weights.hpp"
+#include "ops/gemm_impl.hpp"
 
 namespace dlprim::detail {
 
@@ -23,9 +23,7 @@ TensorDesc transposed(TensorDesc x) {
 }
 
 Options gemm_options(const Options& options) {
-  Options result = options;
-  result.engine = "auto";
-  result.tune = TuneMode::table;
+  Options result = inner_gemm_options(options);
   // Ten bits of transformed numbers would be fewer of the result's.
   if (result.math == MathMode::tf32) result.math = MathMode::standard;
   return result;
@@ -71,17 +69,15 @@ class WinogradData : public WinogradBase {
     const WinogradForm& form = choice_.form;
     const WinogradImages from = winograd_source(p_, choice_), to = winograd_target(p_, choice_),
                          w = winograd_filter(p_, choice_);
-    filter_ = winograd_layout(choice_, w, w.rows(), true);
     source_ = winograd_layout(choice_, from, choice_.chunk * choice_.tiles[1]);
     target_ = winograd_layout(choice_, to, choice_.chunk * choice_.tiles[1]);
-    if (!p_.constant_w) filter_at_ = workspace_.add(filter_.bytes());
+    weights_.emplace(context, p_, choice_, w, workspace_);
     source_at_ = workspace_.add(source_.bytes());
     target_at_ = workspace_.add(target_.bytes());
     const bool cpu = choice_.cpu;
-    of_filter_ = {context, p_, form, WinogradMatrix::filter, w, form.taps, true, cpu};
     of_source_ = {context, p_, form, WinogradMatrix::source, from, form.results, source_.channels_last, cpu};
     of_target_ = {context, p_, form, WinogradMatrix::target, to, form.results, target_.channels_last, cpu};
-    const TensorDesc u = cpu ? filter_.desc() : transposed(filter_.desc());
+    const TensorDesc w_tiles = weights_->layout().desc(), u = cpu ? w_tiles : transposed(w_tiles);
     GemmDesc desc{source_.desc(), u, target_.desc()};
     desc.constant_b = p_.constant_w;
     if (!target_.channels_last) {
@@ -92,7 +88,7 @@ class WinogradData : public WinogradBase {
   }
 
   void run(const Stream& stream, const ConvTensors& t, const Tensor& workspace) const override {
-    const Tensor w = transformed_filter(stream, t.w, workspace);
+    const Tensor w = weights_->prepare(stream, t.w, workspace);
     const Tensor u = choice_.cpu ? w : w.transpose(1, 2);
     const Tensor v = source_.view(workspace, source_at_, source_.tiles),
                  m = target_.view(workspace, target_at_, target_.tiles);
@@ -110,26 +106,16 @@ class WinogradData : public WinogradBase {
   }
 
   void forget_constants() const override {
-    constants_.forget();
+    weights_->forget_constants();
     for (const auto& entry : gemms_) entry.second.forget_constants();
   }
 
  private:
-  Tensor transformed_filter(const Stream& stream, const Tensor& w, const Tensor& workspace) const {
-    const Shape bytes{static_cast<int64_t>(filter_.bytes())};
-    const Tensor room = p_.constant_w ? Tensor() : workspace_part(workspace, filter_at_, bytes, DType::u8);
-    const Tensor memory = constants_.filled(stream, w, room, bytes, DType::u8, [&](const Tensor& to) {
-      of_filter_.run(stream, w, filter_.view(to, 0, filter_.tiles), filter_, 0,
-                     static_cast<int>(filter_.tiles));
-    });
-    return filter_.view(memory, 0, filter_.tiles);
-  }
-
   const bool data_;
-  WinogradLayout source_, filter_, target_;
-  WinogradTransform of_source_, of_filter_, of_target_;
-  size_t source_at_ = 0, filter_at_ = 0, target_at_ = 0;
-  Constants constants_;
+  std::optional<WinogradWeights> weights_;
+  WinogradLayout source_, target_;
+  WinogradTransform of_source_, of_target_;
+  size_t source_at_ = 0, target_at_ = 0;
 };
 
 class WinogradFilter : public WinogradBase {

@@ -1,11 +1,11 @@
 // The winograd_fused engine: F(2 x 2, 3 x 3) in one kernel for GPUs, forward and backward data. Filters are
 // transformed before.
 #include <algorithm>
+#include <optional>
 
-#include "core/constants.hpp"
 #include "core/gen/slots.hpp"
 #include "core/kernel_source.hpp"
-#include "ops/conv_winograd.hpp"
+#include "ops/conv_winograd_weights.hpp"
 #include "ops/epilogue.hpp"
 
 namespace dlprim::detail {
@@ -58,10 +58,7 @@ class WinogradFused : public ConvImpl {
         tile_(tile_for(context.device(), p, options)),
         source_(winograd_source(p, choice_)),
         target_(winograd_target(p, choice_)) {
-    const WinogradImages w = filter_of(p_, choice_);
-    filter_ = winograd_layout(choice_, w, w.rows(), true);
-    if (!p_.constant_w) filter_at_ = workspace_.add(filter_.bytes());
-    of_filter_ = {context, p_, choice_.form, WinogradMatrix::filter, w, choice_.form.taps, true, false};
+    weights_.emplace(context, p_, choice_, filter_of(p_, choice_), workspace_);
     Defines defines = conv_defines(p_);
     defines.set("FILTERS", tile_.filters).set("CHANNELS", tile_.channels);
     defines.set("X_CHANNELS_LAST", source_.strides[1] == 1).set("Y_CHANNELS_LAST", target_.strides[1] == 1);
@@ -74,15 +71,15 @@ class WinogradFused : public ConvImpl {
   }
 
   size_t workspace_size() const override { return workspace_.size(); }
-  void forget_constants() const override { constants_.forget(); }
+  void forget_constants() const override { weights_->forget_constants(); }
 
   void run(const Stream& stream, const ConvTensors& t, const Tensor& workspace) const override {
     const bool data = p_.direction == ConvDirection::backward_data;
-    const Tensor u = transformed_filter(stream, t.w, workspace);
+    const Tensor u = weights_->prepare(stream, t.w, workspace);
     const int64_t tiles = int64_t{source_.rows()} * choice_.tiles[1];
     Launch launch(stream, kernel_);
     bind(launch, data ? t.y : t.x, source_);
-    launch.arg(u).arg(filter_.plane).arg(static_cast<int>(filter_.pitch));
+    launch.arg(u).arg(weights_->layout().plane).arg(static_cast<int>(weights_->layout().pitch));
     bind(launch, data ? t.x : t.y, target_);
     launch.arg(source_.channels).arg(target_.channels).arg(static_cast<int>(tiles));
     launch.arg(choice_.tiles[0]).arg(choice_.tiles[1]).arg(source_.pad[0]).arg(source_.pad[1]);
@@ -97,26 +94,14 @@ class WinogradFused : public ConvImpl {
     launch.arg(x).arg(images.size[0]).arg(images.size[1]);
     for (int64_t stride : images.strides) launch.arg(static_cast<int>(stride));
   }
-  Tensor transformed_filter(const Stream& stream, const Tensor& w, const Tensor& workspace) const {
-    const Shape bytes{static_cast<int64_t>(filter_.bytes())};
-    const Tensor room = p_.constant_w ? Tensor() : workspace_part(workspace, filter_at_, bytes, DType::u8);
-    const Tensor memory = constants_.filled(stream, w, room, bytes, DType::u8, [&](const Tensor& to) {
-      of_filter_.run(stream, w, filter_.view(to, 0, filter_.tiles), filter_, 0,
-                     static_cast<int>(filter_.tiles));
-    });
-    return filter_.view(memory, 0, filter_.tiles);
-  }
 
   const ConvProblem p_;
   const WinogradChoice choice_;
   const Tile tile_;
   const WinogradImages source_, target_;
-  WinogradLayout filter_;
-  WinogradTransform of_filter_;
   WorkspaceParts workspace_;
-  size_t filter_at_ = 0;
+  std::optional<WinogradWeights> weights_;
   Kernel kernel_;
-  Constants constants_;
 };
 
 std::string refuse(const Context& context, const ConvProblem& p, const Options& options) {

@@ -59,6 +59,13 @@ GemmProblem gemm_problem(const GemmDesc& desc);
 TuneProblem gemm_tune_problem(const GemmProblem& problem, const Options& options);
 /// What tuning tries.
 TuneCandidates gemm_candidates(const Context& context, const GemmProblem& problem, const Options& options);
+/// Of a product that another operator takes: what was asked for and measured is that operator's.
+inline Options inner_gemm_options(const Options& options) {
+  Options result = options;
+  result.engine = "auto";
+  result.tune = TuneMode::table;
+  return result;
+}
 /// Microseconds, by the engine that predicts least; 0 if none predicts.
 double predicted_gemm_time(const Context& context, const GemmProblem& problem, const Options& options);
 /// TuneMode::measure and exhaustive.
