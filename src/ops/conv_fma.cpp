@@ -31,7 +31,7 @@ constexpr Candidate kCandidates[] = {
 /// What only tuning tries: other ratios of the sides, deeper and shallower steps.
 constexpr GemmFmaTile kMoreTiles[] = {{128, 64, 16, 8, 8},  {64, 128, 16, 8, 8},   {64, 64, 8, 4, 8},
                                       {128, 128, 16, 8, 8}, {256, 128, 16, 16, 8}, {32, 64, 16, 4, 4},
-                                      {32, 128, 8, 4, 8}};
+                                      {32, 128, 16, 4, 8}};
 
 struct Choice {
   Candidate candidate;
@@ -59,7 +59,7 @@ Choice choice_for(const Device& device, int64_t m, int64_t n, int64_t batch) {
 }
 
 // Microseconds, as of an H200.
-constexpr double kLaunch = 7, kSecondPass = 3.7, kSecondPassBytes = 8e6;  // and bytes in one
+constexpr double kLaunch = 7, kSecondPass = 8, kSecondPassBytes = 8e6;  // and bytes in one
 constexpr double kMultiplyAdd = 8e-6;                                     // of a result that a unit computes
 constexpr double kLatency = 0.05;   // of a step of k, however few results there are
 constexpr int64_t kLeastPart = 64;  // steps of k

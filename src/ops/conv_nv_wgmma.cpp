@@ -191,6 +191,7 @@ class NvWgmma : public ConvImpl {
     if (last) defines = conv_defines(p_, ConvChannels::columns);
     defines.set("BACKWARD", sides_.backward).set("DEPTH", p_.has_depth()).set("SPLIT", split_);
     defines.set("PLANES", planes_)
+        .set("W_UNIT_TARGET", weights_->unit_target())
         .set("TILE_N", tile_.n)
         .set("STAGES", tile_.stages)
         .set("WARP_GROUPS", tile_.groups);

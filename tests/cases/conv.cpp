@@ -120,7 +120,7 @@ std::string ConvCase::text() const {
   list("output_pad", params.output_pad);
   out << " groups=" << params.groups << " activation=" << dlprim::name_of(params.activation)
       << " dtype=" << dlprim::name_of(dtype) << " layouts=" << name_of(x_layout) << "," << name_of(w_layout)
-      << "," << name_of(y_layout);
+      << "," << name_of(y_layout) << (aligned ? " aligned" : "");
   return out.str();
 }
 
@@ -291,6 +291,14 @@ const std::vector<ConvCase>& depthwise_convs() {
   return cases;
 }
 
+/// All three tensors so, and aligned: as users have them.
+ConvCase channels_last(ConvCase c, DType dtype) {
+  c.x_layout = c.y_layout = c.w_layout = Layout::nhwc;
+  c.dtype = dtype;
+  c.aligned = true;
+  return c;
+}
+
 const std::vector<ConvCase>& tiled_convs() {
   static const std::vector<ConvCase> cases = {
       {"tiles", 3, 37, {13, 11}, 135, {3, 3}, window(1, 1)},
@@ -305,9 +313,20 @@ const std::vector<ConvCase>& tiled_convs() {
       {"tiles_dilated", 2, 24, {19, 18}, 40, {3, 3}, window(1, 3, 3)},
       {"tiles_deep_filter", 9, 3, {33, 35}, 10, {3, 3}, window(1, 1)},
       {"tiles_many_images", 150, 3, {3, 3}, 17, {2, 2}, window(1, 0)},
+      channels_last({"wide", 2, 96, {13, 11}, 200, {3, 3}, window(1, 1)}, DType::bf16),
+      channels_last({"wide_f16", 2, 200, {13, 11}, 72, {3, 3}, window(1, 1)}, DType::f16),
+      channels_last({"wide_f32", 2, 96, {13, 11}, 136, {3, 3}, window(1, 1)}, DType::f32),
+      channels_last({"wide_pointwise", 2, 264, {9, 9}, 136, {1, 1}, window(1, 0)}, DType::bf16),
+      channels_last({"wide_pointwise_strided", 2, 72, {16, 17}, 264, {1, 1}, window(2, 0)}, DType::bf16),
+      channels_last({"wide_strided", 2, 136, {21, 23}, 72, {3, 3}, window(2, 1)}, DType::f16),
+      channels_last({"wide_dilated", 3, 64, {9, 18}, 128, {3, 3}, window(1, 2, 2)}, DType::bf16),
+      channels_last({"wide_grouped", 2, 128, {9, 10}, 256, {3, 3}, window(1, 1, 1, 2)}, DType::bf16),
   };
   return cases;
 }
+
+/// The references take a second for some of them.
+constexpr double kMostRandomFlops = 4e7;
 
 std::vector<ConvCase> random_convs(int count, uint64_t seed) {
   Rng rng(seed);
@@ -321,8 +340,9 @@ std::vector<ConvCase> random_convs(int count, uint64_t seed) {
     p.transposed = draw(0, 4) == 0;
     const bool depthwise = p.groups > 1 && draw(0, 1);
     c.n = draw(1, 4);
-    c.c = p.groups * (depthwise ? 1 : draw(1, 9));
-    c.k = p.groups * (depthwise ? draw(1, 2) : draw(1, 19));
+    const int64_t unit = draw(0, 2) ? 1 : 8;  // wide reads need channels by the 8
+    c.c = p.groups * (depthwise ? 1 : unit * draw(1, 9));
+    c.k = p.groups * (depthwise ? draw(1, 2) : unit * draw(1, 19));
     for (int i = 0; i < rank; i++) {
       const bool last = i == rank - 1;
       c.size.push_back(draw(1, rank == 3 ? 7 : last ? 40 : 15));
@@ -338,11 +358,13 @@ std::vector<ConvCase> random_convs(int count, uint64_t seed) {
     c.y_layout = draw(0, 2) ? c.x_layout : layout();
     c.w_layout = draw(0, 1) ? Layout::nchw : layout();
     c.dtype = draw(0, 1) ? DType::f32 : draw(0, 1) ? DType::f16 : DType::bf16;
+    c.aligned = draw(0, 1);
     try {
       c.y_shape();
     } catch (const ValidationError&) {
       continue;  // a window that does not fit
     }
+    if (c.flops() > kMostRandomFlops) continue;
     c.name = "random_" + std::to_string(seed) + "_" + std::to_string(cases.size());
     cases.push_back(c);
   }

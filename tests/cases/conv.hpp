@@ -27,6 +27,7 @@ struct ConvCase {
   ConvParams params = {};
   Layout x_layout = Layout::nchw, y_layout = Layout::nchw, w_layout = Layout::nchw;
   DType dtype = DType::f32;
+  bool aligned = false;  ///< x, w and y start at multiples of 16 bytes
 
   Shape x_shape() const;
   Shape w_shape() const;
@@ -41,6 +42,9 @@ struct ConvCase {
   ConvCase with_batch(int64_t batch) const;
   /// x and y in that layout.
   ConvCase in(Layout layout) const;
+  /// Elements of an operand's memory before its first one, and of a result's.
+  int64_t operand_offset() const { return aligned ? 64 : 5; }
+  int64_t result_offset() const { return aligned ? 64 : 37; }
 };
 
 /// Strides of `shape` in a layout.
