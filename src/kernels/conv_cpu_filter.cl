@@ -54,6 +54,10 @@ static void pack_panel(__local Scalar* to, int rows, int k0, int kc, __global co
     for (int k = 0; k < kc; k += VW) VEC_AT(__local, to + i * KC + k) = 0;
 }
 
+#if NR % 8
+#error "columns are packed by the 8"
+#endif
+
 #define SHAPE_PARAMETERS AXES(input), AXES(output), AXES(window), AXES(stride), AXES(pad), AXES(dilation)
 #define SHAPE OF_AXES(input), OF_AXES(output), OF_AXES(window), OF_AXES(stride), OF_AXES(pad), OF_AXES(dilation)
 

@@ -23,8 +23,9 @@ GemmCpuTiles tiles_for(const Device& device, const ConvProblem& p) {
   tiles.mr = static_cast<int>(std::min<int64_t>(8, ceil_div(std::max<int64_t>(g.m, 1), panels)));
   if (panels == 1 && tiles.mr <= 4 && 3 * tiles.vw <= tiles.nc) tiles.nv = 3;
   tiles.mc = std::max(1, tiles.mc / tiles.mr) * tiles.mr;
-  tiles.nv = std::max(tiles.nv, 8 / tiles.vw);  // backward filter packs 8 columns at a time
-  tiles.nc = std::min(tiles.nc, 256);           // the pieces of a line of B are listed in private memory
+  const int unit = std::max(1, 8 / tiles.vw);  // backward filter packs 8 columns at a time
+  tiles.nv = std::max(unit, tiles.nv / unit * unit);
+  tiles.nc = std::min(tiles.nc, 256);  // the pieces of a line of B are listed in private memory
   tiles.nc = tiles.nc / tiles.nr() * tiles.nr();
   return tiles;
 }

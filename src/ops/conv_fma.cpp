@@ -60,7 +60,7 @@ Choice choice_for(const Device& device, int64_t m, int64_t n, int64_t batch) {
 
 // Microseconds, as of an H200.
 constexpr double kLaunch = 7, kSecondPass = 8, kSecondPassBytes = 8e6;  // and bytes in one
-constexpr double kMultiplyAdd = 8e-6;                                     // of a result that a unit computes
+constexpr double kMultiplyAdd = 8e-6;                                   // of a result that a unit computes
 constexpr double kLatency = 0.05;   // of a step of k, however few results there are
 constexpr int64_t kLeastPart = 64;  // steps of k
 
