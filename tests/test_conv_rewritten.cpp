@@ -6,6 +6,7 @@
 #include "catch.hpp"
 #include "core/composed.hpp"
 #include "ops/conv_nv_few.hpp"
+#include "ops/conv_nv_groups.hpp"
 #include "ops/conv_spread.hpp"
 
 using namespace dlprim;
@@ -35,9 +36,11 @@ Options tf32() {
   return options;
 }
 
-/// Runs the rewritten problem in one direction; false if it is none of those that are rewritten.
+/// Runs the rewritten problem in one direction, twice, as w may be kept; false if it is none of those that
+/// are rewritten.
 template <class Inner, class Make>
-bool check(const ConvCase& c, ConvDirection direction, const Inner& inner, const Make& make) {
+bool check(const ConvCase& c, ConvDirection direction, const Inner& inner, const Make& make,
+           bool constant_w = false) {
   Rng rng(1);
   const auto x = integers(element_count(c.x_shape()), rng, 3),
              w = integers(element_count(c.w_shape()), rng, 3),
@@ -50,15 +53,17 @@ bool check(const ConvCase& c, ConvDirection direction, const Inner& inner, const
   const Tensor tx = data ? result.tensor() : operand(c.x_layout, c.x_shape(), x, c.dtype);
   const Tensor tw = filter ? result.tensor() : operand(c.w_layout, c.w_shape(), w, c.dtype);
   const Tensor ty = data || filter ? operand(c.y_layout, c.y_shape(), dy, c.dtype) : result.tensor();
-  const auto problem = detail::conv_problem(direction, {tx, tw, ty, c.params});
+  auto problem = detail::conv_problem(direction, {tx, tw, ty, c.params});
+  problem.constant_w = constant_w;
   const Options options = tf32();
   if (!inner(problem, options)) return false;
   INFO("direction " << static_cast<int>(direction) << ", " << again(c.text()));
   const auto impl = make(context(), problem, options, detail::kConvNaive.make);
   const Guarded workspace({static_cast<int64_t>(impl->workspace_size())}, DType::u8);
   const EpilogueTensors none;
-  impl->run(stream(), {detail::with_depth(tx), detail::with_depth(tw), detail::with_depth(ty), none},
-            workspace.tensor());
+  for (int run = 0; run < 2; run++)
+    impl->run(stream(), {detail::with_depth(tx), detail::with_depth(tw), detail::with_depth(ty), none},
+              workspace.tensor());
   const std::vector<double> expected = data     ? conv_backward_data_reference(c, dy, w)
                                        : filter ? conv_backward_filter_reference(c, x, dy)
                                                 : conv_forward_reference(c, x, w);
@@ -136,4 +141,24 @@ TEST_CASE("conv: a window of one tap with a stride", "[conv][small]") {
     count += check(c, ConvDirection::backward_data, detail::conv_spread_inner, detail::make_conv_spread);
   });
   CHECK(count >= 24);
+}
+
+TEST_CASE("conv: several groups as one", "[conv][small]") {
+  const ConvParams padded = params({1}, {1}, {1});
+  std::vector<ConvCase> cases = {{"8 groups of 8", 2, 64, {5, 6}, 64, {3, 3}, padded},
+                                 {"4 groups of 3 and 2", 1, 12, {4, 5}, 8, {3, 2}, params({2}, {1}, {0})},
+                                 {"6 groups of 16 and 4", 1, 96, {4, 3}, 24, {1, 1}, params({1}, {0}, {0})},
+                                 {"3 groups of 4 and 32", 2, 12, {3, 4}, 96, {2, 2}, padded},
+                                 {"2 groups, three dimensions", 1, 8, {3, 4, 3}, 6, {2, 3, 2}, padded}};
+  const int64_t groups[] = {8, 4, 6, 3, 2};
+  for (size_t i = 0; i < cases.size(); i++) cases[i].params.groups = groups[i];
+  int counts[3] = {};
+  in_all_forms(cases, [&](const ConvCase& c) {
+    for (const auto direction :
+         {ConvDirection::forward, ConvDirection::backward_data, ConvDirection::backward_filter})
+      for (bool constant_w : {false, true})
+        counts[static_cast<int>(direction)] +=
+            check(c, direction, detail::conv_nv_groups, detail::make_conv_nv_groups, constant_w);
+  });
+  for (int count : counts) CHECK(count >= 50);
 }

@@ -255,9 +255,22 @@ class Depthwise : public ConvImpl {
   Kernel kernel_;
 };
 
-std::string refuse(const Context&, const ConvProblem& p, const Options&) {
+/// Matrix hardware multiplies several groups as one, in dtypes that it has (conv_nv_groups.hpp).
+std::string refuse_for_matrices(const Context& context, const ConvProblem& p, const Options& options) {
+  constexpr int kLeastChannels = 4;
+  constexpr double kLeastFlops = 2e8;  // its launches take longer than fewer do here
+  const bool dtype = size_of(p.dtype) == 2 || (p.dtype == DType::f32 && options.math == MathMode::tf32);
+  if (!dtype || context.device().probes().matrix != MatrixEngine::nv_wgmma) return {};
+  if (std::min(p.group_c(), p.group_k()) < kLeastChannels || conv_flops(p) < kLeastFlops) return {};
+  return cat("leaves groups of ", p.group_c(), " channels and ", p.group_k(),
+             " filters to the device's matrix engine");
+}
+
+std::string refuse(const Context& context, const ConvProblem& p, const Options& options) {
   std::string reason = refuse_large(p);
   if (reason.empty()) reason = refuse_wide_groups(p, kMostChannels);
+  if (reason.empty() && !EngineRequest(options).names(kConvDepthwise.name))
+    reason = refuse_for_matrices(context, p, options);
   return reason;
 }
 
@@ -291,6 +304,6 @@ std::vector<std::string> candidates(const Context& context, const ConvProblem& p
 
 }  // namespace
 
-const ConvEngine kConvDepthwise = {"depthwise", refuse, make, nullptr, candidates};
+const ConvEngine kConvDepthwise = {"depthwise", refuse, make, nullptr, candidates, true};
 
 }  // namespace dlprim::detail

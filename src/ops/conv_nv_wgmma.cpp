@@ -7,6 +7,7 @@
 #include "core/kernel_source.hpp"
 #include "ops/conv_nv_few.hpp"
 #include "ops/conv_nv_filter.hpp"
+#include "ops/conv_nv_groups.hpp"
 #include "ops/conv_nv_source.hpp"
 #include "ops/conv_nv_weights.hpp"
 #include "ops/conv_phases.hpp"
@@ -246,7 +247,8 @@ struct Form {
 };
 constexpr Form kForms[] = {{conv_nv_rows, make_conv_nv_rows},
                            {conv_nv_blocks, make_conv_nv_blocks},
-                           {conv_spread_inner, make_conv_spread}};
+                           {conv_spread_inner, make_conv_spread},
+                           {conv_nv_groups, make_conv_nv_groups}};
 
 std::string refuse_product(const Context& context, const ConvProblem& p, const Options& options) {
   std::string reason = refuse_large(p);
@@ -320,11 +322,13 @@ std::vector<std::string> candidates(const Context& context, const ConvProblem& p
   return result;
 }
 
-/// Of f32 by split products without groups, as fitted together with `fma` (0.27 forward, 0.33 backward data,
-/// 0.13 backward filter); where nothing was measured, nothing. The first number: packing w and rearranging
-/// pixels are launches of their own.
-double predict(const Context&, const ConvProblem& p, const Options& options) {
-  if (!is_split(p, options) || p.groups != 1) return 0;
+/// Of f32 by split products, if the product has no groups or puts them together, as fitted together with
+/// `fma` (0.27 forward, 0.33 backward data, 0.13 backward filter); where nothing was measured, nothing. The
+/// first number: packing w and rearranging pixels are launches of their own.
+double predict(const Context&, const ConvProblem& problem, const Options& options) {
+  const std::optional<ConvProblem> merged = conv_nv_groups(problem, options);
+  const ConvProblem& p = merged ? *merged : problem;
+  if (!is_split(p, options) || (problem.groups != 1 && !merged)) return 0;
   struct Rates {
     double start, flops, bytes;
   };
