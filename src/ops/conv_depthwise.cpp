@@ -102,10 +102,14 @@ Tile tile_for(const ConvProblem& p, const Device& device, const Options& options
   t.v = vector_of(p);
   if (compiled(p)) {
     // Measured on an H200: neighbouring items load neighbouring elements best from strips of one column
-    // (forward 144x56x56: 89 us by strips of two, 77 us), and four channels leave the filter's sums no room
-    // for more (0.6 of the time).
-    const bool data_strided = p.direction == ConvDirection::backward_data && p.stride[2] > 1;
-    t.w = filter ? (t.v > 1 ? 1 : 2) : data_strided || t.v > 1 ? 2 : 1;
+    // (forward 144x56x56: 89 us by strips of two, 77 us), four channels leave the filter's sums no room for
+    // more (0.6 of the time). Channels of a group share what two columns load (128x56x56, groups of four: 204
+    // and 155 us), except where the filter's strides leave little to share (256x56x56: 305 and 431 us).
+    const bool strided = p.stride[2] > 1, several = p.group_c() > 1 && p.group_k() > 1;
+    if (filter)
+      t.w = t.v > 1 || (several && strided) ? 1 : 2;
+    else
+      t.w = several || t.v > 1 || (strided && p.direction == ConvDirection::backward_data) ? 2 : 1;
     // Four channels' results for seven rows would not fit into registers.
     t.h = t.v > 1 ? 4
                   : height_of(sides.target_space[1], p.w_space[1] - 1, p.stride[1],

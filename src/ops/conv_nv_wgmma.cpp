@@ -199,6 +199,8 @@ class NvWgmma : public ConvImpl {
     const int64_t vector = last ? result_vector() : 1;
     defines.set("C_BYTES", static_cast<int>(size_of(p_.result_dtype)));
     defines.set("C_PAIRS", vector >= 2).set("C_WIDE", vector >= 8).set("C_TRANSPOSED", !last);
+    constexpr int kRoundingToTf32 = 11;
+    if (p_.dtype == DType::f32 && !split_) defines.set("W_MAP_TYPE", kRoundingToTf32);
     if (p_.dtype != DType::f32)
       defines.set("ELEMENT", "ushort")
           .set("ELEMENT_BYTES", 2)
