@@ -1,6 +1,10 @@
-// Times the generator's kernels over the cases of tests/cases/pointwise: GB/s, and the share of the device's
-// own copy rate. --batch=N sets how many images: 256 on a GPU and 8 on a CPU, more than the last cache holds
-// in both, if it is not given.
+// Times the generator's kernels over the cases of tests/cases/pointwise, and every elementwise function,
+// forward and backward: GB/s, and the share of the device's own copy rate. --batch=N sets how many images:
+// 256 on a GPU and 8 on a CPU, more than the last cache holds in both, if it is not given.
+#include <algorithm>
+
+#include <dlprim/elementwise.hpp>
+
 #include "cases/pointwise.hpp"
 #include "main.hpp"
 #include "support.hpp"
@@ -21,12 +25,57 @@ void run_case(benchmark::State& state, const cases::PointwiseCase& c) {
   bench::time_runs(state, stream, 0, c.bytes(), [&] { c.run(stream, xs, y); });
 }
 
+Tensor filled(const Shape& shape, DType dtype) {
+  const Tensor x(test::stream(), shape, dtype);
+  fill(test::stream(), x, 1);
+  return x;
+}
+
+/// Of inputs of one shape. Backward: all gradients that there are.
+void run_function(benchmark::State& state, const ElementwiseFunction& f, int64_t batch, bool backward) {
+  const Stream& stream = test::stream();
+  const Shape shape{batch, 64, 56, 56};
+  const DType dtype = f.domain == ElementwiseFunction::Domain::integers ? DType::i32 : DType::f32;
+  std::vector<Tensor> inputs, gradients;
+  for (const std::string& gradient : f.gradients) {
+    inputs.push_back(filled(shape, dtype));
+    gradients.push_back(gradient.empty() ? Tensor() : filled(shape, dtype));
+  }
+  const Tensor y = filled(shape, f.truth ? DType::boolean : dtype);
+  double bytes = static_cast<double>(y.numel()) * static_cast<double>(size_of(y.dtype()));
+  for (const Tensor& x : inputs)
+    bytes += static_cast<double>(x.numel()) * static_cast<double>(size_of(dtype));
+  for (const Tensor& dx : gradients)
+    if (backward && dx.defined())
+      bytes += static_cast<double>(dx.numel()) * static_cast<double>(size_of(dtype));
+  bench::time_runs(state, stream, 0, bytes, [&] {
+    if (backward)
+      elementwise_backward(stream, f.name, y, inputs, gradients);
+    else
+      elementwise(stream, f.name, inputs, y);
+  });
+}
+
+void register_function(const ElementwiseFunction& f, int64_t batch) {
+  const auto add = [&](const char* direction, bool backward) {
+    benchmark::RegisterBenchmark(("elementwise/" + f.name + direction).c_str(), [&f, batch, backward](
+                                                                                    benchmark::State& s) {
+      run_function(s, f, batch, backward);
+    })->UseManualTime();
+  };
+  add("/forward", false);
+  if (std::any_of(f.gradients.begin(), f.gradients.end(), [](const std::string& g) { return !g.empty(); }))
+    add("/backward", true);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   return bench::run_main(argc, argv, [](bench::Arguments& arguments) {
     const bool cpu = test::context().device().kind() == DeviceKind::cpu;
-    for (const cases::PointwiseCase& c : cases::pointwise_cases(arguments.take_count("batch", cpu ? 8 : 256)))
+    const int64_t batch = arguments.take_count("batch", cpu ? 8 : 256);
+    for (const ElementwiseFunction& f : elementwise_functions()) register_function(f, batch);
+    for (const cases::PointwiseCase& c : cases::pointwise_cases(batch))
       benchmark::RegisterBenchmark(("pointwise/" + c.name).c_str(), [c](benchmark::State& s) {
         run_case(s, c);
       })->UseManualTime();

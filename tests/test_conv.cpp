@@ -244,7 +244,7 @@ TEST_CASE("conv: depthwise cases in all layouts and dtypes are exact", "[.many]"
 }
 
 TEST_CASE("conv: random cases are exact", "[.forms]") {
-  for (const ConvCase& c : random_convs(40, 2024)) check_all(c);
+  for (const ConvCase& c : random_convs(80, 2024)) check_all(c);
 }
 
 TEST_CASE("conv: cases of many tiles are exact", "[.forms]") {
