@@ -13,6 +13,7 @@
 //$ END
 #include "types.cl"
 #include "activation.cl"
+#include "math_cpu.cl"
 #define real REAL
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void reduce(

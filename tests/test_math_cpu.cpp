@@ -1,0 +1,99 @@
+// Mathematical functions in kernels against double: on CPUs our own (src/kernels/math_cpu.cl), elsewhere the
+// driver's.
+#include <cmath>
+#include <limits>
+
+#include <dlprim/pointwise.hpp>
+
+#include "catch.hpp"
+#include "support.hpp"
+
+using namespace dlprim;
+using namespace dlprim::test;
+
+namespace {
+
+constexpr float kInf = std::numeric_limits<float>::infinity();
+
+struct Case {
+  const char* name;
+  double (*f)(double);
+  double low, high;
+  double ours, builtin;  ///< units in the last place that the error may have; the second by OpenCL 1.2
+};
+
+#define OF(f) #f, [](double v) { return std::f(v); }
+const Case kCases[] = {
+    {OF(log), 1e-45, 3e38, 2, 3},
+    {OF(log2), 1e-45, 3e38, 2, 3},
+    {OF(log10), 1e-45, 3e38, 2.5, 3},
+    {OF(log1p), -0.999999, 3e38, 3, 2},
+    {OF(expm1), -90, 88.7, 3, 3},
+    {OF(exp2), -126, 127.9, 2, 3},
+    {OF(erf), -5, 5, 3, 16},
+    {OF(erfc), -5, 9, 5, 16},
+    {OF(sinh), -89, 89, 4, 4},
+    {OF(cosh), -89, 89, 4, 4},
+    {OF(asinh), -3e38, 3e38, 5, 4},
+    {OF(acosh), 1, 3e38, 5, 4},
+    {OF(atanh), -0.999999, 0.999999, 5, 5},
+};
+
+/// Between low and high, half of them evenly, half with evenly spread magnitudes.
+std::vector<float> places(double low, double high) {
+  Rng rng(1);
+  std::vector<float> values;
+  for (int i = 0; i < 200000; i++) {
+    double v = rng.real(low, high);
+    if (i % 2) {
+      const double side = low < 0 && (high <= 0 || rng.integer(0, 1)) ? -low : high;
+      v = std::exp(rng.real(std::log(1e-30), std::log(side)));
+      if (side == -low) v = -v;
+    }
+    if (v >= low && v <= high) values.push_back(static_cast<float>(v));
+  }
+  return values;
+}
+
+/// |got - exact| in units of the last place of a float near `exact`.
+double error_of(float got, double exact) {
+  const auto near = static_cast<float>(exact);
+  if (std::isnan(exact) || std::isinf(near))
+    return std::isnan(exact) == std::isnan(got) && (std::isnan(exact) || got == near) ? 0 : 1e9;
+  int exponent = 0;
+  std::frexp(std::fmax(std::fabs(exact), std::numeric_limits<float>::min()), &exponent);
+  return std::fabs(got - exact) / std::ldexp(1.0, exponent - 24);
+}
+
+}  // namespace
+
+TEST_CASE("math: errors of functions in kernels") {
+  const bool cpu = context().device().kind() == DeviceKind::cpu;
+  for (const Case& c : kCases) {
+    const std::vector<float> at = places(c.low, c.high);
+    const Tensor x = device_tensor({static_cast<int64_t>(at.size())}, at), y(stream(), x.shape());
+    pointwise(stream(), {x}, {y}, {}, std::string("y0 = ") + c.name + "(x0)");
+    const std::vector<float> got = host_values(y);
+    double worst = 0;
+    float where = 0;
+    for (size_t i = 0; i < at.size(); i++)
+      if (const double error = error_of(got[i], c.f(at[i])); error > worst) worst = error, where = at[i];
+    INFO(c.name << " errs most at " << where);
+    CHECK(worst <= (cpu ? c.ours : c.builtin));
+  }
+}
+
+TEST_CASE("math: edges of functions in kernels", "[small]") {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> edges = {nan,     kInf,     -kInf, 0,    -1,   1,    1e-42f,
+                                    3.4e38f, -3.4e38f, 104,   -104, 0.5f, -0.5f};
+  for (const Case& c : kCases) {
+    const Tensor x = device_tensor({static_cast<int64_t>(edges.size())}, edges), y(stream(), x.shape());
+    pointwise(stream(), {x}, {y}, {}, std::string("y0 = ") + c.name + "(x0)");
+    const std::vector<float> got = host_values(y);
+    for (size_t i = 0; i < edges.size(); i++) {
+      INFO(c.name << " of " << edges[i] << ": " << got[i]);
+      CHECK(error_of(got[i], c.f(edges[i])) <= 16);
+    }
+  }
+}
