@@ -1,5 +1,6 @@
 // Times one case after another for bench/compare: reads lines "RUNS gemm m=64 n=64 k=64 a=n b=t dtype=f32
-// math=strict engine=auto constant=b", or "RUNS conv ..." (measure_conv.cpp), and answers each with
+// math=strict engine=auto constant=b", "RUNS conv ..." (measure_conv.cpp) or "RUNS elementwise ..."
+// (measure_elementwise.cpp), and answers each with
 // "MILLISECONDS ENGINE", the mean over RUNS runs that were enqueued together, or "error TEXT". A case's
 // tensors and plan stay until another case is named.
 #include "measure.hpp"
@@ -61,6 +62,7 @@ std::unique_ptr<Case> make(const std::string& text) {
   detail::ProblemLine line(text);
   const bool clblast = line.op() == "clblast-gemm";
   if (line.op() == "conv") return conv_case(line);
+  if (line.op() == "elementwise") return elementwise_case(line);
   if (line.op() != "gemm" && !clblast) throw Error("there is no case of op '" + line.op() + "'");
   const GemmOperands x(line);
   const std::string constant = line.text("constant", "");

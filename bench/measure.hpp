@@ -30,6 +30,7 @@ struct GemmOperands {
 };
 
 std::unique_ptr<Case> conv_case(detail::ProblemLine& line);
+std::unique_ptr<Case> elementwise_case(detail::ProblemLine& line);
 /// The same product by CLBlast. Throws in a build without it.
 std::unique_ptr<Case> clblast_gemm(const GemmOperands& operands);
 

@@ -42,6 +42,19 @@ def flops(case):
     return 2 * math.prod(int(fields[name]) for name in ("m", "n", "k")) * max(1, int(fields.get("batch", 0)))
 
 
+def bytes_of(case):
+    """What an elementwise function reads and writes."""
+    from torch_elementwise import inputs_of
+
+    fields = fields_of(case)
+    name, element = fields["f"], {"f16": 2, "bf16": 2, "f64": 8}.get(fields.get("dtype"), 4)
+    truth = name.startswith(("is_", "less", "greater", "logical_")) or name in ("equal", "not_equal")
+    tensors = inputs_of(name)
+    if fields.get("direction") == "backward":
+        tensors = 2 * tensors - (name == "where")
+    return math.prod(int(size) for size in fields["size"].split("x")) * (element * tensors + (1 if truth else element))
+
+
 def geometric_mean(values):
     return math.exp(sum(map(math.log, values)) / len(values))
 
@@ -101,6 +114,9 @@ def short(case):
         text = (f"{conv.direction} {conv.n} of {conv.c}x{f['size']} to {conv.k}, {f['window']}" +
                 unless(1, "/", conv.stride) + unless(0, "pad ", conv.pad) + unless(1, "dilation ", conv.dilation) +
                 unless(1, "groups ", [conv.groups]) + f" {f.get('dtype', 'f32')}")
+    elif op_of(case) == "elementwise":
+        layout = f" {f['layout']}" if f.get("layout") == "strided" else ""
+        text = f"{f['f']} {f.get('direction', 'forward')} {f['size']} {f.get('dtype', 'f32')}{layout}"
     else:
         text = f"{f['m']}x{f['n']}x{f['k']} {f.get('a', 'n')}{f.get('b', 'n')} {f.get('dtype', 'f32')}"
         if "batch" in f:
@@ -113,10 +129,13 @@ def write_markdown(path, title, rows, summary):
         out.write(f"# {title}\n\nA ratio above 1: dlprim is faster. Geometric mean "
                   f"**{geometric_mean([r['ratio'] for r in rows]):.2f}**, worst {min(r['ratio'] for r in rows):.2f}, "
                   f"{len(rows)} cases.\n\n{summary_table(summary)}\n")
-        out.write("| case | engine | dlprim, ms | reference, ms | dlprim, TFLOP/s | ratio |\n" + "|---" * 6 + "|\n")
+        moves = op_of(rows[0]["case"]) == "elementwise"
+        rate = "GB/s" if moves else "TFLOP/s"
+        out.write(f"| case | engine | dlprim, ms | reference, ms | dlprim, {rate} | ratio |\n" + "|---" * 6 + "|\n")
         for r in rows:
+            done = bytes_of(r["case"]) * 1e-6 if moves else flops(r["case"]) * 1e-9
             out.write(f"| {short(r['case'])} | {r['engine']} | {r['dlprim_ms']:.4f} | {r['reference_ms']:.4f} | "
-                      f"{flops(r['case']) / r['dlprim_ms'] * 1e-9:.2f} | {r['ratio']:.2f} |\n")
+                      f"{done / r['dlprim_ms']:.2f} | {r['ratio']:.2f} |\n")
 
 
 def write_svg(path, title, rows):

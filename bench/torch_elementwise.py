@@ -1,0 +1,50 @@
+"""The elementwise functions of docs/elementwise.md as PyTorch has them, for bench/compare."""
+import torch
+import torch.nn.functional as F
+
+# Those that are called otherwise there.
+OTHERS = {
+    "relu6": F.relu6, "leaky_relu": F.leaky_relu, "threshold": lambda x: F.threshold(x, 0, 0), "hardtanh": F.hardtanh,
+    "hardsigmoid": F.hardsigmoid, "hardswish": F.hardswish, "hardshrink": F.hardshrink, "softshrink": F.softshrink,
+    "tanhshrink": F.tanhshrink, "logsigmoid": F.logsigmoid, "elu": F.elu, "selu": F.selu, "celu": F.celu, "gelu": F.gelu,
+    "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"), "silu": F.silu, "mish": F.mish, "softplus": F.softplus,
+    "softsign": F.softsign, "clip": lambda x: torch.clamp(x, -float("inf"), float("inf")),
+    "addcmul": torch.addcmul, "addcdiv": torch.addcdiv, "power": lambda x: torch.pow(x, 2),
+    "where": lambda condition, a, b: torch.where(condition != 0, a, b),
+    "equal": torch.eq, "not_equal": torch.ne, "less": torch.lt, "less_equal": torch.le, "greater": torch.gt,
+    "greater_equal": torch.ge, "is_nan": torch.isnan, "is_inf": torch.isinf, "is_finite": torch.isfinite,
+    "copy": torch.clone,
+}
+
+
+def function(name):
+    return OTHERS.get(name) or getattr(torch, name)
+
+
+def inputs_of(name):
+    """How many."""
+    if name in ("addcmul", "addcdiv", "where", "lerp"):
+        return 3
+    two = ("add", "sub", "mul", "div", "fmod", "remainder", "maximum", "minimum", "pow", "atan2", "hypot", "copysign", "equal",
+           "not_equal", "less", "less_equal", "greater", "greater_equal", "logical_and", "logical_or", "logical_xor")
+    return 2 if name in two else 1
+
+
+def prepare(fields, device, dtype):
+    shape = [int(size) for size in fields["size"].split("x")]
+    layout, name = fields.get("layout", "nchw"), fields["f"]
+    low, high = float(fields.get("low", -1)), float(fields.get("high", 1))
+
+    def tensor():
+        wide = shape[:-1] + [shape[-1] * (2 if layout == "strided" else 1)]
+        x = (torch.rand(wide, device=device) * (high - low) + low).to(dtype)
+        if layout == "strided":
+            return x[..., ::2]
+        return x.contiguous(memory_format=torch.channels_last) if layout == "nhwc" else x
+
+    f, inputs = function(name), [tensor() for _ in range(inputs_of(name))]
+    if fields.get("direction", "forward") == "forward":
+        return lambda: f(*inputs)
+    wanted = [x.requires_grad_() for i, x in enumerate(inputs) if (name, i) != ("where", 0)]
+    y, dy = f(*inputs), tensor()
+    return lambda: torch.autograd.grad(y, wanted, dy, retain_graph=True)
