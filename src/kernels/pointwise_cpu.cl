@@ -8,8 +8,8 @@
 #define REAL float
 //$ END
 #include "types.cl"
-#include "activation.cl"
 #include "math_cpu.cl"
+#include "activation.cl"
 #define real REAL
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void pointwise(
