@@ -30,6 +30,7 @@ const Case kCases[] = {
     {OF(erfc), -5, 9, 5, 16},       {OF(sinh), -89, 89, 4, 4},        {OF(cosh), -89, 89, 4, 4},
     {OF(asinh), -3e38, 3e38, 5, 4}, {OF(acosh), 1, 3e38, 5, 4},       {OF(atanh), -0.999999, 0.999999, 5, 5},
     {OF(atan), -3e38, 3e38, 3, 5},  {OF(asin), -1, 1, 4, 4},          {OF(acos), -1, 1, 4, 4},
+    {OF(sin), -3e38, 3e38, 2, 4},   {OF(cos), -3e38, 3e38, 2, 4},     {OF(tan), -3e38, 3e38, 4, 5},
 };
 
 /// Between low and high, half of them evenly, half with evenly spread magnitudes.
@@ -84,6 +85,7 @@ TEST_CASE("math: errors of functions of two numbers") {
   };
   const Two functions[] = {{"pow", [](double a, double b) { return std::pow(a, b); }, -40, 40, 1, 16},
                            {"atan2", [](double a, double b) { return std::atan2(a, b); }, -9, 9, 4, 6},
+                           {"fmod", [](double a, double b) { return std::fmod(a, b); }, -9e9, 9, 0, 0},
                            {"hypot", [](double a, double b) { return std::hypot(a, b); }, -3e38, 3e38, 1, 4}};
   const bool cpu = context().device().kind() == DeviceKind::cpu;
   const std::vector<float> edges = {std::numeric_limits<float>::quiet_NaN(),

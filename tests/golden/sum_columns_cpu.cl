@@ -61,6 +61,10 @@ float VECTORIZED vectorized_log1p(float x) {
   return x == INFINITY || u == 0 ? vectorized_log(u) : value;
 }
 
+// rint, of numbers up to 2^22 and 2^51: the builtin one of double is a call.
+float INLINED nearest(float v) {
+  return (v + 12582912.0f) - 12582912.0f;
+}
 // (exp(r) - 1 - r - r^2 / 2) / r^3 for r up to 1/2.
 float INLINED exp_tail(float r) {
   return POLYNOMIAL_4(r, 0.166666669f, 0.0416661804f, 0.00833319286f, 0.00139666191f, 0.000199621826f);
@@ -72,11 +76,11 @@ float INLINED exp_of(float r, float k) {
   return fma(r, fma(r, fma(r, exp_tail(r), 0.5f), 1.0f), 1.0f) * scale * other;
 }
 float VECTORIZED vectorized_exp(float x) {
-  const float near = x > 89 ? 89 : x < -104 ? -104 : x, k = rint(near * 1.44269504f);
+  const float near = x > 89 ? 89 : x < -104 ? -104 : x, k = nearest(near * 1.44269504f);
   return exp_of(fma(k, 1.90465430e-9f, fma(k, -0.693147182f, near)), k);
 }
 float VECTORIZED vectorized_exp2(float x) {
-  const float near = x > 200 ? 200 : x < -200 ? -200 : x, k = rint(near);
+  const float near = x > 200 ? 200 : x < -200 ? -200 : x, k = nearest(near);
   return exp_of((near - k) * 0.693147181f, k);
 }
 float VECTORIZED vectorized_expm1(float x) {
@@ -193,7 +197,13 @@ KEEPS_BUILTIN(acos)
 KEEPS_BUILTIN_OF_TWO(atan2)
 KEEPS_BUILTIN_OF_TWO(hypot)
 KEEPS_BUILTIN_OF_TWO(pow)
+KEEPS_BUILTIN(sin)
+KEEPS_BUILTIN(cos)
+KEEPS_BUILTIN(tan)
 
+double INLINED nearest_double(double v) {
+  return (v + 6755399441055744.0) - 6755399441055744.0;
+}
 // In double, whose numbers have room for what float's lose: log2|a| b may be 127, and its error counts as many times.
 float VECTORIZED vectorized_hypot(float a, float b) {
   const double x = a, y = b;
@@ -210,7 +220,7 @@ float VECTORIZED vectorized_pow(float a, float b) {
   const double log2_x = x == 0 ? -INFINITY : x == INFINITY ? INFINITY : series + (double)e;
   // 2^y, y cut off where floats end.
   const double whole_y = x == 1 ? 0 : log2_x * b, y = whole_y > 200 ? 200 : whole_y < -200 ? -200 : whole_y;
-  const double k = rint(y), f = (y - k) * 0.69314718055994531;
+  const double k = nearest_double(y), f = (y - k) * 0.69314718055994531;
   const double tail = fma(fma(fma(fma(f, 1.0 / 362880, 1.0 / 40320), f, 1.0 / 5040), f, 1.0 / 720), f, 1.0 / 120);
   const double power = fma(fma(fma(fma(fma(tail, f, 1.0 / 24), f, 1.0 / 6), f, 0.5), f, 1.0), f, 1.0);
   const float size = (float)(power * as_double(((long)k + 1023) << 52));
@@ -221,10 +231,57 @@ float VECTORIZED vectorized_pow(float a, float b) {
          : a < 0 && a > -INFINITY && !is_whole ? NAN
                                             : result;
 }
+// x 2/pi from the nearest whole number on, which is `quarter` but for multiples of 8. 2/pi is a sum of numbers of 29 bits: what each
+// gives is exact, and so is what is left of it. (No loop: one within another is not made into vectors.)
+double INLINED left_of_eight(double v) {
+  return fma(trunc(v * 0.125), -8.0, v);
+}
+double INLINED quarters(float given, double* quarter) {
+  const double x = given;
+  const double low = left_of_eight(x * (478285810 * 0x1p-203)) + left_of_eight(x * (90590992 * 0x1p-174)) +
+                     left_of_eight(x * (461485765 * 0x1p-145)) + left_of_eight(x * (488592205 * 0x1p-116));
+  const double sum = low + left_of_eight(x * (352195499 * 0x1p-87)) + left_of_eight(x * (423170132 * 0x1p-58)) +
+                     left_of_eight(x * (341782637 * 0x1p-29));
+  *quarter = nearest_double(sum);
+  return sum - *quarter;
+}
+// sin and cos of up to pi / 4, of r and its square.
+float INLINED sin_near(float r, float w) {
+  return fma(r * w, fma(fma(-0.000195879825f, w, 0.00833274887f), w, -0.166666647f), r);
+}
+float INLINED cos_near(float w) {
+  return fma(w * w, fma(fma(2.45479736e-05f, w, -0.00138883032f), w, 0.0416666647f), fma(w, -0.5f, 1.0f));
+}
+// sin(x + turns * pi / 2)
+float INLINED sin_of(float x, int turns) {
+  double quarter;
+  const float r = (float)(quarters(x, &quarter) * 1.5707963267948966), w = r * r;
+  const int q = ((int)quarter + turns) & 3;
+  const float value = q & 1 ? cos_near(w) : sin_near(r, w);
+  return q & 2 ? -value : value;
+}
+float VECTORIZED vectorized_sin(float x) {
+  return sin_of(x, 0);
+}
+float VECTORIZED vectorized_cos(float x) {
+  return sin_of(x, 1);
+}
+float VECTORIZED vectorized_tan(float x) {
+  double quarter;
+  const float r = (float)(quarters(x, &quarter) * 1.5707963267948966), w = r * r;
+  const float s = sin_near(r, w), c = cos_near(w);
+  return (int)quarter & 1 ? -c / s : s / c;
+}
 #undef hypot
 #undef pow
+#undef sin
+#undef cos
+#undef tan
 #define hypot vectorized_hypot
 #define pow vectorized_pow
+#define sin vectorized_sin
+#define cos vectorized_cos
+#define tan vectorized_tan
 #endif
 
 // They are macros already with some compilers.
