@@ -46,6 +46,11 @@ float VECTORIZED vectorized_log1p(float x) {
   return x == INFINITY || u == 0 ? vectorized_log(u) : value;
 }
 
+// (Intel's compiler for CPUs ends in a segmentation fault with some calls behind a select, or under a condition: this one's, and
+// those of square roots, which are taken before they are chosen.)
+float VECTORIZED vectorized_copysign(float size, float sign) {
+  return as_float((as_uint(size) & 0x7fffffffu) | (as_uint(sign) & 0x80000000u));
+}
 // rint, of numbers up to 2^22 and 2^51: the builtin one of double is a call.
 float INLINED nearest(float v) {
   return (v + 12582912.0f) - 12582912.0f;
@@ -73,7 +78,7 @@ float VECTORIZED vectorized_expm1(float x) {
 }
 float VECTORIZED vectorized_tanh(float x) {
   const float a = fabs(x), t = vectorized_expm1(a > 20 ? 40 : 2 * a);
-  return x != x ? x : copysign(t / (t + 2), x);
+  return x != x ? x : vectorized_copysign(t / (t + 2), x);
 }
 
 // erf(x) / x of x^2 up to 1; erfc(a) for a of 1/2 and more: exp(-a^2) / (1 + 2 a) times a polynomial in (a - 2) / (a + 2).
@@ -91,7 +96,7 @@ float INLINED erfc_far(float given) {
 }
 float VECTORIZED vectorized_erf(float x) {
   const float a = fabs(x);
-  return a < 1 ? erf_near(x) : copysign(1 - erfc_far(a), x);
+  return a < 1 ? erf_near(x) : vectorized_copysign(1 - erfc_far(a), x);
 }
 float VECTORIZED vectorized_erfc(float x) {
   const float a = fabs(x), far = erfc_far(a);
@@ -100,7 +105,7 @@ float VECTORIZED vectorized_erfc(float x) {
 
 float VECTORIZED vectorized_sinh(float x) {
   const float a = fabs(x), t = vectorized_expm1(a), root = vectorized_exp(a * 0.5f);
-  return copysign(a > 20 ? 0.5f * root * root : 0.5f * (t + t / (t + 1)), x);
+  return vectorized_copysign(a > 20 ? 0.5f * root * root : 0.5f * (t + t / (t + 1)), x);
 }
 float VECTORIZED vectorized_cosh(float x) {
   const float a = fabs(x), e = vectorized_exp(a), root = vectorized_exp(a * 0.5f);
@@ -109,7 +114,7 @@ float VECTORIZED vectorized_cosh(float x) {
 float VECTORIZED vectorized_asinh(float x) {
   const float a = fabs(x), square = a * a;
   const float near = vectorized_log1p(a + square / (1 + sqrt(square + 1)));
-  return copysign(a > 1e4f ? vectorized_log(a) + 0.693147181f : near, x);
+  return vectorized_copysign(a > 1e4f ? vectorized_log(a) + 0.693147181f : near, x);
 }
 float VECTORIZED vectorized_acosh(float x) {
   const float t = x - 1, near = vectorized_log1p(t + sqrt(t * (2 + t)));
@@ -117,7 +122,7 @@ float VECTORIZED vectorized_acosh(float x) {
 }
 float VECTORIZED vectorized_atanh(float x) {
   const float a = fabs(x);
-  return copysign(0.5f * vectorized_log1p(2 * a / (1 - a)), a > 1 ? NAN : x);
+  return vectorized_copysign(0.5f * vectorized_log1p(2 * a / (1 - a)), a > 1 ? NAN : x);
 }
 
 // atan(z) / z of z^2, z up to 1.
@@ -128,28 +133,29 @@ float INLINED atan_near(float z) {
 }
 float VECTORIZED vectorized_atan(float x) {
   const float a = fabs(x), near = atan_near(a > 1 ? 1 / a : a);
-  return copysign(a > 1 ? 1.57079633f - (near + 4.37113883e-8f) : near, x);
+  return vectorized_copysign(a > 1 ? 1.57079633f - (near + 4.37113883e-8f) : near, x);
 }
 float VECTORIZED vectorized_atan2(float y, float x) {
   const float a = fabs(y), b = fabs(x), most = a > b ? a : b, least = a > b ? b : a;
   const float near = atan_near(most == 0 ? 0 : least == INFINITY ? 1 : least / most);
   const float steep = a > b ? 1.57079633f - (near + 4.37113883e-8f) : near;
   const float angle = as_int(x) < 0 ? 3.14159265f - (steep + 8.74227766e-8f) : steep;
-  return x != x || y != y ? NAN : copysign(angle, y);
+  return x != x || y != y ? NAN : vectorized_copysign(angle, y);
 }
 // asin(x) = x + x^3 P(x^2) up to 1/2; beyond, by the half angle.
 float INLINED asin_tail(float w) {
   return fma(POLYNOMIAL_4(w, 0.0750010316f, 0.0445966247f, 0.0311319205f, 0.0170057915f, 0.0339210635f), w, 0.166666663f);
 }
 float VECTORIZED vectorized_asin(float x) {
-  const float a = fabs(x), half_square = 0.5f * (1 - a), w = a > 0.5f ? half_square : a * a, r = a > 0.5f ? sqrt(w) : a;
-  const float near = fma(r * w, asin_tail(w), r);
-  return copysign(a > 0.5f ? 1.57079633f - fma(2.0f, near, 4.37113883e-8f) : near, x);
+  const float a = fabs(x), half_square = 0.5f * (1 - a), root = sqrt(half_square);
+  const float w = a > 0.5f ? half_square : a * a, r = a > 0.5f ? root : a, near = fma(r * w, asin_tail(w), r);
+  return vectorized_copysign(a > 0.5f ? 1.57079633f - fma(2.0f, near, 4.37113883e-8f) : near, x);
 }
 float VECTORIZED vectorized_acos(float x) {
-  const float a = fabs(x), half_square = 0.5f * (1 - a), w = a > 0.5f ? half_square : a * a, r = a > 0.5f ? sqrt(w) : x;
-  const float near = fma(r * w, asin_tail(w), r);
-  return a > 0.5f ? (x < 0 ? 3.14159265f - fma(2.0f, near, 8.74227766e-8f) : 2 * near) : 1.57079633f - (near + 4.37113883e-8f);
+  const float a = fabs(x), half_square = 0.5f * (1 - a), root = sqrt(half_square);
+  const float w = a > 0.5f ? half_square : a * a, r = a > 0.5f ? root : x, near = fma(r * w, asin_tail(w), r);
+  const float far = x < 0 ? 3.14159265f - fma(2.0f, near, 8.74227766e-8f) : 2 * near;
+  return a > 0.5f ? far : 1.57079633f - (near + 4.37113883e-8f);
 }
 
 #ifdef cl_khr_fp64
@@ -180,6 +186,7 @@ KEEPS_BUILTIN(atan)
 KEEPS_BUILTIN(asin)
 KEEPS_BUILTIN(acos)
 KEEPS_BUILTIN_OF_TWO(atan2)
+KEEPS_BUILTIN_OF_TWO(copysign)
 KEEPS_BUILTIN_OF_TWO(hypot)
 KEEPS_BUILTIN_OF_TWO(pow)
 KEEPS_BUILTIN(sin)
@@ -270,6 +277,7 @@ float VECTORIZED vectorized_tan(float x) {
 #endif
 
 // They are macros already with some compilers.
+#undef copysign
 #undef exp
 #undef tanh
 #undef log
@@ -289,6 +297,7 @@ float VECTORIZED vectorized_tan(float x) {
 #undef asin
 #undef atan2
 #undef atan
+#define copysign vectorized_copysign
 #define exp vectorized_exp
 #define tanh vectorized_tanh
 #define log vectorized_log
