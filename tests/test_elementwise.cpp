@@ -254,7 +254,6 @@ TEST_CASE("elementwise: integers, truths and mixed dtypes", "[small]") {
   CHECK(result("clip", {a}, DType::i32) == Floats{-7, 0, 3, 100});
   CHECK(result("clip", {a}, DType::i32, {-1, 5}) == Floats{-1, 0, 3, 5});
   CHECK(result("clip", {a}, DType::i32, {5, 1}) == Floats{1, 1, 1, 1});
-  CHECK(result("abs", {a}, DType::i32) == Floats{7, 0, 3, 100});
   CHECK(result("sign", {a}, DType::i8) == Floats{-1, 0, 1, 1});
   CHECK(result("equal", {a, b}, DType::boolean) == Floats{0, 0, 1, 0});
   CHECK(result("less", {a, b}, DType::f32) == Floats{1, 0, 0, 0});
@@ -262,6 +261,13 @@ TEST_CASE("elementwise: integers, truths and mixed dtypes", "[small]") {
   CHECK(result("where", {c, x, a}, DType::f32) == Floats{0.5f, 0, 3, 3});
   CHECK(result("mul", {x, c}, DType::f16) == Floats{0.5f, 0, 0, 3});
   CHECK(result("logical_not", {x}, DType::boolean) == Floats{0, 0, 0, 0});
+}
+
+// Oclgrind does not know the instruction that compilers make of it.
+TEST_CASE("elementwise: magnitudes of integers") {
+  const Tensor x = device_tensor({4}, {-7, 0, 3, 100}, DType::i32), y(stream(), {4}, DType::i32);
+  elementwise(stream(), "abs", {x}, y);
+  CHECK(host_values(y) == std::vector<float>{7, 0, 3, 100});
 }
 
 TEST_CASE("elementwise: shapes of all kinds", "[small]") {
