@@ -77,8 +77,8 @@ class DLPRIM_API ElementwiseBackward : public Plan {
   /// Throws as Elementwise, and where a wanted gradient does not exist.
   explicit ElementwiseBackward(const Context& context, const ElementwiseDesc& desc,
                                const Options& options = {});
-  /// `gradients`: a tensor for each input, undefined where none is wanted. One that has dy's shape may be dy
-  /// or an input if it is the only one.
+  /// `gradients`: a tensor for each input, undefined where the plan has none. One of dy's shape may be dy or
+  /// an input, element for element; otherwise they share no memory with another tensor.
   void run(const Stream& stream, const Tensor& dy, const std::vector<Tensor>& inputs,
            const std::vector<Tensor>& gradients, const std::vector<double>& parameters = {},
            const Tensor& workspace = {}) const;

@@ -244,7 +244,7 @@ ElementwiseBackward::ElementwiseBackward(const Context& context, const Elementwi
     Reduction sum = sum_of("0");
     sum.accumulate = statements(names, f, "a0 += ", f.gradients[i]);
     step.reduction.emplace(context, described(step.reads), std::vector<TensorDesc>{dx},
-                           static_cast<int>(f.parameters.size()), sum, options);
+                           static_cast<int>(f.parameters.size()), sum, WorkspaceParts().rest(options));
     impl->scratch = std::max(impl->scratch, step.reduction->workspace_size());
     impl->steps.push_back(std::move(step));
   }
