@@ -57,8 +57,8 @@ float VECTORIZED vectorized_log1p(float x) {
   return x == INFINITY || u == 0 ? vectorized_log(u) : value;
 }
 
-// (Intel's compiler for CPUs ends in a segmentation fault with some calls behind a select, or under a condition: this one's, and
-// those of square roots, which are taken before they are chosen.)
+// (One of the compilers for CPUs ends in a segmentation fault with some calls behind a select, or under a condition: this one's,
+// and those of square roots, which are taken before they are chosen.)
 float VECTORIZED vectorized_copysign(float size, float sign) {
   return as_float((as_uint(size) & 0x7fffffffu) | (as_uint(sign) & 0x80000000u));
 }
