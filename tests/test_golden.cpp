@@ -29,6 +29,8 @@ std::string without_includes(std::string text, std::initializer_list<const char*
   return text;
 }
 
+constexpr std::initializer_list<const char*> kCpuIncludes = {"types", "math_cpu", "activation"};
+
 void check_golden(const std::string& name, const std::string& source,
                   std::initializer_list<const char*> includes = {"types", "activation"}) {
   INFO(name);
@@ -81,7 +83,8 @@ TEST_CASE("generated pointwise kernels are as written down", "[small]") {
   check_golden("add_channels",
                pointwise_source(pointwise_form({image, channels}, {image}, 0, "y0 = x0 + x1")));
   check_golden("add_channels_cpu",
-               pointwise_cpu_source(pointwise_form({image, channels}, {image}, 0, "y0 = x0 + x1")));
+               pointwise_cpu_source(pointwise_form({image, channels}, {image}, 0, "y0 = x0 + x1")),
+               kCpuIncludes);
   PointwiseForm mixed = pointwise_form({TensorDesc({5}, DType::f16), TensorDesc({5}, DType::i64)},
                                        {TensorDesc({5}, DType::bf16), TensorDesc({5}, DType::boolean)}, 2,
                                        "y0 = x0 * s0 + x1;\ny1 = x0 > s1");
@@ -108,7 +111,7 @@ TEST_CASE("generated reductions are as written down", "[small]") {
   columns.parts = true;
   check_golden("sum_columns", reduce_source(columns));
   columns.lanes_x = 32;
-  check_golden("sum_columns_cpu", reduce_cpu_source(columns));
+  check_golden("sum_columns_cpu", reduce_cpu_source(columns), kCpuIncludes);
 }
 
 TEST_CASE("generated transforms are as written down", "[small]") {

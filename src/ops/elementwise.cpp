@@ -8,7 +8,7 @@
 #include <dlprim/pointwise.hpp>
 
 #include "core/composed.hpp"
-#include "core/gen/expression.hpp"
+#include "core/gen/arguments.hpp"
 
 namespace dlprim {
 
@@ -17,6 +17,10 @@ using namespace detail;
 namespace {
 
 using Function = ElementwiseFunction;
+
+/// No function has more inputs.
+constexpr const char *kInputs[] = {"inputs[0]", "inputs[1]", "inputs[2]"},
+                     *kGradients[] = {"gradients[0]", "gradients[1]", "gradients[2]"};
 
 bool starts_word(char c) {
   return std::isalpha(static_cast<unsigned char>(c)) || c == '_';
@@ -61,10 +65,9 @@ class Names {
   std::vector<std::pair<std::string, std::string>> names_;
 };
 
-/// `expression` with what it needs of `let` in front, as statements.
-std::string statements(const Names& names, const Function& f, const std::string& before,
-                       const std::string& expression) {
-  return cat(f.let.empty() ? "" : names.in_kernel(f.let) + "; ", before, names.in_kernel(expression));
+/// What the function's expressions have in common, as a statement in front of them.
+std::string let(const Names& names, const Function& f) {
+  return f.let.empty() ? "" : names.in_kernel(f.let) + "; ";
 }
 
 bool uses(const std::string& expression, const std::string& word) {
@@ -116,9 +119,10 @@ PlanInfo info_of(const ElementwiseDesc& desc, std::vector<TensorDesc> tensors, s
   return info;
 }
 
-std::vector<Tensor> chosen(const std::vector<Tensor>& tensors, const std::vector<size_t>& which) {
-  std::vector<Tensor> result;
-  for (size_t i : which) result.push_back(tensors[i]);
+template <class T>
+std::vector<T> chosen(const std::vector<T>& all, const std::vector<size_t>& which) {
+  std::vector<T> result;
+  for (size_t i : which) result.push_back(all[i]);
   return result;
 }
 
@@ -149,7 +153,7 @@ Elementwise::Elementwise(const Context& context, const ElementwiseDesc& desc, co
   impl_ = std::make_shared<const Impl>(
       Impl{desc, f, any_floating(all),
            Pointwise(context, desc.inputs, {desc.y}, static_cast<int>(f.parameters.size()),
-                     statements(names, f, "y0 = ", f.result))});
+                     cat(let(names, f), "y0 = ", names.in_kernel(f.result)))});
 }
 
 void Elementwise::run(const Stream& stream, const std::vector<Tensor>& inputs, const Tensor& y,
@@ -159,12 +163,9 @@ void Elementwise::run(const Stream& stream, const std::vector<Tensor>& inputs, c
   require(inputs.size() == impl_->desc.inputs.size(), "inputs", impl_->f.name, " takes ",
           impl_->desc.inputs.size(), ", not ", inputs.size());
   for (size_t i = 0; i < inputs.size(); i++)
-    require_tensor(ArgName("inputs", i), inputs[i], stream.context(), impl_->desc.inputs[i]);
+    require_tensor(kInputs[i], inputs[i], stream.context(), impl_->desc.inputs[i]);
   require_tensor("y", y, stream.context(), impl_->desc.y);
-  for (size_t i = 0; i < inputs.size(); i++) {
-    const std::string name = ArgName("inputs", i).text();
-    require_same_or_apart({"y", y}, {name.c_str(), inputs[i]});
-  }
+  for (size_t i = 0; i < inputs.size(); i++) require_same_or_apart({"y", y}, {kInputs[i], inputs[i]});
   const OperatorScope scope(stream, *info_);
   impl_->kernel.run(stream, inputs, {y}, values);
 }
@@ -179,9 +180,8 @@ struct ElementwiseBackward::Impl {
 
   ElementwiseDesc desc;
   const Function& f;
-  bool floating = false;
-  std::vector<Step>
-      steps;  ///< the pointwise one, whose results may take the place of what it reads, is the last
+  /// The pointwise one, whose results may take the place of what it reads, is the last.
+  std::vector<Step> steps;
   size_t scratch = 0;
 };
 
@@ -219,12 +219,7 @@ ElementwiseBackward::ElementwiseBackward(const Context& context, const Elementwi
           " inputs, not ", desc.gradients.size());
   std::vector<TensorDesc> tensors = desc.inputs, all = {desc.y};
   tensors.push_back(desc.y);
-  auto impl = std::make_shared<Impl>(Impl{desc, f, true, {}, 0});
-  const auto described = [&](const std::vector<size_t>& which) {
-    std::vector<TensorDesc> result;
-    for (size_t i : which) result.push_back(tensors[i]);
-    return result;
-  };
+  auto impl = std::make_shared<Impl>(Impl{desc, f, {}, 0});
   std::vector<size_t> same;
   for (size_t i = 0; i < f.inputs.size(); i++) {
     if (!desc.gradients[i]) continue;
@@ -242,8 +237,8 @@ ElementwiseBackward::ElementwiseBackward(const Context& context, const Elementwi
     Names names(f);
     Step step = reading(f, {i}, true, names);
     Reduction sum = sum_of("0");
-    sum.accumulate = statements(names, f, "a0 += ", f.gradients[i]);
-    step.reduction.emplace(context, described(step.reads), std::vector<TensorDesc>{dx},
+    sum.accumulate = cat(let(names, f), "a0 += ", names.in_kernel(f.gradients[i]));
+    step.reduction.emplace(context, chosen(tensors, step.reads), std::vector<TensorDesc>{dx},
                            static_cast<int>(f.parameters.size()), sum, WorkspaceParts().rest(options));
     impl->scratch = std::max(impl->scratch, step.reduction->workspace_size());
     impl->steps.push_back(std::move(step));
@@ -251,14 +246,14 @@ ElementwiseBackward::ElementwiseBackward(const Context& context, const Elementwi
   if (!same.empty()) {
     Names names(f);
     Step step = reading(f, same, false, names);
-    std::string body = f.let.empty() ? "" : names.in_kernel(f.let) + "; ";
+    std::string body = let(names, f);
     std::vector<TensorDesc> results;
     for (size_t i : same) {
       body += cat("y", results.size(), " = ", names.in_kernel(f.gradients[i]), "; ");
       results.push_back(*desc.gradients[i]);
     }
-    step.pointwise.emplace(context, described(step.reads), results, static_cast<int>(f.parameters.size()),
-                           body);
+    step.pointwise.emplace(context, chosen(tensors, step.reads), results,
+                           static_cast<int>(f.parameters.size()), body);
     impl->steps.push_back(std::move(step));
   }
   info_ = single_engine("elementwise_backward", "generated", "", context, options,
@@ -279,23 +274,22 @@ void ElementwiseBackward::run(const Stream& stream, const Tensor& dy, const std:
   tensors.push_back(dy);
   require_tensor("dy", dy, stream.context(), desc.y);
   for (size_t i = 0; i < inputs.size(); i++)
-    require_tensor(ArgName("inputs", i), inputs[i], stream.context(), desc.inputs[i]);
+    require_tensor(kInputs[i], inputs[i], stream.context(), desc.inputs[i]);
   for (size_t i = 0; i < gradients.size(); i++) {
-    const std::string name = ArgName("gradients", i).text();
-    require(desc.gradients[i].has_value() == gradients[i].defined(), name.c_str(), "is ",
-            gradients[i].defined() ? "given, but the plan has none" : "not defined");
-    if (!gradients[i].defined()) continue;
-    require_tensor(name.c_str(), gradients[i], stream.context(), *desc.gradients[i]);
-    const bool reduced = gradients[i].shape() != dy.shape();
+    const Named dx{kGradients[i], gradients[i]};
+    require(desc.gradients[i].has_value() == dx.tensor.defined(), dx.name, "is ",
+            dx.tensor.defined() ? "given, but the plan has none" : "not defined");
+    if (!dx.tensor.defined()) continue;
+    require_tensor(dx.name, dx.tensor, stream.context(), *desc.gradients[i]);
+    const bool reduced = dx.tensor.shape() != dy.shape();
     for (size_t j = 0; j < tensors.size(); j++) {
-      const std::string other = j < inputs.size() ? ArgName("inputs", j).text() : "dy";
+      const Named other{j < inputs.size() ? kInputs[j] : "dy", tensors[j]};
       if (reduced)
-        require_apart({{name.c_str(), gradients[i]}}, {{other.c_str(), tensors[j]}});
+        require_apart({dx}, {other});
       else
-        require_same_or_apart({name.c_str(), gradients[i]}, {other.c_str(), tensors[j]});
+        require_same_or_apart(dx, other);
     }
-    for (size_t j = 0; j < i; j++)
-      require_apart({{name.c_str(), gradients[i]}}, {{ArgName("gradients", j).text().c_str(), gradients[j]}});
+    for (size_t j = 0; j < i; j++) require_apart({dx}, {{kGradients[j], gradients[j]}});
   }
   const Tensor space = workspace_for(*info_, stream, workspace);
   const OperatorScope scope(stream, *info_);
@@ -308,27 +302,13 @@ void ElementwiseBackward::run(const Stream& stream, const Tensor& dy, const std:
   }
 }
 
-namespace {
-
-std::vector<TensorDesc> described(const std::vector<Tensor>& tensors, PlanKey& key) {
-  std::vector<TensorDesc> result;
-  for (size_t i = 0; i < tensors.size(); i++) {
-    require(tensors[i].defined(), ArgName("inputs", i), "is not defined");
-    result.emplace_back(tensors[i]);
-    key.add(result.back());
-  }
-  return result;
-}
-
-}  // namespace
-
 void elementwise(const Stream& stream, std::string_view function, const std::vector<Tensor>& inputs,
                  const Tensor& y, const std::vector<double>& parameters) {
   require_defined({{"y", y}});
   PlanKey key("elementwise");
   key.add(std::string(function));
-  const ElementwiseDesc desc{std::string(function), described(inputs, key), y};
-  cached_plan<Elementwise>(stream, key.add(desc.y), desc)->run(stream, inputs, y, parameters);
+  const ElementwiseDesc desc{std::string(function), describe_tensors(inputs, {y}, key).first, y};
+  cached_plan<Elementwise>(stream, key, desc)->run(stream, inputs, y, parameters);
 }
 
 void elementwise_backward(const Stream& stream, std::string_view function, const Tensor& dy,
@@ -337,8 +317,7 @@ void elementwise_backward(const Stream& stream, std::string_view function, const
   require_defined({{"dy", dy}});
   PlanKey key("elementwise_backward");
   key.add(std::string(function));
-  ElementwiseDesc desc{std::string(function), described(inputs, key), dy};
-  key.add(desc.y);
+  ElementwiseDesc desc{std::string(function), describe_tensors(inputs, {dy}, key).first, dy};
   for (const Tensor& dx : gradients) {
     desc.gradients.push_back(dx.defined() ? std::make_optional<TensorDesc>(dx) : std::nullopt);
     key.add(dx.defined());
