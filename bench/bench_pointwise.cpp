@@ -3,8 +3,7 @@
 // 256 on a GPU and 8 on a CPU, more than the last cache holds in both, if it is not given.
 #include <algorithm>
 
-#include <dlprim/elementwise.hpp>
-
+#include "cases/elementwise.hpp"
 #include "cases/pointwise.hpp"
 #include "main.hpp"
 #include "support.hpp"
@@ -25,35 +24,15 @@ void run_case(benchmark::State& state, const cases::PointwiseCase& c) {
   bench::time_runs(state, stream, 0, c.bytes(), [&] { c.run(stream, xs, y); });
 }
 
-Tensor filled(const Shape& shape, DType dtype) {
-  const Tensor x(test::stream(), shape, dtype);
-  fill(test::stream(), x, 1);
-  return x;
-}
-
-/// Of inputs of one shape. Backward: all gradients that there are.
 void run_function(benchmark::State& state, const ElementwiseFunction& f, int64_t batch, bool backward) {
   const Stream& stream = test::stream();
-  const Shape shape{batch, 64, 56, 56};
-  const DType dtype = f.domain == ElementwiseFunction::Domain::integers ? DType::i32 : DType::f32;
-  std::vector<Tensor> inputs, gradients;
-  for (const std::string& gradient : f.gradients) {
-    inputs.push_back(filled(shape, dtype));
-    gradients.push_back(gradient.empty() ? Tensor() : filled(shape, dtype));
-  }
-  const Tensor y = filled(shape, f.truth ? DType::boolean : dtype);
-  double bytes = static_cast<double>(y.numel()) * static_cast<double>(size_of(y.dtype()));
-  for (const Tensor& x : inputs)
-    bytes += static_cast<double>(x.numel()) * static_cast<double>(size_of(dtype));
-  for (const Tensor& dx : gradients)
-    if (backward && dx.defined())
-      bytes += static_cast<double>(dx.numel()) * static_cast<double>(size_of(dtype));
-  bench::time_runs(state, stream, 0, bytes, [&] {
-    if (backward)
-      elementwise_backward(stream, f.name, y, inputs, gradients);
-    else
-      elementwise(stream, f.name, inputs, y);
+  const bool integers = f.domain == ElementwiseFunction::Domain::integers;
+  const test::ElementwiseCase c(f, backward, integers ? DType::i32 : DType::f32, [&](DType dtype) {
+    const Tensor x(stream, {batch, 64, 56, 56}, dtype);
+    fill(stream, x, 1);
+    return x;
   });
+  bench::time_runs(state, stream, 0, c.bytes(), [&] { c.run(stream); });
 }
 
 void register_function(const ElementwiseFunction& f, int64_t batch) {

@@ -2,14 +2,13 @@
 // dtype=f32 layout=nchw low=-1 high=1". All inputs have one shape and numbers from low to high; backward
 // gives all gradients that there are. layout: nchw, nhwc, or strided, every second column of larger tensors.
 // f=copy: a plain copy.
-#include <algorithm>
 #include <cstdlib>
 
 #include <dlprim/copy.hpp>
-#include <dlprim/elementwise.hpp>
 #include <dlprim/random.hpp>
 
 #include "cases/conv.hpp"
+#include "cases/elementwise.hpp"
 #include "measure.hpp"
 
 namespace dlprim::bench {
@@ -57,28 +56,13 @@ struct Form {
 };
 
 struct FunctionCase : Case {
-  FunctionCase(const ElementwiseFunction& function, const Form& form, bool is_backward)
-      : f(function), backward(is_backward) {
-    for (const std::string& gradient : f.gradients) {
-      inputs.push_back(form.tensor(form.dtype));
-      gradients.push_back(backward && !gradient.empty() ? form.tensor(form.dtype) : Tensor());
-    }
-    y = form.tensor(f.truth ? DType::boolean : form.dtype);
-    run();  // makes the plan
-  }
-  void run() override {
-    if (backward)
-      elementwise_backward(stream(), f.name, y, inputs, gradients);
-    else
-      elementwise(stream(), f.name, inputs, y);
-  }
+  FunctionCase(const ElementwiseFunction& f, const Form& form, bool backward)
+      : function(f, backward, form.dtype, [&](DType of) { return form.tensor(of); }) {}
+  void run() override { function.run(stream()); }
   std::string engine() const override { return "generated"; }
 
  private:
-  const ElementwiseFunction& f;
-  const bool backward;
-  std::vector<Tensor> inputs, gradients;
-  Tensor y;
+  test::ElementwiseCase function;
 };
 
 struct CopyCase : Case {

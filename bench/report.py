@@ -44,14 +44,12 @@ def flops(case):
 
 def bytes_of(case):
     """What an elementwise function reads and writes."""
-    from torch_elementwise import inputs_of
+    from torch_elementwise import LISTED
 
     fields = fields_of(case)
-    name, element = fields["f"], {"f16": 2, "bf16": 2, "f64": 8}.get(fields.get("dtype"), 4)
-    truth = name.startswith(("is_", "less", "greater", "logical_")) or name in ("equal", "not_equal")
-    tensors = inputs_of(name)
-    if fields.get("direction") == "backward":
-        tensors = 2 * tensors - (name == "where")
+    element = {"f16": 2, "bf16": 2, "f64": 8}.get(fields.get("dtype"), 4)
+    inputs, truth, with_gradient = LISTED[fields["f"]]
+    tensors = len(inputs) + (len(with_gradient) if fields.get("direction") == "backward" else 0)
     return math.prod(int(size) for size in fields["size"].split("x")) * (element * tensors + (1 if truth else element))
 
 

@@ -1,4 +1,7 @@
 """The elementwise functions of docs/elementwise.md as PyTorch has them, for bench/compare."""
+import os
+import re
+
 import torch
 import torch.nn.functional as F
 
@@ -17,17 +20,26 @@ OTHERS = {
 }
 
 
+def listed():
+    """What the list says of each function, read from its page: the inputs' names, whether the result is a truth, and the
+    inputs that have a gradient."""
+    functions = {"copy": (["x"], False, ["x"])}
+    page = os.path.join(os.path.dirname(__file__), "..", "docs", "elementwise.md")
+    for line in open(page):
+        cells = re.split(r"(?<!\\)\|", line)
+        if line.startswith("| `"):
+            inputs = cells[2].split(";")[0].strip().split(", ")
+            alone = len(inputs) == 1 and cells[5].strip() != "-"
+            with_gradient = [x for x in inputs if alone or re.search(rf"(^| |>){x}: `", cells[5])]
+            functions[cells[1].strip(" `")] = inputs, cells[4].strip().endswith("0 or 1"), with_gradient
+    return functions
+
+
+LISTED = listed()
+
+
 def function(name):
     return OTHERS.get(name) or getattr(torch, name)
-
-
-def inputs_of(name):
-    """How many."""
-    if name in ("addcmul", "addcdiv", "where", "lerp"):
-        return 3
-    two = ("add", "sub", "mul", "div", "fmod", "remainder", "maximum", "minimum", "pow", "atan2", "hypot", "copysign", "equal",
-           "not_equal", "less", "less_equal", "greater", "greater_equal", "logical_and", "logical_or", "logical_xor")
-    return 2 if name in two else 1
 
 
 def prepare(fields, device, dtype):
@@ -42,9 +54,10 @@ def prepare(fields, device, dtype):
             return x[..., ::2]
         return x.contiguous(memory_format=torch.channels_last) if layout == "nhwc" else x
 
-    f, inputs = function(name), [tensor() for _ in range(inputs_of(name))]
+    (names, _, with_gradient), f = LISTED[name], function(name)
+    inputs = [tensor() for _ in names]
     if fields.get("direction", "forward") == "forward":
         return lambda: f(*inputs)
-    wanted = [x.requires_grad_() for i, x in enumerate(inputs) if (name, i) != ("where", 0)]
+    wanted = [x.requires_grad_() for word, x in zip(names, inputs) if word in with_gradient]
     y, dy = f(*inputs), tensor()
     return lambda: torch.autograd.grad(y, wanted, dy, retain_graph=True)

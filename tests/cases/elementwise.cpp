@@ -172,6 +172,33 @@ const ElementwiseReference& elementwise_reference(const std::string& name) {
   return *found;
 }
 
+ElementwiseCase::ElementwiseCase(const ElementwiseFunction& f, bool backward, DType dtype,
+                                 const std::function<Tensor(DType)>& make)
+    : f_(f), backward_(backward), y_(make(f.truth ? DType::boolean : dtype)) {
+  for (const std::string& gradient : f.gradients) {
+    inputs_.push_back(make(dtype));
+    gradients_.push_back(backward && !gradient.empty() ? make(dtype) : Tensor());
+  }
+}
+
+void ElementwiseCase::run(const Stream& stream) const {
+  if (backward_)
+    elementwise_backward(stream, f_.name, y_, inputs_, gradients_);
+  else
+    elementwise(stream, f_.name, inputs_, y_);
+}
+
+double ElementwiseCase::bytes() const {
+  double sum = 0;
+  const auto add = [&](const Tensor& x) {
+    if (x.defined()) sum += static_cast<double>(x.numel()) * static_cast<double>(size_of(x.dtype()));
+  };
+  for (const auto* list : {&inputs_, &gradients_})
+    for (const Tensor& x : *list) add(x);
+  add(y_);
+  return sum;
+}
+
 std::string elementwise_page() {
   std::ostringstream out;
   out << "# Elementwise functions\n\n"

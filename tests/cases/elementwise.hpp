@@ -1,6 +1,8 @@
 // The elementwise functions computed again, in double and in other words than the library's list.
 #pragma once
 
+#include <functional>
+
 #include <dlprim/elementwise.hpp>
 
 namespace dlprim::test {
@@ -13,6 +15,23 @@ struct ElementwiseReference {
 
 /// Throws std::runtime_error if a function of the list has none.
 const ElementwiseReference& elementwise_reference(const std::string& name);
+/// A function with operands to time, all of one dtype but a truth. Backward: all gradients that there are.
+class ElementwiseCase {
+ public:
+  /// `make` makes a tensor of a dtype, always of one shape.
+  ElementwiseCase(const ElementwiseFunction& f, bool backward, DType dtype,
+                  const std::function<Tensor(DType)>& make);
+  void run(const Stream& stream) const;
+  /// Of all tensors.
+  double bytes() const;
+
+ private:
+  const ElementwiseFunction& f_;
+  const bool backward_;
+  std::vector<Tensor> inputs_, gradients_;
+  Tensor y_;
+};
+
 /// docs/elementwise.md, made of the list.
 std::string elementwise_page();
 
