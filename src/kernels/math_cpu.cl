@@ -125,6 +125,10 @@ float VECTORIZED vectorized_atanh(float x) {
   return vectorized_copysign(0.5f * vectorized_log1p(2 * a / (1 - a)), a > 1 ? NAN : x);
 }
 
+// pi / 2 - angle
+float INLINED less_than_quarter(float angle) {
+  return 1.57079633f - (angle + 4.37113883e-8f);
+}
 // atan(z) / z of z^2, z up to 1.
 float INLINED atan_near(float z) {
   const float w = z * z;
@@ -133,12 +137,12 @@ float INLINED atan_near(float z) {
 }
 float VECTORIZED vectorized_atan(float x) {
   const float a = fabs(x), near = atan_near(a > 1 ? 1 / a : a);
-  return vectorized_copysign(a > 1 ? 1.57079633f - (near + 4.37113883e-8f) : near, x);
+  return vectorized_copysign(a > 1 ? less_than_quarter(near) : near, x);
 }
 float VECTORIZED vectorized_atan2(float y, float x) {
   const float a = fabs(y), b = fabs(x), most = a > b ? a : b, least = a > b ? b : a;
   const float near = atan_near(most == 0 ? 0 : least == INFINITY ? 1 : least / most);
-  const float steep = a > b ? 1.57079633f - (near + 4.37113883e-8f) : near;
+  const float steep = a > b ? less_than_quarter(near) : near;
   const float angle = as_int(x) < 0 ? 3.14159265f - (steep + 8.74227766e-8f) : steep;
   return x != x || y != y ? NAN : vectorized_copysign(angle, y);
 }
@@ -155,7 +159,7 @@ float VECTORIZED vectorized_acos(float x) {
   const float a = fabs(x), half_square = 0.5f * (1 - a), root = sqrt(half_square);
   const float w = a > 0.5f ? half_square : a * a, r = a > 0.5f ? root : x, near = fma(r * w, asin_tail(w), r);
   const float far = x < 0 ? 3.14159265f - fma(2.0f, near, 8.74227766e-8f) : 2 * near;
-  return a > 0.5f ? far : 1.57079633f - (near + 4.37113883e-8f);
+  return a > 0.5f ? far : less_than_quarter(near);
 }
 
 #ifdef cl_khr_fp64
@@ -223,19 +227,20 @@ float VECTORIZED vectorized_pow(float a, float b) {
          : a < 0 && a > -INFINITY && !is_whole ? NAN
                                             : result;
 }
-// x 2/pi from the nearest whole number on, which is `quarter` but for multiples of 8. 2/pi is a sum of numbers of 29 bits: what each
-// gives is exact, and so is what is left of it. (No loop: one within another is not made into vectors.)
+// x as r + quarter pi / 2, but for whole turns; r is up to pi / 4. 2/pi is a sum of numbers of 29 bits: what x times each
+// has beside multiples of 8 is exact. (No loop: one within another is not made into vectors.)
 double INLINED left_of_eight(double v) {
   return fma(trunc(v * 0.125), -8.0, v);
 }
-double INLINED quarters(float given, double* quarter) {
+float INLINED beside_quarters(float given, int* quarter) {
   const double x = given;
   const double low = left_of_eight(x * (478285810 * 0x1p-203)) + left_of_eight(x * (90590992 * 0x1p-174)) +
                      left_of_eight(x * (461485765 * 0x1p-145)) + left_of_eight(x * (488592205 * 0x1p-116));
   const double sum = low + left_of_eight(x * (352195499 * 0x1p-87)) + left_of_eight(x * (423170132 * 0x1p-58)) +
                      left_of_eight(x * (341782637 * 0x1p-29));
-  *quarter = nearest_double(sum);
-  return sum - *quarter;
+  const double whole = nearest_double(sum);
+  *quarter = (int)whole;
+  return (float)((sum - whole) * 1.5707963267948966);
 }
 // sin and cos of up to pi / 4, of r and its square.
 float INLINED sin_near(float r, float w) {
@@ -246,9 +251,9 @@ float INLINED cos_near(float w) {
 }
 // sin(x + turns * pi / 2)
 float INLINED sin_of(float x, int turns) {
-  double quarter;
-  const float r = (float)(quarters(x, &quarter) * 1.5707963267948966), w = r * r;
-  const int q = ((int)quarter + turns) & 3;
+  int quarter;
+  const float r = beside_quarters(x, &quarter), w = r * r;
+  const int q = (quarter + turns) & 3;
   const float value = q & 1 ? cos_near(w) : sin_near(r, w);
   return q & 2 ? -value : value;
 }
@@ -259,10 +264,10 @@ float VECTORIZED vectorized_cos(float x) {
   return sin_of(x, 1);
 }
 float VECTORIZED vectorized_tan(float x) {
-  double quarter;
-  const float r = (float)(quarters(x, &quarter) * 1.5707963267948966), w = r * r;
+  int quarter;
+  const float r = beside_quarters(x, &quarter), w = r * r;
   const float s = sin_near(r, w), c = cos_near(w);
-  return (int)quarter & 1 ? -c / s : s / c;
+  return quarter & 1 ? -c / s : s / c;
 }
 #undef hypot
 #undef pow
