@@ -1,24 +1,79 @@
-// Times one case after another for bench/compare: reads lines "RUNS gemm m=64 n=64 k=64 a=n b=t dtype=f32
-// math=strict engine=auto constant=b", "RUNS conv ..." (measure_conv.cpp) or "RUNS elementwise ..."
-// (measure_elementwise.cpp), and answers each with
-// "MILLISECONDS ENGINE", the mean over RUNS runs that were enqueued together, or "error TEXT". A case's
-// tensors and plan stay until another case is named.
+// Times one case after another for bench/compare: reads lines "RUNS OP NAME=VALUE...", and answers each with
+// "MILLISECONDS ENGINE BYTES", the mean over RUNS runs that were enqueued together, or "error TEXT". A case's
+// tensors and plan stay until another case is named. Each measure_*.cpp beside this file brings an op.
 #include "measure.hpp"
 
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <iostream>
+#include <map>
 
 #include <dlprim/copy.hpp>
-#include <dlprim/gemm.hpp>
 #include <dlprim/random.hpp>
 
+#include "cases/conv.hpp"
 #include "support.hpp"
 
 namespace dlprim::bench {
 
 using test::context;
 using test::stream;
+
+namespace {
+
+using MakeCase = std::unique_ptr<Case> (*)(detail::ProblemLine&);
+
+std::map<std::string, MakeCase>& makers() {
+  static std::map<std::string, MakeCase> result;
+  return result;
+}
+
+std::unique_ptr<Case> make(const std::string& text) {
+  detail::ProblemLine line(text);
+  const auto found = makers().find(line.op());
+  if (found == makers().end()) throw Error("there is no case of op '" + line.op() + "'");
+  return found->second(line);
+}
+
+struct MovingCase : Case {
+  void run() override { enqueue(); }
+  std::string engine() const override { return name; }
+  double bytes() const override { return moved; }
+
+  double moved = 0;
+  std::function<void()> enqueue;
+  std::string name;
+};
+
+double milliseconds(Case& x, int runs) {
+  stream().finish();
+  const auto start = std::chrono::steady_clock::now();
+  for (int i = 0; i < runs; i++) x.run();
+  stream().finish();
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count() / runs;
+}
+
+}  // namespace
+
+CasesOf::CasesOf(const char* op, MakeCase make) {
+  makers()[op] = make;
+}
+
+std::unique_ptr<Case> moving_case(double bytes, std::function<void()> run, const std::string& engine) {
+  auto result = std::make_unique<MovingCase>();
+  result->moved = bytes;
+  result->enqueue = std::move(run);
+  result->name = engine;
+  return result;
+}
+
+double bytes_of(const std::vector<Tensor>& tensors) {
+  double sum = 0;
+  for (const Tensor& x : tensors)
+    if (x.defined()) sum += static_cast<double>(x.bytes());
+  return sum;
+}
 
 Tensor random_tensor(const Shape& shape, DType dtype) {
   const Tensor values(context(), shape);
@@ -35,73 +90,41 @@ Options options_of(detail::ProblemLine& line) {
   return options;
 }
 
-namespace {
+Form::Form(detail::ProblemLine& line)
+    : dtype(line.dtype("dtype", DType::f32)),
+      layout(line.word("layout", {"nchw", "nhwc", "strided"})),
+      low(std::strtod(line.text("low", "-1").c_str(), nullptr)),
+      high(std::strtod(line.text("high", "1").c_str(), nullptr)) {
+  for (int64_t size : line.sizes("size", {})) shape.push_back(size);
+}
 
-struct GemmCase : Case {
-  GemmCase(const GemmOperands& operands, const std::string& constant, const Options& options)
-      : x(operands),
-        plan(context(), desc(constant), options),
-        workspace(context(), {static_cast<int64_t>(plan.workspace_size())}, DType::u8) {}
-  void run() override { plan.run(stream(), x.a, x.b, {}, x.c, workspace); }
-  std::string engine() const override { return plan.engine(); }
+Tensor Form::filled(const Shape& size, DType of) const {
+  const Tensor values(context(), size), x(context(), size, of);
+  random_uniform(stream(), values, low, high, RandomState{1, 0});
+  copy(stream(), values, x);
+  return x;
+}
 
- private:
-  GemmDesc desc(const std::string& constant) const {
-    GemmDesc d{x.a, x.b, x.c};
-    d.constant_a = constant.find('a') != std::string::npos;
-    d.constant_b = constant.find('b') != std::string::npos;
-    return d;
+Tensor Form::input(const Shape& of_shape, DType of_dtype) const {
+  if (layout == "strided") {
+    const int last = of_shape.size() - 1;
+    Shape wide = of_shape;
+    wide[last] *= 2;
+    const Tensor x = filled(wide, of_dtype);
+    Strides strides = x.strides();
+    strides[last] = 2;
+    return x.as_strided(of_shape, strides);
   }
-
-  GemmOperands x;
-  Gemm plan;
-  Tensor workspace;
-};
-
-std::unique_ptr<Case> make(const std::string& text) {
-  detail::ProblemLine line(text);
-  const bool clblast = line.op() == "clblast-gemm";
-  if (line.op() == "conv") return conv_case(line);
-  if (line.op() == "elementwise") return elementwise_case(line);
-  if (line.op() != "gemm" && !clblast) throw Error("there is no case of op '" + line.op() + "'");
-  const GemmOperands x(line);
-  const std::string constant = line.text("constant", "");
-  const Options options = options_of(line);
-  line.finish();
-  if (clblast) return clblast_gemm(x);
-  return std::make_unique<GemmCase>(x, constant, options);
+  const Tensor x = result(of_shape, of_dtype);
+  copy(stream(), filled(of_shape, of_dtype), x);
+  return x;
 }
 
-double milliseconds(Case& x, int runs) {
-  stream().finish();
-  const auto start = std::chrono::steady_clock::now();
-  for (int i = 0; i < runs; i++) x.run();
-  stream().finish();
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count() / runs;
+Tensor Form::result(const Shape& of_shape, DType of_dtype) const {
+  if (layout != "nhwc") return Tensor(context(), of_shape, of_dtype);
+  return Tensor(context(), {element_count(of_shape)}, of_dtype)
+      .as_strided(of_shape, test::strides_in(test::Layout::nhwc, of_shape));
 }
-
-}  // namespace
-
-GemmOperands::GemmOperands(detail::ProblemLine& line) {
-  const int64_t m = line.size("m"), n = line.size("n"), k = line.size("k"), batch = line.size("batch", 1);
-  const DType dtype = line.dtype("dtype", DType::f32);
-  const auto matrices = [&](int64_t rows, int64_t columns) {
-    return batch == 1 ? Shape{rows, columns} : Shape{batch, rows, columns};
-  };
-  const auto operand = [&](const char* name, int64_t rows, int64_t columns) {
-    if (line.word(name, {"n", "t"}) == "n") return random_tensor(matrices(rows, columns), dtype);
-    return random_tensor(matrices(columns, rows), dtype).transpose(-1, -2);
-  };
-  a = operand("a", m, k);
-  b = operand("b", k, n);
-  c = Tensor(context(), matrices(m, n), line.dtype("c_dtype", dtype == DType::i8 ? DType::i32 : dtype));
-}
-
-#if !DLPRIM_CLBLAST
-std::unique_ptr<Case> clblast_gemm(const GemmOperands&) {
-  throw Error("this program was built without CLBlast");
-}
-#endif
 
 }  // namespace dlprim::bench
 
@@ -124,7 +147,8 @@ int main() {
         named = wanted;
         milliseconds(*current, 1);
       }
-      std::printf("%.6f %s\n", milliseconds(*current, runs), current->engine().c_str());
+      const double took = milliseconds(*current, runs);
+      std::printf("%.6f %s %.0f\n", took, current->engine().c_str(), current->bytes());
     } catch (const std::exception& error) {
       std::string what = error.what();
       for (char& c : what)

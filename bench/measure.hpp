@@ -1,8 +1,10 @@
-// A case of the program `measure`, and its operands.
+// A case of the program `measure`, and its operands. Each measure_*.cpp brings the cases of one op.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <dlprim/tensor.hpp>
 
@@ -15,6 +17,40 @@ struct Case {
   /// Enqueues it once on test::stream().
   virtual void run() = 0;
   virtual std::string engine() const = 0;
+  /// What has to be read and written; 0 where arithmetic is what counts.
+  virtual double bytes() const { return 0; }
+};
+
+/// Makes `op` known to `measure`: as a constant beside `make`, which takes all fields of the line.
+struct CasesOf {
+  CasesOf(const char* op, std::unique_ptr<Case> (*make)(detail::ProblemLine& line));
+};
+
+/// A case of an operator that moves data: `run` enqueues it on test::stream().
+std::unique_ptr<Case> moving_case(double bytes, std::function<void()> run,
+                                  const std::string& engine = "generated");
+/// Bytes of the tensors' elements; undefined ones have none.
+double bytes_of(const std::vector<Tensor>& tensors);
+
+/// Where tensors lie and what they hold: "size=64x256x56x56 dtype=f32 layout=nchw low=-1 high=1". Numbers are
+/// uniform in [low, high). layout: nchw, nhwc, or strided, every second element of larger rows.
+struct Form {
+  /// Takes those fields.
+  explicit Form(detail::ProblemLine& line);
+  /// An input.
+  Tensor input(const Shape& of_shape, DType of_dtype) const;
+  Tensor input() const { return input(shape, dtype); }
+  /// For a result, without gaps: channels last if the layout is nhwc, else row-major.
+  Tensor result(const Shape& of_shape, DType of_dtype) const;
+  Tensor result() const { return result(shape, dtype); }
+
+  Shape shape;
+  DType dtype;
+  std::string layout;
+  double low, high;
+
+ private:
+  Tensor filled(const Shape& size, DType of) const;
 };
 
 /// Uniform in [-1, 1).
@@ -28,10 +64,5 @@ struct GemmOperands {
   explicit GemmOperands(detail::ProblemLine& line);
   Tensor a, b, c;
 };
-
-std::unique_ptr<Case> conv_case(detail::ProblemLine& line);
-std::unique_ptr<Case> elementwise_case(detail::ProblemLine& line);
-/// The same product by CLBlast. Throws in a build without it.
-std::unique_ptr<Case> clblast_gemm(const GemmOperands& operands);
 
 }  // namespace dlprim::bench

@@ -1,4 +1,4 @@
-// GEMM of CLBlast on the device and the buffers that dlprim would use.
+// GEMM of CLBlast, "clblast-gemm ..." as "gemm ...", on the device and the buffers that dlprim would use.
 #include <clblast.h>
 #include <clblast_half.h>
 
@@ -49,9 +49,11 @@ struct ClblastGemm : Case {
   GemmOperands x;
 };
 
-}  // namespace
-
-std::unique_ptr<Case> clblast_gemm(const GemmOperands& operands) {
+std::unique_ptr<Case> make(detail::ProblemLine& line) {
+  const GemmOperands operands(line);
+  line.text("constant", "");
+  options_of(line);
+  line.finish();
   switch (operands.c.dtype()) {
     case DType::f32:
       return std::make_unique<ClblastGemm<float>>(operands);
@@ -63,5 +65,7 @@ std::unique_ptr<Case> clblast_gemm(const GemmOperands& operands) {
       throw Error(std::string("CLBlast has no GEMM of ") + name_of(operands.c.dtype()));
   }
 }
+const CasesOf kClblast("clblast-gemm", make);
 
+}  // namespace
 }  // namespace dlprim::bench

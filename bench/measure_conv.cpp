@@ -69,9 +69,7 @@ struct ConvRun : Case {
   Tensor workspace;
 };
 
-}  // namespace
-
-std::unique_ptr<Case> conv_case(detail::ProblemLine& line) {
+std::unique_ptr<Case> make(detail::ProblemLine& line) {
   const std::string direction = line.word("direction", {"forward", "backward_data", "backward_filter"});
   const ConvCase c = problem_of(line);
   const bool constant_w = line.text("constant", "") == "w";
@@ -83,5 +81,7 @@ std::unique_ptr<Case> conv_case(detail::ProblemLine& line) {
     return std::make_unique<ConvRun<ConvBackwardFilter>>(c, constant_w, options);
   return std::make_unique<ConvRun<Conv>>(c, constant_w, options);
 }
+const CasesOf kConv("conv", make);
 
+}  // namespace
 }  // namespace dlprim::bench

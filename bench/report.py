@@ -42,15 +42,11 @@ def flops(case):
     return 2 * math.prod(int(fields[name]) for name in ("m", "n", "k")) * max(1, int(fields.get("batch", 0)))
 
 
-def bytes_of(case):
-    """What an elementwise function reads and writes."""
-    from torch_elementwise import LISTED
-
-    fields = fields_of(case)
-    element = {"f16": 2, "bf16": 2, "f64": 8}.get(fields.get("dtype"), 4)
-    inputs, truth, with_gradient = LISTED[fields["f"]]
-    tensors = len(inputs) + (len(with_gradient) if fields.get("direction") == "backward" else 0)
-    return math.prod(int(size) for size in fields["size"].split("x")) * (element * tensors + (1 if truth else element))
+def copy_rates(rows):
+    """Bytes a millisecond of the plain copies among the rows, of each dtype."""
+    return {fields_of(r["case"]).get("dtype", "f32"): r["bytes"] / r["dlprim_ms"] for r in rows
+            if op_of(r["case"]) == "elementwise" and fields_of(r["case"])["f"] == "copy"
+            and fields_of(r["case"]).get("layout", "nchw") == "nchw"}
 
 
 def geometric_mean(values):
@@ -112,9 +108,11 @@ def short(case):
         text = (f"{conv.direction} {conv.n} of {conv.c}x{f['size']} to {conv.k}, {f['window']}" +
                 unless(1, "/", conv.stride) + unless(0, "pad ", conv.pad) + unless(1, "dilation ", conv.dilation) +
                 unless(1, "groups ", [conv.groups]) + f" {f.get('dtype', 'f32')}")
-    elif op_of(case) == "elementwise":
-        layout = f" {f['layout']}" if f.get("layout") == "strided" else ""
-        text = f"{f['f']} {f.get('direction', 'forward')} {f['size']} {f.get('dtype', 'f32')}{layout}"
+    elif op_of(case) != "gemm":
+        words = {name: value for name, value in f.items() if value != "nchw"}
+        plain = [words.pop(name) for name in ("f", "direction", "size", "dtype", "layout") if name in words]
+        op = [op_of(case)] if op_of(case) != "elementwise" else []
+        return " ".join(op + plain + [f"{name}={value}" for name, value in words.items()])
     else:
         text = f"{f['m']}x{f['n']}x{f['k']} {f.get('a', 'n')}{f.get('b', 'n')} {f.get('dtype', 'f32')}"
         if "batch" in f:
@@ -127,13 +125,23 @@ def write_markdown(path, title, rows, summary):
         out.write(f"# {title}\n\nA ratio above 1: dlprim is faster. Geometric mean "
                   f"**{geometric_mean([r['ratio'] for r in rows]):.2f}**, worst {min(r['ratio'] for r in rows):.2f}, "
                   f"{len(rows)} cases.\n\n{summary_table(summary)}\n")
-        moves = op_of(rows[0]["case"]) == "elementwise"
-        rate = "GB/s" if moves else "TFLOP/s"
-        out.write(f"| case | engine | dlprim, ms | reference, ms | dlprim, {rate} | ratio |\n" + "|---" * 6 + "|\n")
+        if not rows[0]["bytes"]:
+            headings = ["dlprim, TFLOP/s"]
+        else:
+            rates = copy_rates(rows)
+            headings = ["dlprim, GB/s"] + ["of a copy"] * bool(rates)
+        headings = ["case", "engine", "dlprim, ms", "reference, ms", *headings, "ratio"]
+        out.write("| " + " | ".join(headings) + " |\n" + "|---" * len(headings) + "|\n")
         for r in rows:
-            done = bytes_of(r["case"]) * 1e-6 if moves else flops(r["case"]) * 1e-9
-            out.write(f"| {short(r['case'])} | {r['engine']} | {r['dlprim_ms']:.4f} | {r['reference_ms']:.4f} | "
-                      f"{done / r['dlprim_ms']:.2f} | {r['ratio']:.2f} |\n")
+            if not r["bytes"]:
+                done = [f"{flops(r['case']) * 1e-9 / r['dlprim_ms']:.2f}"]
+            else:
+                rate = r["bytes"] / r["dlprim_ms"]
+                copied = rates.get(fields_of(r["case"]).get("dtype", "f32"))
+                done = [f"{rate * 1e-6:.0f}"] + ([f"{rate / copied:.2f}" if copied else "-"] if rates else [])
+            cells = [short(r["case"]), r["engine"], f"{r['dlprim_ms']:.4f}", f"{r['reference_ms']:.4f}", *done,
+                     f"{r['ratio']:.2f}"]
+            out.write("| " + " | ".join(cells) + " |\n")
 
 
 def write_svg(path, title, rows):

@@ -5,6 +5,8 @@ import re
 import torch
 import torch.nn.functional as F
 
+from operands import tensor
+
 # Those that are called otherwise there.
 OTHERS = {
     "relu6": F.relu6, "leaky_relu": F.leaky_relu, "threshold": lambda x: F.threshold(x, 0, 0), "hardtanh": F.hardtanh,
@@ -43,21 +45,11 @@ def function(name):
 
 
 def prepare(fields, device, dtype):
-    shape = [int(size) for size in fields["size"].split("x")]
-    layout, name = fields.get("layout", "nchw"), fields["f"]
-    low, high = float(fields.get("low", -1)), float(fields.get("high", 1))
-
-    def tensor():
-        wide = shape[:-1] + [shape[-1] * (2 if layout == "strided" else 1)]
-        x = (torch.rand(wide, device=device) * (high - low) + low).to(dtype)
-        if layout == "strided":
-            return x[..., ::2]
-        return x.contiguous(memory_format=torch.channels_last) if layout == "nhwc" else x
-
+    name = fields["f"]
     (names, _, with_gradient), f = LISTED[name], function(name)
-    inputs = [tensor() for _ in names]
+    inputs = [tensor(fields, device, dtype) for _ in names]
     if fields.get("direction", "forward") == "forward":
         return lambda: f(*inputs)
     wanted = [x.requires_grad_() for word, x in zip(names, inputs) if word in with_gradient]
-    y, dy = f(*inputs), tensor()
+    y, dy = f(*inputs), tensor(fields, device, dtype)
     return lambda: torch.autograd.grad(y, wanted, dy, retain_graph=True)

@@ -225,6 +225,7 @@ TEST_CASE("conv: depthwise cases in other layouts and dtypes are exact", "[.form
     const Way& way = ways[number++ % std::size(ways)];
     if (!has(way.dtype)) continue;
     c.x_layout = way.x, c.y_layout = way.y, c.w_layout = way.w, c.dtype = way.dtype;
+    c.aligned = way.x == kLast;
     check_depthwise(c, way.to);
   }
 }
@@ -238,6 +239,7 @@ TEST_CASE("conv: depthwise cases in all layouts and dtypes are exact", "[.many]"
         ConvCase c = each.in(layout);
         c.w_layout = layout == Layout::gaps ? layout : Layout::nchw;
         c.dtype = dtype;
+        c.aligned = layout == Layout::nhwc;
         check_depthwise(c, dtype);
         if (size_of(dtype) == 2) check_depthwise(c, DType::f32);
       }

@@ -161,7 +161,7 @@ INLINE int met(int target, int tap, int stride, int pad, int dilation, int size)
 #define PITCH ((LANES_C * V + 3) / 4 * 4 + 4)
 #define FILTER(r, s, u) filter[((r)*TAPS_W + (s)) * PITCH + lane_c * V + (u)]
 #else
-#define FILTER(r, s, u) filter[(r)*TAPS_W + (s)]
+#define FILTER(r, s, u) filter[(r)*TAPS_W + (s)][u]
 #endif
 
 __kernel __attribute__((reqd_work_group_size(LANES_C, LANES_P, 1))) void conv_depthwise(
@@ -216,9 +216,9 @@ __kernel __attribute__((reqd_work_group_size(LANES_C, LANES_P, 1))) void conv_de
       const int w_at = group * w_g + in_group * w_i + j * w_j + depth_tap * w_t;
 #if KERNEL_H
 #if !STAGED
-      REAL filter[TAPS_H * TAPS_W];
+      REAL filter[TAPS_H * TAPS_W][V];
       UNROLL for (int r = 0; r < TAPS_H; r++) UNROLL for (int s = 0; s < TAPS_W; s++)
-          filter[r * TAPS_W + s] = LOAD_AB(w, w_at + r * w_r + s * w_s);
+          UNROLL for (int u = 0; u < V; u++) FILTER(r, s, u) = LOAD_AB(w, w_at + u * w_g + r * w_r + s * w_s);
 #endif
       UNROLL for (int i = 0; i < SEEN_H; i++) {
         REAL seen[SEEN_W][V];

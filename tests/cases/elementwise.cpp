@@ -173,11 +173,11 @@ const ElementwiseReference& elementwise_reference(const std::string& name) {
 }
 
 ElementwiseCase::ElementwiseCase(const ElementwiseFunction& f, bool backward, DType dtype,
-                                 const std::function<Tensor(DType)>& make)
-    : f_(f), backward_(backward), y_(make(f.truth ? DType::boolean : dtype)) {
+                                 const std::function<Tensor(DType, bool)>& make)
+    : f_(f), backward_(backward), y_(make(f.truth ? DType::boolean : dtype, !backward)) {
   for (const std::string& gradient : f.gradients) {
-    inputs_.push_back(make(dtype));
-    gradients_.push_back(backward && !gradient.empty() ? make(dtype) : Tensor());
+    inputs_.push_back(make(dtype, false));
+    gradients_.push_back(backward && !gradient.empty() ? make(dtype, true) : Tensor());
   }
 }
 

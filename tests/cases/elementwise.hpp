@@ -18,9 +18,9 @@ const ElementwiseReference& elementwise_reference(const std::string& name);
 /// A function with operands to time, all of one dtype but a truth. Backward: all gradients that there are.
 class ElementwiseCase {
  public:
-  /// `make` makes a tensor of a dtype, always of one shape.
+  /// `make` makes a tensor of a dtype, always of one shape, to be read or to be written.
   ElementwiseCase(const ElementwiseFunction& f, bool backward, DType dtype,
-                  const std::function<Tensor(DType)>& make);
+                  const std::function<Tensor(DType, bool written)>& make);
   void run(const Stream& stream) const;
   /// Of all tensors.
   double bytes() const;
