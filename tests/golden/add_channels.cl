@@ -54,7 +54,9 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void pointwise(
       const float x0 = X0[e];
       const float x1 = X1[e];
       float y0;
+      {
       y0 = x0 + x1;
+      }
       Y0[e] = y0;
     }
   }

@@ -42,7 +42,9 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void pointwise(
       const float x0 = LOAD_f32(x0_q, j);
       const float x1 = LOAD_f32(x1_q, 0);
       float y0;
+      {
       y0 = x0 + x1;
+      }
       STORE_f32(y0_q, j, y0);
     }
     i += run;

@@ -52,7 +52,9 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void pointwise(
       const long x1 = X1[e];
       float y0;
       int y1;
+      {
       y0 = x0 * s0 + x1; y1 = x0 > s1;
+      }
       Y0[e] = y0;
       Y1[e] = y1;
     }

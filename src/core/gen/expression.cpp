@@ -134,6 +134,7 @@ std::string common_head(DType real, bool wide, DType limits) {
                 highest(limits), "\n");
   else
     text += "#define REAL_LOWEST (-INFINITY)\n#define REAL_HIGHEST INFINITY\n";
+  if (real == DType::f64) text += "#define DOUBLE_REAL\n";
   return text;
 }
 

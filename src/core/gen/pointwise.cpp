@@ -17,6 +17,11 @@ std::string full_offset(const Operand& o, size_t rank) {
   return offset(o, rank, rank, 'c', 't');
 }
 
+/// In braces, so that its own names may be any.
+std::string body_block(const PointwiseForm& form) {
+  return "{\n" + statement("body", form.body) + "}\n";
+}
+
 std::string inner_stride(const Operand& o, size_t rank) {
   return cat(o.name, "_t", rank - 1);
 }
@@ -57,7 +62,7 @@ std::string inner_index(InnerStride inner, const std::string& j, const std::stri
 std::string pointwise_source(const PointwiseForm& form) {
   std::string arrays, load, store, body = inputs_from_arrays(form.operands) + declare_outputs(form.operands);
   load = store = coordinates("i", form.rank, 'c', 'n');
-  body += statement("body", form.body);
+  body += body_block(form);
   for (const Operand& o : form.operands) {
     const std::string at = full_offset(o, form.rank);
     arrays += cat(compute_type(o.dtype), " ", array_name(o), "[U * V];\n", o.name, "_p += ", o.name, "_o;\n");
@@ -101,12 +106,11 @@ std::string pointwise_cpu_source(const PointwiseForm& form) {
       loads += cat("const ", compute_type(o.dtype), " ", o.name, " = LOAD_", name_of(o.dtype), "(", o.name,
                    "_q, ", at, ");\n");
   }
-  return fill_slots(
-      kernel_source("pointwise_cpu"),
-      {{"HEAD", common_head(form.real, form.wide)},
-       {"PARAMETERS", parameter_list(form.operands, form.scalars, form.rank, 0)},
-       {"POSITION", position},
-       {"BODY", loads + declare_outputs(form.operands) + statement("body", form.body) + stores}});
+  return fill_slots(kernel_source("pointwise_cpu"),
+                    {{"HEAD", common_head(form.real, form.wide)},
+                     {"PARAMETERS", parameter_list(form.operands, form.scalars, form.rank, 0)},
+                     {"POSITION", position},
+                     {"BODY", loads + declare_outputs(form.operands) + body_block(form) + stores}});
 }
 
 }  // namespace dlprim::detail
