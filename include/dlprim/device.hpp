@@ -62,6 +62,7 @@ struct DeviceProbes {
   bool works = false;                ///< a plain kernel builds and gives the right integers
   bool fp16 = false;                 ///< half arithmetic
   bool fp64 = false;                 ///< double arithmetic
+  bool bf16_instruction = false;     ///< an instruction rounds two floats to bf16
   int sub_group_width = 0;           ///< work-items that exchange registers directly; 0: none
   uint64_t static_local_memory = 0;  ///< bytes of a __local array that a kernel may declare
   MatrixEngine matrix = MatrixEngine::none;

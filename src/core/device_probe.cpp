@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kItems = 64;
 constexpr int kRoom = 1024;  // ints of the buffer; what a probe has behind its results is its own
-constexpr const char* kKeyVersion = "probes 5";
+constexpr const char* kKeyVersion = "probes 6";
 
 /// A context and a queue of its own, and the runs of probe kernels in them.
 class Prober {
@@ -159,6 +159,7 @@ DeviceProbes run_probes(const Device& device) {
     };
     result.fp16 = worth_trying("cl_khr_fp16") && prober.shows("PROBE_FP16");
     result.fp64 = prober.shows("PROBE_FP64");
+    result.bf16_instruction = nvidia && prober.shows("PROBE_BF16");
     result.static_local_memory = probe_local_memory(prober, facts.local_memory, nvidia);
     if (worth_trying("subgroups"))
       result.sub_group_width = prober.width(nvidia ? "PROBE_NV_SHUFFLE" : "PROBE_SUB_GROUP");
@@ -170,19 +171,20 @@ DeviceProbes run_probes(const Device& device) {
 }
 
 std::string to_text(const DeviceProbes& p) {
-  return cat(p.works, ' ', p.fp16, ' ', p.fp64, ' ', p.sub_group_width, ' ', p.static_local_memory, ' ',
-             static_cast<int>(p.matrix), ' ', p.matrix_lanes);
+  return cat(p.works, ' ', p.fp16, ' ', p.fp64, ' ', p.bf16_instruction, ' ', p.sub_group_width, ' ',
+             p.static_local_memory, ' ', static_cast<int>(p.matrix), ' ', p.matrix_lanes);
 }
 
 bool from_text(const std::string& text, DeviceProbes& p) {
-  int works = 0, fp16 = 0, fp64 = 0, width = 0, matrix = 0, lanes = 0;
+  int works = 0, fp16 = 0, fp64 = 0, bf16 = 0, width = 0, matrix = 0, lanes = 0;
   unsigned long long local = 0;
-  if (std::sscanf(text.c_str(), "%d %d %d %d %llu %d %d", &works, &fp16, &fp64, &width, &local, &matrix,
-                  &lanes) != 7)
+  if (std::sscanf(text.c_str(), "%d %d %d %d %d %llu %d %d", &works, &fp16, &fp64, &bf16, &width, &local,
+                  &matrix, &lanes) != 8)
     return false;
   p.works = works != 0;
   p.fp16 = fp16 != 0;
   p.fp64 = fp64 != 0;
+  p.bf16_instruction = bf16 != 0;
   p.sub_group_width = width;
   p.static_local_memory = local;
   p.matrix = static_cast<MatrixEngine>(matrix);

@@ -63,7 +63,9 @@ Kernel ProgramCache::kernel(const std::string& file, const std::string& kernel, 
 
 Kernel ProgramCache::generated(const std::string& name, const std::string& source, const std::string& kernel,
                                const Defines& defines) {
-  const std::shared_ptr<const Program> built = program(name, source, defines.options());
+  Defines all = defines;
+  if (device_.probes().bf16_instruction) all.set("BF16_INSTRUCTION", 1);
+  const std::shared_ptr<const Program> built = program(name, source, all.options());
   std::lock_guard<std::mutex> lock(mutex_);
   auto it = kernels_.find({built.get(), kernel});
   if (it != kernels_.end()) return it->second;

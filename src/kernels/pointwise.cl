@@ -35,20 +35,18 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void pointwise(
     }
   }
 #pragma unroll
-  for (int e = 0; e < U * V; e++) {
-    if ((first + (INDEX)(e / V * LOCAL)) * V < count) {
-      //$ BODY
-      const float x0 = X0[e];
-      float y0;
-      y0 = x0;
-      Y0[e] = y0;
-      //$ END
-    }
-  }
-#pragma unroll
   for (int u = 0; u < U; u++) {
     const INDEX i = (first + (INDEX)(u * LOCAL)) * V;
     if (i < count) {
+#pragma unroll
+      for (int e = u * V; e < u * V + V; e++) {
+        //$ BODY
+        const float x0 = X0[e];
+        float y0;
+        y0 = x0;
+        Y0[e] = y0;
+        //$ END
+      }
       //$ STORE
       VSTORE_f32(y0_p, i, Y0 + u * V);
       //$ END

@@ -34,6 +34,19 @@ __kernel void probe(__global int* y) {
 }
 #endif
 
+#ifdef PROBE_BF16
+// Of two numbers half way between two of 8 bits, i + 1/2, in one word: the even one, above the even one.
+__kernel void probe(__global int* y) {
+  const int i = (int)get_global_id(0);
+  const float even = (float)(256 + 2 * i + 1), odd = (float)(256 + 2 * i + 3);
+  uint word;
+  __asm__("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(odd), "f"(even));
+  const uint below = as_uint((float)(256 + (2 * i + 2) / 4 * 4)) >> 16;
+  const uint above = as_uint((float)(256 + (2 * i + 4) / 4 * 4)) >> 16;
+  y[i] = word == (below | above << 16) ? 3 * i + 1 : -1;
+}
+#endif
+
 #ifdef PROBE_LOCAL
 // Every work-item fills its share of a static array; its mirror image reads it after the barrier.
 __kernel void probe(__global int* y) {

@@ -17,11 +17,30 @@
 #define LOAD_i64(p, i) ((p)[i])
 #define LOAD_bool(p, i) ((int)(p)[i])
 
-// Round to nearest even; a NaN stays one.
+// Round to nearest even; a NaN stays one. Two are a word, the first one its lower half.
+#ifdef BF16_INSTRUCTION
 ushort bf16_bits(float v) {
-  const uint bits = as_uint(v);
-  return (ushort)((v != v ? bits | 0x400000u : bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+  ushort bits;
+  __asm__("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(v));
+  return bits;
 }
+uint bf16_word(float first, float second) {
+  uint word;
+  __asm__("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(second), "f"(first));
+  return word;
+}
+#else
+uint bf16_rounded(float v) {
+  const uint bits = as_uint(v);
+  return v != v ? bits | 0x400000u : bits + 0x7fffu + ((bits >> 16) & 1u);
+}
+ushort bf16_bits(float v) {
+  return (ushort)(bf16_rounded(v) >> 16);
+}
+uint bf16_word(float first, float second) {
+  return (bf16_rounded(first) >> 16) | (bf16_rounded(second) & 0xffff0000u);
+}
+#endif
 
 #define STORE_f32(p, i, v) ((p)[i] = (v))
 #define STORE_f16(p, i, v) vstore_half_rte((v), (i), (p))
@@ -34,26 +53,32 @@ ushort bf16_bits(float v) {
 #define STORE_i64(p, i, v) ((p)[i] = (v))
 #define STORE_bool(p, i, v) ((p)[i] = (uchar)((v) != 0))
 
-// V elements, 4 or 8, between memory and a private array d.
+// V elements, 4 or 8, between memory and a private array d. Those of 16 bits go as words of two.
 #if defined(V) && V == 8
 #define VECTOR_OF(T) T##8
-#define CONVERT_VECTOR(T) convert_##T##8
+#define WORD_VECTOR uint4
 #define SPREAD(F, v, d)                                                            \
   ((d)[0] = F((v).s0), (d)[1] = F((v).s1), (d)[2] = F((v).s2), (d)[3] = F((v).s3), \
    (d)[4] = F((v).s4), (d)[5] = F((v).s5), (d)[6] = F((v).s6), (d)[7] = F((v).s7))
 #define GATHER(T, F, d) \
   ((T)(F((d)[0]), F((d)[1]), F((d)[2]), F((d)[3]), F((d)[4]), F((d)[5]), F((d)[6]), F((d)[7])))
+#define SPREAD_WORDS(FIRST, SECOND, w, d)                                                            \
+  ((d)[0] = FIRST((w).s0), (d)[1] = SECOND((w).s0), (d)[2] = FIRST((w).s1), (d)[3] = SECOND((w).s1), \
+   (d)[4] = FIRST((w).s2), (d)[5] = SECOND((w).s2), (d)[6] = FIRST((w).s3), (d)[7] = SECOND((w).s3))
+#define GATHER_WORDS(F, d) \
+  ((uint4)(F((d)[0], (d)[1]), F((d)[2], (d)[3]), F((d)[4], (d)[5]), F((d)[6], (d)[7])))
 #define VLOAD_HALVES(p) vloada_half8(0, p)
 #define VSTORE_HALVES(v, p) vstorea_half8_rte(v, 0, p)
-#define AS_FLOATS(v) as_float8(v)
 #else
 #define VECTOR_OF(T) T##4
-#define CONVERT_VECTOR(T) convert_##T##4
+#define WORD_VECTOR uint2
 #define SPREAD(F, v, d) ((d)[0] = F((v).s0), (d)[1] = F((v).s1), (d)[2] = F((v).s2), (d)[3] = F((v).s3))
 #define GATHER(T, F, d) ((T)(F((d)[0]), F((d)[1]), F((d)[2]), F((d)[3])))
+#define SPREAD_WORDS(FIRST, SECOND, w, d) \
+  ((d)[0] = FIRST((w).s0), (d)[1] = SECOND((w).s0), (d)[2] = FIRST((w).s1), (d)[3] = SECOND((w).s1))
+#define GATHER_WORDS(F, d) ((uint2)(F((d)[0], (d)[1]), F((d)[2], (d)[3])))
 #define VLOAD_HALVES(p) vloada_half4(0, p)
 #define VSTORE_HALVES(v, p) vstorea_half4_rte(v, 0, p)
-#define AS_FLOATS(v) as_float4(v)
 #endif
 
 #define SAME(v) (v)
@@ -63,12 +88,14 @@ ushort bf16_bits(float v) {
     SPREAD(SAME, vector_, d);                                                \
   }
 #define VLOAD_f32(p, i, d) VLOAD_AS(float, p, i, d)
-#define VLOAD_bf16(p, i, d)                                                          \
-  {                                                                                  \
-    const VECTOR_OF(ushort) bits_ = *(__global const VECTOR_OF(ushort)*)((p) + (i)); \
-    const VECTOR_OF(float) vector_ = AS_FLOATS(CONVERT_VECTOR(uint)(bits_) << 16);   \
-    SPREAD(SAME, vector_, d);                                                        \
+#define VLOAD_WORDS(FIRST, SECOND, p, i, d)                            \
+  {                                                                    \
+    const WORD_VECTOR words_ = *(__global const WORD_VECTOR*)((p) + (i));          \
+    SPREAD_WORDS(FIRST, SECOND, words_, d);                            \
   }
+#define BF16_FIRST(w) as_float((w) << 16)
+#define BF16_SECOND(w) as_float((w)&0xffff0000u)
+#define VLOAD_bf16(p, i, d) VLOAD_WORDS(BF16_FIRST, BF16_SECOND, p, i, d)
 #define VLOAD_f64(p, i, d) VLOAD_AS(double, p, i, d)
 #define VLOAD_i8(p, i, d) VLOAD_AS(char, p, i, d)
 #define VLOAD_u8(p, i, d) VLOAD_AS(uchar, p, i, d)
@@ -80,7 +107,7 @@ ushort bf16_bits(float v) {
 #define IS_NOT_0(v) ((v) != 0)
 #define VSTORE_AS(T, F, p, i, d) (*(__global VECTOR_OF(T)*)((p) + (i)) = GATHER(VECTOR_OF(T), F, d))
 #define VSTORE_f32(p, i, d) VSTORE_AS(float, (float), p, i, d)
-#define VSTORE_bf16(p, i, d) VSTORE_AS(ushort, bf16_bits, p, i, d)
+#define VSTORE_bf16(p, i, d) (*(__global WORD_VECTOR*)((p) + (i)) = GATHER_WORDS(bf16_word, d))
 #define VSTORE_f64(p, i, d) VSTORE_AS(double, (double), p, i, d)
 #define VSTORE_i8(p, i, d) VSTORE_AS(char, (char), p, i, d)
 #define VSTORE_u8(p, i, d) VSTORE_AS(uchar, (uchar), p, i, d)
@@ -90,23 +117,22 @@ ushort bf16_bits(float v) {
 #define VSTORE_bool(p, i, d) VSTORE_AS(uchar, IS_NOT_0, p, i, d)
 
 #ifdef __NV_CL_C_VERSION
-// This compiler moves halves one by one; as words they go together.
+// This compiler moves halves one by one.
 static float half_value(ushort bits) {
   float v;
   __asm__("cvt.f32.f16 %0, %1;" : "=f"(v) : "h"(bits));
   return v;
 }
-static ushort half_bits(float v) {
-  ushort bits;
-  __asm__("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(v));
-  return bits;
+static uint half_word(float first, float second) {
+  ushort low, high;
+  __asm__("cvt.rn.f16.f32 %0, %1;" : "=h"(low) : "f"(first));
+  __asm__("cvt.rn.f16.f32 %0, %1;" : "=h"(high) : "f"(second));
+  return (uint)low | (uint)high << 16;
 }
-#define VLOAD_f16(p, i, d)                                                           \
-  {                                                                                  \
-    const VECTOR_OF(ushort) bits_ = *(__global const VECTOR_OF(ushort)*)((p) + (i)); \
-    SPREAD(half_value, bits_, d);                                                    \
-  }
-#define VSTORE_f16(p, i, d) VSTORE_AS(ushort, half_bits, p, i, d)
+#define HALF_FIRST(w) half_value((ushort)(w))
+#define HALF_SECOND(w) half_value((ushort)((w) >> 16))
+#define VLOAD_f16(p, i, d) VLOAD_WORDS(HALF_FIRST, HALF_SECOND, p, i, d)
+#define VSTORE_f16(p, i, d) (*(__global WORD_VECTOR*)((p) + (i)) = GATHER_WORDS(half_word, d))
 #else
 #define VLOAD_f16(p, i, d)                                    \
   {                                                           \

@@ -68,8 +68,8 @@ const std::vector<Topic>& topics() {
             "x > 0 ? dy : dy * alpha * exp(x)"},
            {"selu", kFloating, "x", "", "real l = 1.0507009873554805, a = 1.7580993408473766",
             "x > 0 ? l * x : a * expm1(x)", "x > 0 ? l * dy : dy * a * exp(x)"},
-           {"celu", kFloating, "x", "alpha=1", "", "x > 0 ? x : alpha * expm1(x / alpha)",
-            "x > 0 ? dy : dy * exp(x / alpha)"},
+           {"celu", kFloating, "x", "alpha=1", "real inverse = 1 / alpha",
+            "x > 0 ? x : alpha * expm1(x * inverse)", "x > 0 ? dy : dy * exp(x * inverse)"},
            {"gelu", kFloating, "x", "", "real e = exp(x * x * -0.5), p = normal_cdf(x, e)", "x * p",
             "dy * (p + x * 0.39894228040143268 * e)"},
            {"gelu_tanh", kFloating, "x", "",
@@ -127,8 +127,10 @@ const std::vector<Topic>& topics() {
            {"rsqrt", kFloating, "x", "", "", "rsqrt(x)", "-dy * rsqrt(x) / (2 * x)"},
            {"pow", kFloating, "a b", "", "real p = pow((real)a, (real)b)", "p",
             "b == 0 ? 0 : dy * b * pow((real)a, (real)(b - 1));a == 0 && b >= 0 ? 0 : dy * p * log(a)"},
-           {"power", kFloating, "x", "exponent=2", "", "pow((real)x, exponent)",
-            "exponent == 0 ? 0 : dy * exponent * pow((real)x, exponent - 1)"},
+           {"power", kFloating, "x", "exponent=2", "",
+            "exponent == 2 ? x * x : exponent == 3 ? x * x * x : pow((real)x, exponent)",
+            "exponent == 0 ? 0 : exponent == 2 ? dy * 2 * x : exponent == 3 ? dy * 3 * x * x : dy * exponent "
+            "* pow((real)x, exponent - 1)"},
        }},
       {"Trigonometric and hyperbolic functions, the error function",
        {
@@ -147,7 +149,10 @@ const std::vector<Topic>& topics() {
            {"atanh", kFloating, "x", "", "", "atanh(x)", "dy / ((1 - x) * (1 + x))"},
            {"hypot", kFloating, "a b", "", "real h = hypot((real)a, (real)b)", "h", "dy * a / h;dy * b / h"},
            {"erf", kFloating, "x", "", "", "erf(x)", "dy * 1.1283791670955126 * exp(-x * x)"},
-           {"erfc", kFloating, "x", "", "", "erfc(x)", "-dy * 1.1283791670955126 * exp(-x * x)"},
+           {"erfc", kFloating, "x", "",
+            "real near = x > 12 ? 12 : x < -12 ? -12 : x, square = near * near, e = exp(-square), rest = "
+            "fma(near, near, -square)",
+            "2 * normal_cdf(x * -1.4142135623730951, e - rest * e)", "-dy * 1.1283791670955126 * e"},
        }},
       {"Rounding; `round` takes halves to even",
        {

@@ -49,21 +49,19 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void pointwise(
     }
   }
 #pragma unroll
-  for (int e = 0; e < U * V; e++) {
-    if ((first + (INDEX)(e / V * LOCAL)) * V < count) {
-      const float x0 = X0[e];
-      const float x1 = X1[e];
-      float y0;
-      {
-      y0 = x0 + x1;
-      }
-      Y0[e] = y0;
-    }
-  }
-#pragma unroll
   for (int u = 0; u < U; u++) {
     const INDEX i = (first + (INDEX)(u * LOCAL)) * V;
     if (i < count) {
+#pragma unroll
+      for (int e = u * V; e < u * V + V; e++) {
+        const float x0 = X0[e];
+        const float x1 = X1[e];
+        float y0;
+        {
+        y0 = x0 + x1;
+        }
+        Y0[e] = y0;
+      }
       INDEX c_rest = i;
       const INDEX c2 = c_rest % n2;
       c_rest /= n2;

@@ -46,23 +46,21 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void pointwise(
     }
   }
 #pragma unroll
-  for (int e = 0; e < U * V; e++) {
-    if ((first + (INDEX)(e / V * LOCAL)) * V < count) {
-      const float x0 = X0[e];
-      const long x1 = X1[e];
-      float y0;
-      int y1;
-      {
-      y0 = x0 * s0 + x1; y1 = x0 > s1;
-      }
-      Y0[e] = y0;
-      Y1[e] = y1;
-    }
-  }
-#pragma unroll
   for (int u = 0; u < U; u++) {
     const INDEX i = (first + (INDEX)(u * LOCAL)) * V;
     if (i < count) {
+#pragma unroll
+      for (int e = u * V; e < u * V + V; e++) {
+        const float x0 = X0[e];
+        const long x1 = X1[e];
+        float y0;
+        int y1;
+        {
+        y0 = x0 * s0 + x1; y1 = x0 > s1;
+        }
+        Y0[e] = y0;
+        Y1[e] = y1;
+      }
       const INDEX c0 = i;
       STORE_bf16(y0_p, c0, Y0[u]);
       STORE_bool(y1_p, c0, Y1[u]);
