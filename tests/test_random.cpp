@@ -1,10 +1,13 @@
-// Random numbers: known answers, every engine by name against the reference's words, statistics, bad input.
+// Random numbers: known answers, every engine by name bit for bit against the same arithmetic on the host,
+// that arithmetic against the C library, bits that must never change, statistics, bad input.
 #include <dlprim/random.hpp>
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "cases/nn.hpp"
+#include "cases/random.hpp"
 #include "catch.hpp"
 #include "core/kernel_source.hpp"
 #include "core/launch.hpp"
@@ -16,8 +19,6 @@ using namespace dlprim::test;
 namespace {
 
 constexpr const char* kEngines[] = {"cpu", "direct", "copied"};
-constexpr Distribution kAll[] = {Distribution::uniform, Distribution::normal, Distribution::bernoulli};
-
 struct Vector {
   std::array<uint32_t, 4> counter;
   std::array<uint32_t, 2> key;
@@ -35,44 +36,55 @@ const Vector kPublished[] = {
      {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
 };
 
-/// What element i should be, before it is rounded.
-double expected(Distribution distribution, double a, double b, const RandomState& state, int64_t i) {
-  const uint64_t at = state.offset + static_cast<uint64_t>(i);
-  const uint32_t w = random_word(state.seed, at);
+struct Parameters {
+  double a, b;
+};
+Parameters parameters_of(Distribution distribution) {
   switch (distribution) {
-    case Distribution::uniform: {
-      const auto low = static_cast<float>(a), high = static_cast<float>(b);
-      const float v = std::fmaf(static_cast<float>(w >> 8) * 0x1p-24f, high - low, low);
-      return high > low ? std::min(v, std::nextafter(high, low)) : low;
-    }
-    case Distribution::normal:
-      return a + b * normal_reference(state.seed, at);
+    case Distribution::uniform:
+      return {-2, 5};
     case Distribution::bernoulli:
-      return w < a * 0x1p32 ? 1 : 0;
+    case Distribution::geometric:
+      return {0.3, 0};
+    case Distribution::exponential:
+      return {1.5, 0};
+    default:
+      return {1, 2};
   }
-  return 0;
+}
+
+/// `value` as `dtype` holds it.
+float stored(float value, DType dtype) {
+  if (dtype == DType::f16) return to_float(to_half(value));
+  if (dtype == DType::bf16) return to_float(to_bfloat16(value));
+  return is_floating(dtype) ? value : std::trunc(value);
 }
 
 void check(const char* name, Distribution distribution, const Shape& shape, Placing placing, DType dtype,
            const RandomState& state) {
-  const bool normal = distribution == Distribution::normal;
-  const double a = normal ? 1 : distribution == Distribution::uniform ? -2 : 0.3, b = normal ? 2 : 5;
-  INFO("engine=" << name << " distribution=" << static_cast<int>(distribution) << " " << name_of(dtype)
+  const auto [a, b] = parameters_of(distribution);
+  INFO("engine=" << name << " distribution=" << name_of(distribution) << " " << dlprim::name_of(dtype)
                  << to_string(shape) << " " << name_of(placing) << " seed=" << state.seed
                  << " offset=" << state.offset);
-  const Guarded y(shape, strides_in(placing, shape), dtype, 37),
+  const Guarded y(shape, strides_in(placing, shape), dtype, state.offset % 2 ? 37 : 64),
       again(shape, strides_in(placing, shape), dtype, 37);
   const RandomDesc desc{y.tensor(), distribution};
-  const Random plan(context(), desc, engine(name));
-  plan.run(stream(), a, b, state, y.tensor());
-  plan.run(stream(), a, b, state, again.tensor());
-  Values values;
-  for (int64_t i = 0; i < element_count(shape); i++) values.push_back(expected(distribution, a, b, state, i));
-  // Uniform and Bernoulli numbers are bit-equal in f32; log, cospi and sqrt may be a few units off.
-  const double tolerance = (normal ? 64 * 0x1p-24 : 0) + storage_roundoff(dtype);
-  CHECK(deviation(host_values(y.tensor()), values) <= tolerance);
+  Random(context(), desc, engine(name)).run(stream(), a, b, state, y.tensor());
+  Random(context(), {again.tensor(), distribution}, engine(name)).run(stream(), a, b, state, again.tensor());
+  std::vector<float> values;
+  for (int64_t i = 0; i < element_count(shape); i++)
+    values.push_back(stored(random_reference(distribution, a, b, state, i), dtype));
+  CHECK(host_values(y.tensor()) == values);
   CHECK(y.intact());
+  CHECK(again.intact());
   CHECK(host_bytes(y.tensor()) == host_bytes(again.tensor()));
+}
+
+/// FNV-1a.
+uint64_t hash_of(const std::vector<unsigned char>& bytes) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (unsigned char byte : bytes) hash = (hash ^ byte) * 0x100000001b3;
+  return hash;
 }
 
 }  // namespace
@@ -110,27 +122,35 @@ TEST_CASE("Philox gives the published words", "[small]") {
 
 TEST_CASE("random numbers of odd shapes, every engine", "[small]") {
   for (const char* name : kEngines)
-    for (Distribution distribution : kAll)
+    for (Distribution distribution : kReals)
       for (const Shape& shape : {Shape{}, Shape{0}, Shape{1}, Shape{3}, Shape{33}, Shape{2, 3, 5, 7}})
         for (uint64_t offset : {uint64_t{0}, uint64_t{1}, uint64_t{6}, uint64_t{0x3fffffff3}})
           check(name, distribution, shape, Placing::row_major, DType::f32, {0x123456789abcdef0, offset});
 }
 
 TEST_CASE("random numbers in strided memory and other dtypes", "[small]") {
-  for (Distribution distribution : kAll) {
+  for (Distribution distribution : kReals) {
     for (Placing placing : {Placing::channels_last, Placing::gaps})
       check("auto", distribution, {3, 4, 5}, placing, DType::f32, {7, 3});
     for (DType dtype : {DType::f16, DType::bf16})
-      check("auto", distribution, {3, 4, 5}, Placing::row_major, dtype, {7, 3});
+      for (uint64_t offset : {3, 4})
+        for (const char* name : {"cpu", "direct"})
+          check(name, distribution, {3, 4, 5}, Placing::row_major, dtype, {7, offset});
     check("auto", distribution, {3, 4, 5}, Placing::gaps, DType::f16, {7, 3});
+    check("auto", distribution, {2, 1, 3, 1, 2, 2, 1, 2}, Placing::gaps, DType::bf16, {7, 3});
+    if (context().device().probes().fp64)
+      check("auto", distribution, {3, 4, 5}, Placing::gaps, DType::f64, {7, 3});
   }
-  for (DType dtype : {DType::u8, DType::i32, DType::i64, DType::boolean})
-    check("auto", Distribution::bernoulli, {3, 4, 5}, Placing::row_major, dtype, {7, 3});
+  for (Distribution distribution : {Distribution::bernoulli, Distribution::geometric})
+    for (DType dtype : {DType::u8, DType::i8, DType::i16, DType::i32, DType::i64})
+      for (const char* name : {"cpu", "direct"})
+        check(name, distribution, {3, 4, 5}, Placing::row_major, dtype, {7, 4});
+  check("auto", Distribution::bernoulli, {3, 4, 5}, Placing::row_major, DType::boolean, {7, 3});
 }
 
 TEST_CASE("random numbers as bool are the same by every engine", "[small]") {
   const RandomState state{11, 5};
-  for (Distribution distribution : kAll) {
+  for (Distribution distribution : kReals) {
     std::vector<unsigned char> expected;
     for (const char* name : kEngines) {
       INFO("engine=" << name << " distribution=" << static_cast<int>(distribution));
@@ -141,14 +161,113 @@ TEST_CASE("random numbers as bool are the same by every engine", "[small]") {
       CHECK(host_bytes(y.tensor()) == expected);
       CHECK(y.intact());
     }
-    if (distribution != Distribution::bernoulli) CHECK(expected == std::vector<unsigned char>(1000, 1));
+    if (distribution != Distribution::bernoulli && distribution != Distribution::log_normal)
+      CHECK(expected == std::vector<unsigned char>(1000, 1));
   }
 }
 
 TEST_CASE("random numbers of many elements") {
   for (const char* name : kEngines)
-    for (Distribution distribution : kAll)
+    for (Distribution distribution : kReals)
       check(name, distribution, {100003}, Placing::row_major, DType::f32, {1, 5});
+}
+
+TEST_CASE("whole numbers are the upper halves of products, in every dtype") {
+  struct Range {
+    int64_t low, high;
+    DType dtype;
+  };
+  for (const Range& r :
+       {Range{0, 10, DType::i64}, Range{-5, 6, DType::i32}, Range{7, 8, DType::u8}, Range{0, 256, DType::u8},
+        Range{-128, 128, DType::i8}, Range{0, 2, DType::boolean}, Range{-32768, 32768, DType::i16},
+        Range{INT32_MIN, int64_t{INT32_MAX} + 1, DType::i32}, Range{INT64_MIN, INT64_MAX, DType::i64},
+        Range{0, (1 << 20) + 1, DType::i64}, Range{0, 1 << 20, DType::i64},
+        Range{-(1 << 24), (1 << 24) + 1, DType::f32}, Range{-256, 257, DType::bf16},
+        Range{-2048, 2049, DType::f16}})
+    for (const char* name : kEngines)
+      for (uint64_t offset : {8, 6}) {
+        INFO("engine=" << name << " [" << r.low << ", " << r.high << ") " << dlprim::name_of(r.dtype)
+                       << " offset=" << offset);
+        const RandomState state{3, offset};
+        const Guarded y({7, 11}, r.dtype);
+        Random(context(), {y.tensor(), Distribution::integers}, engine(name))
+            .run_integers(stream(), r.low, r.high, state, y.tensor());
+        std::vector<int64_t> expected;
+        for (int64_t i = 0; i < 77; i++)
+          expected.push_back(random_integer_reference(r.low, r.high, state, i));
+        const Tensor wide(context(), {7, 11}, DType::i64);
+        copy(stream(), y.tensor(), wide);
+        CHECK(read<int64_t>(stream(), wide) == expected);
+        CHECK(y.intact());
+      }
+}
+
+TEST_CASE("the arithmetic of random numbers is as exact as f32 allows", "[small]") {
+  // Units in the last place: log 2, times the factor's rounding; of a normal number log, root, sine and a
+  // product; exp adds its argument's error, |a + b z| <= 15 here.
+  for (Distribution distribution : kReals) {
+    const auto [a, b] = parameters_of(distribution);
+    const double bound = distribution == Distribution::log_normal ? 120 * 0x1p-24 : 10 * 0x1p-24;
+    for (int64_t i = 0; i < 20000; i++) {
+      const double value = random_reference(distribution, a, b, {5, 0}, i),
+                   exact = random_in_double(distribution, a, b, {5, 0}, i);
+      // Where a and b z cancel, their own size counts.
+      if (!(std::abs(value - exact) <= bound * (std::abs(exact) + std::abs(a)))) {
+        CAPTURE(name_of(distribution), i, value, exact);
+        CHECK(false);
+        break;
+      }
+    }
+  }
+  const auto log_error = [](uint32_t w) {
+    const double exact = -std::log1p(-(static_cast<double>(~w) + 0.5) * 0x1p-32);
+    return std::abs(negative_log_reference(w) - exact) / exact;
+  };
+  for (uint32_t w :
+       {0u, 1u, 0x3fffffffu, 0x7fffffffu, 0xb504f334u, 0xbfffffffu, 0xc0000000u, 0xfffffffeu, 0xffffffffu})
+    CHECK(log_error(w) < 4 * 0x1p-24);
+  double largest = 0;
+  for (uint64_t w = 0; w <= 0xffffffffu; w += 99991)
+    largest = std::max(largest, log_error(static_cast<uint32_t>(w)));
+  CHECK(largest < 4 * 0x1p-24);
+  for (float x : {1.0f, 1.5f, 3.0f, 1e-9f, 2e9f, 0x1.fffffep0f})
+    CHECK(std::abs(reciprocal_reference(x) * static_cast<double>(x) - 1) < 0x1p-23);
+}
+
+TEST_CASE("random bits never change", "[small]") {
+  struct Golden {
+    Distribution distribution;
+    std::array<uint32_t, 4> first;
+    uint64_t hash;  ///< of 4096 numbers
+  };
+  for (const Golden& golden : {
+           Golden{
+               Distribution::uniform, {0x40982783, 0x3f3144d4, 0x4084f5fe, 0x3f7decc8}, 0xbf4b0584b498a67e},
+           Golden{Distribution::normal, {0x3f19a69f, 0x3fad5314, 0x3db6bec8, 0x3fb93097}, 0x152b3439727709be},
+           Golden{Distribution::bernoulli, {0, 0, 0, 0}, 0x445a8e2f2d7c1915},
+           Golden{Distribution::log_normal,
+                  {0x3fe9470e, 0x4077e393, 0x3f8bf258, 0x4087fbb2},
+                  0xcf0a21a6d2a8c4cb},
+           Golden{Distribution::exponential,
+                  {0x3cc2b6eb, 0x3f231085, 0x3dafa334, 0x3f111136},
+                  0x83e93fa0765920b3},
+           Golden{Distribution::cauchy, {0x4198d231, 0x3e7773d8, 0x40c09905, 0x3f092d9d}, 0xb10fdaed4f65bad4},
+           Golden{
+               Distribution::geometric, {0x3f800000, 0x40400000, 0x3f800000, 0x40400000}, 0xe61182fed35290b3},
+       }) {
+    INFO(name_of(golden.distribution));
+    const auto [a, b] = parameters_of(golden.distribution);
+    const Tensor y(context(), {4096});
+    Random(context(), {y, golden.distribution}).run(stream(), a, b, {0x123456789abcdef0, 12}, y);
+    const std::vector<unsigned char> bytes = host_bytes(y);
+    std::array<uint32_t, 4> first{};
+    std::memcpy(first.data(), bytes.data(), sizeof first);
+    CHECK(first == golden.first);
+    CHECK(hash_of(bytes) == golden.hash);
+  }
+  const Tensor y(context(), {4096}, DType::i64);
+  random_integers(stream(), y, -1000, 1000000000000, {0x123456789abcdef0, 12});
+  CHECK(hash_of(host_bytes(y)) == 0x8f87b66a26a5813a);
 }
 
 TEST_CASE("the next state continues the sequence", "[small]") {
@@ -182,6 +301,29 @@ TEST_CASE("random numbers have the moments of their distributions") {
   std::tie(mean, variance) = moments(host_values(y));
   CHECK(std::abs(mean) < 5 / std::sqrt(double{kCount}));
   CHECK(std::abs(variance - 1) < 5 * std::sqrt(2.0 / kCount));
+  random_exponential(stream(), y, 0.5, {9, 0});  // mean 2, variance 4, fourth central moment 9 * 16
+  std::tie(mean, variance) = moments(host_values(y));
+  CHECK(std::abs(mean - 2) < 5 * std::sqrt(4.0 / kCount));
+  CHECK(std::abs(variance - 4) < 5 * std::sqrt(128.0 / kCount));
+  random_geometric(stream(), y, 0.25, {9, 0});  // mean 1 / p, variance (1 - p) / p^2 = 12
+  std::tie(mean, variance) = moments(host_values(y));
+  CHECK(std::abs(mean - 4) < 5 * std::sqrt(12.0 / kCount));
+  random_log_normal(stream(), y, 0.5, 0.25, {9, 0});
+  std::vector<float> logs = host_values(y);
+  for (float& v : logs) v = std::log(v);
+  std::tie(mean, variance) = moments(logs);
+  CHECK(std::abs(mean - 0.5) < 5 * 0.25 / std::sqrt(double{kCount}));
+  CHECK(std::abs(variance - 0.0625) < 5 * 0.0625 * std::sqrt(2.0 / kCount));
+  // A Cauchy number has no mean; a quarter of them lie in each of (-inf, -1), (-1, 0), (0, 1), (1, inf)
+  // widths.
+  random_cauchy(stream(), y, 3, 2, {9, 0});
+  std::array<double, 4> quarters{};
+  for (float v : host_values(y)) quarters[v < 1 ? 0 : v < 3 ? 1 : v < 5 ? 2 : 3] += 1.0 / kCount;
+  for (double share : quarters) CHECK(std::abs(share - 0.25) < 5 * std::sqrt(0.1875 / kCount));
+  random_integers(stream(), y, 10, 17, {9, 0});
+  std::array<double, 7> shares{};
+  for (float v : host_values(y)) shares[static_cast<size_t>(v) - 10] += 1.0 / kCount;
+  for (double share : shares) CHECK(std::abs(share - 1.0 / 7) < 5 * std::sqrt(6.0 / 49 / kCount));
   random_bernoulli(stream(), y, 0.25, {9, 0});
   std::tie(mean, variance) = moments(host_values(y));
   CHECK(std::abs(mean - 0.25) < 5 * std::sqrt(0.1875 / kCount));
@@ -199,6 +341,19 @@ TEST_CASE("random numbers at the ends of their ranges", "[small]") {
   CHECK(host_values(y.tensor()) == std::vector<float>(4096, 0.0f));
   random_bernoulli(stream(), y.tensor(), 1, {1, 0});
   CHECK(host_values(y.tensor()) == std::vector<float>(4096, 1.0f));
+  random_geometric(stream(), y.tensor(), 1, {1, 0});
+  CHECK(host_values(y.tensor()) == std::vector<float>(4096, 1.0f));
+  random_geometric(stream(), y.tensor(), 1e-20, {1, 0});
+  for (float v : host_values(y.tensor())) CHECK((v > 1e10f && v < 1e23f));
+  const Guarded narrow({4096}, DType::i8);
+  random_geometric(stream(), narrow.tensor(), 1e-20, {1, 0});
+  CHECK(host_values(narrow.tensor()) == std::vector<float>(4096, 127.0f));
+  random_exponential(stream(), y.tensor(), 1, {1, 0});
+  for (float v : host_values(y.tensor())) CHECK((v > 0 && v < 23));
+  random_log_normal(stream(), y.tensor(), 0, 1e4, {1, 0});
+  for (float v : host_values(y.tensor())) CHECK(v >= 0);
+  random_log_normal(stream(), y.tensor(), 1000, 0, {1, 0});
+  CHECK(host_values(y.tensor()) == std::vector<float>(4096, std::numeric_limits<float>::infinity()));
   random_normal(stream(), y.tensor(), 3, 0, {1, 0});
   CHECK(host_values(y.tensor()) == std::vector<float>(4096, 3.0f));
 }
@@ -236,7 +391,31 @@ TEST_CASE("random numbers refuse bad input", "[small]") {
   CHECK(bernoulli(1.5) == "p: 1.5 must lie in [0, 1]");
   CHECK(bernoulli(-0.1) == "p: -0.1 must lie in [0, 1]");
   CHECK(bernoulli(nan) == "p: nan must lie in [0, 1]");
+  const auto exponential = [&](double rate) {
+    return error_of<ValidationError>([&] { random_exponential(stream(), y, rate, {}); });
+  };
+  CHECK(exponential(0) == "rate: 0 must lie in [2^-90, 2^90]");
+  CHECK(exponential(nan) == "rate: nan must lie in [2^-90, 2^90]");
+  CHECK(error_of<ValidationError>([&] { random_geometric(stream(), y, 0, {}); }) ==
+        "p: 0 must lie in [2^-90, 1]");
+  CHECK(error_of<ValidationError>([&] { random_cauchy(stream(), y, 0, -1, {}); }) ==
+        "scale: -1 must not be negative");
+  CHECK(error_of<ValidationError>([&] { random_log_normal(stream(), y, 0, nan, {}); }) ==
+        "deviation: nan is not a finite f32");
+  const auto whole = [](DType dtype, int64_t low, int64_t high) {
+    const Tensor z(context(), {3}, dtype);
+    return error_of<ValidationError>([&] { random_integers(stream(), z, low, high, {}); });
+  };
+  CHECK(whole(DType::i32, 3, 3) == "high: 3 must be above low, 3");
+  CHECK(whole(DType::u8, -1, 3) == "low: -1 is below 0, the least that u8 takes");
+  CHECK(whole(DType::u8, 0, 257) == "high: 257 is above 255, the largest that u8 takes, by more than 1");
+  CHECK(whole(DType::f16, 0, 2050) == "high: 2050 is above 2048, the largest that f16 takes, by more than 1");
   const Random plan(context(), {y, Distribution::uniform});
+  CHECK(error_of<ValidationError>([&] { plan.run_integers(stream(), 0, 2, {}, y); }) ==
+        "distribution: run_integers is for integers, this plan makes uniform");
+  CHECK(error_of<ValidationError>([&] {
+          Random(context(), {y, Distribution::integers}).run(stream(), 0, 2, {}, y);
+        }) == "distribution: integers are drawn by run_integers");
   CHECK(error_of<ValidationError>([&] { plan.run(stream(), 2, 1, {}, y); }) == "b: 1 must not be below a, 2");
   CHECK(error_of<ValidationError>([&] { random_uniform(stream(), {}, 0, 1, {}); }) == "y: is not defined");
   CHECK(error_of<ValidationError>([&] {

@@ -38,13 +38,13 @@ words philox(words c, uint2 key) {
   return c;
 }
 
-// Words 4 block .. 4 block + 3 of the stream of `seed`; the lanes hold neighbouring blocks.
-words philox_stream(ulong block, ulong seed) {
+// Words 4 block .. 4 block + 3 of a stream of `seed`, of which there are 2^32; the lanes hold neighbouring blocks.
+words philox_stream(ulong block, ulong seed, uint stream) {
 #if WORDS == 8
   const product b = block + (product)(0, 1, 2, 3, 4, 5, 6, 7);
 #else
   const product b = block;
 #endif
-  const words counter = {LOW(b), HIGH(b), 0, 0};
+  const words counter = {LOW(b), HIGH(b), stream, 0};
   return philox(counter, (uint2)((uint)seed, (uint)(seed >> 32)));
 }

@@ -2,8 +2,10 @@
 // philox.cl. A work-item takes `blocks` blocks of four words, WORDS at a time (1 on GPUs, 8 on CPUs); some
 // words at either end may belong to no element. With DROPOUT the words decide which elements of x go to y.
 
+#define V 4
 #include "types.cl"
 #include "philox.cl"
+#include "random_math.cl"
 
 #ifndef DTYPE
 #define DTYPE f32
@@ -13,82 +15,114 @@
 #define X_DTYPE f32
 #define X_T float
 #endif
-#ifndef UNIFORM  // if all three are 0: Bernoulli
-#define UNIFORM 0
-#define NORMAL 0
-#define DROPOUT 0
-#endif
+// One of UNIFORM, NORMAL, LOG_NORMAL, EXPONENTIAL, CAUCHY, GEOMETRIC, INTEGERS, DROPOUT is defined, or none: Bernoulli.
 
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
 
 #if WORDS == 8
-typedef float8 reals;
-#define REALS(w) convert_float8(w)
 #define LANES(v, to) vstore8(v, 0, to)
 #else
-typedef float reals;
-#define REALS(w) (float)(w)
 #define LANES(v, to) (to)[0] = (v)
 #endif
 
-// What becomes of a word, or of two. `a` and `b` are as random.hpp has them, `top` is the largest float
-// below b; fma is rounded once everywhere, so that numbers are the same everywhere.
-#if UNIFORM
-#define DRAW(w) min(fma(REALS((w) >> 8) * (reals)(0x1p-24f), (reals)(b - a), (reals)(a)), (reals)(top))
-#elif NORMAL
-// u in (0, 1] for the logarithm; angles in half turns.
-#define RADIUS(w) (b * sqrt(-2 * log(fma(REALS(w), (reals)(0x1p-32f), (reals)(0x1p-33f)))))
-#define ANGLE(w) (REALS((w) >> 8) * (reals)(0x1p-23f))
+// What becomes of a word, or of two. `a`, `b` and `top` are as random_fill.hpp has them.
+#if defined(UNIFORM)
+#define DRAW(w) min(fma((float)((w) >> 8) * 0x1p-24f, b - a, a), top)
+#elif defined(EXPONENTIAL)
+#define DRAW(w) (a * negative_log(w))
+#elif defined(CAUCHY)
+#define DRAW(w) fma(b, tangent(w), a)
+#elif defined(GEOMETRIC)
+#define DRAW(w) min(max(ceil(a * negative_log(w)), 1.0f), top)
+#elif defined(NORMAL)
+#define DRAW_PAIR(z) fma(b, z, a)
+#elif defined(LOG_NORMAL)
+#define DRAW_PAIR(z) exponential(fma(b, z, a))
+#else
+#define DRAW(w) (some & ((w) <= last))
 #endif
 
-#if DROPOUT
+#ifndef VALUE  // what numbers are made as: float, but integers may be double, int or long
+#define VALUE float
+#endif
+
+#ifdef DROPOUT
 #define SOURCE __global const X_T *x, long x_o,
-#define ELEMENT(value, i) ((value) < threshold ? 0.0f : a * JOIN(LOAD_, X_DTYPE)(x, i))
-#elif UNIFORM || NORMAL
-#define SOURCE
-#define ELEMENT(value, i) (value)
+#define ELEMENT(value, x) ((value) != 0 ? 0.0f : a * (x))
 #else
 #define SOURCE
-#define ELEMENT(value, i) ((value) < threshold ? 1.0f : 0.0f)
+#define ELEMENT(value, x) (value)
 #endif
 
 __kernel void random_fill(SOURCE __global T* y, long y_o, long count, ulong seed, ulong offset, float a,
-                          float b, float top, ulong threshold, int blocks) {
+                          float b, float top, ulong threshold, long low, int blocks, int aligned) {
   const ulong first = offset / 4 + (ulong)get_global_id(0) * (ulong)blocks;
+  const int some = threshold != 0;
+  const uint last = (uint)(threshold - 1);
   y += y_o;
-#if DROPOUT
+#ifdef DROPOUT
   x += x_o;
 #endif
   for (int k = 0; k < blocks; k += WORDS) {
     const long e = (long)(4 * (first + (ulong)k) - offset);  // the first word's element; -3 to -1: none
     if (e >= count) return;
-    const words w = philox_stream(first + (ulong)k, seed);
-#if UNIFORM
-    float lane[4][WORDS];
-    LANES(DRAW(w.s0), lane[0]);
-    LANES(DRAW(w.s1), lane[1]);
-    LANES(DRAW(w.s2), lane[2]);
-    LANES(DRAW(w.s3), lane[3]);
-#elif NORMAL
-    float lane[4][WORDS];
-    const reals r0 = RADIUS(w.s0), t0 = ANGLE(w.s1), r1 = RADIUS(w.s2), t1 = ANGLE(w.s3);
-    LANES(a + r0 * cospi(t0), lane[0]);
-    LANES(a + r0 * sinpi(t0), lane[1]);
-    LANES(a + r1 * cospi(t1), lane[2]);
-    LANES(a + r1 * sinpi(t1), lane[3]);
-#else
     uint lane[4][WORDS];
+    VALUE value[4][WORDS];
+    const words w = philox_stream(first + (ulong)k, seed, 0);
     LANES(w.s0, lane[0]);
     LANES(w.s1, lane[1]);
     LANES(w.s2, lane[2]);
     LANES(w.s3, lane[3]);
-#endif
-    if (e >= 0 && e + 4 * WORDS <= count) {
-      for (int i = 0; i < 4 * WORDS; i++) JOIN(STORE_, DTYPE)(y, e + i, ELEMENT(lane[i % 4][i / 4], e + i));
+#if defined(INTEGERS)
+    // `threshold` numbers from `low` on: the upper half of their count times a fraction of 32 bits, or 64.
+    if (threshold <= 1u << 20) {
+      for (int s = 0; s < 4; s++)
+        for (int l = 0; l < WORDS; l++) value[s][l] = (VALUE)(low + (long)(lane[s][l] * threshold >> 32));
     } else {
+      uint more[4][WORDS];
+      const words v = philox_stream(first + (ulong)k, seed, 1);
+      LANES(v.s0, more[0]);
+      LANES(v.s1, more[1]);
+      LANES(v.s2, more[2]);
+      LANES(v.s3, more[3]);
+      for (int s = 0; s < 4; s++)
+        for (int l = 0; l < WORDS; l++)
+          value[s][l] =
+              (VALUE)(long)((ulong)low + mul_hi((ulong)lane[s][l] << 32 | more[s][l], threshold));
+    }
+#elif defined(DRAW_PAIR)
+    for (int s = 0; s < 4; s += 2)
+      for (int l = 0; l < WORDS; l++) {
+        const float r = square_root(2 * negative_log(lane[s][l]));
+        float along, across;
+        cosine_and_sine(lane[s + 1][l], &along, &across);
+        value[s][l] = DRAW_PAIR(r * along);
+        value[s + 1][l] = DRAW_PAIR(r * across);
+      }
+#else
+    for (int s = 0; s < 4; s++)
+      for (int l = 0; l < WORDS; l++) value[s][l] = DRAW(lane[s][l]);
+#endif
+#if WORDS == 1
+    if (aligned && e + 4 <= count) {
+      VALUE d[4] = {value[0][0], value[1][0], value[2][0], value[3][0]};
+#ifdef DROPOUT
+      float xs[4];
+      JOIN(VLOAD_, X_DTYPE)(x, e, xs);
+      for (int i = 0; i < 4; i++) d[i] = ELEMENT(d[i], xs[i]);
+#endif
+      JOIN(VSTORE_, DTYPE)(y, e, d);
+      continue;
+    }
+#endif
+    const int begin = e < 0 ? (int)-e : 0, end = (int)min(4L * WORDS, count - e);
+    if (begin == 0 && end == 4 * WORDS) {
       for (int i = 0; i < 4 * WORDS; i++)
-        if (e + i >= 0 && e + i < count) JOIN(STORE_, DTYPE)(y, e + i, ELEMENT(lane[i % 4][i / 4], e + i));
+        JOIN(STORE_, DTYPE)(y, e + i, ELEMENT(value[i % 4][i / 4], JOIN(LOAD_, X_DTYPE)(x, e + i)));
+    } else {
+      for (int i = begin; i < end; i++)
+        JOIN(STORE_, DTYPE)(y, e + i, ELEMENT(value[i % 4][i / 4], JOIN(LOAD_, X_DTYPE)(x, e + i)));
     }
   }
 }

@@ -34,7 +34,7 @@ std::string refuse_masked(const Context&, const DropoutDesc& desc, const Options
 
 std::unique_ptr<const Dropout::Impl> make_whole(const Context& context, const DropoutDesc& desc, bool cpu) {
   Defines defines;
-  defines.set("UNIFORM", false).set("NORMAL", false).set("DROPOUT", true);
+  defines.set("DROPOUT", true);
   defines.set("X_DTYPE", name_of(desc.x.dtype)).set("X_T", storage_type(desc.x.dtype));
   return std::make_unique<const Dropout::Impl>(RandomFill(context, desc.y, defines, cpu));
 }
@@ -51,11 +51,9 @@ std::unique_ptr<const Dropout::Impl> make_direct(const Context& context, const D
 
 std::unique_ptr<const Dropout::Impl> make_masked(const Context& context, const DropoutDesc& desc,
                                                  const Options&) {
-  Defines defines;
-  defines.set("UNIFORM", false).set("NORMAL", false).set("DROPOUT", false);
   const TensorDesc mask(desc.x.shape, DType::u8);
   auto impl =
-      std::make_unique<Dropout::Impl>(RandomFill(context, mask, defines, RandomFill::prefers_cpu(context)));
+      std::make_unique<Dropout::Impl>(RandomFill(context, mask, Defines(), RandomFill::prefers_cpu(context)));
   impl->apply =
       std::make_unique<const Pointwise>(context, std::vector<TensorDesc>{desc.x, mask},
                                         std::vector<TensorDesc>{desc.y}, 1, "y0 = x1 ? 0 : x0 * s0");

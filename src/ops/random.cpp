@@ -3,7 +3,9 @@
 #include <dlprim/pointwise.hpp>
 #include <dlprim/random.hpp>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "core/composed.hpp"
 #include "core/gen/arguments.hpp"
@@ -29,13 +31,15 @@ bool RandomFill::prefers_cpu(const Context& context) {
 void RandomFill::run(const Stream& stream, const Tensor* x, const Tensor& y, const Draw& draw,
                      const RandomState& state) const {
   if (count_ == 0) return;
+  const bool aligned = (state.offset | static_cast<uint64_t>(y.offset() | (x ? x->offset() : 0))) % 4 == 0;
   const int64_t groups_of_four = ceil_div(count_ + 3, 4);  // the first one may hold a single element
   const int blocks = cpu_ ? 1024 : 1;
-  const int64_t local = cpu_ ? 1 : 64;
+  const int64_t local = cpu_ ? 1 : 256;
   Launch launch(stream, kernel_);
   if (x) launch.arg(*x);
   launch.arg(y).arg(count_).arg(state.seed).arg(state.offset);
-  launch.arg(draw.a).arg(draw.b).arg(draw.top).arg(draw.threshold).arg(blocks);
+  launch.arg(draw.a).arg(draw.b).arg(draw.top).arg(draw.threshold).arg(draw.low);
+  launch.arg(blocks).arg(static_cast<int>(aligned));
   launch.run({items_in_groups(ceil_div(groups_of_four, blocks), local)}, {static_cast<size_t>(local)});
 }
 
@@ -66,77 +70,164 @@ std::string refuse_strides(const Context&, const RandomDesc& desc, const Options
 }
 
 std::string refuse_copied(const Context&, const RandomDesc& desc, const Options& options) {
-  const size_t bytes = static_cast<size_t>(element_count(desc.y.shape)) * sizeof(float);
-  return bytes > options.workspace_limit
-             ? cat("workspace of ", bytes, " bytes exceeds ", options.workspace_limit)
-             : "";
+  return workspace_refusal(static_cast<size_t>(element_count(desc.y.shape)) * size_of(desc.y.dtype), options);
 }
 
-Defines defines_of(Distribution distribution) {
-  Defines defines;
-  defines.set("UNIFORM", distribution == Distribution::uniform)
-      .set("NORMAL", distribution == Distribution::normal);
-  return defines.set("DROPOUT", false);
-}
+/// "log_normal", and random.cl's macro, which Bernoulli numbers do not have.
+struct Names {
+  const char *text, *macro;
+};
 
-std::unique_ptr<const Random::Impl> make_cpu(const Context& context, const RandomDesc& desc, const Options&) {
-  return std::make_unique<const Random::Impl>(
-      RandomFill(context, desc.y, defines_of(desc.distribution), true));
-}
-
-std::unique_ptr<const Random::Impl> make_direct(const Context& context, const RandomDesc& desc,
-                                                const Options&) {
-  return std::make_unique<const Random::Impl>(
-      RandomFill(context, desc.y, defines_of(desc.distribution), false));
-}
-
-std::unique_ptr<const Random::Impl> make_copied(const Context& context, const RandomDesc& desc,
-                                                const Options&) {
-  const TensorDesc plain(desc.y.shape);
-  auto impl = std::make_unique<Random::Impl>(
-      RandomFill(context, plain, defines_of(desc.distribution), RandomFill::prefers_cpu(context)));
-  impl->copy = std::make_unique<const Pointwise>(context, std::vector<TensorDesc>{plain},
-                                                 std::vector<TensorDesc>{desc.y}, 0,
-                                                 desc.y.dtype == DType::boolean ? "y0 = x0 != 0" : "y0 = x0");
-  impl->bytes = static_cast<size_t>(element_count(plain.shape)) * sizeof(float);
-  return impl;
-}
-
-const char* name_of(Distribution distribution) {
+Names names_of(Distribution distribution) {
   switch (distribution) {
     case Distribution::uniform:
-      return "uniform";
+      return {"uniform", "UNIFORM"};
     case Distribution::normal:
-      return "normal";
+      return {"normal", "NORMAL"};
     case Distribution::bernoulli:
-      return "bernoulli";
+      return {"bernoulli", "BERNOULLI"};
+    case Distribution::log_normal:
+      return {"log_normal", "LOG_NORMAL"};
+    case Distribution::exponential:
+      return {"exponential", "EXPONENTIAL"};
+    case Distribution::cauchy:
+      return {"cauchy", "CAUCHY"};
+    case Distribution::geometric:
+      return {"geometric", "GEOMETRIC"};
+    case Distribution::integers:
+      return {"integers", "INTEGERS"};
   }
   throw ValidationError("distribution", cat("number ", static_cast<int>(distribution), " does not exist"));
 }
 
-/// The kernel's numbers; refusals call a and b by the names given.
-Draw make_draw(Distribution distribution, double a, double b, const char* a_name, const char* b_name) {
+RandomFill fill_of(const Context& context, const TensorDesc& y, Distribution distribution, bool cpu) {
+  Defines defines;
+  defines.set(names_of(distribution).macro, true);
+  if (distribution == Distribution::integers) defines.set("VALUE", compute_type(y.dtype));
+  return RandomFill(context, y, defines, cpu);
+}
+
+std::unique_ptr<const Random::Impl> make_cpu(const Context& context, const RandomDesc& desc, const Options&) {
+  return std::make_unique<const Random::Impl>(fill_of(context, desc.y, desc.distribution, true));
+}
+
+std::unique_ptr<const Random::Impl> make_direct(const Context& context, const RandomDesc& desc,
+                                                const Options&) {
+  return std::make_unique<const Random::Impl>(fill_of(context, desc.y, desc.distribution, false));
+}
+
+std::unique_ptr<const Random::Impl> make_copied(const Context& context, const RandomDesc& desc,
+                                                const Options&) {
+  const TensorDesc plain(desc.y.shape, desc.y.dtype);
+  auto impl = std::make_unique<Random::Impl>(
+      fill_of(context, plain, desc.distribution, RandomFill::prefers_cpu(context)));
+  impl->copy = std::make_unique<const Pointwise>(context, std::vector<TensorDesc>{plain},
+                                                 std::vector<TensorDesc>{desc.y}, 0, "y0 = x0");
+  impl->bytes = static_cast<size_t>(element_count(plain.shape)) * size_of(plain.dtype);
+  return impl;
+}
+
+/// The least and the largest whole number up to which `dtype` has all.
+std::pair<int64_t, int64_t> whole_numbers(DType dtype) {
+  const auto symmetric = [](int bits) { return std::pair(-(int64_t{1} << bits), int64_t{1} << bits); };
+  switch (dtype) {
+    case DType::f64:
+      return symmetric(53);
+    case DType::f32:
+      return symmetric(24);
+    case DType::f16:
+      return symmetric(11);
+    case DType::bf16:
+      return symmetric(8);
+    case DType::i8:
+      return {-128, 127};
+    case DType::u8:
+      return {0, 255};
+    case DType::i16:
+      return {-32768, 32767};
+    case DType::i32:
+      return {INT32_MIN, INT32_MAX};
+    case DType::i64:
+      return {INT64_MIN, INT64_MAX};
+    case DType::boolean:
+      return {0, 1};
+  }
+  return {0, 0};
+}
+
+/// What a refusal calls a and b.
+struct ArgumentNames {
+  const char *a = "a", *b = "b";
+};
+
+float finite_float(const char* name, double value) {
+  const auto result = static_cast<float>(value);
+  require(std::isfinite(result), name, value, " is not a finite f32");
+  return result;
+}
+
+Draw uniform_draw(double a, double b, const ArgumentNames& names) {
   Draw draw;
-  if (distribution == Distribution::bernoulli) {
-    draw.threshold = probability_threshold(a_name, a);
-    return draw;
+  draw.a = finite_float(names.a, a);
+  draw.b = finite_float(names.b, b);
+  require(a <= b, names.b, b, " must not be below ", names.a, ", ", a);
+  const double range = static_cast<double>(draw.b) - draw.a;
+  require(std::isfinite(static_cast<float>(range)), names.b, b, " less ", names.a, ", ", a,
+          ", is not a finite f32");
+  draw.top = draw.b > draw.a ? std::nextafter(draw.b, draw.a) : draw.a;
+  return draw;
+}
+
+Draw geometric_draw(double p, DType dtype, const ArgumentNames& names) {
+  Draw draw;
+  require(p >= 0x1p-90 && p <= 1, names.a, p, " must lie in [2^-90, 1]");
+  draw.a = static_cast<float>(-1 / std::log1p(-p));  // -1 / -inf = 0: one trial
+  if (p == 1) draw.a = 0;
+  draw.top = std::numeric_limits<float>::max();
+  if (!is_floating(dtype)) {
+    const auto most = static_cast<double>(whole_numbers(dtype).second);
+    draw.top = static_cast<float>(most);
+    if (draw.top > most || most >= 0x1p63) draw.top = std::nextafter(draw.top, 0.0f);
   }
-  const auto number = [](const char* name, double value) {
-    const auto result = static_cast<float>(value);
-    require(std::isfinite(result), name, value, " is not a finite f32");
-    return result;
-  };
-  draw.a = number(a_name, a);
-  draw.b = number(b_name, b);
-  if (distribution == Distribution::uniform) {
-    require(a <= b, b_name, b, " must not be below ", a_name, ", ", a);
-    const double range = static_cast<double>(draw.b) - draw.a;
-    require(std::isfinite(static_cast<float>(range)), b_name, b, " less ", a_name, ", ", a,
-            ", is not a finite f32");
-    draw.top = draw.b > draw.a ? std::nextafter(draw.b, draw.a) : draw.a;
-  } else {
-    require(b >= 0, b_name, b, " must not be negative");
+  return draw;
+}
+
+Draw make_draw(const RandomDesc& desc, double a, double b, const ArgumentNames& names) {
+  Draw draw;
+  switch (desc.distribution) {
+    case Distribution::uniform:
+      return uniform_draw(a, b, names);
+    case Distribution::bernoulli:
+      draw.threshold = probability_threshold(names.a, a);
+      return draw;
+    case Distribution::exponential:
+      require(a >= 0x1p-90 && a <= 0x1p90, names.a, a, " must lie in [2^-90, 2^90]");
+      draw.a = static_cast<float>(1 / a);
+      return draw;
+    case Distribution::geometric:
+      return geometric_draw(a, desc.y.dtype, names);
+    case Distribution::integers:
+      throw ValidationError("distribution", "integers are drawn by run_integers");
+    default:
+      draw.a = finite_float(names.a, a);
+      draw.b = finite_float(names.b, b);
+      require(b >= 0, names.b, b, " must not be negative");
+      return draw;
   }
+}
+
+Draw integer_draw(const RandomDesc& desc, int64_t low, int64_t high) {
+  require(desc.distribution == Distribution::integers, "distribution",
+          "run_integers is for integers, this plan makes ", names_of(desc.distribution).text);
+  require(low < high, "high", high, " must be above low, ", low);
+  const auto [least, most] = whole_numbers(desc.y.dtype);
+  require(low >= least, "low", low, " is below ", least, ", the least that ", name_of(desc.y.dtype),
+          " takes");
+  require(high - 1 <= most, "high", high, " is above ", most, ", the largest that ", name_of(desc.y.dtype),
+          " takes, by more than 1");
+  Draw draw;
+  draw.low = low;
+  draw.threshold = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
   return draw;
 }
 
@@ -152,7 +243,7 @@ Random::Random(const Context& context, const RandomDesc& desc, const Options& op
   require_writable("y", desc.y);
   require_real(context, desc.y.dtype);
   PlanInfo info;
-  const char* distribution = name_of(desc.distribution);
+  const char* distribution = names_of(desc.distribution).text;
   impl_ = choose_engine("random", engines, context, desc, options, info);
   info.text = cat("op=random engine=", info.engine, " distribution=", distribution, " y=", brief(desc.y));
   info.bytes = traffic({desc.y});
@@ -161,43 +252,76 @@ Random::Random(const Context& context, const RandomDesc& desc, const Options& op
 
 void Random::run(const Stream& stream, double a, double b, const RandomState& state, const Tensor& y,
                  const Tensor& workspace) const {
+  draw(stream, make_draw(desc_, a, b, {}), state, y, workspace);
+}
+
+void Random::run_integers(const Stream& stream, int64_t low, int64_t high, const RandomState& state,
+                          const Tensor& y, const Tensor& workspace) const {
+  draw(stream, integer_draw(desc_, low, high), state, y, workspace);
+}
+
+void Random::draw(const Stream& stream, const Draw& draw, const RandomState& state, const Tensor& y,
+                  const Tensor& workspace) const {
   require_stream(*info_, stream);
   require_tensor("y", y, stream.context(), desc_.y);
   require_apart({{"workspace", workspace}}, {{"y", y}});
   check_state(state, y.numel());
-  const Draw draw = make_draw(desc_.distribution, a, b, "a", "b");
   if (y.numel() == 0) return;
   const Tensor space = workspace_for(*info_, stream, workspace);
   const OperatorScope scope(stream, *info_);
   if (!impl_->copy) return impl_->fill.run(stream, nullptr, y, draw, state);
-  const Tensor plain = workspace_part(space, 0, y.shape());
+  const Tensor plain = workspace_part(space, 0, y.shape(), y.dtype());
   impl_->fill.run(stream, nullptr, plain, draw, state);
   impl_->copy->run(stream, {plain}, {y}, {});
 }
 
 namespace {
 
+std::shared_ptr<const Random> plan_for(const Stream& stream, const RandomDesc& desc) {
+  return cached_plan<Random>(stream, PlanKey("random").add(desc.y).add(desc.distribution), desc);
+}
+
 void random(const Stream& stream, Distribution distribution, double a, double b, const RandomState& state,
-            const Tensor& y, const char* a_name, const char* b_name) {
+            const Tensor& y, const ArgumentNames& names) {
   require_defined({{"y", y}});
-  make_draw(distribution, a, b, a_name, b_name);
   const RandomDesc desc{y, distribution};
-  cached_plan<Random>(stream, PlanKey("random").add(desc.y).add(distribution), desc)
-      ->run(stream, a, b, state, y);
+  make_draw(desc, a, b, names);
+  plan_for(stream, desc)->run(stream, a, b, state, y);
 }
 
 }  // namespace
 
 void random_uniform(const Stream& stream, const Tensor& y, double low, double high,
                     const RandomState& state) {
-  random(stream, Distribution::uniform, low, high, state, y, "low", "high");
+  random(stream, Distribution::uniform, low, high, state, y, {"low", "high"});
 }
 void random_normal(const Stream& stream, const Tensor& y, double mean, double deviation,
                    const RandomState& state) {
-  random(stream, Distribution::normal, mean, deviation, state, y, "mean", "deviation");
+  random(stream, Distribution::normal, mean, deviation, state, y, {"mean", "deviation"});
+}
+void random_log_normal(const Stream& stream, const Tensor& y, double mean, double deviation,
+                       const RandomState& state) {
+  random(stream, Distribution::log_normal, mean, deviation, state, y, {"mean", "deviation"});
 }
 void random_bernoulli(const Stream& stream, const Tensor& y, double p, const RandomState& state) {
-  random(stream, Distribution::bernoulli, p, 0, state, y, "p", "");
+  random(stream, Distribution::bernoulli, p, 0, state, y, {"p"});
+}
+void random_exponential(const Stream& stream, const Tensor& y, double rate, const RandomState& state) {
+  random(stream, Distribution::exponential, rate, 0, state, y, {"rate"});
+}
+void random_cauchy(const Stream& stream, const Tensor& y, double median, double scale,
+                   const RandomState& state) {
+  random(stream, Distribution::cauchy, median, scale, state, y, {"median", "scale"});
+}
+void random_geometric(const Stream& stream, const Tensor& y, double p, const RandomState& state) {
+  random(stream, Distribution::geometric, p, 0, state, y, {"p"});
+}
+void random_integers(const Stream& stream, const Tensor& y, int64_t low, int64_t high,
+                     const RandomState& state) {
+  require_defined({{"y", y}});
+  const RandomDesc desc{y, Distribution::integers};
+  integer_draw(desc, low, high);
+  plan_for(stream, desc)->run_integers(stream, low, high, state, y);
 }
 
 }  // namespace dlprim

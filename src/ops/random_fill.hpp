@@ -10,10 +10,13 @@
 
 namespace dlprim::detail {
 
-/// random.cl's numbers: of the distribution, or dropout's factor in `a`; see there.
+/// random.cl's numbers.
 struct Draw {
-  float a = 0, b = 0, top = 0;
-  uint64_t threshold = 0;
+  /// A range's ends, a mean and a deviation; or in `a` the factor of -log(u), or dropout's.
+  float a = 0, b = 0;
+  float top = 0;           ///< the largest result
+  uint64_t threshold = 0;  ///< words below it give 1; of integers: how many there are
+  int64_t low = 0;         ///< the smallest integer
 };
 
 /// Fills a row-major tensor.

@@ -265,8 +265,7 @@ uint32_t random_word(uint64_t seed, uint64_t i) {
 
 double normal_reference(uint64_t seed, uint64_t i) {
   constexpr double kPi = 3.14159265358979323846;
-  // Near 1, where the logarithm vanishes, u's rounding to f32 counts.
-  const double u = std::fmaf(static_cast<float>(random_word(seed, i & ~uint64_t{1})), 0x1p-32f, 0x1p-33f);
+  const double u = (random_word(seed, i & ~uint64_t{1}) + 0.5) * 0x1p-32;
   const double angle = 2 * kPi * (random_word(seed, i | 1) >> 8) * 0x1p-24;
   return std::sqrt(-2 * std::log(u)) * (i % 2 ? std::sin(angle) : std::cos(angle));
 }
