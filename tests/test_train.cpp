@@ -128,6 +128,39 @@ TEST_CASE("Adam is its formula") {
   CHECK(error < 2e-6);
 }
 
+TEST_CASE("AdamW, RMSprop and Adagrad reach a net's parameters") {
+  OneLayer decayed;
+  AdamOptions adam;
+  adam.learning_rate = 0.03;
+  adam.weight_decay = 0.5;
+  adam.decoupled = adam.amsgrad = true;
+  Adam adamw(decayed.net, adam);
+  CHECK(compare(decayed, adamw, 6, [&](double& w, double g, Values& v) {
+          double &m = v[0], &s = v[1], &t = v[2], &most = v[3];
+          t += 1;
+          w *= 1 - 0.03 * 0.5;
+          m = 0.9 * m + 0.1 * g;
+          s = 0.999 * s + 0.001 * g * g;
+          most = std::max(most, s);
+          w -= 0.03 * (m / (1 - std::pow(0.9, t))) / (std::sqrt(most / (1 - std::pow(0.999, t))) + 1e-8);
+        }) < 2e-6);
+  OneLayer scaled;
+  RmsPropOptions options;
+  options.momentum = 0.5;
+  RmsProp rmsprop(scaled.net, options);
+  CHECK(compare(scaled, rmsprop, 6, [&](double& w, double g, Values& v) {
+          v[0] = 0.99 * v[0] + 0.01 * g * g;
+          v[1] = 0.5 * v[1] + g / (std::sqrt(v[0]) + 1e-8);
+          w -= 0.01 * v[1];
+        }) < 2e-6);
+  OneLayer summed;
+  Adagrad adagrad(summed.net);
+  CHECK(compare(summed, adagrad, 6, [&](double& w, double g, Values& v) {
+          v[0] += g * g;
+          w -= 0.01 * g / (std::sqrt(v[0]) + 1e-10);
+        }) < 2e-6);
+}
+
 TEST_CASE("Adam's first step is the learning rate, however small the gradient") {
   OneLayer layer;
   Adam solver(layer.net);

@@ -1,5 +1,5 @@
-// Solvers: they change a net's parameters by the gradients of its last backward pass. State lives on the
-// device, an update is one kernel per parameter, in place.
+// Solvers: they change a net's parameters by the gradients of its last backward pass, all of them in few
+// launches, in place. State lives on the device. The formulas are optimizer.hpp's.
 #pragma once
 
 #include <memory>
@@ -7,6 +7,7 @@
 
 #include <dlprim/export.hpp>
 #include <dlprim/net.hpp>
+#include <dlprim/optimizer.hpp>
 
 namespace dlprim {
 
@@ -16,7 +17,7 @@ class DLPRIM_API Solver {
   /// Updates every trained parameter that has a gradient. Throws ValidationError if none has.
   void step(const Stream& stream);
 
-  double learning_rate() const noexcept { return learning_rate_; }
+  double learning_rate() const noexcept { return numbers_.learning_rate; }
   /// Takes effect in the next step. Throws ValidationError unless finite and >= 0.
   void set_learning_rate(double rate);
 
@@ -24,19 +25,18 @@ class DLPRIM_API Solver {
   Solver& operator=(const Solver&) = delete;
 
  protected:
-  /// The solver's memory of one parameter: made, as zeros, before the parameter's first update.
-  struct State {
-    std::vector<Tensor> tensors;
-    int64_t steps = 0;  ///< updates so far, this one included
-  };
-  /// `state_tensors`: how many tensors of a parameter's shape the solver keeps for it.
-  Solver(const Net& net, double learning_rate, int state_tensors);
-  virtual void update(const Stream& stream, const Tensor& w, const Tensor& dw, const State& state) = 0;
+  /// Throws ValidationError as Optimizer's constructor and run do.
+  Solver(const Net& net, const OptimizerDesc& desc, const OptimizerStep& numbers);
 
  private:
+  /// The optimizer's memory of one parameter: made, as zeros, before the parameter's first update.
+  struct State {
+    std::vector<Tensor> tensors;
+    int64_t steps = 0;  ///< updates so far
+  };
   std::shared_ptr<detail::Graph> graph_;
-  double learning_rate_ = 0;
-  int state_tensors_;
+  OptimizerDesc desc_;
+  OptimizerStep numbers_;
   std::vector<State> states_;  ///< as the net's parameters
 };
 
@@ -45,34 +45,56 @@ struct SgdOptions {
   double momentum = 0;      ///< in [0, 1)
   double weight_decay = 0;  ///< adds weight_decay * w to the gradient
   bool nesterov = false;    ///< needs momentum > 0
+  double dampening = 0;
 };
 
-/// v = momentum * v + g; w -= learning_rate * v, or with nesterov w -= learning_rate * (g + momentum * v), as
 /// Sutskever et al., 2013, in the form that PyTorch has.
 class DLPRIM_API Sgd : public Solver {
  public:
   explicit Sgd(const Net& net, const SgdOptions& options = {});
-
- private:
-  void update(const Stream& stream, const Tensor& w, const Tensor& dw, const State& state) override;
-  SgdOptions options_;
 };
 
 struct AdamOptions {
   double learning_rate = 1e-3;
   double beta1 = 0.9, beta2 = 0.999;  ///< in [0, 1)
   double epsilon = 1e-8;
-  double weight_decay = 0;  ///< adds weight_decay * w to the gradient
+  double weight_decay = 0;
+  bool decoupled = false;  ///< AdamW: the decay shrinks w itself, and is not part of the gradient
+  bool amsgrad = false;
 };
 
-/// Adam with bias correction (Kingma and Ba, 2015).
+/// Adam with bias correction (Kingma and Ba, 2015), and AdamW (Loshchilov and Hutter, 2019).
 class DLPRIM_API Adam : public Solver {
  public:
   explicit Adam(const Net& net, const AdamOptions& options = {});
+};
 
- private:
-  void update(const Stream& stream, const Tensor& w, const Tensor& dw, const State& state) override;
-  AdamOptions options_;
+struct RmsPropOptions {
+  double learning_rate = 0.01;
+  double alpha = 0.99;  ///< in [0, 1]
+  double epsilon = 1e-8;
+  double momentum = 0;  ///< in [0, 1)
+  double weight_decay = 0;
+  bool centered = false;
+};
+
+/// RMSprop as PyTorch has it.
+class DLPRIM_API RmsProp : public Solver {
+ public:
+  explicit RmsProp(const Net& net, const RmsPropOptions& options = {});
+};
+
+struct AdagradOptions {
+  double learning_rate = 0.01;
+  double epsilon = 1e-10;
+  double rate_decay = 0;
+  double weight_decay = 0;
+};
+
+/// Duchi, Hazan and Singer, 2011.
+class DLPRIM_API Adagrad : public Solver {
+ public:
+  explicit Adagrad(const Net& net, const AdagradOptions& options = {});
 };
 
 }  // namespace dlprim

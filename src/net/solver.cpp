@@ -1,10 +1,10 @@
-// SGD and Adam. The numbers that change from step to step are kernel arguments, so nothing is compiled again.
+// Solvers gather the parameters that have gradients into lists for optimizer.hpp.
 #include <dlprim/solver.hpp>
 
 #include <cmath>
+#include <map>
 
 #include <dlprim/copy.hpp>
-#include <dlprim/pointwise.hpp>
 
 #include "core/check.hpp"
 #include "net/graph.hpp"
@@ -25,16 +25,21 @@ void require_share(const char* argument, double value) {
 
 }  // namespace
 
-Solver::Solver(const Net& net, double learning_rate, int state_tensors)
-    : graph_(net.graph_), state_tensors_(state_tensors) {
-  set_learning_rate(learning_rate);
+Solver::Solver(const Net& net, const OptimizerDesc& desc, const OptimizerStep& numbers)
+    : graph_(net.graph_), desc_(desc), numbers_(numbers) {
+  require_not_negative("learning_rate", numbers.learning_rate);
+  require_not_negative("weight_decay", numbers.weight_decay);
+  require_share("momentum", numbers.momentum);
+  // The rest is what every step checks: here without a tensor.
+  optimize(graph_->stream, desc, {{}, {}, {}, std::vector<std::vector<Tensor>>(Optimizer::states(desc))},
+           numbers);
 }
 
 Solver::~Solver() = default;
 
 void Solver::set_learning_rate(double rate) {
   require_not_negative("learning_rate", rate);
-  learning_rate_ = rate;
+  numbers_.learning_rate = rate;
 }
 
 void Solver::step(const Stream& stream) {
@@ -46,57 +51,107 @@ void Solver::step(const Stream& stream) {
   require(!due.empty(), "net", "no parameter has a gradient: Pass::backward comes before Solver::step");
   // All memory before the first update: without room for it no parameter has changed.
   states_.resize(parameters.size());
+  const auto count = static_cast<size_t>(Optimizer::states(desc_));
   for (size_t i : due)
-    while (static_cast<int>(states_[i].tensors.size()) < state_tensors_) {
+    while (states_[i].tensors.size() < count) {
       const Tensor zeros(stream, parameters[i].value.shape());
       fill(stream, zeros, 0);
       states_[i].tensors.push_back(zeros);
     }
+  // Parameters that had gradients equally often go together; mostly that is all.
+  std::map<int64_t, OptimizerTensors> lists;
   for (size_t i : due) {
-    states_[i].steps++;
-    update(stream, parameters[i].value, parameters[i].gradient, states_[i]);
+    OptimizerTensors& list = lists[++states_[i].steps];
+    list.w.push_back(parameters[i].value);
+    list.dw.push_back(parameters[i].gradient);
+    list.states.resize(count);
+    for (size_t k = 0; k < count; k++) list.states[k].push_back(states_[i].tensors[k]);
+  }
+  for (const auto& [steps, list] : lists) {
+    numbers_.step = steps;
+    optimize(stream, desc_, list, numbers_);
   }
 }
 
-Sgd::Sgd(const Net& net, const SgdOptions& options)
-    : Solver(net, options.learning_rate, options.momentum > 0 ? 1 : 0), options_(options) {
+namespace {
+
+OptimizerDesc sgd_desc(const SgdOptions& options) {
   require_share("momentum", options.momentum);
-  require_not_negative("weight_decay", options.weight_decay);
   require(!options.nesterov || options.momentum > 0, "nesterov", "needs a momentum above 0");
+  OptimizerDesc desc;
+  desc.momentum = options.momentum > 0;
+  desc.nesterov = options.nesterov;
+  return desc;
 }
 
-void Sgd::update(const Stream& stream, const Tensor& w, const Tensor& dw, const State& state) {
-  const double rate = learning_rate(), momentum = options_.momentum, decay = options_.weight_decay;
-  if (momentum == 0) {
-    pointwise(stream, {w, dw}, {w}, {rate, decay}, "y0 = x0 - s0 * (x1 + s1 * x0)");
-    return;
-  }
-  const Tensor& v = state.tensors[0];
-  const char* body = options_.nesterov
-                         ? "real g = x1 + s2 * x0; real v = s1 * x2 + g; y0 = x0 - s0 * (g + s1 * v); y1 = v"
-                         : "real v = s1 * x2 + (x1 + s2 * x0); y0 = x0 - s0 * v; y1 = v";
-  pointwise(stream, {w, dw, v}, {w, v}, {rate, momentum, decay}, body);
+OptimizerStep sgd_numbers(const SgdOptions& options) {
+  OptimizerStep numbers;
+  numbers.learning_rate = options.learning_rate;
+  numbers.momentum = options.momentum;
+  numbers.weight_decay = options.weight_decay;
+  numbers.dampening = options.dampening;
+  return numbers;
 }
 
+OptimizerDesc adam_desc(const AdamOptions& options) {
+  OptimizerDesc desc;
+  desc.method = OptimizerMethod::adam;
+  desc.decoupled = options.decoupled;
+  desc.amsgrad = options.amsgrad;
+  return desc;
+}
+
+OptimizerStep adam_numbers(const AdamOptions& options) {
+  OptimizerStep numbers;
+  numbers.learning_rate = options.learning_rate;
+  numbers.beta1 = options.beta1;
+  numbers.beta2 = options.beta2;
+  numbers.epsilon = options.epsilon;
+  numbers.weight_decay = options.weight_decay;
+  return numbers;
+}
+
+OptimizerDesc rmsprop_desc(const RmsPropOptions& options) {
+  OptimizerDesc desc;
+  desc.method = OptimizerMethod::rmsprop;
+  desc.momentum = options.momentum > 0;
+  desc.centered = options.centered;
+  return desc;
+}
+
+OptimizerStep rmsprop_numbers(const RmsPropOptions& options) {
+  OptimizerStep numbers;
+  numbers.learning_rate = options.learning_rate;
+  numbers.alpha = options.alpha;
+  numbers.epsilon = options.epsilon;
+  numbers.momentum = options.momentum;
+  numbers.weight_decay = options.weight_decay;
+  return numbers;
+}
+
+OptimizerDesc adagrad_desc() {
+  OptimizerDesc desc;
+  desc.method = OptimizerMethod::adagrad;
+  return desc;
+}
+
+OptimizerStep adagrad_numbers(const AdagradOptions& options) {
+  OptimizerStep numbers;
+  numbers.learning_rate = options.learning_rate;
+  numbers.epsilon = options.epsilon;
+  numbers.rate_decay = options.rate_decay;
+  numbers.weight_decay = options.weight_decay;
+  return numbers;
+}
+
+}  // namespace
+
+Sgd::Sgd(const Net& net, const SgdOptions& options) : Solver(net, sgd_desc(options), sgd_numbers(options)) {}
 Adam::Adam(const Net& net, const AdamOptions& options)
-    : Solver(net, options.learning_rate, 2), options_(options) {
-  require_share("beta1", options.beta1);
-  require_share("beta2", options.beta2);
-  require_not_negative("epsilon", options.epsilon);
-  require_not_negative("weight_decay", options.weight_decay);
-}
-
-void Adam::update(const Stream& stream, const Tensor& w, const Tensor& dw, const State& state) {
-  const auto t = static_cast<double>(state.steps);
-  const double rate = learning_rate() / (1 - std::pow(options_.beta1, t));
-  const double root = 1 / std::sqrt(1 - std::pow(options_.beta2, t));
-  const Tensor &m = state.tensors[0], &v = state.tensors[1];
-  // s4 and s5 are 1 - beta: taken in double, since 1 - 0.999f has only four good digits.
-  pointwise(stream, {w, dw, m, v}, {w, m, v},
-            {rate, root, options_.beta1, options_.beta2, 1 - options_.beta1, 1 - options_.beta2,
-             options_.epsilon, options_.weight_decay},
-            "real g = x1 + s7 * x0; real m = s2 * x2 + s4 * g; real v = s3 * x3 + s5 * g * g; "
-            "y0 = x0 - s0 * m / (s1 * sqrt(v) + s6); y1 = m; y2 = v");
-}
+    : Solver(net, adam_desc(options), adam_numbers(options)) {}
+RmsProp::RmsProp(const Net& net, const RmsPropOptions& options)
+    : Solver(net, rmsprop_desc(options), rmsprop_numbers(options)) {}
+Adagrad::Adagrad(const Net& net, const AdagradOptions& options)
+    : Solver(net, adagrad_desc(), adagrad_numbers(options)) {}
 
 }  // namespace dlprim
