@@ -1,0 +1,103 @@
+// Optimizers over a net's parameters as cases of `measure`: "optimizer f=adamw net=resnet50 dtype=f32". f:
+// sgd, momentum, adam, adamw, amsgrad, rmsprop, adagrad; average; norm (of gradients), clip (by their norm),
+// unscale. net: resnet50's 161 tensors, or `flat`: as many elements in one.
+#include <dlprim/copy.hpp>
+#include <dlprim/gradients.hpp>
+#include <dlprim/optimizer.hpp>
+
+#include "measure.hpp"
+#include "support.hpp"
+
+namespace dlprim::bench {
+namespace {
+
+using test::context;
+using test::stream;
+
+std::vector<Shape> resnet50() {
+  std::vector<Shape> shapes;
+  const auto convolution = [&](int64_t k, int64_t c, int64_t window) {
+    shapes.push_back({k, c, window, window});
+    shapes.insert(shapes.end(), 2, Shape{k});
+  };
+  convolution(64, 3, 7);
+  int64_t channels = 64;
+  const int blocks[] = {3, 4, 6, 3};
+  for (int stage = 0; stage < 4; stage++)
+    for (int block = 0; block < blocks[stage]; block++) {
+      const int64_t width = int64_t{64} << stage;
+      convolution(width, channels, 1);
+      convolution(width, width, 3);
+      convolution(4 * width, width, 1);
+      if (block == 0) convolution(4 * width, channels, 1);
+      channels = 4 * width;
+    }
+  shapes.push_back({1000, 2048});
+  shapes.push_back({1000});
+  return shapes;
+}
+
+std::vector<Tensor> tensors(const std::vector<Shape>& shapes, DType dtype, bool random) {
+  std::vector<Tensor> list;
+  for (const Shape& shape : shapes) {
+    if (random) {
+      list.push_back(random_tensor(shape, dtype));
+      continue;
+    }
+    list.emplace_back(context(), shape, dtype);
+    fill(stream(), list.back(), 0);
+  }
+  return list;
+}
+
+OptimizerDesc desc_of(const std::string& f, DType dtype) {
+  OptimizerDesc d;
+  d.w = d.dw = dtype;
+  if (f == "sgd" || f == "momentum") {
+    d.momentum = f == "momentum";
+  } else if (f == "rmsprop" || f == "adagrad") {
+    d.method = f == "rmsprop" ? OptimizerMethod::rmsprop : OptimizerMethod::adagrad;
+  } else {
+    d.method = OptimizerMethod::adam;
+    d.decoupled = f == "adamw";
+    d.amsgrad = f == "amsgrad";
+  }
+  return d;
+}
+
+std::unique_ptr<Case> make(detail::ProblemLine& line) {
+  const std::string f = line.word("f", {"sgd", "momentum", "adam", "adamw", "amsgrad", "rmsprop", "adagrad",
+                                        "average", "norm", "clip", "unscale"});
+  const std::string net = line.word("net", {"resnet50", "flat"});
+  const DType dtype = parse_dtype(line.text("dtype", "f32"));
+  line.finish();
+  std::vector<Shape> shapes = resnet50();
+  if (net == "flat") {
+    int64_t count = 0;
+    for (const Shape& shape : shapes) count += element_count(shape);
+    shapes = {{count}};
+  }
+  const std::vector<Tensor> dw = tensors(shapes, dtype, true);
+  const double once = bytes_of(dw);
+  const Tensor number = test::device_tensor({1}, {1}), found = test::device_tensor({1}, {0});
+  if (f == "norm") return moving_case(once, [=] { gradient_norm(stream(), dw, NormOrder::two, number); });
+  if (f == "clip") return moving_case(3 * once, [=] { clip_gradients_by_norm(stream(), dw, 1, number); });
+  if (f == "unscale") return moving_case(2 * once, [=] { unscale_gradients(stream(), dw, number, found); });
+  const std::vector<Tensor> w = tensors(shapes, dtype, true);
+  if (f == "average") return moving_case(3 * once, [=] { update_averages(stream(), w, dw, 0.999); });
+  const OptimizerDesc desc = desc_of(f, dtype);
+  OptimizerTensors all{w, dw, {}, {}};
+  double bytes = 3 * once;
+  for (int k = 0; k < Optimizer::states(desc); k++) {
+    all.states.push_back(tensors(shapes, dtype == DType::f64 ? dtype : DType::f32, false));
+    bytes += 2 * bytes_of(all.states.back());
+  }
+  OptimizerStep step;
+  step.momentum = 0.9;
+  step.step = 10;
+  return moving_case(bytes, [=] { optimize(stream(), desc, all, step); });
+}
+const CasesOf kOptimizer("optimizer", make);
+
+}  // namespace
+}  // namespace dlprim::bench

@@ -1,0 +1,50 @@
+// Random numbers and samples as cases of `measure`: "random f=normal size=64x256x56x56 dtype=f32
+// layout=nchw". f: uniform, normal, log_normal, bernoulli, exponential, cauchy, geometric, integers (below
+// `range`); permutation of the size's product, i64; multinomial, `samples` of each of size's rows, with or
+// without replacement.
+#include <dlprim/random.hpp>
+#include <dlprim/sampling.hpp>
+
+#include "measure.hpp"
+#include "support.hpp"
+
+namespace dlprim::bench {
+namespace {
+
+using test::stream;
+
+std::unique_ptr<Case> fill_case(const std::string& f, const Form& form, int64_t range) {
+  const Tensor y = form.result();
+  const auto fill = [&](auto run) { return moving_case(bytes_of({y}), run, "direct"); };
+  const RandomState state{1, 0};
+  if (f == "uniform") return fill([=] { random_uniform(stream(), y, 0, 1, state); });
+  if (f == "normal") return fill([=] { random_normal(stream(), y, 0, 1, state); });
+  if (f == "log_normal") return fill([=] { random_log_normal(stream(), y, 0, 1, state); });
+  if (f == "bernoulli") return fill([=] { random_bernoulli(stream(), y, 0.5, state); });
+  if (f == "exponential") return fill([=] { random_exponential(stream(), y, 1, state); });
+  if (f == "cauchy") return fill([=] { random_cauchy(stream(), y, 0, 1, state); });
+  if (f == "geometric") return fill([=] { random_geometric(stream(), y, 0.25, state); });
+  return fill([=] { random_integers(stream(), y, 0, range, state); });
+}
+
+std::unique_ptr<Case> make(detail::ProblemLine& line) {
+  const std::string f = line.word("f", {"uniform", "normal", "log_normal", "bernoulli", "exponential",
+                                        "cauchy", "geometric", "integers", "permutation", "multinomial"});
+  const int64_t range = line.size("range", 1000), samples = line.size("samples", 1);
+  const bool replacement = line.word("replacement", {"yes", "no"}) == "yes";
+  const Form form(line);
+  line.finish();
+  if (f == "permutation") {
+    const Tensor y(test::context(), {element_count(form.shape)}, DType::i64);
+    return moving_case(bytes_of({y}), [y] { random_permutation(stream(), y, {1, 0}); });
+  }
+  if (f == "multinomial") {
+    const Tensor w = form.input(), y(test::context(), {form.shape[0], samples}, DType::i64);
+    return moving_case(bytes_of({w, y}), [=] { multinomial(stream(), w, replacement, {1, 0}, y); });
+  }
+  return fill_case(f, form, range);
+}
+const CasesOf kRandom("random", make);
+
+}  // namespace
+}  // namespace dlprim::bench

@@ -1,0 +1,55 @@
+"""Optimizers over a net's parameters as PyTorch has them, for bench/compare: fused on GPUs where there is such a form, else
+with lists of tensors (foreach)."""
+import math
+
+import torch
+
+OPTIMIZERS = {
+    "sgd": (torch.optim.SGD, {}, True), "momentum": (torch.optim.SGD, {"momentum": 0.9}, True),
+    "adam": (torch.optim.Adam, {}, True), "adamw": (torch.optim.AdamW, {"weight_decay": 0}, True),
+    "amsgrad": (torch.optim.Adam, {"amsgrad": True}, True), "rmsprop": (torch.optim.RMSprop, {}, False),
+    "adagrad": (torch.optim.Adagrad, {}, False),
+}
+
+
+def resnet50():
+    shapes, channels = [], 64
+
+    def convolution(k, c, window):
+        shapes.extend([(k, c, window, window), (k,), (k,)])
+
+    convolution(64, 3, 7)
+    for stage, blocks in enumerate([3, 4, 6, 3]):
+        for block in range(blocks):
+            width = 64 << stage
+            convolution(width, channels, 1)
+            convolution(width, width, 3)
+            convolution(4 * width, width, 1)
+            if block == 0:
+                convolution(4 * width, channels, 1)
+            channels = 4 * width
+    return shapes + [(1000, 2048), (1000,)]
+
+
+def prepare(fields, device, dtype):
+    f, shapes = fields["f"], resnet50()
+    if fields.get("net", "resnet50") == "flat":
+        shapes = [(sum(math.prod(shape) for shape in shapes),)]
+    dw = [torch.randn(shape, device=device, dtype=dtype) for shape in shapes]
+    if f == "norm":
+        return lambda: torch.nn.utils.get_total_norm(dw)
+    w = [torch.randn(shape, device=device, dtype=dtype, requires_grad=True) for shape in shapes]
+    for parameter, gradient in zip(w, dw):
+        parameter.grad = gradient
+    if f == "clip":
+        return lambda: torch.nn.utils.clip_grad_norm_(w, 1.0)
+    if f == "unscale":
+        found, inverse = torch.zeros(1, device=device), torch.ones(1, device=device)
+        return lambda: torch._amp_foreach_non_finite_check_and_unscale_(dw, found, inverse)
+    if f == "average":
+        averages = [torch.randn_like(parameter) for parameter in dw]
+        return lambda: torch._foreach_lerp_(averages, dw, 0.001)
+    make, options, can_fuse = OPTIMIZERS[f]
+    form = {"fused": True} if can_fuse and device == "cuda" else {"foreach": True}
+    optimizer = make(w, lr=1e-3, **options, **form)
+    return optimizer.step
