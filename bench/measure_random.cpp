@@ -15,7 +15,7 @@ using test::stream;
 
 std::unique_ptr<Case> fill_case(const std::string& f, const Form& form, int64_t range) {
   const Tensor y = form.result();
-  const auto fill = [&](auto run) { return moving_case(bytes_of({y}), run, "direct"); };
+  const auto fill = [&](auto run) { return moving_case(bytes_of({y}), run, "philox"); };
   const RandomState state{1, 0};
   if (f == "uniform") return fill([=] { random_uniform(stream(), y, 0, 1, state); });
   if (f == "normal") return fill([=] { random_normal(stream(), y, 0, 1, state); });

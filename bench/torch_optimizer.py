@@ -1,5 +1,5 @@
-"""Optimizers over a net's parameters as PyTorch has them, for bench/compare: fused on GPUs where there is such a form, else
-with lists of tensors (foreach)."""
+"""Optimizers over a net's parameters as PyTorch has them, for bench/compare: fused where there is such a form, else with
+lists of tensors (foreach)."""
 import math
 
 import torch
@@ -50,6 +50,6 @@ def prepare(fields, device, dtype):
         averages = [torch.randn_like(parameter) for parameter in dw]
         return lambda: torch._foreach_lerp_(averages, dw, 0.001)
     make, options, can_fuse = OPTIMIZERS[f]
-    form = {"fused": True} if can_fuse and device == "cuda" else {"foreach": True}
+    form = {"fused": True} if can_fuse else {"foreach": True}
     optimizer = make(w, lr=1e-3, **options, **form)
     return optimizer.step

@@ -107,5 +107,8 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void multi_tensor(
   }
 #endif
   //$ FINISH
+  real sum = sums[0];
+  JOIN_LANES(sum += part)
+  if (bad) *flag = 1;
   //$ END
 }
