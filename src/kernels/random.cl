@@ -27,7 +27,7 @@
 #else
 #define LANES(v, to) (to)[0] = (v)
 #endif
-#define SPREAD_WORDS(w, to)           \
+#define LANES_TO_ARRAY(w, to)           \
   {                                   \
     LANES((w).s0, (to));              \
     LANES((w).s2, (to) + WORDS);      \
@@ -80,7 +80,7 @@ __kernel void random_fill(SOURCE __global T* y, long y_o, long count, ulong seed
     uint word_of[4 * WORDS];
     VALUE value[4 * WORDS];
     const words w = philox_stream(first + (ulong)k, seed, 0);
-    SPREAD_WORDS(w, word_of);
+    LANES_TO_ARRAY(w, word_of);
 #if defined(INTEGERS)
     // `threshold` numbers from `low` on: the upper half of their count times a fraction of 32 bits, or 64.
     if (threshold <= 1u << 20) {
@@ -88,7 +88,7 @@ __kernel void random_fill(SOURCE __global T* y, long y_o, long count, ulong seed
     } else {
       uint more[4 * WORDS];
       const words v = philox_stream(first + (ulong)k, seed, 1);
-      SPREAD_WORDS(v, more);
+      LANES_TO_ARRAY(v, more);
       for (int i = 0; i < 4 * WORDS; i++)
         value[i] = (VALUE)(long)((ulong)low + mul_hi((ulong)word_of[i] << 32 | more[i], threshold));
     }
