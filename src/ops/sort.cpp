@@ -1,0 +1,178 @@
+// Sort and top-k: checks, the lists of engines, the calls. The engines are in sort_<engine>.cpp and
+// top_k_<engine>.cpp.
+#include <climits>
+
+#include "core/composed.hpp"
+#include "ops/sort_impl.hpp"
+
+namespace dlprim {
+namespace detail {
+
+extern const SortEngine kSortLanes, kSortRows, kSortPieces, kSortBitonic, kSortRadix;
+
+namespace {
+
+/// What Sort and TopK have in common.
+struct Asked {
+  const char* op;
+  const TensorDesc& x;
+  const std::optional<TensorDesc>&y, &indices;
+  int axis;
+  bool descending;
+  bool top = false;  ///< part of the axis is wanted
+  bool sorted = true;
+};
+
+const std::vector<SortEngine>& sort_engines(const Context& context) {
+  static const std::vector<SortEngine> cpu = {kSortLanes, kSortRows, kSortPieces, kSortBitonic, kSortRadix};
+  static const std::vector<SortEngine> gpu = {kSortBitonic, kSortRadix, kSortLanes, kSortRows, kSortPieces};
+  return context.device().kind() == DeviceKind::cpu ? cpu : gpu;
+}
+
+int to_count(int64_t size) {
+  require(size < INT_MAX, "x", "size ", size, " along the axis is not less than ", INT_MAX);
+  return static_cast<int>(size);
+}
+
+void check_output(const char* name, const std::optional<TensorDesc>& desc, const Shape& shape) {
+  if (!desc) return;
+  require_shape(name, *desc, shape);
+  require_writable(name, *desc);
+}
+
+SortProblem problem_of(const Asked& a) {
+  require_strides("x", a.x);
+  require(a.x.shape.size() >= 1, "x", "rank 0 must be 1 or more");
+  require(a.y || a.indices, "y", "neither values nor indices are wanted");
+  const int axis = normalize_axis("axis", a.axis, a.x.shape.size());
+  Shape shape = a.x.shape;
+  if (a.top) {
+    const TensorDesc& first = a.y ? *a.y : *a.indices;
+    require_rank(a.y ? "y" : "indices", first, shape.size());
+    require(first.shape[axis] <= shape[axis], "k", first.shape[axis], " is more than the ", shape[axis],
+            " elements along axis ", axis);
+    shape[axis] = first.shape[axis];
+  }
+  check_output("y", a.y, shape);
+  check_output("indices", a.indices, shape);
+  if (a.y) require_dtype("y", *a.y, a.x.dtype);
+  if (a.indices)
+    require(a.indices->dtype == DType::i32 || a.indices->dtype == DType::i64, "indices", "dtype ",
+            name_of(a.indices->dtype), " must be i32 or i64");
+
+  const TensorDesc none(shape);
+  SortProblem p{SortRows({&a.x, a.y ? &*a.y : &none, a.indices ? &*a.indices : &none}, axis)};
+  p.n = to_count(a.x.shape[axis]);
+  p.k = to_count(shape[axis]);
+  p.dtype = a.x.dtype;
+  if (a.indices) p.index = a.indices->dtype;
+  p.y = a.y.has_value();
+  p.indices = a.indices.has_value();
+  p.descending = a.descending;
+  p.sorted = a.sorted;
+  return p;
+}
+
+std::shared_ptr<const SortImpl> plan(const Context& context, const Asked& asked, const Options& options,
+                                     std::shared_ptr<const PlanInfo>& info) {
+  const SortProblem p = problem_of(asked);
+  PlanInfo made;
+  std::shared_ptr<const SortImpl> impl =
+      choose_engine(asked.op, sort_engines(context), context, p, options, made);
+  made.text = cat("op=", asked.op, " engine=", made.engine, " x=", brief(asked.x), " axis=", asked.axis);
+  made.bytes = traffic({asked.x});
+  for (const auto& [name, desc] : {std::pair("y", &asked.y), std::pair("indices", &asked.indices)})
+    if (*desc) {
+      made.text += cat(" ", name, "=", brief(**desc));
+      made.bytes += traffic({**desc});
+    }
+  made.text += cat(" descending=", asked.descending);
+  if (asked.top) made.text += cat(" sorted=", asked.sorted);
+  info = std::make_shared<const PlanInfo>(std::move(made));
+  return impl;
+}
+
+void require_wanted(const char* name, const Tensor& tensor, const std::optional<TensorDesc>& desc,
+                    const Stream& stream) {
+  if (desc)
+    require_tensor(name, tensor, stream.context(), *desc);
+  else
+    require(!tensor.defined(), name, "is given to a plan without it");
+}
+
+template <class Desc>
+void run_plan(const PlanInfo& info, const SortImpl& impl, const Desc& desc, const Stream& stream,
+              const SortTensors& t, const Tensor& workspace) {
+  require_stream(info, stream);
+  require_tensor("x", t.x, stream.context(), desc.x);
+  require_wanted("y", t.y, desc.y, stream);
+  require_wanted("indices", t.indices, desc.indices, stream);
+  require_apart({{"y", t.y}, {"indices", t.indices}, {"workspace", workspace}}, {{"x", t.x}});
+  if (impl.p.at.rows == 0 || impl.p.k == 0) return;
+  const Tensor ws = workspace_for(info, stream, workspace);
+  const OperatorScope scope(stream, info);
+  impl.run(stream, t, ws);
+}
+
+template <class Desc>
+void describe(Desc& desc, const Tensor& x, const Tensor& y, const Tensor& indices, PlanKey& key) {
+  require_defined({{"x", x}});
+  desc.x = x;
+  if (y.defined()) desc.y = y;
+  if (indices.defined()) desc.indices = indices;
+  key.add(desc.x).add(y.defined()).add(indices.defined());
+  if (desc.y) key.add(*desc.y);
+  if (desc.indices) key.add(*desc.indices);
+}
+
+}  // namespace
+}  // namespace detail
+
+using namespace detail;
+
+Sort::Sort(const Context& context, const SortDesc& desc, const Options& options)
+    : Plan(nullptr),
+      desc_(desc),
+      impl_(plan(context, {"sort", desc.x, desc.y, desc.indices, desc.axis, desc.descending}, options, info_)) {}
+
+void Sort::run(const Stream& stream, const Tensor& x, const Tensor& y, const Tensor& indices,
+               const Tensor& workspace) const {
+  run_plan(*info_, *impl_, desc_, stream, {x, y, indices}, workspace);
+}
+
+TopK::TopK(const Context& context, const TopKDesc& desc, const Options& options)
+    : Plan(nullptr),
+      desc_(desc),
+      impl_(plan(context,
+                 {"top_k", desc.x, desc.y, desc.indices, desc.axis, desc.largest, true, desc.sorted}, options,
+                 info_)) {}
+
+void TopK::run(const Stream& stream, const Tensor& x, const Tensor& y, const Tensor& indices,
+               const Tensor& workspace) const {
+  run_plan(*info_, *impl_, desc_, stream, {x, y, indices}, workspace);
+}
+
+void sort(const Stream& stream, const Tensor& x, const SortParams& params, const Tensor& y,
+          const Tensor& indices, const Options& options) {
+  SortDesc desc;
+  PlanKey key("sort");
+  describe(desc, x, y, indices, key);
+  desc.axis = params.axis;
+  desc.descending = params.descending;
+  key.add(desc.axis).add(desc.descending);
+  cached_plan<Sort>(stream, std::move(key), desc, options)->run(stream, x, y, indices);
+}
+
+void top_k(const Stream& stream, const Tensor& x, const TopKParams& params, const Tensor& y,
+           const Tensor& indices, const Options& options) {
+  TopKDesc desc;
+  PlanKey key("top_k");
+  describe(desc, x, y, indices, key);
+  desc.axis = params.axis;
+  desc.largest = params.largest;
+  desc.sorted = params.sorted;
+  key.add(desc.axis).add(desc.largest).add(desc.sorted);
+  cached_plan<TopK>(stream, std::move(key), desc, options)->run(stream, x, y, indices);
+}
+
+}  // namespace dlprim

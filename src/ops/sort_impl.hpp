@@ -1,0 +1,85 @@
+// What the engines of sort and top-k share: the problem as they see it, and the implementation they make.
+#pragma once
+
+#include <array>
+
+#include <dlprim/sort.hpp>
+
+#include "core/defines.hpp"
+#include "core/engine.hpp"
+#include "core/launch.hpp"
+
+namespace dlprim::detail {
+
+/// Rows of tensors along an axis: what is left of the other dimensions where neighbours are merged.
+struct SortRows {
+  static constexpr int kMost = 7;
+  struct Steps {
+    std::array<int64_t, kMost> rows{};  ///< of a tensor, along dims
+    int64_t axis = 1;
+  };
+  int rows = 1;  ///< their product
+  int dims = 1;
+  std::array<int, kMost> sizes{};
+  std::vector<Steps> steps;  ///< of each tensor
+
+  /// The tensors have one shape but along the axis, which is in range; an undefined one is an empty one here.
+  /// Throws ValidationError (more than 2^31 - 1 rows).
+  SortRows(const std::vector<const TensorDesc*>& tensors, int axis);
+  /// Binds ROW_TENSOR of sort_word.cl for tensor `which`.
+  void bind(Launch& launch, size_t which, const Tensor& tensor) const;
+  /// Binds ROW_SIZES.
+  void bind_sizes(Launch& launch) const;
+};
+
+struct SortProblem {
+  SortRows at;    ///< of x, y, indices
+  int n = 0;      ///< elements of a row
+  int k = 0;      ///< of which the first in order are wanted
+  DType dtype = DType::f32, index = DType::i64;
+  bool y = false, indices = false;
+  bool descending = false;
+  bool sorted = true;
+
+  int key_bits() const { return static_cast<int>(size_of(dtype)) * 8; }
+  /// Bytes of a word with an index of 32 bits.
+  int64_t word_bytes() const { return key_bits() == 64 ? 16 : 8; }
+};
+
+/// The macros of sort_word.cl. Indices in words have 32 bits, or 16 in words of 32: for keys of up to 16 bits.
+Defines sort_defines(const SortProblem& problem, bool short_words = false);
+
+using SortEngine = Engine<SortProblem, SortImpl>;
+
+struct SortTensors {
+  const Tensor &x, &y, &indices;
+};
+
+struct SortImpl : EngineImpl {
+  explicit SortImpl(const SortProblem& problem) : p(problem) {}
+  /// Everything is checked, there are rows and k is not 0, `workspace` is as large as was asked for.
+  virtual void run(const Stream& stream, const SortTensors& tensors, const Tensor& workspace) const = 0;
+
+  const SortProblem p;
+};
+
+/// Rows sorted in local memory by sort_bitonic.cl: those of x, or rows of words [rows, n] that another kernel
+/// made of x's elements (sort_defines).
+class BitonicSorter {
+ public:
+  /// The longest rows that fit.
+  static int longest(const Context& context, int64_t word_bytes);
+
+  BitonicSorter() = default;
+  BitonicSorter(const Context& context, const SortProblem& problem, int n, bool from_words);
+  /// `words` is undefined where rows of x are sorted.
+  void run(const Stream& stream, const SortProblem& problem, const SortTensors& tensors,
+           const Tensor& words) const;
+
+ private:
+  Kernel kernel_;
+  int n_ = 0;
+  int64_t group_ = 0, rows_each_ = 0;
+};
+
+}  // namespace dlprim::detail

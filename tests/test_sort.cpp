@@ -1,0 +1,211 @@
+// Sort and top-k: every engine by name against std::stable_sort, and their gradient.
+#include <dlprim/sort.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "cases/sort.hpp"
+#include "catch.hpp"
+
+using namespace dlprim;
+using namespace dlprim::test;
+
+namespace {
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN(), kInf = std::numeric_limits<float>::infinity();
+constexpr DType kEvery[] = {DType::f32, DType::f16, DType::bf16, DType::f64, DType::i8,
+                            DType::u8,  DType::i16, DType::i32,  DType::i64, DType::boolean};
+
+struct Case {
+  Shape x;
+  int axis = -1;
+  std::string text() const { return "x=" + to_string(x) + " axis=" + std::to_string(axis); }
+};
+
+std::vector<int64_t> places_of(const Tensor& indices) {
+  if (indices.dtype() == DType::i64) return read<int64_t>(stream(), indices);
+  const std::vector<int32_t> narrow = read<int32_t>(stream(), indices);
+  return {narrow.begin(), narrow.end()};
+}
+
+/// Whether the engine takes such rows. `lanes` and `bitonic` are for short ones, and say so.
+bool serves(const std::string& name, const Case& c, DType dtype) {
+  SortDesc desc;
+  desc.x = TensorDesc(c.x, dtype);
+  desc.y = desc.x;
+  desc.axis = c.axis;
+  const std::string refusal = error_of<ValidationError>([&] { Sort(context(), desc, engine(name)); });
+  if (refusal == "(nothing was thrown)") return true;
+  const int64_t n = c.x[c.axis < 0 ? c.axis + c.x.size() : c.axis];
+  const bool wide = size_of(dtype) == 8;
+  INFO(refusal);
+  REQUIRE(((name == "lanes" && (n > 128 || wide)) || (name == "bitonic" && n > (wide ? 1024 : 2048))));
+  return false;
+}
+
+/// Few different numbers, so that many are equal; zeros of both signs, infinities and NaNs among the floating.
+std::vector<float> values_for(DType dtype, int64_t count, Rng& rng) {
+  std::vector<float> values = integers(count, rng, dtype == DType::boolean ? 1 : 40);
+  for (float& v : values) {
+    if (dtype == DType::u8) v = std::abs(v);
+    if (!is_floating(dtype)) continue;
+    const int64_t kind = rng.integer(0, 30);
+    v = kind == 0 ? kNan : kind == 1 ? -kNan : kind == 2 ? -0.0f : kind == 3 ? kInf : kind == 4 ? -kInf : v;
+  }
+  return values;
+}
+
+/// Bits of the values count too: signs of zeros.
+void require_equal(const Tensor& y, const Values& expected) {
+  const std::vector<float> values = host_values(y);
+  REQUIRE(values.size() == expected.size());
+  for (size_t e = 0; e < values.size(); e++) {
+    const bool same = std::isnan(expected[e]) ? std::isnan(values[e])
+                                              : values[e] == static_cast<float>(expected[e]) &&
+                                                    std::signbit(values[e]) == std::signbit(expected[e]);
+    if (!same) FAIL("element " << e << " is " << values[e] << ", not " << expected[e]);
+  }
+}
+
+void check(const Case& c, bool descending, DType dtype, Placing placing, DType index, const std::string& name) {
+  const std::string text = c.text() + (descending ? " descending " : " ascending ") + name_of(dtype) + " " +
+                           name_of(placing) + " engine=" + name;
+  if (!is_selected(text)) return;
+  INFO(again(text));
+  if (!serves(name, c, dtype)) return;
+  Rng rng(7);
+  const int axis = c.axis < 0 ? c.axis + c.x.size() : c.axis;
+  const Tensor x = placed(placing, c.x, values_for(dtype, element_count(c.x), rng), dtype);
+  const Values values = values_of(x);
+  const int64_t n = c.x[axis];
+  const std::vector<int64_t> places = sorted_places(values, c.x, axis, descending, n);
+  const Strides strides = strides_in(placing, c.x);
+  const Guarded y(c.x, strides, dtype, 37), indices(c.x, strides, index, 37), twice(c.x, strides, dtype, 37),
+      indices_twice(c.x, strides, index, 37);
+  const SortParams params{c.axis, descending};
+  sort(stream(), x, params, y.tensor(), indices.tensor(), engine(name));
+  CHECK(places_of(indices.tensor()) == places);
+  require_equal(y.tensor(), taken_at(values, c.x, axis, places, n));
+  CHECK(y.intact());
+  CHECK(indices.intact());
+  sort(stream(), x, params, twice.tensor(), indices_twice.tensor(), engine(name));
+  CHECK(host_bytes(twice.tensor()) == host_bytes(y.tensor()));
+  CHECK(host_bytes(indices_twice.tensor()) == host_bytes(indices.tensor()));
+}
+
+const std::vector<std::string> kEngines = {"lanes", "rows", "pieces", "bitonic", "radix:group=32,each=4"};
+
+}  // namespace
+
+TEST_CASE("sort: odd shapes, every engine", "[small]") {
+  for (const std::string& name : kEngines)
+    for (const Case& c : std::vector<Case>{{{1}},
+                                           {{2}},
+                                           {{37}},
+                                           {{5, 1}},
+                                           {{3, 8}},
+                                           {{9, 17}},
+                                           {{2, 3, 5}, 1},
+                                           {{33, 2}, 0},
+                                           {{0, 4}},
+                                           {{4, 0}},
+                                           {{1, 2, 1, 2, 2, 3, 2, 2}, 3}})
+      for (bool descending : {false, true})
+        check(c, descending, DType::f32, Placing::row_major, DType::i64, name);
+}
+
+TEST_CASE("sort: every dtype") {
+  // Kernels of work-groups take a second each to compile on a CPU: they have one dtype of each size and kind.
+  constexpr DType kSome[] = {DType::f16, DType::f64, DType::i8, DType::boolean};
+  for (DType dtype : kEvery)
+    for (const char* name : {"lanes", "rows", "pieces"})
+      for (bool descending : {false, true})
+        check({{5, 67}}, descending, dtype, Placing::row_major, DType::i32, name);
+  for (DType dtype : kSome)
+    for (const char* name : {"bitonic", "radix:group=32,each=4"})
+      check({{5, 67}}, dtype == DType::i8, dtype, Placing::row_major, DType::i32, name);
+}
+
+TEST_CASE("sort: values or indices alone") {
+  Rng rng(2);
+  const std::vector<float> values = integers(3 * 50, rng, 9);
+  const Tensor x = device_tensor({3, 50}, values);
+  const Values wide(values.begin(), values.end());
+  const std::vector<int64_t> places = sorted_places(wide, {3, 50}, 1, true, 50);
+  for (const char* name : {"auto", "pieces"}) {
+    INFO("engine " << name);
+    const Guarded y({3, 50}), indices({3, 50}, DType::i32);
+    sort(stream(), x, {1, true}, y.tensor(), {}, engine(name));
+    argsort(stream(), x, {1, true}, indices.tensor(), engine(name));
+    require_equal(y.tensor(), taken_at(wide, {3, 50}, 1, places, 50));
+    CHECK(places_of(indices.tensor()) == places);
+    CHECK((y.intact() && indices.intact()));
+  }
+}
+
+TEST_CASE("sort: every form of memory") {
+  for (const std::string& name : kEngines)
+    for (Placing placing : {Placing::channels_last, Placing::gaps})
+      for (int axis : {1, 3}) check({{3, 5, 2, 7}, axis}, true, DType::f32, placing, DType::i64, name);
+}
+
+TEST_CASE("sort: eight dimensions that do not merge") {
+  // Gaps along each axis: seven steps besides the axis.
+  Shape shape{2, 2, 2, 5, 2, 2, 2, 2}, wide;
+  for (int64_t size : shape) wide.push_back(size + 1);
+  Rng rng(3);
+  const std::vector<float> all = integers(element_count(wide), rng, 9);
+  const Tensor x = device_tensor(wide, all).as_strided(shape, contiguous_strides(wide), 1);
+  const Values values = values_of(x);
+  const std::vector<int64_t> places = sorted_places(values, shape, 3, false, 5);
+  for (const std::string& name : kEngines) {
+    INFO("engine " << name);
+    const Guarded y(shape), indices(shape, contiguous_strides(wide), DType::i64);
+    sort(stream(), x, {3, false}, y.tensor(), indices.tensor(), engine(name));
+    CHECK(places_of(indices.tensor()) == places);
+    require_equal(y.tensor(), taken_at(values, shape, 3, places, 5));
+    CHECK(indices.intact());
+  }
+}
+
+TEST_CASE("sort: rows of every length around the engines' limits") {
+  for (const std::string& name : kEngines)
+    for (int64_t n : {7, 8, 9, 31, 33, 64, 100, 128, 129, 513, 2049, 4096})
+      check({{3, n}}, false, DType::f32, Placing::row_major, DType::i32, name);
+}
+
+TEST_CASE("sort: long rows") {
+  for (const char* name : {"rows", "pieces", "radix:group=32,each=4"})
+    for (DType dtype : {DType::f32, DType::f16, DType::u8, DType::f64}) {
+      check({{4097}}, true, dtype, Placing::row_major, DType::i64, name);
+      check({{3, 40001}}, true, dtype, Placing::row_major, DType::i64, name);
+    }
+}
+
+TEST_CASE("sort: all 32 and all 64 bits of integers count") {
+  Rng rng(5);
+  std::vector<int64_t> x(3000);
+  for (int64_t& v : x) v = static_cast<int64_t>(rng.next());
+  x[17] = std::numeric_limits<int64_t>::min();
+  x[4] = std::numeric_limits<int64_t>::max();
+  std::vector<int64_t> expected = x;
+  std::sort(expected.begin(), expected.end());
+  std::vector<float> floats(3000);
+  for (float& v : floats) v = static_cast<float>(std::ldexp(rng.real(-1, 1), static_cast<int>(rng.integer(-149, 127))));
+  std::vector<float> floats_expected = floats;
+  std::sort(floats_expected.begin(), floats_expected.end());
+  const Tensor wide(context(), {3000}, DType::i64);
+  write(stream(), wide, x);
+  for (const char* name : {"rows", "pieces", "radix:group=32,each=4", "bitonic"}) {
+    INFO("engine " << name);
+    if (serves(name, {{3000}}, DType::i64)) {
+      const Guarded y({3000}, DType::i64);
+      sort(stream(), wide, {}, y.tensor(), {}, engine(name));
+      CHECK(read<int64_t>(stream(), y.tensor()) == expected);
+    }
+    const Guarded y({3000});
+    sort(stream(), device_tensor({3000}, floats), {}, y.tensor(), {}, engine(name));
+    CHECK(host_values(y.tensor()) == floats_expected);
+  }
+}
