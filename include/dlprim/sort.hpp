@@ -48,7 +48,7 @@ struct TopKDesc {
   std::optional<TensorDesc> y, indices;
   int axis = -1;
   bool largest = true;
-  bool sorted = true;  ///< in order, largest or smallest first; else in the order of their indices
+  bool sorted = true;  ///< largest or smallest first; else in an order that the engine chooses
 };
 
 /// The k largest or smallest elements along the axis and where they were: torch.topk. Of equal elements those

@@ -37,7 +37,7 @@
   for (int m = 0; m < 8; m++) words[AT(base + (m << bit))] = v[m];
 
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
-void sort_bitonic(ROW_TENSOR(const RAW, x), ROW_TENSOR(RAW, y), ROW_TENSOR(INDEX, i), ROW_SIZES, int rows, int n, int k,
+void sort_bitonic(ROW_TENSOR(const RAW, x), ROW_TENSOR(RAW, y), ROW_TENSOR(INDEX, i), ROW_SIZES, int flip, int rows, int n, int k,
                   __global const ulong* from, long from_o) {
   __local Word words[AT(WORDS)];
   const int item = (int)get_local_id(0), first_row = (int)get_group_id(0) * (WORDS / ROW);
@@ -48,7 +48,7 @@ void sort_bitonic(ROW_TENSOR(const RAW, x), ROW_TENSOR(RAW, y), ROW_TENSOR(INDEX
 #if FROM_WORDS
       w = WORDS_IN(const, from)[(long)row * n + column];
 #else
-      w = word_of(key_of(x[ROW_OFFSET(x, row) + column * x_axis]), (uint)column);
+      w = word_of(key_of(x[ROW_OFFSET(x, row) + column * x_axis], flip), (uint)column);
 #endif
     }
     words[AT(e)] = w;

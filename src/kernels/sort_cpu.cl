@@ -4,7 +4,7 @@
 #include "sort_words_cpu.cl"
 
 #define ROWS_OF_TENSORS \
-  ROW_TENSOR(const RAW, x), ROW_TENSOR(RAW, y), ROW_TENSOR(INDEX, i), ROW_SIZES, int rows, int n, int k, int block
+  ROW_TENSOR(const RAW, x), ROW_TENSOR(RAW, y), ROW_TENSOR(INDEX, i), ROW_SIZES, int flip, int rows, int n, int k, int block
 
 // `space` has room for 2 n words of each work-item.
 __kernel void sort_rows(ROWS_OF_TENSORS, __global ulong* space, long space_o) {
@@ -14,9 +14,9 @@ __kernel void sort_rows(ROWS_OF_TENSORS, __global ulong* space, long space_o) {
     const long x_row = ROW_OFFSET(x, row);
     const long y_row = HAS_Y ? ROW_OFFSET(y, row) : 0, i_row = HAS_INDICES ? ROW_OFFSET(i, row) : 0;
     if (x_axis == 1)
-      for (int e = 0; e < n; e++) words[e] = word_of(key_of(x[x_row + e]), (uint)e);
+      for (int e = 0; e < n; e++) words[e] = word_of(key_of(x[x_row + e], flip), (uint)e);
     else
-      for (int e = 0; e < n; e++) words[e] = word_of(key_of(x[x_row + e * x_axis]), (uint)e);
+      for (int e = 0; e < n; e++) words[e] = word_of(key_of(x[x_row + e * x_axis], flip), (uint)e);
     __global const Word* sorted = sort_words(words, words + n, n);
     for (int e = 0; e < k; e++) {
       const Word w = sorted[e];
@@ -61,7 +61,7 @@ __kernel void sort_lanes(ROWS_OF_TENSORS) {
     const int count = min(LANES, end - first);
     for (int lane = 0; lane < LANES; lane++) {
       const long x_row = ROW_OFFSET(x, first + min(lane, count - 1));
-      for (int e = 0; e < n; e++) words[e * LANES + lane] = word_of(key_of(x[x_row + e * x_axis]), (uint)e);
+      for (int e = 0; e < n; e++) words[e * LANES + lane] = word_of(key_of(x[x_row + e * x_axis], flip), (uint)e);
     }
     for (int e = 0; e < n; e++) v[e] = LOAD_LANES(e, words);
     sort_network(v, n);

@@ -26,13 +26,13 @@
 #define AT(e) ((e) + (e) / EACH)
 
 #if FIRST
-#define WORD_AT(e) word_of(key_of(x[x_row + (e) * x_axis]), (uint)(e))
+#define WORD_AT(e) word_of(key_of(x[x_row + (e) * x_axis], flip), (uint)(e))
 #else
 #define WORD_AT(e) WORDS_IN(const, from)[(long)row * n + (e)]
 #endif
 
 #define PASS                                                                                              \
-  ROW_TENSOR(const RAW, x), ROW_SIZES, __global const ulong *from, long from_o, __global uint *counts,     \
+  ROW_TENSOR(const RAW, x), ROW_SIZES, int flip, __global const ulong *from, long from_o, __global uint *counts,     \
       long counts_o, int n, int tiles, int shift
 
 // The sum of `value` over the work-items before this one. All of them call it; `sums` has GROUP elements. PoCL makes wrong

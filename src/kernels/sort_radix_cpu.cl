@@ -12,13 +12,13 @@
 #define DIGIT(w) ((int)(KEY_OF(w) >> shift) & (DIGITS - 1))
 
 #if FIRST
-#define WORD_AT(e) word_of(key_of(x[x_row + (e) * x_axis]), (uint)(e))
+#define WORD_AT(e) word_of(key_of(x[x_row + (e) * x_axis], flip), (uint)(e))
 #else
 #define WORD_AT(e) WORDS_IN(const, from)[(long)row * n + (e)]
 #endif
 
 #define PASS                                                                                              \
-  ROW_TENSOR(const RAW, x), ROW_SIZES, __global const ulong *from, long from_o, __global uint *counts,     \
+  ROW_TENSOR(const RAW, x), ROW_SIZES, int flip, __global const ulong *from, long from_o, __global uint *counts,     \
       long counts_o, int n, int tiles, int shift, int tile_size
 
 // counts[row][digit][tile]

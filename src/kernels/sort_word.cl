@@ -16,9 +16,6 @@
 #ifndef INFINITE  // the bits of infinity
 #define INFINITE 0x7f800000u
 #endif
-#ifndef DESCENDING
-#define DESCENDING 0
-#endif
 #ifndef WORD_BITS  // 32: 16 of key and index each; 64: 32 each; 128: 64 of key, 32 of index
 #define WORD_BITS 64
 #endif
@@ -40,7 +37,8 @@ typedef uint Key;
 #define SIGN ((Key)1 << (RAW_BITS - 1))
 #define ALL ((Key)(SIGN | (SIGN - 1)))
 
-static Key key_of(RAW bits) {
+// `flip` is 0, or -1 where the order is descending.
+static Key key_of(RAW bits, int flip) {
   Key key = bits;
 #if KIND == 1
   key ^= SIGN;
@@ -48,12 +46,12 @@ static Key key_of(RAW bits) {
   key = key == SIGN ? 0 : key;
   key = (key & ~SIGN) > INFINITE ? ALL : (key & SIGN) ? ~key & ALL : key | SIGN;
 #endif
-  return DESCENDING ? ~key & ALL : key;
+  return key ^ ((Key)flip & ALL);
 }
 
 // The element of a key; that of zeros and NaNs, whose bits differ, is read once more, at x.
-static RAW element_of(Key key, __global const RAW* x) {
-  if (DESCENDING) key = ~key & ALL;
+static RAW element_of(Key key, __global const RAW* x, int flip) {
+  key ^= (Key)flip & ALL;
 #if KIND == 1
   key ^= SIGN;
 #elif KIND == 2
@@ -98,6 +96,6 @@ static Word last_word(void) { return ~(Word)0; }
 // Writes the result at `place` of a row: x_row, y_row and i_row are the row's offsets.
 #define STORE_WORD(w, place)                                                                                   \
   {                                                                                                            \
-    if (HAS_Y) y[y_row + (place) * y_axis] = element_of(KEY_OF(w), x + x_row + (long)INDEX_OF(w) * x_axis);   \
+    if (HAS_Y) y[y_row + (place) * y_axis] = element_of(KEY_OF(w), x + x_row + (long)INDEX_OF(w) * x_axis, flip); \
     if (HAS_INDICES) i[i_row + (place) * i_axis] = (INDEX)INDEX_OF(w);                                         \
   }

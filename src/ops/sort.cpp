@@ -8,7 +8,8 @@
 namespace dlprim {
 namespace detail {
 
-extern const SortEngine kSortLanes, kSortRows, kSortPieces, kSortBitonic, kSortRadix;
+extern const SortEngine kSortLanes, kSortRows, kSortPieces, kSortBitonic, kSortRadix,
+    kSortBoostCompute, kTopKFilter, kTopKSelect;
 
 namespace {
 
@@ -24,8 +25,19 @@ struct Asked {
 };
 
 const std::vector<SortEngine>& sort_engines(const Context& context) {
-  static const std::vector<SortEngine> cpu = {kSortLanes, kSortRows, kSortPieces, kSortBitonic, kSortRadix};
-  static const std::vector<SortEngine> gpu = {kSortBitonic, kSortRadix, kSortLanes, kSortRows, kSortPieces};
+  static const std::vector<SortEngine> cpu = {kSortLanes,        kSortRows,    kSortPieces,
+                                              kSortBoostCompute, kSortBitonic, kSortRadix};
+  static const std::vector<SortEngine> gpu = {kSortBitonic, kSortRadix, kSortBoostCompute,
+                                              kSortLanes,   kSortRows,  kSortPieces};
+  return context.device().kind() == DeviceKind::cpu ? cpu : gpu;
+}
+
+/// A whole sort of short rows, of which the front is kept, is as fast as selecting.
+const std::vector<SortEngine>& top_k_engines(const Context& context) {
+  static const std::vector<SortEngine> cpu = {kTopKFilter,  kSortLanes, kSortRows, kSortPieces,
+                                              kSortBitonic, kTopKSelect, kSortRadix};
+  static const std::vector<SortEngine> gpu = {kSortBitonic, kTopKSelect, kSortRadix, kTopKFilter,
+                                              kSortLanes,   kSortRows,   kSortPieces};
   return context.device().kind() == DeviceKind::cpu ? cpu : gpu;
 }
 
@@ -78,7 +90,8 @@ std::shared_ptr<const SortImpl> plan(const Context& context, const Asked& asked,
   const SortProblem p = problem_of(asked);
   PlanInfo made;
   std::shared_ptr<const SortImpl> impl =
-      choose_engine(asked.op, sort_engines(context), context, p, options, made);
+      choose_engine(asked.op, asked.top ? top_k_engines(context) : sort_engines(context), context, p,
+                    options, made);
   made.text = cat("op=", asked.op, " engine=", made.engine, " x=", brief(asked.x), " axis=", asked.axis);
   made.bytes = traffic({asked.x});
   for (const auto& [name, desc] : {std::pair("y", &asked.y), std::pair("indices", &asked.indices)})

@@ -58,7 +58,7 @@ SortBackward::SortBackward(const Context& context, const SortBackwardDesc& desc,
   Defines defines;
   defines.set("DY_DTYPE", name_of(desc.dy.dtype)).set("DY_T", storage_type(desc.dy.dtype));
   defines.set("DX_DTYPE", name_of(desc.dx.dtype)).set("DX_T", storage_type(desc.dx.dtype));
-  defines.set("INDEX", storage_type(desc.indices.dtype)).set("ROW_DIMS", impl->at.dims);
+  defines.set("INDEX", storage_type(desc.indices.dtype)).set("ROW_DIMS", impl->at.compiled_dims());
   impl->scatter = context.state().programs.kernel("sort_backward", "sort_backward", defines);
   if (context.device().kind() == DeviceKind::cpu) {
     impl->block = static_cast<int>(std::clamp(4096 / std::max(1, impl->k), 1, 4096));

@@ -49,7 +49,7 @@ void BitonicSorter::run(const Stream& stream, const SortProblem& p, const SortTe
   p.at.bind(launch, 0, tensors.x);
   p.at.bind(launch, 1, tensors.y);
   p.at.bind(launch, 2, tensors.indices);
-  p.at.bind_sizes(launch);
+  p.bind_sizes(launch);
   launch.arg(p.at.rows).arg(n_).arg(p.k).arg(words);
   launch.run({static_cast<size_t>(ceil_div(p.at.rows, rows_each_) * group_)}, {static_cast<size_t>(group_)});
 }

@@ -32,7 +32,7 @@ struct Cpu : SortImpl {
     p.at.bind(launch, 0, t.x);
     p.at.bind(launch, 1, t.y);
     p.at.bind(launch, 2, t.indices);
-    p.at.bind_sizes(launch);
+    p.bind_sizes(launch);
     launch.arg(p.at.rows).arg(p.n).arg(p.k).arg(static_cast<int>(block));
     if (bytes > 0) launch.arg(workspace_part(ws, 0, {bytes / 8}, DType::i64));
     launch.run({static_cast<size_t>(ceil_div(p.at.rows, block))}, {1});

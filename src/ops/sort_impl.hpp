@@ -20,7 +20,7 @@ struct SortRows {
   };
   int rows = 1;  ///< their product
   int dims = 1;
-  std::array<int, kMost> sizes{};
+  std::array<int, kMost> sizes{1, 1, 1, 1, 1, 1, 1};
   std::vector<Steps> steps;  ///< of each tensor
 
   /// The tensors have one shape but along the axis, which is in range; an undefined one is an empty one here.
@@ -28,6 +28,8 @@ struct SortRows {
   SortRows(const std::vector<const TensorDesc*>& tensors, int axis);
   /// Binds ROW_TENSOR of sort_word.cl for tensor `which`.
   void bind(Launch& launch, size_t which, const Tensor& tensor) const;
+  /// ROW_DIMS: few different ones, for few compiled kernels.
+  int compiled_dims() const;
   /// Binds ROW_SIZES.
   void bind_sizes(Launch& launch) const;
 };
@@ -42,6 +44,8 @@ struct SortProblem {
   bool sorted = true;
 
   int key_bits() const { return static_cast<int>(size_of(dtype)) * 8; }
+  /// Binds ROW_SIZES, and whether the order is descending.
+  void bind_sizes(Launch& launch) const;
   /// Bytes of a word with an index of 32 bits.
   int64_t word_bytes() const { return key_bits() == 64 ? 16 : 8; }
 };

@@ -33,8 +33,17 @@ void SortRows::bind(Launch& launch, size_t which, const Tensor& tensor) const {
   launch.arg(steps[which].axis);
 }
 
+int SortRows::compiled_dims() const {
+  return dims <= 2 ? dims : kMost;
+}
+
 void SortRows::bind_sizes(Launch& launch) const {
   for (size_t d = 1; d < sizes.size(); d++) launch.arg(sizes[d]);
+}
+
+void SortProblem::bind_sizes(Launch& launch) const {
+  at.bind_sizes(launch);
+  launch.arg(descending ? -1 : 0);
 }
 
 Defines sort_defines(const SortProblem& p, bool short_words) {
@@ -50,8 +59,7 @@ Defines sort_defines(const SortProblem& p, bool short_words) {
                             : p.dtype == DType::f16  ? "0x7c00u"
                             : p.dtype == DType::bf16 ? "0x7f80u"
                                                      : "0x7ff0000000000000ul");
-  defines.set("DESCENDING", p.descending);
-  defines.set("WORD_BITS", short_words ? 32 : bits == 64 ? 128 : 64).set("ROW_DIMS", p.at.dims);
+  defines.set("WORD_BITS", short_words ? 32 : bits == 64 ? 128 : 64).set("ROW_DIMS", p.at.compiled_dims());
   defines.set("INDEX", p.index == DType::i64 ? "long" : "int");
   return defines.set("HAS_Y", p.y).set("HAS_INDICES", p.indices);
 }

@@ -76,7 +76,7 @@ struct Radix : SortImpl {
   /// What both of a pass' larger kernels begin with.
   void bind(Launch& launch, int pass, const Tensor& x, const Tensor& from, const Tensor& counts) const {
     p.at.bind(launch, 0, x);
-    p.at.bind_sizes(launch);
+    p.bind_sizes(launch);
     launch.arg(from).arg(counts).arg(p.n).arg(tiles).arg(8 * pass);
     if (cpu) launch.arg(tile);
   }

@@ -1,0 +1,53 @@
+// Sorting as cases of `measure`: "sort f=sort direction=forward size=64x65536 axis=-1 dtype=f32 layout=nchw k=8
+// engine=auto". f: sort (values and indices of 64 bits) or top_k, of which k says how many. Backward: the
+// gradient of the values.
+#include <dlprim/sort.hpp>
+
+#include <cstdlib>
+
+#include "measure.hpp"
+#include "support.hpp"
+
+namespace dlprim::bench {
+namespace {
+
+using test::stream;
+
+std::unique_ptr<Case> make(detail::ProblemLine& line) {
+  const bool top = line.word("f", {"sort", "top_k"}) == "top_k";
+  const bool backward = line.word("direction", {"forward", "backward"}) == "backward";
+  const int axis = std::atoi(line.text("axis", "-1").c_str());
+  const int64_t k = line.size("k", 8);
+  Options options;
+  options.engine = line.text("engine", "auto");
+  const Form form(line);
+  line.finish();
+  const Tensor x = form.input();
+  Shape shape = x.shape();
+  const int at = axis < 0 ? axis + shape.size() : axis;
+  if (top) shape[at] = k;
+  const Tensor y = form.result(shape, x.dtype()), indices = form.result(shape, DType::i64);
+  const auto run = [=](const Options& with) {
+    if (top)
+      top_k(stream(), x, {axis}, y, indices, with);
+    else
+      sort(stream(), x, {axis}, y, indices, with);
+  };
+  if (!backward) {
+    std::string name;
+    if (top)
+      name = TopK(test::context(), {x, y, indices, axis}, options).engine();
+    else
+      name = Sort(test::context(), {x, y, indices, axis}, options).engine();
+    return moving_case(
+        bytes_of({x, y, indices}), [=] { run(options); }, name);
+  }
+  run(options);
+  const Tensor dx = form.result();
+  return moving_case(
+      bytes_of({y, indices, dx}), [=] { sort_backward(stream(), y, indices, axis, dx); }, "scatter");
+}
+const CasesOf kSort("sort", make);
+
+}  // namespace
+}  // namespace dlprim::bench
