@@ -1,5 +1,5 @@
-// Sorting as cases of `measure`: "sort f=sort direction=forward size=64x65536 axis=-1 dtype=f32 layout=nchw k=8
-// engine=auto". f: sort (values and indices of 64 bits) or top_k, of which k says how many. Backward: the
+// Sorting as cases of `measure`: "sort f=sort direction=forward size=64x65536 axis=-1 dtype=f32 layout=nchw
+// k=8 engine=auto". f: sort (values and indices of 64 bits) or top_k, of which k says how many. Backward: the
 // gradient of the values.
 #include <dlprim/sort.hpp>
 

@@ -7,7 +7,7 @@
   ROW_TENSOR(const RAW, x), ROW_TENSOR(RAW, y), ROW_TENSOR(INDEX, i), ROW_SIZES, int flip, int n, int block,       \
       __global uchar *key_bytes, long key_bytes_o, __global uint *places, long places_o
 #define SETUP                                                                                                      \
-  __global RAW* keys = (__global RAW*)(key_bytes + key_bytes_o);                                                   \
+  __global Key* keys = (__global Key*)(key_bytes + key_bytes_o);                                                   \
   const long x_row = ROW_OFFSET(x, 0);                                                                             \
   const int begin = (int)get_global_id(0) * block, end = begin < n ? begin + min(block, n - begin) : begin;        \
   places += places_o;
@@ -15,7 +15,7 @@
 __kernel void sort_split(ROW_AND_PAIRS) {
   SETUP
   for (int e = begin; e < end; e++) {
-    keys[e] = (RAW)key_of(x[x_row + e * x_axis], flip);
+    keys[e] = key_of(x[x_row + e * x_axis], flip);
     places[e] = (uint)e;
   }
 }

@@ -8,8 +8,8 @@
 namespace dlprim {
 namespace detail {
 
-extern const SortEngine kSortLanes, kSortRows, kSortPieces, kSortBitonic, kSortRadix,
-    kSortBoostCompute, kTopKFilter, kTopKSelect;
+extern const SortEngine kSortLanes, kSortRows, kSortPieces, kSortBitonic, kSortRadix, kSortBoostCompute,
+    kTopKFilter, kTopKSelect;
 
 namespace {
 
@@ -34,7 +34,7 @@ const std::vector<SortEngine>& sort_engines(const Context& context) {
 
 /// A whole sort of short rows, of which the front is kept, is as fast as selecting.
 const std::vector<SortEngine>& top_k_engines(const Context& context) {
-  static const std::vector<SortEngine> cpu = {kTopKFilter,  kSortLanes, kSortRows, kSortPieces,
+  static const std::vector<SortEngine> cpu = {kTopKFilter,  kSortLanes,  kSortRows, kSortPieces,
                                               kSortBitonic, kTopKSelect, kSortRadix};
   static const std::vector<SortEngine> gpu = {kSortBitonic, kTopKSelect, kSortRadix, kTopKFilter,
                                               kSortLanes,   kSortRows,   kSortPieces};
@@ -89,9 +89,8 @@ std::shared_ptr<const SortImpl> plan(const Context& context, const Asked& asked,
                                      std::shared_ptr<const PlanInfo>& info) {
   const SortProblem p = problem_of(asked);
   PlanInfo made;
-  std::shared_ptr<const SortImpl> impl =
-      choose_engine(asked.op, asked.top ? top_k_engines(context) : sort_engines(context), context, p,
-                    options, made);
+  std::shared_ptr<const SortImpl> impl = choose_engine(
+      asked.op, asked.top ? top_k_engines(context) : sort_engines(context), context, p, options, made);
   made.text = cat("op=", asked.op, " engine=", made.engine, " x=", brief(asked.x), " axis=", asked.axis);
   made.bytes = traffic({asked.x});
   for (const auto& [name, desc] : {std::pair("y", &asked.y), std::pair("indices", &asked.indices)})
@@ -146,7 +145,8 @@ using namespace detail;
 Sort::Sort(const Context& context, const SortDesc& desc, const Options& options)
     : Plan(nullptr),
       desc_(desc),
-      impl_(plan(context, {"sort", desc.x, desc.y, desc.indices, desc.axis, desc.descending}, options, info_)) {}
+      impl_(plan(context, {"sort", desc.x, desc.y, desc.indices, desc.axis, desc.descending}, options,
+                 info_)) {}
 
 void Sort::run(const Stream& stream, const Tensor& x, const Tensor& y, const Tensor& indices,
                const Tensor& workspace) const {
@@ -156,9 +156,8 @@ void Sort::run(const Stream& stream, const Tensor& x, const Tensor& y, const Ten
 TopK::TopK(const Context& context, const TopKDesc& desc, const Options& options)
     : Plan(nullptr),
       desc_(desc),
-      impl_(plan(context,
-                 {"top_k", desc.x, desc.y, desc.indices, desc.axis, desc.largest, true, desc.sorted}, options,
-                 info_)) {}
+      impl_(plan(context, {"top_k", desc.x, desc.y, desc.indices, desc.axis, desc.largest, true, desc.sorted},
+                 options, info_)) {}
 
 void TopK::run(const Stream& stream, const Tensor& x, const Tensor& y, const Tensor& indices,
                const Tensor& workspace) const {

@@ -54,7 +54,8 @@ SortBackward::SortBackward(const Context& context, const SortBackwardDesc& desc,
   impl->n = static_cast<int>(desc.dx.shape[axis]);
   impl->k = static_cast<int>(desc.dy.shape[axis]);
   // As many indices as places leave none free.
-  if (impl->k < impl->n) impl->zero.emplace(context, std::vector<TensorDesc>{}, std::vector{desc.dx}, 0, "y0 = 0");
+  if (impl->k < impl->n)
+    impl->zero.emplace(context, std::vector<TensorDesc>{}, std::vector{desc.dx}, 0, "y0 = 0");
   Defines defines;
   defines.set("DY_DTYPE", name_of(desc.dy.dtype)).set("DY_T", storage_type(desc.dy.dtype));
   defines.set("DX_DTYPE", name_of(desc.dx.dtype)).set("DX_T", storage_type(desc.dx.dtype));
@@ -78,7 +79,8 @@ SortBackward::SortBackward(const Context& context, const SortBackwardDesc& desc,
   info_ = single_engine("sort_backward", "scatter", "", context, options, std::move(info));
 }
 
-void SortBackward::run(const Stream& stream, const Tensor& dy, const Tensor& indices, const Tensor& dx) const {
+void SortBackward::run(const Stream& stream, const Tensor& dy, const Tensor& indices,
+                       const Tensor& dx) const {
   require_stream(*info_, stream);
   require_tensor("dy", dy, stream.context(), desc_.dy);
   require_tensor("indices", indices, stream.context(), desc_.indices);

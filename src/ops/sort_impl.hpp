@@ -35,9 +35,9 @@ struct SortRows {
 };
 
 struct SortProblem {
-  SortRows at;    ///< of x, y, indices
-  int n = 0;      ///< elements of a row
-  int k = 0;      ///< of which the first in order are wanted
+  SortRows at;  ///< of x, y, indices
+  int n = 0;    ///< elements of a row
+  int k = 0;    ///< of which the first in order are wanted
   DType dtype = DType::f32, index = DType::i64;
   bool y = false, indices = false;
   bool descending = false;
@@ -50,7 +50,8 @@ struct SortProblem {
   int64_t word_bytes() const { return key_bits() == 64 ? 16 : 8; }
 };
 
-/// The macros of sort_word.cl. Indices in words have 32 bits, or 16 in words of 32: for keys of up to 16 bits.
+/// The macros of sort_word.cl. Indices in words have 32 bits, or 16 in words of 32: for keys of up to 16
+/// bits.
 Defines sort_defines(const SortProblem& problem, bool short_words = false);
 
 using SortEngine = Engine<SortProblem, SortImpl>;

@@ -1,5 +1,5 @@
-// Sorting engines for long rows, by eight bits of their keys after the other: `radix`, and `pieces` for CPUs, where each
-// work-group has one work-item and a long piece of a row.
+// Sorting engines for long rows, by eight bits of their keys after the other: `radix`, and `pieces` for CPUs,
+// where each work-group has one work-item and a long piece of a row.
 #include <algorithm>
 
 #include "core/composed.hpp"
@@ -14,7 +14,8 @@ namespace {
 constexpr int kDigits = 256;
 
 struct Radix : SortImpl {
-  Radix(const Context& context, const SortProblem& problem, const Options& options, bool pieces) : SortImpl(problem), cpu(pieces) {
+  Radix(const Context& context, const SortProblem& problem, const Options& options, bool pieces)
+      : SortImpl(problem), cpu(pieces) {
     const DeviceFacts& facts = context.device().facts();
     int each = 1;
     if (cpu) {
@@ -81,8 +82,8 @@ struct Radix : SortImpl {
     if (cpu) launch.arg(tile);
   }
 
-  void run_pass(const Stream& stream, int pass, const SortTensors& t, const Tensor& from, const Tensor& counts,
-                const Tensor& totals, const Tensor& to) const {
+  void run_pass(const Stream& stream, int pass, const SortTensors& t, const Tensor& from,
+                const Tensor& counts, const Tensor& totals, const Tensor& to) const {
     const auto at = static_cast<size_t>(pass);
     const size_t columns = static_cast<size_t>(tiles) * group, rows = static_cast<size_t>(p.at.rows);
     {
@@ -121,11 +122,13 @@ std::string refuse(const Context&, const SortProblem&, const Options&) {
   return {};
 }
 
-std::unique_ptr<const SortImpl> make_radix(const Context& context, const SortProblem& p, const Options& options) {
+std::unique_ptr<const SortImpl> make_radix(const Context& context, const SortProblem& p,
+                                           const Options& options) {
   return std::make_unique<Radix>(context, p, options, false);
 }
 
-std::unique_ptr<const SortImpl> make_pieces(const Context& context, const SortProblem& p, const Options& options) {
+std::unique_ptr<const SortImpl> make_pieces(const Context& context, const SortProblem& p,
+                                            const Options& options) {
   return std::make_unique<Radix>(context, p, options, true);
 }
 

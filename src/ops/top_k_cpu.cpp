@@ -15,8 +15,9 @@ struct Filter : SortImpl {
     // Rows that are too few for all cores are cut into pieces, which have to be worth a second run.
     const int64_t units = context.device().facts().compute_units;
     const int64_t least = std::max<int64_t>(8192, 4 * static_cast<int64_t>(p.k));
-    pieces = std::clamp<int64_t>(ceil_div(2 * units, std::max(1, p.at.rows)), 1, std::max<int64_t>(1, p.n / least));
-    room = round_up(std::max<int64_t>(256, 2 * static_cast<int64_t>(p.k)) + 16, 16);
+    pieces = std::clamp<int64_t>(ceil_div(2 * units, std::max(1, p.at.rows)), 1,
+                                 std::max<int64_t>(1, p.n / least));
+    room = round_up(2 * static_cast<int64_t>(p.k) + 32, 16);
     const int64_t rows = p.at.rows;
     space_at = parts.add(static_cast<size_t>(rows * pieces * 2 * room * p.word_bytes()));
     if (pieces > 1) words_at = parts.add(static_cast<size_t>(rows * pieces * p.k * p.word_bytes()));

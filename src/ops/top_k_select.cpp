@@ -1,4 +1,5 @@
-// Top-k engine `select`: the k-th key by its digits, then all before it: top_k_select.cl. They are sorted in local memory.
+// Top-k engine `select`: the k-th key by its digits, then all before it: top_k_select.cl. They are sorted in
+// local memory.
 #include <algorithm>
 
 #include "core/composed.hpp"

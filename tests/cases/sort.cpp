@@ -23,7 +23,8 @@ bool sorts_before(double a, double b) {
   return std::isnan(b) ? !std::isnan(a) : a < b;
 }
 
-std::vector<int64_t> sorted_places(const Values& x, const Shape& shape, int axis, bool descending, int64_t k) {
+std::vector<int64_t> sorted_places(const Values& x, const Shape& shape, int axis, bool descending,
+                                   int64_t k) {
   const int64_t n = shape[axis];
   std::vector<int64_t> result(n == 0 ? 0 : x.size() / static_cast<size_t>(n) * static_cast<size_t>(k));
   for_rows(shape, axis, k, [&](int64_t from, int64_t to, int64_t step) {
@@ -33,12 +34,14 @@ std::vector<int64_t> sorted_places(const Values& x, const Shape& shape, int axis
     std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
       return descending ? sorts_before(at(b), at(a)) : sorts_before(at(a), at(b));
     });
-    for (int64_t e = 0; e < k; e++) result[static_cast<size_t>(to + e * step)] = order[static_cast<size_t>(e)];
+    for (int64_t e = 0; e < k; e++)
+      result[static_cast<size_t>(to + e * step)] = order[static_cast<size_t>(e)];
   });
   return result;
 }
 
-Values taken_at(const Values& x, const Shape& shape, int axis, const std::vector<int64_t>& places, int64_t k) {
+Values taken_at(const Values& x, const Shape& shape, int axis, const std::vector<int64_t>& places,
+                int64_t k) {
   Values result(places.size());
   for_rows(shape, axis, k, [&](int64_t from, int64_t to, int64_t step) {
     for (int64_t e = 0; e < k; e++) {
