@@ -127,8 +127,8 @@ TEST_CASE("sort: Boost.Compute's, where the library has it") {
   desc.x = TensorDesc({1}, DType::f32);
   desc.y = desc.x;
   if (Sort(context(), desc).explain().find("without Boost.Compute") != std::string::npos) return;
-  for (DType dtype : {DType::f32, DType::f16, DType::f64})
-    check({{1, 3001}}, dtype != DType::f64, dtype, Placing::row_major, DType::i64, "boost_compute");
+  for (DType dtype : {DType::f32, DType::f16})
+    check({{1, 3001}}, dtype == DType::f16, dtype, Placing::row_major, DType::i64, "boost_compute");
   check({{5}}, false, DType::f32, Placing::gaps, DType::i32, "boost_compute");
 }
 
