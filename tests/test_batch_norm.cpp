@@ -103,8 +103,7 @@ void check(const Shape& shape, Placing placing, DType dtype, double offset = 0) 
 
   // Inference with statistics of its own.
   const Guarded y(shape, strides_in(placing, shape), dtype, 37);
-  batch_norm_inference(stream(), t.x, t.gamma, t.beta, t.running_mean, t.running_var, params.epsilon,
-                       y.tensor());
+  batch_norm_inference(stream(), t.x, t.gamma, t.beta, t.running_mean, t.running_var, params, y.tensor());
   Values normal = values_of(t.x);
   const AxisView view(shape, 1);
   const Values gamma = values_of(t.gamma), beta = values_of(t.beta);
@@ -201,7 +200,7 @@ TEST_CASE("batch normalisation in place", "[small]") {
 
 TEST_CASE("batch normalisation with a workspace of the user's", "[small]") {
   const Step s({3, 5, 4}, Placing::row_major, DType::f32), t({3, 5, 4}, Placing::row_major, DType::f32);
-  BatchNormDesc desc{s.x, s.y.tensor(), {}, {}, true};
+  const BatchNormDesc desc{s.x, s.y.tensor(), {}, true, true, true, {}};
   const BatchNormTraining plan(context(), desc);
   CHECK(plan.engine() == "generated");
   CHECK(plan.workspace_size() >= 20);

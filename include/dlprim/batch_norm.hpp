@@ -1,8 +1,13 @@
-// Batch normalisation over all axes but axis 1 (Ioffe and Szegedy, 2015).
-// x, y and their gradients: [N, C, ...], f32, f16 or bf16, any strides; gamma, beta, statistics and the
-// gradients of gamma and beta: [C], f32, row-major.
+// Batch normalisation over all axes but axis 1 (Ioffe and Szegedy, 2015), with a residual and an activation
+// fused: y = f((x - mean) / sqrt(variance + epsilon) * gamma + beta + residual).
+// x, y, residual and their gradients: [N, C, ...], floating dtypes in any mix, any strides; gamma, beta,
+// statistics and the gradients of gamma and beta: [C], row-major, f64 if x or y (backward: x or dy) is, else
+// f32.
 #pragma once
 
+#include <optional>
+
+#include <dlprim/activation.hpp>
 #include <dlprim/export.hpp>
 #include <dlprim/plan.hpp>
 #include <dlprim/stream.hpp>
@@ -13,13 +18,15 @@ namespace dlprim {
 struct BatchNormParams {
   double epsilon = 1e-5;
   double momentum = 0.1;  ///< running = (1 - momentum) * running + momentum * batch (unbiased variance)
+  Activation activation = Activation::identity;
 };
 
 struct BatchNormDesc {
-  TensorDesc x, y;         ///< backward: of x and dy
-  TensorDesc dx;           ///< backward only
-  BatchNormParams params;  ///< inference uses epsilon alone, the backward direction nothing
-  bool running = true;     ///< training: running statistics are updated
+  TensorDesc x, y;
+  BatchNormParams params;              ///< inference uses no momentum
+  bool running = true;                 ///< training: running statistics are updated
+  bool gamma = true, beta = true;      ///< without them: 1 and 0
+  std::optional<TensorDesc> residual;  ///< of x's shape
 };
 
 /// By the batch's statistics; see batch_norm_training.
@@ -27,11 +34,11 @@ class DLPRIM_API BatchNormTraining : public Plan {
  public:
   /// Throws ValidationError: shapes, dtypes, fewer than two values a channel (they have no variance).
   explicit BatchNormTraining(const Context& context, const BatchNormDesc& desc, const Options& options = {});
-  /// y may be x; otherwise no output shares memory with another tensor. running_mean and running_var are
-  /// defined exactly if the description says so.
+  /// y may be x or residual; otherwise no output shares memory with another tensor. gamma, beta, residual,
+  /// running_mean and running_var are defined exactly if the description says so.
   void run(const Stream& stream, const Tensor& x, const Tensor& gamma, const Tensor& beta,
            const Tensor& running_mean, const Tensor& running_var, const Tensor& y, const Tensor& mean,
-           const Tensor& inv_std, const Tensor& workspace = {}) const;
+           const Tensor& inv_std, const Tensor& residual = {}, const Tensor& workspace = {}) const;
 
   struct Impl;
 
@@ -45,49 +52,63 @@ class DLPRIM_API BatchNormInference : public Plan {
  public:
   /// Throws ValidationError: shapes, dtypes, epsilon.
   explicit BatchNormInference(const Context& context, const BatchNormDesc& desc, const Options& options = {});
-  /// y = (x - running_mean) / sqrt(running_var + epsilon) * gamma + beta. y may be x; otherwise it shares no
-  /// memory with another tensor.
+  /// y may be x or residual; otherwise it shares no memory with another tensor.
   void run(const Stream& stream, const Tensor& x, const Tensor& gamma, const Tensor& beta,
-           const Tensor& running_mean, const Tensor& running_var, const Tensor& y) const;
+           const Tensor& running_mean, const Tensor& running_var, const Tensor& y,
+           const Tensor& residual = {}) const;
 
   struct Impl;
 
  private:
   BatchNormDesc desc_;
   std::shared_ptr<const Impl> impl_;
+};
+
+struct BatchNormBackwardDesc {
+  TensorDesc dy, x;
+  std::optional<TensorDesc> y;  ///< the result: there exactly if there is an activation, whose slope it tells
+  std::optional<TensorDesc> dx, dresidual;
+  bool gamma = true, dgamma = true, dbeta = true;
+  Activation activation = Activation::identity;
 };
 
 /// Of BatchNormTraining.
 class DLPRIM_API BatchNormBackward : public Plan {
  public:
-  /// `desc` is of x, dy (as y) and dx. Throws ValidationError: shapes, dtypes.
-  explicit BatchNormBackward(const Context& context, const BatchNormDesc& desc, const Options& options = {});
-  /// `mean` and `inv_std` as the forward direction wrote them. dx may be dy; otherwise no output shares
-  /// memory with another tensor.
+  /// Throws ValidationError: shapes, dtypes, no gradient, y without an activation or the reverse.
+  explicit BatchNormBackward(const Context& context, const BatchNormBackwardDesc& desc,
+                             const Options& options = {});
+  /// `mean` and `inv_std` as the forward direction wrote them. One of dx and dresidual may be dy; otherwise
+  /// no output shares memory with another tensor.
   void run(const Stream& stream, const Tensor& dy, const Tensor& x, const Tensor& gamma, const Tensor& mean,
            const Tensor& inv_std, const Tensor& dx, const Tensor& dgamma, const Tensor& dbeta,
-           const Tensor& workspace = {}) const;
+           const Tensor& y = {}, const Tensor& dresidual = {}, const Tensor& workspace = {}) const;
 
   struct Impl;
 
  private:
-  BatchNormDesc desc_;
+  BatchNormBackwardDesc desc_;
   std::shared_ptr<const Impl> impl_;
 };
 
 /// Normalises by the batch's statistics, which go to mean and inv_std (1/sqrt(var + epsilon)) for the
-/// backward direction, and updates running_mean and running_var unless they are undefined.
+/// backward direction, and updates running_mean and running_var unless they are undefined. gamma, beta and
+/// residual may be undefined.
 DLPRIM_API void batch_norm_training(const Stream& stream, const Tensor& x, const Tensor& gamma,
                                     const Tensor& beta, const BatchNormParams& params,
                                     const Tensor& running_mean, const Tensor& running_var, const Tensor& y,
-                                    const Tensor& mean, const Tensor& inv_std);
-/// Normalises by the running statistics.
+                                    const Tensor& mean, const Tensor& inv_std, const Tensor& residual = {});
+/// Normalises by the running statistics. gamma, beta and residual may be undefined.
 DLPRIM_API void batch_norm_inference(const Stream& stream, const Tensor& x, const Tensor& gamma,
                                      const Tensor& beta, const Tensor& running_mean,
-                                     const Tensor& running_var, double epsilon, const Tensor& y);
-/// Of batch_norm_training. dx may be dy.
+                                     const Tensor& running_var, const BatchNormParams& params,
+                                     const Tensor& y, const Tensor& residual = {});
+/// Of batch_norm_training; with an activation also its result y is needed, whose slope is told from there:
+/// nothing else has to be kept. gamma and the gradients that are not wanted may be undefined. dx may be dy.
 DLPRIM_API void batch_norm_backward(const Stream& stream, const Tensor& dy, const Tensor& x,
                                     const Tensor& gamma, const Tensor& mean, const Tensor& inv_std,
-                                    const Tensor& dx, const Tensor& dgamma, const Tensor& dbeta);
+                                    const Tensor& dx, const Tensor& dgamma, const Tensor& dbeta,
+                                    Activation activation = Activation::identity, const Tensor& y = {},
+                                    const Tensor& dresidual = {});
 
 }  // namespace dlprim

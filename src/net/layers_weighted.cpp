@@ -90,7 +90,7 @@ class BatchNormNode : public Node {
     Tensor y(step.stream, step.y_shape);
     if (step.mode == Mode::evaluation) {
       batch_norm_inference(step.stream, step.x[0], graph.value(gamma), graph.value(beta), graph.value(mean),
-                           graph.value(variance), params.epsilon, y);
+                           graph.value(variance), params, y);
       return y;
     }
     const Shape channels = graph.value(gamma).shape();

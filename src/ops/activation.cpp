@@ -23,11 +23,11 @@ struct Expressions {
 /// In the enumeration's order. Backward, x0 is dy and x1 is y; comparisons are such that a NaN in y passes dy
 /// on.
 constexpr Expressions kExpressions[] = {
-    {"identity", "y0 = x0", "y0 = x0"},
-    {"relu", "y0 = relu(x0)", "y0 = x1 <= 0 ? 0 : x0"},
-    {"relu6", "y0 = relu6(x0)", "y0 = x1 <= 0 || x1 >= 6 ? 0 : x0"},
-    {"sigmoid", "y0 = sigmoid(x0)", "y0 = x0 * x1 * (1 - x1)"},
-    {"tanh", "y0 = tanh(x0)", "y0 = x0 * (1 - x1 * x1)"},
+    {"identity", "y0 = x0", "x0"},
+    {"relu", "y0 = relu(x0)", "x1 <= 0 ? 0 : x0"},
+    {"relu6", "y0 = relu6(x0)", "x1 <= 0 || x1 >= 6 ? 0 : x0"},
+    {"sigmoid", "y0 = sigmoid(x0)", "x0 * x1 * (1 - x1)"},
+    {"tanh", "y0 = tanh(x0)", "x0 * (1 - x1 * x1)"},
 };
 
 const Expressions& expressions(Activation f) {
@@ -61,6 +61,10 @@ void detail::require_activation(const char* argument, Activation f) {
   require(i < std::size(kExpressions), argument, "activation ", i, " does not exist");
 }
 
+const char* detail::activation_gradient(Activation f) {
+  return expressions(f).backward;
+}
+
 ActivationForward::ActivationForward(const Context& context, const ActivationDesc& desc,
                                      const Options& options)
     : Plan(nullptr) {
@@ -88,8 +92,9 @@ ActivationBackward::ActivationBackward(const Context& context, const ActivationD
   require_shape("dx", desc.dx, desc.x.shape);
   require_writable("dx", desc.dx);
   info_ = make_info("activation_backward", context, desc, traffic({desc.x, desc.y, desc.dx}), options);
-  impl_ = std::make_shared<const ActivationForward::Impl>(ActivationForward::Impl{
-      desc, Pointwise(context, {desc.x, desc.y}, {desc.dx}, 0, expressions(desc.f).backward)});
+  impl_ = std::make_shared<const ActivationForward::Impl>(
+      ActivationForward::Impl{desc, Pointwise(context, {desc.x, desc.y}, {desc.dx}, 0,
+                                              std::string("y0 = ") + activation_gradient(desc.f))});
 }
 
 void ActivationBackward::run(const Stream& stream, const Tensor& dy, const Tensor& y,

@@ -1,4 +1,4 @@
-// The check of operators that end in an activation.
+// What operators need that end in an activation.
 #pragma once
 
 #include <dlprim/activation.hpp>
@@ -7,5 +7,8 @@ namespace dlprim::detail {
 
 /// Throws ValidationError unless the enumeration has `f`.
 void require_activation(const char* argument, Activation f);
+/// The gradient of what `f` is applied to, an expression of x0, the gradient of its result, and x1, the
+/// result.
+const char* activation_gradient(Activation f);
 
 }  // namespace dlprim::detail
