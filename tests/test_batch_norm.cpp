@@ -185,6 +185,99 @@ TEST_CASE("batch normalisation gradients agree with finite differences", "[small
   }
 }
 
+TEST_CASE("batch normalisation with a residual and an activation", "[small]") {
+  const Shape shape{3, 4, 5, 2};
+  for (Activation f :
+       {Activation::identity, Activation::relu, Activation::relu6, Activation::sigmoid, Activation::tanh})
+    for (bool affine : {true, false}) {
+      if (!affine && f != Activation::relu) continue;
+      INFO(name_of(f) << " gamma and beta " << affine);
+      const Step s(shape, Placing::row_major, DType::f32, 0, 4);
+      Rng rng(3);
+      const Tensor residual = placed(Placing::row_major, shape, reals(element_count(shape), rng, -3, 3));
+      const Tensor gamma = affine ? s.gamma : Tensor(), beta = affine ? s.beta : Tensor();
+      const BatchNormParams params{1e-3, 0.1, f};
+      const Guarded dresidual(shape);
+      batch_norm_training(stream(), s.x, gamma, beta, params, {}, {}, s.y.tensor(), s.mean.tensor(),
+                          s.inv_std.tensor(), residual);
+      batch_norm_backward(stream(), s.dy, s.x, gamma, s.mean.tensor(), s.inv_std.tensor(), s.dx.tensor(),
+                          s.dgamma.tensor(), s.dbeta.tensor(), f,
+                          f == Activation::identity ? Tensor() : s.y.tensor(), dresidual.tensor());
+      const Values ones(4, 1), zeros(4, 0), scale = affine ? values_of(gamma) : ones;
+      Values y = batch_norm_reference(values_of(s.x), shape, scale, affine ? values_of(beta) : zeros, 1e-3).y;
+      Values d = values_of(s.dy);
+      const Values added = values_of(residual);
+      for (size_t i = 0; i < y.size(); i++) {
+        d[i] *= activation_slope(f, y[i] + added[i]);
+        y[i] = activation_value(f, y[i] + added[i]);
+      }
+      const BatchNormGradients g = batch_norm_backward_reference(d, values_of(s.x), shape, scale, 1e-3);
+      // Some 20 roundings, and sums of 30 terms.
+      CHECK(deviation(host_values(s.y.tensor()), y) <= 64 * 0x1p-24);
+      CHECK(deviation(host_values(dresidual.tensor()), d) <= 64 * 0x1p-24);
+      CHECK(deviation(host_values(s.dx.tensor()), g.dx) <= 256 * 0x1p-24);
+      CHECK(deviation(host_values(s.dgamma.tensor()), g.dgamma) <= 256 * 0x1p-24);
+      CHECK(deviation(host_values(s.dbeta.tensor()), g.dbeta) <= 256 * 0x1p-24);
+      CHECK((s.intact() && dresidual.intact()));
+    }
+}
+
+TEST_CASE("batch normalisation: single gradients, and inference with a residual", "[small]") {
+  const Shape shape{3, 5, 4};
+  const Step s(shape, Placing::row_major, DType::f32), t(shape, Placing::row_major, DType::f32);
+  batch_norm_training(stream(), s.x, s.gamma, s.beta, {1e-3, 0.1, Activation::relu}, {}, {}, s.y.tensor(),
+                      s.mean.tensor(), s.inv_std.tensor());
+  const auto backward = [&](const Step& to, const Tensor& dx, const Tensor& dgamma, const Tensor& dbeta,
+                            const Tensor& dresidual) {
+    batch_norm_backward(stream(), to.dy, s.x, s.gamma, s.mean.tensor(), s.inv_std.tensor(), dx, dgamma, dbeta,
+                        Activation::relu, s.y.tensor(), dresidual);
+  };
+  backward(s, s.dx.tensor(), s.dgamma.tensor(), s.dbeta.tensor(), {});
+  backward(t, {}, t.dgamma.tensor(), {}, {});
+  backward(t, {}, {}, t.dbeta.tensor(), {});
+  CHECK(host_bytes(t.dgamma.tensor()) == host_bytes(s.dgamma.tensor()));
+  CHECK(host_bytes(t.dbeta.tensor()) == host_bytes(s.dbeta.tensor()));
+  const Guarded dresidual(shape);
+  backward(t, {}, {}, {}, dresidual.tensor());
+  Values d = values_of(s.dy);
+  const Values y = values_of(s.y.tensor());
+  for (size_t i = 0; i < d.size(); i++) d[i] = y[i] > 0 ? d[i] : 0;
+  CHECK(deviation(host_values(dresidual.tensor()), d) == 0);
+  backward(t, t.dx.tensor(), {}, {}, t.dy);  // the residual's gradient in dy's place
+  CHECK(host_bytes(t.dx.tensor()) == host_bytes(s.dx.tensor()));
+  CHECK(deviation(host_values(t.dy), d) == 0);
+
+  const Guarded made(shape);
+  batch_norm_inference(stream(), s.x, {}, s.beta, s.running_mean, s.running_var,
+                       {1e-3, 0.1, Activation::tanh}, made.tensor(), s.dy);
+  Values expected = values_of(s.x);
+  const Values mean = values_of(s.running_mean), var = values_of(s.running_var), beta = values_of(s.beta),
+               added = values_of(s.dy);
+  for (size_t i = 0; i < expected.size(); i++) {
+    const size_t c = i / 4 % 5;
+    expected[i] = std::tanh((expected[i] - mean[c]) / std::sqrt(var[c] + 1e-3) + beta[c] + added[i]);
+  }
+  CHECK(deviation(host_values(made.tensor()), expected) <= 64 * 0x1p-24);
+  CHECK(made.intact());
+}
+
+TEST_CASE("batch normalisation of f64") {
+  if (!context().device().probes().fp64) return;
+  const Shape shape{4, 3, 6};
+  Rng rng(9);
+  const std::vector<float> values = reals(72, rng, 1e4, 1e4 + 1);
+  const Tensor x = device_tensor(shape, values, DType::f64);
+  const Guarded y(shape, DType::f64), mean({3}, DType::f64), inv_std({3}, DType::f64);
+  batch_norm_training(stream(), x, {}, {}, {1e-5, 0.1}, {}, {}, y.tensor(), mean.tensor(), inv_std.tensor());
+  const Values ones(3, 1), zeros(3, 0);
+  const BatchNormed expected = batch_norm_reference(values_of(x), shape, ones, zeros, 1e-5);
+  // Read back as f32; in f32 arithmetic 1e4 * 2^-24 = 6e-4 would be lost.
+  CHECK(deviation(host_values(y.tensor()), expected.y) <= 0x1p-23);
+  Values deviations;
+  for (double variance : expected.variance) deviations.push_back(1 / std::sqrt(variance + 1e-5));
+  CHECK(deviation(host_values(inv_std.tensor()), deviations) <= 0x1p-23);
+}
+
 TEST_CASE("batch normalisation in place", "[small]") {
   const Step s({3, 5, 4}, Placing::row_major, DType::f32), t({3, 5, 4}, Placing::row_major, DType::f32);
   batch_norm_training(stream(), s.x, s.gamma, s.beta, {}, {}, {}, s.y.tensor(), s.mean.tensor(),
@@ -206,7 +299,7 @@ TEST_CASE("batch normalisation with a workspace of the user's", "[small]") {
   CHECK(plan.workspace_size() >= 20);
   const Guarded workspace({static_cast<int64_t>(plan.workspace_size())}, DType::u8);
   plan.run(stream(), s.x, s.gamma, s.beta, s.running_mean, s.running_var, s.y.tensor(), s.mean.tensor(),
-           s.inv_std.tensor(), workspace.tensor());
+           s.inv_std.tensor(), {}, workspace.tensor());
   plan.run(stream(), t.x, t.gamma, t.beta, t.running_mean, t.running_var, t.y.tensor(), t.mean.tensor(),
            t.inv_std.tensor());
   CHECK(workspace.intact());
@@ -247,7 +340,6 @@ TEST_CASE("batch normalisation refuses bad input and changes nothing", "[small]"
           a.x = a.x.slice(0, 0, 1).slice(2, 0, 1);
           a.y = a.y.slice(0, 0, 1).slice(2, 0, 1);
         }) == "x: shape [1, 5, 1] has 1 values a channel, a variance needs at least 2");
-  CHECK(refused([](Arguments& a) { a.gamma = {}; }) == "gamma: is not defined");
   CHECK(refused([](Arguments& a) { a.beta = a.beta.slice(0, 0, 4); }) == "beta: shape [4] must be [5]");
   CHECK(refused([](Arguments& a) { a.mean = cast(stream(), a.mean, DType::f16); }) ==
         "mean: dtype f16 must be f32");
@@ -264,6 +356,18 @@ TEST_CASE("batch normalisation refuses bad input and changes nothing", "[small]"
   CHECK(refused([](Arguments& a) { a.params.momentum = 1.5; }) == "momentum: 1.5 must lie in [0, 1]");
   CHECK(refused([](Arguments& a) { a.x = a.x.reshape({60}), a.y = a.y.reshape({60}); }) ==
         "x: rank 1 must be 2 or more, [N, C, ...]");
+  const auto backward = [&](Activation f, const Tensor& y, const Tensor& dx, const Tensor& dresidual) {
+    return error_of<ValidationError>([&] {
+      batch_norm_backward(stream(), s.dy, s.x, s.gamma, s.mean.tensor(), s.inv_std.tensor(), dx, {}, {}, f, y,
+                          dresidual);
+    });
+  };
+  CHECK(backward(Activation::relu, {}, s.dx.tensor(), {}) ==
+        "y: is not there, though the activation is relu");
+  CHECK(backward(Activation::identity, s.y.tensor(), s.dx.tensor(), {}) ==
+        "y: is there, though the activation is identity");
+  CHECK(backward(Activation::identity, {}, {}, {}) == "dx: no gradient is wanted");
+  CHECK(backward(Activation::identity, {}, s.dy, s.dy) == "dresidual: shares memory with dx");
   CHECK(host_bytes(s.running_mean) == mean);
   CHECK(host_bytes(s.running_var) == var);
   CHECK(host_bytes(s.y.tensor()) == y_before);
