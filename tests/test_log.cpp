@@ -41,7 +41,7 @@ TEST_CASE("child: a queue that measures no time", "[.]") {
   fill(stream, x, 1);
   pointwise(stream, {x}, {x}, {}, "y0 = fmod(x0, 2) > 100 % 7");
   Reduce(context, {x}, {y}, 0, sum_of("x0")).run(stream, {x}, {y}, {});
-  pool2d(stream, image, {}, small);
+  pool(stream, image, {PoolMode::max, {2, 2}}, small);
   Softmax(context, {x, x, {}, 1, false}).run(stream, x, x);
   stream.finish();
 }

@@ -8,6 +8,7 @@
 
 #include "cases/conv.hpp"
 #include "cases/nn.hpp"
+#include "cases/pool.hpp"
 #include "catch.hpp"
 #include "support.hpp"
 
@@ -93,9 +94,7 @@ struct SmallNet {
     h = activated(f, h);
     const Values g = conv3x3(h, kBatch, kFilters, kSize, kSize, v.at("conv2.weight"), v.at("conv2.bias"));
     for (size_t i = 0; i < h.size(); i++) h[i] += g[i];
-    PoolParams params;
-    params.mode = pool;
-    h = pool2d_reference(h, map, params).y;
+    h = pool_reference(h, map, {pool, {2, 2}}).y;
     h = linear_reference(h, v.at("linear1.weight"), v.at("linear1.bias"));
     h = softmax_reference(h, {kBatch, kClasses}, 1, true);
     return nll_loss_reference(h, {labels.begin(), labels.end()}, kClasses);

@@ -114,6 +114,7 @@ class DLPRIM_API Net {
   Value sigmoid(Value x) { return activation(x, Activation::sigmoid); }
   Value tanh(Value x) { return activation(x, Activation::tanh); }
 
+  /// x: [N, C, ...] with as many more dimensions as the params' lists have.
   Value pool(Value x, const PoolParams& params);
   /// `stride` 0: the kernel's size.
   Value max_pool(Value x, int64_t kernel, int64_t stride = 0, int64_t pad = 0);

@@ -1,64 +1,144 @@
-// Two-dimensional pooling, forward and backward, on a GPU: a work-item makes one element. The backward
-// direction gathers: an element of dx adds up, in a fixed order, what the windows over it hand back. The CPU
-// form is in pool_cpu.cl; what both share is in pool_common.cl.
-// CHANNELS_LAST says along which axis neighbouring work-items run: then the grid is (C, N * P * Q), with H
-// and W in place of P and Q backward; else (P * Q, N * C).
+// Pooling, forward and backward, on a GPU: a work-item makes one element, or V channels where those lie side
+// by side. The backward direction gathers: an element of dx adds up, in a fixed order, what the windows over
+// it hand back. pool_wide.cl is for large windows, pool_tile.cl for small ones that overlap, the CPU forms are
+// in pool_cpu.cl and pool_cpu_last.cl.
+// Neighbouring work-items have neighbouring columns, or channels if CHANNELS_LAST. get_global_id(1) is N.
 
-#include "pool_common.cl"
-
-#ifndef KERNEL_H  // the window and its steps, where they are small; 0: they come as arguments
-#define KERNEL_H 0
-#define KERNEL_W 0
-#define STRIDE_H 1
-#define STRIDE_W 1
+#ifndef V
+#define V 1
 #endif
-// With constant bounds the window's loops unroll, and its loads are issued together.
-#define KH (KERNEL_H ? KERNEL_H : kernel_h)
-#define KW (KERNEL_H ? KERNEL_W : kernel_w)
-#define SH (KERNEL_H ? STRIDE_H : stride_h)
-#define SW (KERNEL_H ? STRIDE_W : stride_w)
+#ifndef PLACE_VECTOR  // 16 bytes of indices
+#define PLACE_VECTOR int4
+#endif
+#include "pool_common.cl"
+#include "divisor.cl"
 
-// This work-item's plane (n, c) and its element (row, column) of the HEIGHT x WIDTH that are written.
-#define PLACE(HEIGHT, WIDTH)                                              \
-  const long a = (long)get_global_id(0), b = (long)get_global_id(1);      \
-  const long c = CHANNELS_LAST ? a : b % C;                               \
-  const long n = CHANNELS_LAST ? b / ((long)(HEIGHT) * (WIDTH)) : b / C;  \
-  const long flat = CHANNELS_LAST ? b % ((long)(HEIGHT) * (WIDTH)) : a;   \
-  if (c >= C || n >= N || flat >= (long)(HEIGHT) * (WIDTH)) return;       \
-  const int row = (int)(flat / (WIDTH)), column = (int)(flat % (WIDTH));  \
-  x += x_o + n * x_n + c * x_c;                                           \
-  y += y_o + n * y_n + c * y_c;                                           \
-  i += i_o + n * i_n + c * i_c;
+// `items` elements (by V channels) of an image of y, or backward of dx, of ACROSS x DOWN x ... places.
+#define GRID int N, int items, DIVISOR(groups), DIVISOR(across), DIVISOR(down), DIVISOR(deep)
+// This item's first channel c and place (depth, row, column).
+#define FIND_PLACE                                                            \
+  const int item = (int)get_global_id(0);                                     \
+  const long n = (long)get_global_id(1);                                      \
+  if (item >= items || n >= N) return;                                        \
+  const int outer = CHANNELS_LAST ? QUOTIENT(item, groups) : item;            \
+  const int line = QUOTIENT(outer, across), column = outer - line * across;   \
+  const int sheet = QUOTIENT(line, down), row = line - sheet * down;          \
+  const int body = QUOTIENT(sheet, deep), depth = sheet - body * deep;        \
+  const int c = (CHANNELS_LAST ? item - outer * groups : body) * V;
 
-__kernel void pool_forward(TENSOR(const T, x), TENSOR(T, y), TENSOR(int, i), SIZES) {
-  PLACE(P, Q)
-  const int h0 = row * SH - top, w0 = column * SW - left;
-  float result = AVERAGE ? 0 : -INFINITY;
-  int where = max(h0, 0) * W + max(w0, 0);
-  for (int r = 0; r < KH; r++)
-    for (int s = 0; s < KW; s++) {
-      const int h = h0 + r, w = w0 + s;
-      if (h < 0 || h >= H || w < 0 || w >= W) continue;
-      TAKE(LOAD(x, h * x_h + w * x_w), h * W + w, 1, result, where)
+#if V == 1
+#define LOAD_V(p, i, d) (d)[0] = LOAD(p, i);
+#define STORE_V(p, i, d) STORE(p, i, (d)[0]);
+#define LOAD_PLACES(p, i, d) (d)[0] = (int)(p)[i];
+#define STORE_PLACES(p, i, d) (p)[i] = (d)[0];
+#else
+#define LOAD_V(p, i, d) JOIN(VLOAD_, DTYPE)(p, i, d)
+#define STORE_V(p, i, d) JOIN(VSTORE_, DTYPE)(p, i, d);
+// In pieces of 16 bytes, which is what tensors are known to be aligned to.
+#define PIECE (int)(16 / sizeof(PLACE_TYPE))
+#define LOAD_PLACES(p, i, d)                                                          \
+  for (int piece_ = 0; piece_ < V; piece_ += PIECE) {                                 \
+    const PLACE_VECTOR bits_ = *(__global const PLACE_VECTOR*)((p) + (i) + piece_);   \
+    for (int k = 0; k < PIECE; k++) (d)[piece_ + k] = (int)((const PLACE_TYPE*)&bits_)[k]; \
+  }
+#define STORE_PLACES(p, i, d)                                                         \
+  for (int piece_ = 0; piece_ < V; piece_ += PIECE) {                                 \
+    PLACE_VECTOR bits_;                                                               \
+    for (int k = 0; k < PIECE; k++) ((PLACE_TYPE*)&bits_)[k] = (d)[piece_ + k];       \
+    *(__global PLACE_VECTOR*)((p) + (i) + piece_) = bits_;                            \
+  }
+#endif
+#define LANES for (int k = 0; k < V; k++)
+
+__kernel void pool_forward(TENSOR(const T, x), TENSOR(T, y), TENSOR(PLACE_TYPE, i), AXES, GRID) {
+  MAKE_AXES
+  FIND_PLACE
+  const struct Taps td = taps_of(D, depth), th = taps_of(H, row), tw = taps_of(W, column);
+  x += x_o + n * x_n + c * x_c;
+  const int none = first_place(H, W, D, td, th, tw);
+  REAL result[V];
+  int where[V];
+  LANES {
+    result[k] = MAXIMUM ? -INFINITY : 0;
+    where[k] = none;
+  }
+  // With constant bounds the loops unroll, and their loads are issued together.
+  for (int a = KERNEL_D ? 0 : td.begin; a < (KERNEL_D ? KERNEL_D : td.end); a++) {
+    if (a < td.begin || a >= td.end) continue;
+    for (int b = KERNEL_H ? 0 : th.begin; b < (KERNEL_H ? KERNEL_H : th.end); b++) {
+      if (b < th.begin || b >= th.end) continue;
+      for (int e = KERNEL_W ? 0 : tw.begin; e < (KERNEL_W ? KERNEL_W : tw.end); e++) {
+        if (e < tw.begin || e >= tw.end) continue;
+        const int at_d = td.start + a * D.dilation, at_h = th.start + b * H.dilation, at_w = tw.start + e * W.dilation;
+        REAL v[V];
+        LOAD_V(x, at_d * x_d + at_h * x_h + at_w * x_w, v)
+        LANES TAKE(v[k], (at_d * H.size + at_h) * W.size + at_w, result[k], where[k])
+      }
     }
-  if (AVERAGE) result /= (float)(divisor(h0, KH, H, bottom) * divisor(w0, KW, W, right));
-  STORE(y, row * y_h + column * y_w, result);
-  if (INDICES) i[row * i_h + column * i_w] = where;
+  }
+#if !MAXIMUM
+  const int elements = UNIFORM ? divided : elements_of(td, th, tw);
+  LANES result[k] = AVERAGE ? result[k] / (REAL)elements
+                            : ROOT(result[k] * scale_of(elements, taps_in_all(D, H, W)), norm);
+#endif
+  y += y_o + n * y_n;
+  STORE_V(y, c * y_c + depth * y_d + row * y_h + column * y_w, result)
+#if INDICES
+  i += i_o + n * i_n;
+  STORE_PLACES(i, c * i_c + depth * i_d + row * i_h + column * i_w, where)
+#endif
 }
 
-// x stands for dx, y for dy.
-__kernel void pool_backward(TENSOR(T, x), TENSOR(const T, y), TENSOR(const int, i), SIZES) {
-  PLACE(H, W)
-  const int p1 = min((row + top) / SH, P - 1), q1 = min((column + left) / SW, Q - 1);
-  float sum = 0;
-  for (int p = first_window(row + top, KH, SH); p <= p1; p++)
-    for (int q = first_window(column + left, KW, SW); q <= q1; q++) {
-      const float d = LOAD(y, p * y_h + q * y_w);
-#if AVERAGE
-      sum += d / (float)(divisor(p * SH - top, KH, H, bottom) * divisor(q * SW - left, KW, W, right));
-#else
-      sum += i[p * i_h + q * i_w] == row * W + column ? d : 0;
+// x stands for dx, y for dy; of norms s is x and t is y.
+__kernel void pool_backward(TENSOR(T, x), TENSOR(const T, y), TENSOR(const PLACE_TYPE, i), TENSOR(const T, s),
+                            TENSOR(const T, t), AXES, GRID) {
+  MAKE_AXES
+  FIND_PLACE
+  const struct Windows in_d = windows_of(D, depth), in_h = windows_of(H, row), in_w = windows_of(W, column);
+  y += y_o + n * y_n + c * y_c;
+  REAL sum[V];
+  LANES sum[k] = 0;
+#if MAXIMUM
+  i += i_o + n * i_n + c * i_c;
+  const int mine = (depth * H.size + row) * W.size + column;
+#elif !AVERAGE
+  t += t_o + n * t_n + c * t_c;
+  s += s_o + n * s_n;
+  REAL from[V];
+  LOAD_V(s, c * s_c + depth * s_d + row * s_h + column * s_w, from)
 #endif
+  for (int a = 0; a < in_d.count; a++) {
+    const int o = in_d.first + a;
+    if (!holds(D, o, depth)) continue;
+    for (int b = 0; b < in_h.count; b++) {
+      const int p = in_h.first + b;
+      if (!holds(H, p, row)) continue;
+      for (int e = 0; e < in_w.count; e++) {
+        const int q = in_w.first + e;
+        if (!holds(W, q, column)) continue;
+        REAL handed[V];
+        LOAD_V(y, o * y_d + p * y_h + q * y_w, handed)
+#if MAXIMUM
+        int place[V];
+        LOAD_PLACES(i, o * i_d + p * i_h + q * i_w, place)
+        LANES sum[k] += place[k] == mine ? handed[k] : 0;
+#else
+        const int elements = UNIFORM ? divided : elements_of(taps_of(D, o), taps_of(H, p), taps_of(W, q));
+#if AVERAGE
+        LANES sum[k] += UNIFORM ? handed[k] : handed[k] / (REAL)elements;
+#else
+        REAL root[V];
+        LOAD_V(t, o * t_d + p * t_h + q * t_w, root)
+        const REAL scale = scale_of(elements, taps_in_all(D, H, W));
+        LANES sum[k] += root[k] == 0 ? 0 : handed[k] * scale * SLOPE(from[k] / root[k], norm);
+#endif
+#endif
+      }
     }
-  STORE(x, row * x_h + column * x_w, sum);
+  }
+#if AVERAGE && UNIFORM
+  LANES sum[k] /= (REAL)divided;
+#endif
+  x += x_o + n * x_n;
+  STORE_V(x, c * x_c + depth * x_d + row * x_h + column * x_w, sum)
 }

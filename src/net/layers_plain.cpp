@@ -41,22 +41,30 @@ class PoolNode : public Node {
  public:
   PoolParams params;
 
-  const char* kind() const override { return params.mode == PoolMode::max ? "max_pool" : "avg_pool"; }
-  Shape output_shape(const std::vector<Shape>& x) const override { return pool2d_output_shape(x[0], params); }
+  const char* kind() const override {
+    return params.mode == PoolMode::max       ? "max_pool"
+           : params.mode == PoolMode::average ? "avg_pool"
+                                              : "lp_pool";
+  }
+  Shape output_shape(const std::vector<Shape>& x) const override { return pool_output_shape(x[0], params); }
   Tensor forward(const ForwardStep& step) const override {
     Tensor y(step.stream, step.y_shape), indices;
     if (step.mode == Mode::training && params.mode == PoolMode::max) {
       indices = Tensor(step.stream, step.y_shape, DType::i32);
       step.saved.tensors = {indices};
     }
-    pool2d(step.stream, step.x[0], params, y, indices);
+    dlprim::pool(step.stream, step.x[0], params, y, indices);
     return y;
   }
   void backward(BackwardStep& step) const override {
     step.dx[0] = Tensor(step.stream, step.x_shapes[0]);
-    const Tensor indices = step.saved.tensors.empty() ? Tensor() : step.saved.tensors[0];
-    pool2d_backward(step.stream, step.dy, indices, params, step.dx[0]);
+    PoolSaved saved;
+    if (params.mode == PoolMode::max) saved.indices = step.saved.tensors[0];
+    if (params.mode == PoolMode::lp) saved.x = step.x[0], saved.y = step.y;
+    pool_backward(step.stream, step.dy, saved, params, step.dx[0]);
   }
+  bool needs_input(int /*k*/) const override { return params.mode == PoolMode::lp; }
+  bool needs_output() const override { return params.mode == PoolMode::lp; }
 };
 
 class DropoutNode : public Node {
@@ -116,7 +124,8 @@ Value Net::activation(Value x, Activation f) {
 }
 
 Value Net::pool(Value x, const PoolParams& params) {
-  graph_->layer_input("x", x, 4);
+  const int spatial = params.output.empty() ? params.kernel.size() : params.output.size();
+  graph_->layer_input("x", x, 2 + spatial);
   auto node = std::make_unique<PoolNode>();
   node->params = params;
   return graph_->add(std::move(node), {x}, "");
@@ -128,7 +137,7 @@ PoolParams square_pool(PoolMode mode, int64_t kernel, int64_t stride, int64_t pa
   PoolParams params;
   params.mode = mode;
   params.kernel = {kernel, kernel};
-  params.stride = stride == 0 ? params.kernel : std::array<int64_t, 2>{stride, stride};
+  if (stride != 0) params.stride = {stride, stride};
   params.pad_begin = params.pad_end = {pad, pad};
   return params;
 }
@@ -144,11 +153,7 @@ Value Net::avg_pool(Value x, int64_t kernel, int64_t stride, int64_t pad) {
 }
 
 Value Net::global_avg_pool(Value x) {
-  const Shape& in = graph_->layer_input("x", x, 4);
-  PoolParams params;
-  params.mode = PoolMode::average;
-  params.kernel = params.stride = {in[2], in[3]};
-  return pool(x, params);
+  return pool(x, global_pool(PoolMode::average, 2));
 }
 
 Value Net::dropout(Value x, double p) {

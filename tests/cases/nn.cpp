@@ -28,34 +28,6 @@ void for_rows(const Shape& shape, int axis, const F& f) {
     for (int64_t i = 0; i < v.inner; i++) f(o * v.size * v.inner + i, v.inner, v.size);
 }
 
-/// One window of a pooling along one axis: what of it lies in x, and in x with its padding.
-struct Span {
-  int64_t begin, end, padded;
-  Span(const PoolParams& p, size_t axis, int64_t size, int64_t window) {
-    const int64_t start = window * p.stride[axis] - p.pad_begin[axis], stop = start + p.kernel[axis];
-    begin = std::max<int64_t>(start, 0);
-    end = std::min(stop, size);
-    padded = std::min(stop, size + p.pad_end[axis]) - start;
-  }
-};
-
-/// Calls f(output index, plane's offset in x, rows, columns) for every window.
-template <class F>
-void for_windows(const Shape& x, const PoolParams& params, const F& f) {
-  const Shape y = pool2d_output_shape(x, params);
-  int64_t i = 0;
-  for (int64_t plane = 0; plane < x[0] * x[1]; plane++)
-    for (int64_t p = 0; p < y[2]; p++)
-      for (int64_t q = 0; q < y[3]; q++)
-        f(at(i++), plane * x[2] * x[3], Span(params, 0, x[2], p), Span(params, 1, x[3], q));
-}
-
-double divisor(const PoolParams& params, const Span& rows, const Span& columns) {
-  return params.count_include_pad
-             ? static_cast<double>(rows.padded * columns.padded)
-             : static_cast<double>((rows.end - rows.begin) * (columns.end - columns.begin));
-}
-
 }  // namespace
 
 const char* name_of(Placing placing) {
@@ -128,42 +100,6 @@ double activation_slope(Activation f, double x) {
       return 1 - y * y;
   }
   return 0;
-}
-
-Pooled pool2d_reference(const Values& x, const Shape& shape, const PoolParams& params) {
-  Pooled result;
-  const auto count = at(element_count(pool2d_output_shape(shape, params)));
-  result.y.resize(count);
-  result.indices.resize(count);
-  for_windows(shape, params, [&](size_t i, int64_t plane, const Span& rows, const Span& columns) {
-    double sum = 0, best = -std::numeric_limits<double>::infinity();
-    int64_t where = rows.begin * shape[3] + columns.begin;
-    for (int64_t h = rows.begin; h < rows.end; h++)
-      for (int64_t w = columns.begin; w < columns.end; w++) {
-        const double v = x[at(plane + h * shape[3] + w)];
-        sum += v;
-        if (v > best || std::isnan(v)) best = v, where = h * shape[3] + w;
-      }
-    result.y[i] = params.mode == PoolMode::max ? best : sum / divisor(params, rows, columns);
-    result.indices[i] = static_cast<int32_t>(where);
-  });
-  return result;
-}
-
-Values pool2d_backward_reference(const Values& dy, const Values& x, const Shape& shape,
-                                 const PoolParams& params) {
-  Values dx(x.size(), 0.0);
-  const std::vector<int32_t> indices = pool2d_reference(x, shape, params).indices;
-  for_windows(shape, params, [&](size_t i, int64_t plane, const Span& rows, const Span& columns) {
-    if (params.mode == PoolMode::max) {
-      dx[at(plane + indices[i])] += dy[i];
-      return;
-    }
-    for (int64_t h = rows.begin; h < rows.end; h++)
-      for (int64_t w = columns.begin; w < columns.end; w++)
-        dx[at(plane + h * shape[3] + w)] += dy[i] / divisor(params, rows, columns);
-  });
-  return dx;
 }
 
 BatchNormed batch_norm_reference(const Values& x, const Shape& shape, const Values& gamma, const Values& beta,

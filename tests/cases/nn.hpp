@@ -7,7 +7,6 @@
 #include <vector>
 
 #include <dlprim/activation.hpp>
-#include <dlprim/pool.hpp>
 
 #include "support.hpp"
 
@@ -42,15 +41,6 @@ struct AxisView {
 double activation_value(Activation f, double x);
 /// f'(x), from x itself.
 double activation_slope(Activation f, double x);
-
-struct Pooled {
-  Values y;
-  std::vector<int32_t> indices;  ///< of maxima
-};
-Pooled pool2d_reference(const Values& x, const Shape& shape, const PoolParams& params);
-/// Hands each dy back to where its maximum was, or in equal shares to its window.
-Values pool2d_backward_reference(const Values& dy, const Values& x, const Shape& shape,
-                                 const PoolParams& params);
 
 struct BatchNormed {
   Values y, mean, variance, unbiased;  ///< variance: biased

@@ -1,0 +1,297 @@
+// The engines of pooling: generated reductions for global windows, and the kernels of pool*.cl.
+#include <dlprim/pointwise.hpp>
+
+#include <algorithm>
+
+#include "core/composed.hpp"
+#include "core/gen/expression.hpp"
+#include "ops/divisor.hpp"
+#include "ops/pool_impl.hpp"
+
+namespace dlprim::detail {
+
+namespace {
+
+// Generated kernels: a reduction forward, a broadcast backward.
+
+/// x^norm and its root as expressions; s0 is the norm, or for averages what they divide by.
+Reduction reduction_of(const PoolProblem& problem) {
+  if (problem.mode == PoolMode::max) return max_of("x0");
+  if (problem.mode == PoolMode::average) return sum_of("x0", "y0 = a0 / s0");
+  if (problem.norm == 1) return sum_of("x0");
+  if (problem.norm == 2) return sum_of("x0 * x0", "y0 = sqrt(a0)");
+  return sum_of("pow(x0, s0)", "y0 = pow(a0, 1 / s0)");
+}
+
+struct GeneratedPool : PoolPlan {
+  TensorDesc x, y;
+  double scalar = 0;
+  std::optional<Reduce> forward;
+  std::optional<Pointwise> backward;
+
+  size_t workspace_size() const override { return forward ? forward->workspace_size() : 0; }
+  void run(const Stream& stream, const PoolTensors& t, const Tensor& workspace) const override {
+    const Tensor from = t.x.as_strided(x.shape, x.strides), to = t.y.as_strided(y.shape, y.strides);
+    if (forward)
+      forward->run(stream, {from}, {to}, {scalar}, workspace);
+    else
+      backward->run(stream, {to}, {from}, {scalar});
+  }
+};
+
+std::string refuse_generated(const Context&, const PoolProblem& p, const Options&) {
+  if (!p.global()) return "for one window over the whole plane";
+  if (p.indices) return "reductions give no indices";
+  if (p.backward && p.mode != PoolMode::average) return "its backward direction is for averages";
+  return {};
+}
+
+std::unique_ptr<const PoolPlan> make_generated(const Context& context, const PoolProblem& p,
+                                               const Options& options) {
+  auto plan = std::make_unique<GeneratedPool>();
+  plan->x = p.x;
+  plan->y = p.y;
+  plan->scalar = p.mode == PoolMode::lp ? p.norm : static_cast<double>(p.divisor ? p.divisor : p.volume());
+  Options rest;
+  rest.workspace_limit = options.workspace_limit;
+  if (p.backward)
+    plan->backward.emplace(context, std::vector<TensorDesc>{p.y}, std::vector<TensorDesc>{p.x}, 1,
+                           "y0 = x0 / s0");
+  else
+    plan->forward.emplace(context, std::vector<TensorDesc>{p.x}, std::vector<TensorDesc>{p.y}, 1,
+                          reduction_of(p), rest);
+  return plan;
+}
+
+// Own kernels.
+
+enum class Tail : uint8_t { grid, divisors, block };  ///< what the kernel's parameters end with
+
+struct KernelPool : PoolPlan {
+  PoolProblem problem;
+  Kernel kernel;
+  std::array<size_t, 3> global{1, 1, 1}, local{1, 1, 1};
+  Tail tail = Tail::block;
+  bool wide_index = false;
+  int64_t images = 0, items = 0, groups = 0, block = 0;
+
+  void bind(Launch& launch, const Tensor& tensor, const std::optional<TensorDesc>& desc) const {
+    launch.arg(tensor);
+    for (int i = 0; i < 5; i++) {
+      const int64_t stride = desc && desc->shape[i] > 1 ? desc->strides[i] : 0;
+      if (i == 0 || wide_index)
+        launch.arg(stride);
+      else
+        launch.arg(static_cast<int>(stride));
+    }
+  }
+  void bind_axes(Launch& launch) const {
+    const int64_t divided = problem.divisor ? problem.divisor : problem.volume();
+    launch.arg(static_cast<int>(problem.x.shape[1])).arg(static_cast<int>(divided));
+    if (problem.x.dtype == DType::f64)
+      launch.arg(problem.norm);
+    else
+      launch.arg(static_cast<float>(problem.norm));
+    for (const PoolAxis& a : problem.axes)
+      for (int64_t number : {a.size, a.out, a.kernel, a.stride, a.dilation, a.pad, a.limit})
+        launch.arg(static_cast<int>(number));
+  }
+  void run(const Stream& stream, const PoolTensors& t, const Tensor&) const override {
+    Launch launch(stream, kernel);
+    bind(launch, t.x, problem.x);
+    bind(launch, t.y, problem.y);
+    bind(launch, t.indices, problem.indices);
+    if (problem.backward) {
+      bind(launch, t.saved_x, problem.saved_x);
+      bind(launch, t.saved_y, problem.saved_y);
+    }
+    bind_axes(launch);
+    if (tail == Tail::grid) {
+      launch.arg(static_cast<int>(images)).arg(static_cast<int>(items));
+      bind_divisor(launch, static_cast<int>(groups));
+    }
+    if (tail != Tail::block)
+      for (int i = 4; i >= 2; i--) bind_divisor(launch, static_cast<int>(problem.written().shape[i]));
+    else
+      launch.arg(static_cast<int>(block));
+    launch.run({global[0], global[1], global[2]}, {local[0], local[1], local[2]});
+  }
+};
+
+/// Whether offsets within an image need 64 bits.
+bool needs_wide_index(const PoolProblem& problem) {
+  for (const TensorDesc& t : problem.tensors()) {
+    TensorDesc image = t;
+    image.shape[0] = std::min<int64_t>(image.shape[0], 1);
+    if (extent_of(image) > int64_t{0x7fffffff}) return true;
+  }
+  return false;
+}
+
+bool products_fit(const PoolProblem& problem) {
+  return std::all_of(problem.axes.begin(), problem.axes.end(),
+                     [](const PoolAxis& a) { return (a.out + 1) * (a.size + 1) < int64_t{0x7fffffff}; });
+}
+
+bool is_trivial(const PoolAxis& a) {
+  return a.size == 1 && a.kernel == 1 && a.stride == 1 && a.limit == 1 && a.pad == 0;
+}
+
+/// Windows of 2 or 3 along each axis, with one stride of at most 3: few kernels for what most networks have.
+bool is_small_cube(const PoolProblem& p) {
+  const PoolAxis& last = p.axes[2];
+  return last.kernel >= 2 && last.kernel <= 3 && last.stride <= 3 &&
+         std::all_of(p.axes.begin(), p.axes.end(), [&](const PoolAxis& a) {
+           return is_trivial(a) || (a.kernel == last.kernel && a.stride == last.stride);
+         });
+}
+
+/// Macros of pool_common.cl. Strides up to `most_stride` are compiled in, and windows that are small cubes.
+Defines common_defines(const PoolProblem& p, bool wide_index, int64_t most_stride = 0) {
+  const bool f64 = p.x.dtype == DType::f64;
+  Defines defines;
+  defines.set("DTYPE", name_of(p.x.dtype)).set("T", storage_type(p.x.dtype));
+  defines.set("REAL", f64 ? "double" : "float").set("LANE", f64 ? "long" : "int");
+  defines.set("INDEX", wide_index ? "long" : "int").set("MODE", static_cast<int>(p.mode));
+  defines.set("INDICES", p.indices.has_value() && !p.backward).set("UNIFORM", p.uniform());
+  if (p.indices) {
+    const bool i64 = p.indices->dtype == DType::i64;
+    defines.set("PLACE_TYPE", i64 ? "long" : "int").set("PLACE_VECTOR", i64 ? "long2" : "int4");
+  }
+  if (p.mode == PoolMode::lp) {
+    const bool small = p.norm == 1 || p.norm == 2 || p.norm == 3 || p.norm == 4;
+    defines.set("NORM", small ? static_cast<int>(p.norm) : 0);
+  }
+  defines.set("INCLUDE_PAD", p.uniform() || p.include_pad).set("CHANNELS_LAST", p.channels_last());
+  defines.set("ADAPTIVE", !p.adaptive ? 0 : products_fit(p) ? 1 : 2);
+  defines.set("DILATED",
+              std::any_of(p.axes.begin(), p.axes.end(), [](const PoolAxis& a) { return a.dilation > 1; }));
+  for (int i = 0; i < 3 && !p.adaptive; i++) {
+    const PoolAxis& a = p.axes[static_cast<size_t>(i)];
+    const std::string name(1, "DHW"[i]);
+    const bool compiled = is_trivial(a) || is_small_cube(p);
+    defines.set("KERNEL_" + name, compiled ? a.kernel : 0);
+    defines.set("STRIDE_" + name, compiled || a.stride <= most_stride ? a.stride : 0);
+  }
+  return defines;
+}
+
+std::unique_ptr<KernelPool> make_kernel(const Context& context, const PoolProblem& problem, const char* file,
+                                        const Defines& defines, Tail tail) {
+  auto plan = std::make_unique<KernelPool>();
+  plan->problem = problem;
+  plan->tail = tail;
+  plan->wide_index = needs_wide_index(problem);
+  plan->kernel =
+      context.state().programs.kernel(file, problem.backward ? "pool_backward" : "pool_forward", defines);
+  return plan;
+}
+
+std::string never(const Context&, const PoolProblem&, const Options&) {
+  return {};
+}
+
+/// All tensors have stride 1 along the axis.
+bool unit_strides(const PoolProblem& problem, int axis) {
+  const std::vector<TensorDesc> tensors = problem.tensors();
+  return std::all_of(tensors.begin(), tensors.end(),
+                     [&](const TensorDesc& t) { return t.strides[axis] == 1 || t.shape[axis] == 1; });
+}
+
+/// How many channels a work-item takes: 16 bytes of them where they always lie so.
+int64_t channels_together(const PoolProblem& problem) {
+  const int64_t together = 16 / static_cast<int64_t>(size_of(problem.x.dtype));
+  if (together < 4 || !problem.channels_last() || !unit_strides(problem, 1)) return 1;
+  for (const TensorDesc& t : problem.tensors()) {
+    if (!t.aligned) return 1;
+    for (int i = 0; i < 5; i++) {
+      const int64_t step = i == 1 ? t.shape[i] : t.shape[i] > 1 ? t.strides[i] : 0;
+      if (step % together != 0) return 1;
+    }
+  }
+  return together;
+}
+
+int64_t power_of_two_from(int64_t n) {
+  int64_t result = 1;
+  while (result < n) result *= 2;
+  return result;
+}
+
+std::unique_ptr<const PoolPlan> make_direct(const Context& context, const PoolProblem& problem,
+                                            const Options&) {
+  const int64_t together = channels_together(problem);
+  Defines defines = common_defines(problem, needs_wide_index(problem));
+  defines.set("V", together);
+  auto plan = make_kernel(context, problem, "pool", defines, Tail::grid);
+  const Shape& written = problem.written().shape;
+  plan->images = written[0];
+  plan->groups = written[1] / together;
+  plan->items = plan->groups * written[2] * written[3] * written[4];
+  const int64_t most = std::min<int64_t>(256, static_cast<int64_t>(plan->kernel.max_work_group()));
+  const int64_t across = std::min(most, power_of_two_from(plan->items));
+  plan->local = {static_cast<size_t>(across), static_cast<size_t>(most / across), 1};
+  plan->global = {items_in_groups(plan->items, across), items_in_groups(plan->images, most / across), 1};
+  return plan;
+}
+
+/// A window's size along an axis, and the distance of windows.
+int64_t window_of(const PoolAxis& a) {
+  return a.kernel;  // of adaptive windows the larger ones
+}
+
+std::string refuse_wide(const Context&, const PoolProblem& p, const Options&) {
+  constexpr int64_t kLeastVolume = 32, kLeastStride = 4;
+  if (p.backward) return "for the forward direction";
+  if (p.channels_last()) return "columns do not lie side by side";
+  if (p.volume() < kLeastVolume)
+    return cat("a window has ", p.volume(), " elements, fewer than ", kLeastVolume);
+  const int64_t stride = p.axes[2].stride;
+  if (stride < kLeastStride && p.axes[2].out > 1)
+    return cat("windows are ", stride, " apart, less than ", kLeastStride);
+  return {};
+}
+
+std::unique_ptr<const PoolPlan> make_wide(const Context& context, const PoolProblem& problem,
+                                          const Options&) {
+  constexpr int64_t kGroup = 128;
+  const int64_t width = window_of(problem.axes[2]), height = window_of(problem.axes[1]);
+  const int64_t lanes_w = power_of_two_from(std::min<int64_t>(width, height > 1 ? 32 : kGroup));
+  const int64_t lanes_h = power_of_two_from(std::min(height, kGroup / lanes_w));
+  Defines defines = common_defines(problem, needs_wide_index(problem));
+  defines.set("LANES_W", lanes_w).set("LANES_H", lanes_h);
+  auto plan = make_kernel(context, problem, "pool_wide", defines, Tail::divisors);
+  const Shape& y = problem.y.shape;
+  plan->local = {static_cast<size_t>(lanes_w), static_cast<size_t>(lanes_h), 1};
+  plan->global = {static_cast<size_t>(y[1] * y[2] * y[3] * y[4] * lanes_w), static_cast<size_t>(lanes_h),
+                  static_cast<size_t>(y[0])};
+  return plan;
+}
+
+std::unique_ptr<const PoolPlan> make_cpu(const Context& context, const PoolProblem& problem, const Options&) {
+  constexpr int64_t kElements = 4096;  // of one work-group: far above the cost of starting it
+  const bool last = problem.channels_last();
+  const Shape& written = problem.written().shape;
+  const int64_t along = last ? written[1] : problem.y.shape[4];
+  const int64_t most = last && problem.x.dtype != DType::f64 ? 16 : 8;
+  const int64_t lanes = along >= most ? most : along >= 8 ? 8 : 4;
+  Defines defines = common_defines(problem, needs_wide_index(problem), last ? 0 : 2);
+  defines.set("L", lanes).set("UNIT", unit_strides(problem, last ? 1 : 4));
+  auto plan = make_kernel(context, problem, last ? "pool_cpu_last" : "pool_cpu", defines, Tail::block);
+  const int64_t lines = written[2] * written[3];
+  const int64_t line = std::max<int64_t>(written[4] * (last ? written[1] : 1), 1);
+  plan->block = std::clamp<int64_t>(kElements / line, 1, lines);
+  plan->global[0] = static_cast<size_t>(ceil_div(lines, plan->block));
+  plan->global[1] = static_cast<size_t>(last ? written[0] : written[1]);
+  if (!last) plan->global[2] = static_cast<size_t>(written[0]);
+  return plan;
+}
+
+}  // namespace
+
+const Engine<PoolProblem, PoolPlan> kPoolGenerated{"generated", refuse_generated, make_generated};
+const Engine<PoolProblem, PoolPlan> kPoolWide{"wide", refuse_wide, make_wide};
+const Engine<PoolProblem, PoolPlan> kPoolDirect{"direct", never, make_direct};
+const Engine<PoolProblem, PoolPlan> kPoolCpu{"cpu", never, make_cpu};
+
+}  // namespace dlprim::detail
