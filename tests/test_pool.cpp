@@ -210,3 +210,242 @@ TEST_CASE("pooling of odd shapes, every engine", "[small]") {
     CHECK(ran > 0);
   }
 }
+
+TEST_CASE("norms of odd shapes", "[small]") {
+  for (const char* name : kEngines)
+    for (size_t i : {1, 8, 15, 20, 21, 24, 27, 30, 32}) check(odd_cases()[i], PoolMode::lp, name);
+  // The powers that are products, and those that are not.
+  for (double norm : {1.0, 3.0, 4.0, 1.5}) {
+    Case c{{2, 3, 7, 23}, {2, 3}, {2, 2}, {1, 1}};
+    c.norm = norm;
+    for (const char* name : {"direct", "cpu"}) check(c, PoolMode::lp, name);
+    Case all = adaptive({2, 3, 5, 7}, {1, 1});
+    all.norm = norm;
+    check(all, PoolMode::lp, "generated");
+  }
+}
+
+TEST_CASE("pooling in every form of memory", "[small]") {
+  const Case square{{2, 16, 6, 25}, {3, 3}, {2, 2}, {1, 1}};
+  const Case odd{{2, 19, 5, 8}, {2, 3}, {1, 2}, {1, 0}, {0, 1}, {1, 2}, {}, true, false};
+  const Case volume{{1, 8, 4, 5, 6}, {2, 2, 2}, {2, 2, 2}};
+  for (const char* name : {"cpu", "direct"})
+    for (PoolMode mode : kModes)
+      for (Placing placing : {Placing::channels_last, Placing::gaps}) {
+        check(odd, mode, name, {placing});
+        check(square, mode, name, {placing, DType::f32, DType::i32, true});
+        if (mode == PoolMode::max) check(adaptive({2, 5, 7, 6}, {3, 4}), mode, name, {placing});
+        if (mode == PoolMode::max) check(volume, mode, name, {placing, DType::f32, DType::i64, true});
+      }
+  check(adaptive({2, 4, 9, 40}, {1, 1}), PoolMode::max, "wide", {Placing::gaps});
+  check(adaptive({2, 4, 9, 4}, {1, 1}), PoolMode::average, "generated", {Placing::channels_last});
+}
+
+TEST_CASE("pooling of every dtype", "[small]") {
+  const Case c{{2, 8, 5, 21}, {3, 3}, {2, 2}, {1, 1}, {1, 1}, {}, {}, false, false};
+  for (const char* name : {"cpu", "direct"})
+    for (PoolMode mode : kModes)
+      for (DType dtype : {DType::f16, DType::bf16, DType::f64}) {
+        if (dtype == DType::f64 && !context().device().probes().fp64) continue;
+        const DType indices = dtype == DType::f16 ? DType::i64 : DType::i32;
+        check(c, mode, name, {Placing::row_major, dtype, indices});
+        if (mode != PoolMode::lp) check(c, mode, name, {Placing::channels_last, dtype, indices, true});
+      }
+  const Case large = adaptive({1, 2, 9, 40}, {1, 1});
+  for (DType dtype : {DType::f16, DType::bf16}) {
+    check(large, PoolMode::max, "wide", {Placing::row_major, dtype, DType::i64});
+    check(large, PoolMode::average, "generated", {Placing::row_major, dtype});
+  }
+}
+
+TEST_CASE("pooling of larger shapes") {
+  const std::vector<Case> cases = {
+      {{2, 33, 57, 55}, {3, 3}, {2, 2}, {1, 1}},
+      {{2, 70, 14, 14}, {3, 3}, {1, 1}, {1, 1}},
+      {{1, 2, 131, 129}, {11, 9}, {3, 4}, {5, 4}, {5, 4}, {}, {}, true, false},
+      adaptive({3, 40, 14, 14}, {7, 7}),
+  };
+  for (const char* name : {"cpu", "direct"})
+    for (PoolMode mode : {PoolMode::max, PoolMode::average})
+      for (const Case& c : cases)
+        for (Placing placing : {Placing::row_major, Placing::channels_last}) check(c, mode, name, {placing});
+}
+
+TEST_CASE("the output's shape follows PyTorch's rules", "[small]") {
+  const auto shape = [](const Case& c) { return pool_output_shape(c.x, c.params(PoolMode::max)); };
+  CHECK(shape({{2, 3, 8, 7}, {2, 2}}) == Shape{2, 3, 4, 3});
+  CHECK(shape({{2, 3, 8, 7}, {2, 2}, {2, 2}, {0, 0}, {0, 0}, {}, {}, true}) == Shape{2, 3, 4, 4});
+  // A last window that would start in the padding behind does not count.
+  CHECK(shape({{1, 1, 6, 6}, {2, 2}, {3, 3}, {1, 1}, {1, 1}, {}, {}, true}) == Shape{1, 1, 3, 3});
+  CHECK(shape({{1, 1, 5, 5}, {2, 2}, {3, 3}, {1, 1}, {1, 1}, {}, {}, true}) == Shape{1, 1, 2, 2});
+  CHECK(shape({{1, 7, 7}, {3, 3}, {2, 2}, {1, 1}}) == Shape{1, 4, 4});
+  CHECK(shape({{1, 1, 1, 2}, {3, 3}, {4, 4}, {0, 0}, {0, 0}, {}, {}, true}) == Shape{1, 1, 1, 1});
+  CHECK(shape({{4, 2, 20}, {3}, {2}, {1}, {1}, {4}}) == Shape{4, 2, 7});
+  CHECK(shape(adaptive({4, 2, 20, 9, 9}, {3, 5, 20})) == Shape{4, 2, 3, 5, 20});
+  CHECK(pool_output_shape({2, 3, 5, 6, 7}, global_pool(PoolMode::average, 3)) == Shape{2, 3, 1, 1, 1});
+}
+
+TEST_CASE("max pooling of special values", "[small]") {
+  // 2 x 2 windows: NaN wins, the last one is kept; all -infinity; -0 and 0 are equal, so the first stays.
+  const std::vector<float> values = {1, kNan, -kInf, -kInf, -0.0f, 0,     kNan, 2,  //
+                                     3, kNan, -kInf, -kInf, 0,     -0.0f, 5,    kInf};
+  const Tensor x = device_tensor({1, 1, 2, 8}, values);
+  const Case c{{1, 1, 2, 8}, {2, 2}};
+  for (const char* name : {"cpu", "direct"}) {
+    INFO("engine " << name);
+    const Guarded y({1, 1, 1, 4}), indices({1, 1, 1, 4}, DType::i64);
+    pool(stream(), x, c.params(PoolMode::max), y.tensor(), indices.tensor(), engine(name));
+    CHECK(deviation(host_values(y.tensor()), {kNan, -kInf, 0, kNan}) == 0);
+    CHECK(std::signbit(host_values(y.tensor())[2]));
+    CHECK(host_values(indices.tensor()) == std::vector<float>{9, 2, 4, 6});
+  }
+}
+
+TEST_CASE("large windows of special values", "[small]") {
+  // Planes of 5 x 40: two NaNs, far apart; -infinities; equal maxima, the first of which counts; denormals.
+  std::vector<float> values(4 * 200, -1.0f);
+  values[17] = values[177] = kNan;
+  values[30] = kInf;
+  std::fill(values.begin() + 200, values.begin() + 400, -kInf);
+  values[400 + 55] = values[400 + 54 + 80] = 7;
+  for (size_t i = 600; i < 800; i++) values[i] = -1e-40f;
+  values[600 + 199] = 1e-40f;
+  const Tensor x = device_tensor({4, 5, 40}, values);
+  for (const char* name : {"wide", "cpu", "direct"}) {
+    INFO("engine " << name);
+    const Guarded y({4, 1, 1}), indices({4, 1, 1}, DType::i32);
+    pool(stream(), x, global_pool(PoolMode::max, 2), y.tensor(), indices.tensor(), engine(name));
+    CHECK(deviation(host_values(y.tensor()), {kNan, -kInf, 7, 1e-40f}) == 0);
+    CHECK(host_values(indices.tensor()) == std::vector<float>{177, 0, 55, 199});
+  }
+}
+
+TEST_CASE("averages and norms of special values", "[small]") {
+  const Tensor x = device_tensor({1, 6}, {kInf, 1, kInf, -kInf, kNan, 1});
+  const Guarded y({1, 3});
+  pool(stream(), x, {PoolMode::average, {2}}, y.tensor());
+  CHECK(deviation(host_values(y.tensor()), {kInf, kNan, kNan}) == 0);
+  pool(stream(), x, {PoolMode::lp, {2}}, y.tensor());
+  CHECK(deviation(host_values(y.tensor()), {kInf, kInf, kNan}) == 0);
+  // As PyTorch: no absolute value is taken, so odd powers of negative numbers have no root.
+  PoolParams cubes{PoolMode::lp, {2}};
+  cubes.norm = 3;
+  pool(stream(), device_tensor({1, 6}, {2, 0, -2, 0, 0, 0}), cubes, y.tensor());
+  CHECK(deviation(host_values(y.tensor()), {2, kNan, 0}) < 1e-6);
+  // Where the norm is 0 the gradient is 0.
+  const Tensor zeros = device_tensor({1, 4}, {0, 0, 3, 4}), root = device_tensor({1, 2}, {0, 5});
+  const Guarded dx({1, 4});
+  pool_backward(stream(), device_tensor({1, 2}, {1, 5}), {{}, zeros, root}, {PoolMode::lp, {2}}, dx.tensor());
+  CHECK(deviation(host_values(dx.tensor()), {0, 0, 3, 4}) < 1e-6);
+}
+
+TEST_CASE("an index that no window holds hands nothing back", "[small]") {
+  const Tensor dy = device_tensor({1, 1, 1, 2}, {1, 2});
+  const Tensor indices = device_tensor({1, 1, 1, 2}, {-1, 99}, DType::i32);
+  for (const char* name : {"cpu", "direct"}) {
+    const Guarded dx({1, 1, 2, 4});
+    pool_backward(stream(), dy, {indices}, {PoolMode::max, {2, 2}}, dx.tensor(), engine(name));
+    CHECK(host_values(dx.tensor()) == std::vector<float>(8, 0.0f));
+  }
+}
+
+TEST_CASE("pooling gradients agree with finite differences", "[small]") {
+  const Shape shape{1, 2, 5, 6};
+  for (PoolMode mode : kModes) {
+    PoolParams params{mode, {3, 2}, {2, 1}, {1, 1}, {1, 0}, {}, {}, true, false};
+    params.norm = 3;
+    Rng rng(23);
+    std::vector<float> at(60);  // all different, farther apart than the step
+    for (size_t i = 0; i < at.size(); i++) at[i] = static_cast<float>(i * 37 % 60 + 1) * 0.1f;
+    const Shape out = pool_output_shape(shape, params);
+    const std::vector<float> weights = reals(element_count(out), rng);
+    const Tensor x = device_tensor(shape, at), dy = device_tensor(out, weights);
+    const Guarded y(out), indices(out, DType::i32), dx(shape);
+    PoolSaved saved;
+    if (mode == PoolMode::max) saved.indices = indices.tensor();
+    pool(stream(), x, params, y.tensor(), saved.indices);
+    if (mode == PoolMode::lp) saved.x = x, saved.y = y.tensor();
+    pool_backward(stream(), dy, saved, params, dx.tensor());
+    const auto loss = [&](const Values& v) {
+      const Values pooled = pool_reference(v, shape, params).y;
+      double sum = 0;
+      for (size_t i = 0; i < pooled.size(); i++) sum += pooled[i] * weights[i];
+      return sum;
+    };
+    const std::vector<float> gradient = host_values(dx.tensor());
+    for (size_t i = 0; i < at.size(); i++)
+      CHECK(gradient[i] == Approx(numeric_gradient(loss, values_of(x), i)).margin(2e-6));
+  }
+}
+
+TEST_CASE("pooling plans list their engines", "[small]") {
+  const Pool plan(context(), {TensorDesc({1, 1, 4, 4}), TensorDesc({1, 1, 2, 2}), {PoolMode::max, {2, 2}}});
+  const bool cpu = context().device().kind() == DeviceKind::cpu;
+  CHECK(plan.engine() == (cpu ? "cpu" : "direct"));
+  for (const char* line : {"cpu: ", "direct: ", "generated: refused, for one window over the whole plane",
+                           "wide: refused, a window has 4 elements, fewer than 32"})
+    CHECK(plan.explain().find(line) != std::string::npos);
+  const Pool global(context(),
+                    {TensorDesc({1, 1, 4, 4}), TensorDesc({1, 1, 1, 1}), global_pool(PoolMode::average, 2)});
+  CHECK(global.engine() == "generated");
+}
+
+TEST_CASE("pooling refuses bad input", "[small]") {
+  const Tensor x = device_tensor({1, 1, 4, 4}, std::vector<float>(16, 1)),
+               y = device_tensor({1, 1, 2, 2}, {0, 0, 0, 0});
+  const Tensor indices = device_tensor({1, 1, 2, 2}, {0, 0, 0, 0}, DType::i32);
+  const PoolParams halves{PoolMode::max, {2, 2}};
+  const auto refused = [&](const Tensor& from, const PoolParams& params, const Tensor& to,
+                           const Tensor& places = {}, const char* name = "auto") {
+    return error_of<ValidationError>([&] { pool(stream(), from, params, to, places, engine(name)); });
+  };
+  const auto bad = [&](auto change) {
+    PoolParams params = halves;
+    change(params);
+    return refused(x, params, y);
+  };
+  CHECK(refused({}, halves, y) == "x: is not defined");
+  CHECK(refused(x.reshape({4, 4}), halves, y) == "x: rank 2 must be 3 or 4, 2 of them spatial");
+  CHECK(refused(x, halves, x.slice(2, 0, 2)) == "y: shape [1, 1, 2, 4] must be [1, 1, 2, 2]");
+  CHECK(refused(x, halves, x.slice(2, 0, 2).slice(3, 0, 2)) == "y: shares memory with x");
+  CHECK(refused(x, halves, y, y) == "indices: dtype f32 must be i32 or i64");
+  CHECK(refused(x, halves, y, indices.slice(2, 0, 1)) == "indices: shape [1, 1, 1, 2] must be [1, 1, 2, 2]");
+  CHECK(refused(x, halves, y, y.reinterpret(DType::i32).reshape({1, 1, 2, 2})) ==
+        "indices: shares memory with y");
+  CHECK(refused(x, halves, y, {}, "magic") == "engine: pool has no engine 'magic'");
+  CHECK(refused(x, halves, y, {}, "generated").find("for one window over the whole plane") != std::string::npos);
+  CHECK(refused(x, {}, y) == "kernel: 0 numbers, must be 1 to 3");
+  CHECK(bad([](PoolParams& p) { p.kernel[1] = 0; }) == "kernel: 0 along W must be 1 or more");
+  CHECK(bad([](PoolParams& p) { p.stride = {-1, 1}; }) == "stride: -1 along H must be 1 or more");
+  CHECK(bad([](PoolParams& p) { p.stride = {1}; }) == "stride: 1 numbers, kernel has 2");
+  CHECK(bad([](PoolParams& p) { p.dilation = {1, 0}; }) == "dilation: 0 along W must be 1 or more");
+  CHECK(bad([](PoolParams& p) {
+          p.pad_begin = {2, 0};
+        }) == "pad_begin: 2 along H must lie in [0, 2), the window's reach");
+  CHECK(bad([](PoolParams& p) {
+          p.pad_end = {0, -1};
+        }) == "pad_end: -1 along W must lie in [0, 2), the window's reach");
+  CHECK(bad([](PoolParams& p) {
+          p.kernel = {5, 5};
+        }) == "x: size 4 along H with padding 0 and 0 has no room for a window of 5");
+  CHECK(bad([](PoolParams& p) { p.kernel[0] = int64_t{1} << 40; }).find("does not fit in 32 bits") !=
+        std::string::npos);
+  CHECK(bad([](PoolParams& p) { p.mode = static_cast<PoolMode>(7); }) == "mode: number 7 does not exist");
+  CHECK(bad([](PoolParams& p) { p.divisor = 3; }) == "divisor: is for averages");
+  CHECK(bad([](PoolParams& p) { p.norm = 0; }) == "norm: 0 must be finite and not 0");
+  CHECK(bad([](PoolParams& p) { p.output = {2, 2}; }) == "kernel: is given for adaptive windows");
+  CHECK(refused(x, adaptive_pool(PoolMode::max, {0, 2}), y) == "output: 0 along H must be 1 or more");
+  CHECK(refused(x, {PoolMode::average, {2, 2}}, y, indices) == "indices: are of maxima");
+  const auto backward = [&](const PoolSaved& saved, PoolMode mode) {
+    return error_of<ValidationError>([&] { pool_backward(stream(), y, saved, {mode, {2, 2}}, x); });
+  };
+  CHECK(backward({}, PoolMode::max) == "indices: the backward direction of maxima needs them");
+  CHECK(backward({indices}, PoolMode::average) == "indices: are of maxima");
+  CHECK(backward({}, PoolMode::lp) == "x: the backward direction of norms needs it");
+  CHECK(backward({{}, x, {}}, PoolMode::lp) == "y: the backward direction of norms needs it");
+  CHECK(backward({{}, x, {}}, PoolMode::average) == "x: is for the backward direction of norms");
+  CHECK(backward({{}, x, y}, PoolMode::lp) == "dx: shares memory with x");
+  const Tensor empty(context(), {1, 1, 0, 4});
+  CHECK(refused(empty, halves, y) == "x: size 0 along H must be 1 or more");
+  CHECK(host_values(y) == std::vector<float>(4, 0.0f));
+}

@@ -186,3 +186,12 @@ int first_place(struct Axis h, struct Axis w, struct Axis d, struct Taps td, str
   const int depth = td.start + td.begin * d.dilation, row = th.start + th.begin * h.dilation;
   return (depth * h.size + row) * w.size + tw.start + tw.begin * w.dilation;
 }
+
+// Whether a is the result rather than b: a NaN before a number, the greater one, the last NaN, the first of
+// equals. A place below 0 is none.
+int better(REAL a, int a_place, REAL b, int b_place) {
+  const int a_nan = a != a, b_nan = b != b;
+  if (b_place < 0 || a_place < 0) return b_place < 0;
+  if (a_nan || b_nan) return a_nan && (!b_nan || a_place > b_place);
+  return a > b || (a == b && a_place < b_place);
+}

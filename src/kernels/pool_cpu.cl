@@ -1,7 +1,7 @@
 // Pooling on a CPU, the lanes along columns. A work-group of one item has `block` rows of what is written and
 // makes L results at a time, by loads of neighbouring elements and without branching on data: loads by index
-// or branches cost three to six times as much. Elements whose window touches the left or right border, or is
-// adaptive, are made one by one. Sums are those of pool.cl, in its order. The grid is (blocks of rows, C, N).
+// or branches cost three to six times as much. Windows that touch the left or right border, or are adaptive,
+// are taken one by one. Sums are those of pool.cl, in its order. The grid is (blocks of rows, C, N).
 
 #include "pool_lanes.cl"
 
@@ -39,6 +39,8 @@
       }                                                                                             \
     }
 #define LOAD_WINDOWS(p, at) WINDOWS_AT((p) + (at))
+// Whether the maximum of a large window may be taken with the lanes along its rows.
+#define IN_ROWS (MAXIMUM && UNIT && !DILATED)
 
 __kernel void pool_forward(TENSOR(const T, x), TENSOR(T, y), TENSOR(PLACE_TYPE, i), AXES, int block) {
   MAKE_AXES
@@ -64,7 +66,30 @@ __kernel void pool_forward(TENSOR(const T, x), TENSOR(T, y), TENSOR(PLACE_TYPE, 
       const int elements = UNIFORM ? divided : elements_of(td, th, tw);
       REAL result = MAXIMUM ? -INFINITY : 0;
       int where = first_place(H, W, D, td, th, tw);
-      TAKE_WINDOW(TAKE, LOAD, 0)
+      if (!IN_ROWS || tw.end - tw.begin < L) {
+        TAKE_WINDOW(TAKE, LOAD, 0)
+      } else {
+        Reals best = -INFINITY;
+        Places at = where;
+        for (int a = td.begin; a < td.end; a++)
+          for (int b = th.begin; b < th.end; b++) {
+            const int row = (td.start + a) * H.size + th.start + b;
+            __global const T* row_from = from + (td.start + a) * x_d + (th.start + b) * x_h + tw.start;
+            for (int e_ = tw.begin; e_ < tw.end; e_ += L) {
+              const int e = min(e_, tw.end - L);
+              TAKE_LANES(LOAD_L(row_from + e), row * W.size + tw.start + e + IOTA, best, at)
+            }
+          }
+        REAL values[L];
+        LANE places[L];
+        JOIN(vstore, L)(best, 0, values);
+        JOIN(vstore, L)(at, 0, places);
+        for (int k = 0; k < L; k++)
+          if (better(values[k], (int)places[k], result, where)) {
+            result = values[k];
+            where = (int)places[k];
+          }
+      }
       const REAL made = FINISHED(result);
       STORE(y_to, q * y_w, made);
       if (INDICES) i_to[q * i_w] = where;
@@ -85,18 +110,29 @@ __kernel void pool_forward(TENSOR(const T, x), TENSOR(T, y), TENSOR(PLACE_TYPE, 
   }
 }
 
-// What the windows hand back to the element (depth, row, column); `mine` is its place.
+// What a window hands back to its elements in `sums`, which stand for the columns [first, last) of a row:
+// `handed` is its dy, divided where that is due; `hit` the column of its maximum.
+#define CHUNK 64
+void hand_back(__private REAL* sums, int first, int last, struct Axis w, struct Taps tw, REAL handed, int hit,
+               __global const T* x, INDEX x_step, REAL root, REAL norm) {
 #if MAXIMUM
-#define HANDED (i_from[o * i_d + p * i_h + q * i_w] == mine ? LOAD(y_from, o * y_d + p * y_h + q * y_w) : 0)
-#elif AVERAGE
-#define HANDED LOAD(y_from, o * y_d + p * y_h + q * y_w) / (REAL)(UNIFORM ? 1 : elements_of(taps_of(D, o), taps_of(H, p), taps_of(W, q)))
+  const int tap = hit - tw.start;
+  if (hit >= first && hit < last && tap >= 0 && tap < tw.end * w.dilation && tap % w.dilation == 0)
+    sums[hit - first] += handed;
 #else
-#define HANDED handed_norm(LOAD(y_from, o * y_d + p * y_h + q * y_w) * scale_of(elements_of(taps_of(D, o), taps_of(H, p), taps_of(W, q)), taps_in_all(D, H, W)), LOAD(s_from, column * s_w), LOAD(t_from, o * t_d + p * t_h + q * t_w), norm)
-REAL handed_norm(REAL handed, REAL x, REAL root, REAL norm) {
-  const REAL ratio = x / root;
-  return root == 0 ? 0 : handed * SLOPE(ratio, norm);
-}
+  const int begin = max(tw.begin, (first - tw.start + w.dilation - 1) / w.dilation);
+  const int end = min(tw.end, (last - tw.start + w.dilation - 1) / w.dilation);
+  for (int e = begin; e < end; e++) {
+    const int column = tw.start + e * w.dilation;
+#if AVERAGE
+    sums[column - first] += handed;
+#else
+    const REAL ratio = LOAD(x, column * x_step) / root;
+    sums[column - first] += root == 0 ? 0 : handed * SLOPE(ratio, norm);
 #endif
+  }
+#endif
+}
 
 // x stands for dx, y for dy; of norms s is x and t is y. Padded columns u = column + pad are seen as
 // u = m stride + phase: window m - b holds u by its tap phase + b stride, so that for one phase neighbours m
@@ -121,20 +157,40 @@ __kernel void pool_backward(TENSOR(T, x), TENSOR(const T, y), TENSOR(const PLACE
     const struct Windows in_d = windows_of(D, depth), in_h = windows_of(H, row);
     __global T* x_to = x + x_o + n * x_n + c * x_c + depth * x_d + row * x_h;
     __global const T* s_from = s + s_o + n * s_n + c * s_c + depth * s_d + row * s_h;
-    for (int column = 0; column < W.size; column++) {
-      if (column + W.pad >= inner * step && column + W.pad < outer * step) column = outer * step - W.pad;
-      if (column >= W.size) break;
-      const struct Windows in_w = windows_of(W, column);
-      const int mine = line * W.size + column;
-      REAL sum = 0;
+    for (int first = 0, last; first < W.size; first = last) {
+      if (first + W.pad >= inner * step && first + W.pad < outer * step) first = outer * step - W.pad;
+      last = min(first + CHUNK, W.size);
+      if (first + W.pad < inner * step) last = min(last, inner * step - W.pad);
+      if (first >= last) break;
+      const struct Windows in_first = windows_of(W, first), in_last = windows_of(W, last - 1);
+      const int q_end = min(in_last.first + in_last.count, W.out);
+      REAL sums[CHUNK];
+      for (int k = 0; k < CHUNK; k++) sums[k] = 0;
       for (int a = 0; a < in_d.count; a++)
-        for (int b = 0; b < in_h.count; b++)
-          for (int e = 0; e < in_w.count; e++) {
-            const int o = in_d.first + a, p = in_h.first + b, q = in_w.first + e;
-            if (holds(D, o, depth) && holds(H, p, row) && holds(W, q, column)) sum += HANDED;
+        for (int b = 0; b < in_h.count; b++) {
+          const int o = in_d.first + a, p = in_h.first + b;
+          if (!holds(D, o, depth) || !holds(H, p, row)) continue;
+          const struct Taps td = taps_of(D, o), th = taps_of(H, p);
+          for (int q = max(in_first.first, 0); q < q_end; q++) {
+            const struct Taps tw = taps_of(W, q);
+            const int elements = UNIFORM ? divided : elements_of(td, th, tw);
+            REAL handed = LOAD(y_from, o * y_d + p * y_h + q * y_w), root = 0;
+            int hit = 0;
+#if MAXIMUM
+            hit = (int)i_from[o * i_d + p * i_h + q * i_w] - line * W.size;
+#elif AVERAGE
+            if (!UNIFORM) handed /= (REAL)elements;
+#else
+            handed *= scale_of(elements, taps_in_all(D, H, W));
+            root = LOAD(t_from, o * t_d + p * t_h + q * t_w);
+#endif
+            hand_back(sums, first, last, W, tw, handed, hit, s_from, s_w, root, norm);
           }
-      if (AVERAGE && UNIFORM) sum /= (REAL)divided;
-      STORE(x_to, column * x_w, sum);
+        }
+      for (int k = first; k < last; k++) {
+        const REAL sum = AVERAGE && UNIFORM ? sums[k - first] / (REAL)divided : sums[k - first];
+        STORE(x_to, k * x_w, sum);
+      }
     }
     for (int m_ = inner; m_ < outer; m_ += L) {
       const int m = min(m_, outer - L);
@@ -148,7 +204,7 @@ __kernel void pool_backward(TENSOR(T, x), TENSOR(const T, y), TENSOR(const PLACE
             if (!holds(D, o, depth) || !holds(H, p, row)) continue;
             for (int b = most; b >= 0; b--) {
               const int tap = phase + b * step;
-              if (tap > reach || (DILATED && tap % W.dilation)) continue;
+              if (tap > reach || tap % W.dilation != 0) continue;
               const Reals handed = NEAR(y_from + o * y_d + p * y_h + (m - b) * y_w, y_w);
 #if MAXIMUM
               const Places place = NEAR_PLACES(i_from + o * i_d + p * i_h + (m - b) * i_w, i_w);

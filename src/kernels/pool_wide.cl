@@ -11,15 +11,6 @@
 #endif
 #define GROUP (LANES_W * LANES_H)
 
-// Whether a is the result rather than b: a NaN before a number, the greater one, the last NaN, the first of
-// equals. A place below 0 is none.
-int better(REAL a, int a_place, REAL b, int b_place) {
-  const int a_nan = a != a, b_nan = b != b;
-  if (b_place < 0 || a_place < 0) return b_place < 0;
-  if (a_nan || b_nan) return a_nan && (!b_nan || a_place > b_place);
-  return a > b || (a == b && a_place < b_place);
-}
-
 __kernel void pool_forward(TENSOR(const T, x), TENSOR(T, y), TENSOR(PLACE_TYPE, i), AXES, DIVISOR(across),
                            DIVISOR(down), DIVISOR(deep)) {
   __local REAL values[GROUP];

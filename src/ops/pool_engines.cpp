@@ -235,11 +235,6 @@ std::unique_ptr<const PoolPlan> make_direct(const Context& context, const PoolPr
   return plan;
 }
 
-/// A window's size along an axis, and the distance of windows.
-int64_t window_of(const PoolAxis& a) {
-  return a.kernel;  // of adaptive windows the larger ones
-}
-
 std::string refuse_wide(const Context&, const PoolProblem& p, const Options&) {
   constexpr int64_t kLeastVolume = 32, kLeastStride = 4;
   if (p.backward) return "for the forward direction";
@@ -255,7 +250,7 @@ std::string refuse_wide(const Context&, const PoolProblem& p, const Options&) {
 std::unique_ptr<const PoolPlan> make_wide(const Context& context, const PoolProblem& problem,
                                           const Options&) {
   constexpr int64_t kGroup = 128;
-  const int64_t width = window_of(problem.axes[2]), height = window_of(problem.axes[1]);
+  const int64_t width = problem.axes[2].kernel, height = problem.axes[1].kernel;
   const int64_t lanes_w = power_of_two_from(std::min<int64_t>(width, height > 1 ? 32 : kGroup));
   const int64_t lanes_h = power_of_two_from(std::min(height, kGroup / lanes_w));
   Defines defines = common_defines(problem, needs_wide_index(problem));
@@ -272,7 +267,7 @@ std::unique_ptr<const PoolPlan> make_cpu(const Context& context, const PoolProbl
   constexpr int64_t kElements = 4096;  // of one work-group: far above the cost of starting it
   const bool last = problem.channels_last();
   const Shape& written = problem.written().shape;
-  const int64_t along = last ? written[1] : problem.y.shape[4];
+  const int64_t along = last ? written[1] : std::max(problem.y.shape[4], problem.axes[2].kernel);
   const int64_t most = last && problem.x.dtype != DType::f64 ? 16 : 8;
   const int64_t lanes = along >= most ? most : along >= 8 ? 8 : 4;
   Defines defines = common_defines(problem, needs_wide_index(problem), last ? 0 : 2);
