@@ -1,6 +1,6 @@
 // Pooling as cases of `measure`: "pool mode=max direction=forward indices=1 size=64x64x112x112 window=3x3
-// stride=2x2 pad=1x1 dtype=f32 layout=nchw". mode: max, average, lp (of norm 2). output=7x7 instead of window,
-// stride and pad: adaptive windows. indices=1: with those of maxima, which backward needs.
+// stride=2x2 pad=1x1 dtype=f32 layout=nchw". mode: max, average, lp (of norm 2). output=7x7 instead of
+// window, stride and pad: adaptive windows. indices=1: with those of maxima, which backward needs.
 #include "cases/pool.hpp"
 #include "measure.hpp"
 #include "support.hpp"
@@ -40,8 +40,8 @@ std::unique_ptr<Case> make(detail::ProblemLine& line) {
   Tensor indices;
   if (with_indices) indices = form.result(y.shape(), DType::i64);
   const auto forward = std::make_shared<Pool>(
-      test::context(), PoolDesc{x, y, params, with_indices ? std::optional<TensorDesc>(indices) : std::nullopt},
-      options);
+      test::context(),
+      PoolDesc{x, y, params, with_indices ? std::optional<TensorDesc>(indices) : std::nullopt}, options);
   if (!backward)
     return moving_case(
         bytes_of({x, y, indices}), [=] { forward->run(stream(), x, y, indices); }, forward->engine());
@@ -56,7 +56,8 @@ std::unique_ptr<Case> make(detail::ProblemLine& line) {
       test::context(),
       PoolBackwardDesc{dy, dx, params, described(indices), described(saved.x), described(saved.y)}, options);
   return moving_case(
-      bytes_of({dy, dx, indices, saved.x, saved.y}), [=] { plan->run(stream(), dy, saved, dx); }, plan->engine());
+      bytes_of({dy, dx, indices, saved.x, saved.y}), [=] { plan->run(stream(), dy, saved, dx); },
+      plan->engine());
 }
 const CasesOf kPool("pool", make);
 

@@ -119,6 +119,19 @@ struct Form {
   bool aligned = false;
 };
 
+/// deviation() without going through float.
+double deviation_of(const Tensor& t, const Values& expected) {
+  if (t.dtype() != DType::f64) return deviation(host_values(t), expected);
+  const std::vector<double> values = read<double>(stream(), t);
+  if (values.size() != expected.size()) return kInf;
+  double most = 0;
+  for (size_t i = 0; i < values.size(); i++) {
+    const double off = std::abs(values[i] - expected[i]) / (1 + std::abs(expected[i]));
+    most = off <= most ? most : std::isnan(off) ? kInf : off;
+  }
+  return most;
+}
+
 /// A window's terms in the longest sum, and what each rounds by.
 double tolerance_of(const Case& c, PoolMode mode, DType dtype) {
   if (mode == PoolMode::max) return storage_roundoff(dtype);
@@ -167,7 +180,7 @@ int check(const Case& c, PoolMode mode, const char* name, const Form& form = {})
     ran++;
     pool(stream(), x, params, twice.tensor(), {}, engine(name));
     pool(stream(), x, params, y.tensor(), {}, engine(name));
-    CHECK(deviation(host_values(y.tensor()), expected.y) <= tolerance);
+    CHECK(deviation_of(y.tensor(), expected.y) <= tolerance);
     CHECK(host_bytes(y.tensor()) == host_bytes(twice.tensor()));
     CHECK(y.intact());
   }
@@ -175,7 +188,7 @@ int check(const Case& c, PoolMode mode, const char* name, const Form& form = {})
     wanted = indices.tensor();
     const bool forward = serves(name, c, mode, false, true, form.placing, refusal);
     pool(stream(), x, params, y.tensor(), wanted, engine(forward ? name : "cpu"));
-    CHECK(deviation(host_values(y.tensor()), expected.y) <= tolerance);
+    CHECK(deviation_of(y.tensor(), expected.y) <= tolerance);
     CHECK(host_values(wanted) == std::vector<float>(expected.indices.begin(), expected.indices.end()));
     CHECK(indices.intact());
     CHECK(y.intact());
@@ -194,7 +207,7 @@ int check(const Case& c, PoolMode mode, const char* name, const Form& form = {})
   pool_backward(stream(), dy, saved, params, dx_twice.tensor(), engine(name));
   // The slopes of norms come from y as it was stored.
   const double slope = mode == PoolMode::lp ? 40 * storage_roundoff(form.dtype) : 0;
-  CHECK(deviation(host_values(dx.tensor()), dx_expected) <= 9 * tolerance + slope);
+  CHECK(deviation_of(dx.tensor(), dx_expected) <= 9 * tolerance + slope);
   CHECK(dx.intact());
   CHECK(host_bytes(dx.tensor()) == host_bytes(dx_twice.tensor()));
   return ran + 1;
@@ -207,7 +220,7 @@ TEST_CASE("pooling of odd shapes, every engine", "[small]") {
     int ran = 0;
     for (PoolMode mode : {PoolMode::max, PoolMode::average})
       for (const Case& c : odd_cases()) ran += check(c, mode, name);
-    CHECK(ran > 0);
+    if (is_selected("")) CHECK(ran > 0);
   }
 }
 
@@ -413,7 +426,8 @@ TEST_CASE("pooling refuses bad input", "[small]") {
   CHECK(refused(x, halves, y, y.reinterpret(DType::i32).reshape({1, 1, 2, 2})) ==
         "indices: shares memory with y");
   CHECK(refused(x, halves, y, {}, "magic") == "engine: pool has no engine 'magic'");
-  CHECK(refused(x, halves, y, {}, "generated").find("for one window over the whole plane") != std::string::npos);
+  CHECK(refused(x, halves, y, {}, "generated").find("for one window over the whole plane") !=
+        std::string::npos);
   CHECK(refused(x, {}, y) == "kernel: 0 numbers, must be 1 to 3");
   CHECK(bad([](PoolParams& p) { p.kernel[1] = 0; }) == "kernel: 0 along W must be 1 or more");
   CHECK(bad([](PoolParams& p) { p.stride = {-1, 1}; }) == "stride: -1 along H must be 1 or more");
