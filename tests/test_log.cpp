@@ -102,7 +102,8 @@ TEST_CASE("log: a queue that measures no time has its lines without it", "[log]"
         1);
   CHECK(count(child.output,
               "op=reduce engine=" + engine + " x0=f32[4,1000] y0=f32[4,1] accumulate=a0%20+=%20x0") == 1);
-  CHECK(count(child.output, " ceil_mode=0 count_include_pad=1 indices=0 workspace=0 kernels=1\n") == 1);
+  CHECK(count(child.output,
+              " ceil_mode=0 count_include_pad=1 divisor=0 norm=2 indices=0 workspace=0 kernels=1\n") == 1);
   const size_t at = child.output.find("op=softmax");
   REQUIRE(at != std::string::npos);
   const std::string line = child.output.substr(at, child.output.find('\n', at) - at);

@@ -127,7 +127,8 @@ std::string joined(const Dims& dims) {
 }
 
 std::shared_ptr<const PoolPlan> plan(const Context& context, const PoolProblem& problem, const PoolParams& p,
-                                     const Options& options, std::shared_ptr<const PlanInfo>& info) {
+                                     const TensorDesc& x, const TensorDesc& y, const Options& options,
+                                     std::shared_ptr<const PlanInfo>& info) {
   require(problem.x.dtype != DType::f64 || context.device().probes().fp64, "dtype", "f64 on ",
           context.device().name(), ", which has none");
   std::vector<Engine<PoolProblem, PoolPlan>> engines = {kPoolGenerated, kPoolWide, kPoolDirect, kPoolCpu};
@@ -135,8 +136,8 @@ std::shared_ptr<const PoolPlan> plan(const Context& context, const PoolProblem& 
   PlanInfo made;
   const char* op = problem.backward ? "pool_backward" : "pool";
   std::shared_ptr<const PoolPlan> impl = choose_engine(op, engines, context, problem, options, made);
-  made.text = cat("op=", op, " engine=", made.engine, " mode=", mode_name(p.mode), " x=", brief(problem.x),
-                  " y=", brief(problem.y));
+  made.text =
+      cat("op=", op, " engine=", made.engine, " mode=", mode_name(p.mode), " x=", brief(x), " y=", brief(y));
   const std::pair<const char*, const Dims&> lists[] = {
       {"kernel", p.kernel},   {"stride", p.stride},     {"pad_begin", p.pad_begin},
       {"pad_end", p.pad_end}, {"dilation", p.dilation}, {"output", p.output},
@@ -209,7 +210,7 @@ Pool::Pool(const Context& context, const PoolDesc& desc, const Options& options)
     add_indices(problem, *desc.indices, desc.y.shape, spatial_rank(desc.params));
     require_writable("indices", *desc.indices);
   }
-  impl_ = plan(context, problem, desc.params, options, info_);
+  impl_ = plan(context, problem, desc.params, desc.x, desc.y, options, info_);
 }
 
 void Pool::run(const Stream& stream, const Tensor& x, const Tensor& y, const Tensor& indices,
@@ -242,7 +243,7 @@ PoolBackward::PoolBackward(const Context& context, const PoolBackwardDesc& desc,
     add_saved(problem.saved_x, "x", desc.x, desc.dx, spatial);
     add_saved(problem.saved_y, "y", desc.y, desc.dy, spatial);
   }
-  impl_ = plan(context, problem, desc.params, options, info_);
+  impl_ = plan(context, problem, desc.params, desc.dx, desc.dy, options, info_);
 }
 
 void PoolBackward::run(const Stream& stream, const Tensor& dy, const PoolSaved& saved,
