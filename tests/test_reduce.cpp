@@ -5,6 +5,7 @@
 
 #include <dlprim/pointwise.hpp>
 
+#include "cases/reduction.hpp"
 #include "catch.hpp"
 #include "support.hpp"
 
@@ -26,22 +27,6 @@ void run(const char* name, const std::vector<Tensor>& xs, const std::vector<Tens
          const std::vector<double>& scalars, const Reduction& reduction) {
   Reduce(context(), descs(xs), descs(ys), static_cast<int>(scalars.size()), reduction, engine(name))
       .run(stream(), xs, ys, scalars);
-}
-
-/// Calls f(flat index into shape `x`, flat index into shape `y`) for every element; y has size 1 on reduced
-/// axes.
-template <class F>
-void for_each_pair(const Shape& x, const Shape& y, F f) {
-  const Strides sy = contiguous_strides(y);
-  const int64_t count = element_count(x);
-  for (int64_t i = 0; i < count; i++) {
-    int64_t rest = i, at = 0;
-    for (int d = x.size() - 1; d >= 0; d--) {
-      if (y[d] != 1) at += rest % x[d] * sy[d];
-      rest /= x[d];
-    }
-    f(static_cast<size_t>(i), static_cast<size_t>(at));
-  }
 }
 
 struct Case {
@@ -82,7 +67,7 @@ TEST_CASE("sums over any axes are exact", "[small]") {
       const Guarded y(c.y);
       run(name, {device_tensor(c.x, x)}, {y.tensor()}, {2}, sum_of("x0", "y0 = s0 * a0"));
       std::vector<float> expected(static_cast<size_t>(element_count(c.y)), 0);
-      for_each_pair(c.x, c.y, [&](size_t i, size_t k) { expected[k] += 2 * x[i]; });
+      for_each_reduced(c.x, c.y, [&](size_t i, size_t k) { expected[k] += 2 * x[i]; });
       CHECK(host_values(y.tensor()) == expected);
       CHECK(y.intact());
     }
@@ -104,7 +89,7 @@ TEST_CASE("large sums go in parts and give the same bits twice") {
       run(name, {dx}, {again.tensor()}, {}, sum_of("x0"));
       CHECK(host_bytes(y.tensor()) == host_bytes(again.tensor()));
       std::vector<double> exact(static_cast<size_t>(element_count(c.y)), 0), scale = exact;
-      for_each_pair(c.x, c.y, [&](size_t i, size_t k) { exact[k] += x[i], scale[k] += std::abs(x[i]); });
+      for_each_reduced(c.x, c.y, [&](size_t i, size_t k) { exact[k] += x[i], scale[k] += std::abs(x[i]); });
       const std::vector<float> got = host_values(y.tensor());
       // Every lane adds at most count / 16 terms in a row: the error is below that many roundings of the sum
       // of magnitudes, and far below in practice.
@@ -172,7 +157,7 @@ TEST_CASE("strided inputs reduce along their own memory order", "[small]") {
         run(name, {x}, {y.tensor()}, {}, sum_of("x0"));
         const std::vector<float> values = host_values(x);
         std::vector<float> expected(static_cast<size_t>(element_count(shape)), 0);
-        for_each_pair(x.shape(), shape, [&](size_t i, size_t k) { expected[k] += values[i]; });
+        for_each_reduced(x.shape(), shape, [&](size_t i, size_t k) { expected[k] += values[i]; });
         CHECK(host_values(y.tensor()) == expected);
         CHECK(y.intact());
       }
@@ -209,8 +194,8 @@ TEST_CASE("Welford keeps its digits where squares cancel") {
           welford("x0", "y0 = a1; y1 = a2; y2 = a0"));
       const auto outputs = static_cast<size_t>(element_count(c.y));
       std::vector<double> m(outputs, 0), s(outputs, 0), n(outputs, 0);
-      for_each_pair(c.x, c.y, [&](size_t i, size_t k) { m[k] += x[i], n[k]++; });
-      for_each_pair(c.x, c.y, [&](size_t i, size_t k) { s[k] += std::pow(x[i] - m[k] / n[k], 2); });
+      for_each_reduced(c.x, c.y, [&](size_t i, size_t k) { m[k] += x[i], n[k]++; });
+      for_each_reduced(c.x, c.y, [&](size_t i, size_t k) { s[k] += std::pow(x[i] - m[k] / n[k], 2); });
       const auto got_m = host_values(mean.tensor()), got_s = host_values(square.tensor());
       for (size_t k = 0; k < outputs; k++) {
         CHECK(got_m[k] == Approx(m[k] / n[k]).epsilon(1e-6));
@@ -297,7 +282,7 @@ TEST_CASE("sums by wide accesses, along the reduced elements and along the outpu
             {3, "a0 = 0; a1 = 0; a2 = 0", "a0 += 1; a1 += x0; a2 += x0 * x0", "a0 += b0; a1 += b1; a2 += b2",
              "y0 = a0 + 1000 * a1 + a2"});
         std::vector<float> expected(static_cast<size_t>(element_count(c.y)), 0), many = expected;
-        for_each_pair(c.x, c.y, [&](size_t i, size_t k) {
+        for_each_reduced(c.x, c.y, [&](size_t i, size_t k) {
           const int64_t row = static_cast<int64_t>(i) / c.x[c.x.size() - 1] % c.x[c.x.size() - 2];
           expected[k] += x[i] * (two ? factors[static_cast<size_t>(row)] : 1);
           many[k] += 1 + 1000 * x[i] + x[i] * x[i];
@@ -306,6 +291,47 @@ TEST_CASE("sums by wide accesses, along the reduced elements and along the outpu
         CHECK(host_values(most.tensor()) == many);
         CHECK(y.intact());
         CHECK(most.intact());
+      }
+}
+
+TEST_CASE("accumulators that count, and the index of an element", "[small]") {
+  // The place of the last 7, and how many there are: over rows, columns, middles, and in parts.
+  const Reduction last = {3,
+                          "a0 = 0; a1 = 0; a2 = 0",
+                          "a0 += x0; a1 += x0 == 7; a2 = x0 == 7 && index + 1 > a2 ? index + 1 : a2",
+                          "a0 += b0; a1 += b1; a2 = b2 > a2 ? b2 : a2",
+                          "y0 = a0; y1 = a1; y2 = a2",
+                          2,
+                          true};
+  Rng rng(8);
+  std::vector<Case> all = cases();
+  all.push_back({{70001}, {1}});
+  all.push_back({{5000, 12}, {1, 12}});
+  for (const Case& c : all)
+    for (const char* name : engines())
+      for (const bool permuted : {false, true}) {
+        if (permuted && c.x.size() != 4) continue;
+        Tensor x = device_tensor(c.x, integers(element_count(c.x), rng, 7));
+        Shape shape = c.y;
+        if (permuted) {
+          x = x.permute({2, 0, 3, 1});
+          shape = {c.y[2], c.y[0], c.y[3], c.y[1]};
+        }
+        INFO("engine " << name << " " << to_string(x.shape()) << " to " << to_string(shape));
+        const Guarded sum(shape), count(shape, DType::i32), place(shape, DType::i64);
+        run(name, {x}, {sum.tensor(), count.tensor(), place.tensor()}, {}, last);
+        const auto outputs = static_cast<size_t>(element_count(shape));
+        std::vector<float> sums(outputs, 0), counts = sums, places = sums, met = sums;
+        const std::vector<float> values = host_values(x);
+        for_each_reduced(x.shape(), shape, [&](size_t i, size_t k) {
+          sums[k] += values[i];
+          met[k]++;
+          if (values[i] == 7) counts[k]++, places[k] = met[k];
+        });
+        CHECK(host_values(sum.tensor()) == sums);
+        CHECK(host_values(count.tensor()) == counts);
+        CHECK(host_values(place.tensor()) == places);
+        CHECK((sum.intact() && count.intact() && place.intact()));
       }
 }
 
@@ -320,6 +346,9 @@ TEST_CASE("bad reductions are refused by name and value", "[small]") {
   Reduction none = sum_of("x0");
   none.accumulators = 0;
   CHECK_THAT(call(x, Tensor(context(), {4, 1}), none), contains("0 accumulators"));
+  Reduction many = sum_of("x0");
+  many.counts = 2;
+  CHECK(call(x, Tensor(context(), {4, 1}), many) == "reduction: 2 of 1 accumulators count");
   const Tensor y(context(), {4, 1});
   reduce(stream(), {x}, {y}, {}, sum_of("x0"));
   CHECK(host_values(y) == std::vector<float>(4, 5));

@@ -31,6 +31,10 @@ struct Reduction {
   std::string accumulate;  ///< takes in one element: "a0 += x0"
   std::string combine;     ///< folds partial accumulators b0, b1, ... in: "a0 += b0"
   std::string finish;      ///< the outputs: "y0 = a0 * s0"
+  int counts = 0;          ///< so many of the last accumulators count elements: whole numbers, 0 and more
+  /// `accumulate` uses `index`, which counts the reduced elements of an output row by row in the order of
+  /// axes.
+  bool indexed = false;
 };
 
 /// Sum, maximum and minimum of `element` over the reduced axes, then `finish`. Maxima and minima pass NaN on.

@@ -14,10 +14,13 @@
 #define PARTS 0
 #define INDEX uint
 #define REAL float
+#define SLOT uint
 //$ END
 #include "types.cl"
 #include "activation.cl"
 #define real REAL
+// Accumulator a of part p and output k in the workspace, [accumulator][part][output].
+#define PART(T, a, p) (((__global T*)(ws_p + (ulong)(a)*parts * kept))[(p)*kept + k])
 
 // SHARE lanes, STEP apart, share OUTPUTS outputs; each takes RUN neighbouring reduced elements at a time.
 #if ALONG_R
@@ -36,7 +39,7 @@ __kernel __attribute__((reqd_work_group_size(LX* LY, 1, 1))) void reduce(
     //$ PARAMETERS
     __global const float* x0_p, long x0_o, __global float* y0_p, long y0_o, INDEX r0, INDEX x0_u0,
     //$ END
-    __global real* ws_p, long ws_o, INDEX kept, INDEX reduced, INDEX part) {
+    __global SLOT* ws_p, long ws_o, INDEX kept, INDEX reduced, INDEX part) {
   const int item = (int)get_local_id(0), lx = item % LX, ly = item / LX;
 #if ALONG_R
   const INDEX first = (INDEX)get_group_id(0) * LY + ly;
@@ -124,7 +127,7 @@ __kernel __attribute__((reqd_work_group_size(LX* LY, 1, 1))) void reduce(
       const INDEX k = first + v;
 #if PARTS
       //$ PARTIAL
-      ws_p[(0 * parts + p) * kept + k] = A0[v];
+      PART(real, 0, p) = A0[v];
       //$ END
 #else
       //$ FINISH

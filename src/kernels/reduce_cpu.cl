@@ -10,17 +10,20 @@
 #define PARTS 0
 #define INDEX uint
 #define REAL float
+#define SLOT uint
 //$ END
 #include "types.cl"
 #include "math_cpu.cl"
 #include "activation.cl"
 #define real REAL
+// Accumulator a of part p and output k in the workspace, [accumulator][part][output].
+#define PART(T, a, p) (((__global T*)(ws_p + ws_o + (ulong)(a)*parts * kept))[(p)*kept + k])
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void reduce(
     //$ PARAMETERS
     __global const float* x0_p, long x0_o, __global float* y0_p, long y0_o, INDEX r0, INDEX x0_u0,
     //$ END
-    __global real* ws_p, long ws_o, INDEX kept, INDEX reduced, INDEX part, INDEX chunk) {
+    __global SLOT* ws_p, long ws_o, INDEX kept, INDEX reduced, INDEX part, INDEX chunk) {
   const INDEX begin = (INDEX)get_group_id(1) * part, end = min(begin + part, reduced);
   const ulong parts = get_num_groups(1), p = get_group_id(1);
   //$ ACCUMULATORS
@@ -120,9 +123,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void reduce(
     const INDEX k = k_first + l;
 #endif
 #if PARTS
-    __global real* w = ws_p + ws_o;
     //$ PARTIAL
-    w[(0 * parts + p) * kept + k] = A0[l];
+    PART(real, 0, p) = A0[l];
     //$ END
 #else
     //$ FINISH

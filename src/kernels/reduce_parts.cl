@@ -6,16 +6,19 @@
 #define LY 8
 #define INDEX uint
 #define REAL float
+#define SLOT uint
 //$ END
 #include "types.cl"
 #include "activation.cl"
 #define real REAL
+// Accumulator a of part p and output k in the workspace.
+#define PART(T, a, p) (((__global const T*)(ws_p + (ulong)(a)*parts * kept))[(ulong)(p)*kept + k])
 
 __kernel __attribute__((reqd_work_group_size(LX* LY, 1, 1))) void reduce_parts(
     //$ PARAMETERS
     __global float* y0_p, long y0_o,
     //$ END
-    __global const real* ws_p, long ws_o, INDEX kept, INDEX parts) {
+    __global const SLOT* ws_p, long ws_o, INDEX kept, INDEX parts) {
   const int item = (int)get_local_id(0), lane = item % LX;
   const INDEX k = (INDEX)get_group_id(0) * LY + item / LX;
   ws_p += ws_o;
@@ -27,7 +30,7 @@ __kernel __attribute__((reqd_work_group_size(LX* LY, 1, 1))) void reduce_parts(
   if (k < kept) {
     for (INDEX q = lane; q < parts; q += LX) {
       //$ COMBINE_PART
-      const real b0 = ws_p[((ulong)0 * parts + q) * kept + k];
+      const real b0 = PART(real, 0, q);
       a0 += b0;
       //$ END
     }

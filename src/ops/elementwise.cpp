@@ -3,12 +3,12 @@
 #include <dlprim/elementwise.hpp>
 
 #include <algorithm>
-#include <cctype>
 
 #include <dlprim/pointwise.hpp>
 
 #include "core/composed.hpp"
 #include "core/gen/arguments.hpp"
+#include "ops/expression_names.hpp"
 
 namespace dlprim {
 
@@ -22,57 +22,17 @@ using Function = ElementwiseFunction;
 constexpr const char *kInputs[] = {"inputs[0]", "inputs[1]", "inputs[2]"},
                      *kGradients[] = {"gradients[0]", "gradients[1]", "gradients[2]"};
 
-bool starts_word(char c) {
-  return std::isalpha(static_cast<unsigned char>(c)) || c == '_';
-}
-bool in_word(char c) {
-  return starts_word(c) || std::isdigit(static_cast<unsigned char>(c));
-}
-
-/// The words, numbers and other characters of an expression.
-std::vector<std::string> tokens(const std::string& text) {
-  std::vector<std::string> result;
-  for (size_t i = 0; i < text.size();) {
-    size_t end = i + 1;
-    if (in_word(text[i]))
-      while (end < text.size() && (in_word(text[end]) || (text[end] == '.' && !starts_word(text[i])))) end++;
-    result.push_back(text.substr(i, end - i));
-    i = end;
-  }
-  return result;
-}
-
 /// What tensors and parameters are called in a kernel.
-class Names {
- public:
+struct Names : ExpressionNames {
   explicit Names(const Function& f) {
-    for (size_t i = 0; i < f.parameters.size(); i++) names_.push_back({f.parameters[i].name, cat('s', i)});
+    for (size_t i = 0; i < f.parameters.size(); i++) ExpressionNames::add(f.parameters[i].name, cat('s', i));
   }
-  void add(const std::string& word, size_t input) { names_.push_back({word, cat('x', input)}); }
-  /// The expression in a kernel's words; constants have the type that it computes in.
-  std::string in_kernel(const std::string& expression) const {
-    std::string text;
-    for (const std::string& token : tokens(expression)) {
-      const auto name =
-          std::find_if(names_.begin(), names_.end(), [&](const auto& n) { return n.first == token; });
-      const bool constant = token.find('.') != std::string::npos;
-      text += name != names_.end() ? name->second : constant ? cat("(real)", token) : token;
-    }
-    return text;
-  }
-
- private:
-  std::vector<std::pair<std::string, std::string>> names_;
+  void add(const std::string& word, size_t input) { ExpressionNames::add(word, cat('x', input)); }
 };
 
 /// What the function's expressions have in common, as a statement in front of them.
 std::string let(const Names& names, const Function& f) {
   return f.let.empty() ? "" : names.in_kernel(f.let) + "; ";
-}
-
-bool uses(const std::string& expression, const std::string& word) {
-  const std::vector<std::string> all = tokens(expression);
-  return std::find(all.begin(), all.end(), word) != all.end();
 }
 
 bool any_floating(const std::vector<TensorDesc>& tensors) {

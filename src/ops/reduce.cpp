@@ -20,7 +20,7 @@ struct Reduce::Impl : EngineImpl {
   int64_t parts = 1, part = 0;  ///< how many, and reduced elements in each
   int64_t chunk = 0;            ///< outputs a work-item (CPU, along the reduced elements)
   bool cpu = false;
-  DType real = DType::f32;
+  DType slot = DType::f32;  ///< as wide as an accumulator in the workspace
   size_t groups = 0, local = 1;
   size_t parts_lanes = 1, parts_rows = 1;
 
@@ -65,15 +65,16 @@ void finish_impl(Reduce::Impl& impl, const Context& context, const Problem& p, R
         "reduce_parts");
     impl.workspace = static_cast<size_t>(impl.parts) * impl.part_bytes;
   }
-  impl.arguments = GeneratedArguments(p.inputs, p.outputs, form.scalars, form.real, p.nest);
+  impl.arguments = GeneratedArguments(p.inputs, p.outputs, form.scalars, form.real, p.nest,
+                                      form.reduction.indexed ? 1 : 0);
 }
 
 std::unique_ptr<Reduce::Impl> start_impl(const Problem& p, bool cpu) {
   auto impl = std::make_unique<Reduce::Impl>();
   impl->kept = p.nest.kept_count;
   impl->reduced = p.nest.reduced_count;
-  impl->real = p.form.real;
-  impl->part_bytes = static_cast<size_t>(impl->kept * p.form.reduction.accumulators) * size_of(p.form.real);
+  impl->slot = slot_bytes(p.form) == 8 ? DType::i64 : DType::f32;
+  impl->part_bytes = static_cast<size_t>(impl->kept * p.form.reduction.accumulators) * slot_bytes(p.form);
   impl->cpu = cpu;
   return impl;
 }
@@ -82,7 +83,7 @@ std::unique_ptr<Reduce::Impl> start_impl(const Problem& p, bool cpu) {
 int most_outputs(const ReduceForm& form) {
   constexpr uint64_t kMostBytes = 16384 / kGpuGroup;
   for (const int outputs : {8, 4})
-    if (static_cast<uint64_t>(outputs * form.reduction.accumulators) * size_of(form.real) <= kMostBytes)
+    if (static_cast<uint64_t>(outputs * form.reduction.accumulators) * slot_bytes(form) <= kMostBytes)
       return outputs;
   return 1;
 }
@@ -140,6 +141,27 @@ std::unique_ptr<const Reduce::Impl> make_cpu(const Context& context, const Probl
   return impl;
 }
 
+/// A tensor of the inputs' common shape whose elements have their index among the reduced ones as offset.
+TensorDesc places(const std::vector<TensorDesc>& inputs, const TensorDesc& y) {
+  TensorDesc result(y.shape);
+  for (size_t i = 0; i < inputs.size(); i++) {
+    try {
+      result.shape = broadcast_shapes(result.shape, inputs[i].shape);
+    } catch (const ValidationError& error) {
+      throw renamed(error, ArgName("inputs", i));
+    }
+  }
+  result.strides = contiguous_strides(result.shape);
+  int64_t stride = 1;
+  for (int d = result.shape.size() - 1; d >= 0; d--) {
+    const int at = d - (result.shape.size() - y.shape.size());
+    const bool reduced = at < 0 || y.shape[at] != result.shape[d];
+    result.strides[d] = reduced ? stride : 0;
+    if (reduced) stride *= std::max<int64_t>(result.shape[d], 1);
+  }
+  return result;
+}
+
 /// The dtype whose lowest and highest numbers every output can hold: what a maximum or minimum of nothing is.
 DType narrowest(const std::vector<TensorDesc>& outputs) {
   DType least = DType::i64;
@@ -183,8 +205,13 @@ Reduce::Reduce(const Context& context, const std::vector<TensorDesc>& inputs,
   require(!inputs.empty(), "inputs", "there is none");
   require(reduction.accumulators >= 1 && reduction.accumulators <= 8, "reduction", reduction.accumulators,
           " accumulators, must be 1 to 8");
-  Problem p{inputs, outputs, make_loop_nest(inputs, outputs, true), {}};
-  p.form.operands = make_operands(inputs, outputs, p.nest);
+  require(reduction.counts >= 0 && reduction.counts <= reduction.accumulators, "reduction", reduction.counts,
+          " of ", reduction.accumulators, " accumulators count");
+  std::vector<TensorDesc> read = inputs;
+  if (reduction.indexed && !outputs.empty()) read.push_back(places(inputs, outputs[0]));
+  Problem p{inputs, outputs, make_loop_nest(read, outputs, true), {}};
+  p.form.operands = make_operands(read, outputs, p.nest);
+  if (reduction.indexed) p.form.operands[inputs.size()].place = true;
   p.form.scalars = scalars;
   p.form.reduction = reduction;
   p.form.real = real_type(inputs, outputs);
@@ -219,7 +246,7 @@ void Reduce::run(const Stream& stream, const std::vector<Tensor>& inputs, const 
   }
   if (impl.kept == 0) return;
   Tensor ws = workspace_for(*info_, stream, workspace);
-  if (ws.defined()) ws = ws.reinterpret(impl.real);
+  if (ws.defined()) ws = ws.reinterpret(impl.slot);
 
   OperatorScope scope(stream, *info_);
   {
@@ -245,7 +272,7 @@ void reduce(const Stream& stream, const std::vector<Tensor>& inputs, const std::
   PlanKey key("reduce");
   const auto [xs, ys] = describe_tensors(inputs, outputs, key);
   key.add(scalars.size()).add(reduction.accumulators).add(reduction.init).add(reduction.accumulate);
-  key.add(reduction.combine).add(reduction.finish);
+  key.add(reduction.combine).add(reduction.finish).add(reduction.counts).add(reduction.indexed);
   const auto plan = stream.context().state().plans.get<Reduce>(key, [&, &xs = xs, &ys = ys] {
     return Reduce(stream.context(), xs, ys, static_cast<int>(scalars.size()), reduction);
   });

@@ -9,6 +9,7 @@
 #define REAL float
 #define REAL_LOWEST (-INFINITY)
 #define REAL_HIGHEST INFINITY
+#define SLOT uint
 #define ALONG_R 0
 #define PARTS 1
 #define V 1
@@ -20,6 +21,8 @@
 // activation.cl
 
 #define real REAL
+// Accumulator a of part p and output k in the workspace, [accumulator][part][output].
+#define PART(T, a, p) (((__global T*)(ws_p + (ulong)(a)*parts * kept))[(p)*kept + k])
 
 // SHARE lanes, STEP apart, share OUTPUTS outputs; each takes RUN neighbouring reduced elements at a time.
 #if ALONG_R
@@ -42,7 +45,7 @@ __kernel __attribute__((reqd_work_group_size(LX* LY, 1, 1))) void reduce(
     INDEX y0_t0, 
     INDEX m0, 
     INDEX x0_u0, 
-    __global real* ws_p, long ws_o, INDEX kept, INDEX reduced, INDEX part) {
+    __global SLOT* ws_p, long ws_o, INDEX kept, INDEX reduced, INDEX part) {
   const int item = (int)get_local_id(0), lx = item % LX, ly = item / LX;
 #if ALONG_R
   const INDEX first = (INDEX)get_group_id(0) * LY + ly;
@@ -115,7 +118,7 @@ __kernel __attribute__((reqd_work_group_size(LX* LY, 1, 1))) void reduce(
     for (int v = 0; v < OUTPUTS; v++) {
       const INDEX k = first + v;
 #if PARTS
-      ws_p[(0 * parts + p) * kept + k] = A0[v];
+      PART(real, 0, p) = A0[v];
 #else
       const real a0 = A0[v];
       {

@@ -8,6 +8,7 @@
 #define REAL float
 #define REAL_LOWEST (-INFINITY)
 #define REAL_HIGHEST INFINITY
+#define SLOT uint
 #define ALONG_R 0
 #define PARTS 1
 #define LANES 32
@@ -18,6 +19,8 @@
 // activation.cl
 
 #define real REAL
+// Accumulator a of part p and output k in the workspace, [accumulator][part][output].
+#define PART(T, a, p) (((__global T*)(ws_p + ws_o + (ulong)(a)*parts * kept))[(p)*kept + k])
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void reduce(
     __global const float* x0_p, long x0_o,
@@ -27,7 +30,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void reduce(
     INDEX y0_t0, 
     INDEX m0, 
     INDEX x0_u0, 
-    __global real* ws_p, long ws_o, INDEX kept, INDEX reduced, INDEX part, INDEX chunk) {
+    __global SLOT* ws_p, long ws_o, INDEX kept, INDEX reduced, INDEX part, INDEX chunk) {
   const INDEX begin = (INDEX)get_group_id(1) * part, end = min(begin + part, reduced);
   const ulong parts = get_num_groups(1), p = get_group_id(1);
   real A0[LANES];
@@ -109,8 +112,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void reduce(
     const INDEX k = k_first + l;
 #endif
 #if PARTS
-    __global real* w = ws_p + ws_o;
-    w[(0 * parts + p) * kept + k] = A0[l];
+    PART(real, 0, p) = A0[l];
 #else
     const real a0 = A0[l];
     {

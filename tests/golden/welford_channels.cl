@@ -9,6 +9,7 @@
 #define REAL float
 #define REAL_LOWEST (-INFINITY)
 #define REAL_HIGHEST INFINITY
+#define SLOT uint
 #define ALONG_R 1
 #define PARTS 0
 #define V 4
@@ -20,6 +21,8 @@
 // activation.cl
 
 #define real REAL
+// Accumulator a of part p and output k in the workspace, [accumulator][part][output].
+#define PART(T, a, p) (((__global T*)(ws_p + (ulong)(a)*parts * kept))[(p)*kept + k])
 
 // SHARE lanes, STEP apart, share OUTPUTS outputs; each takes RUN neighbouring reduced elements at a time.
 #if ALONG_R
@@ -42,7 +45,7 @@ __kernel __attribute__((reqd_work_group_size(LX* LY, 1, 1))) void reduce(
     INDEX y0_t0, 
     INDEX m0, INDEX m1, 
     INDEX x0_u0, INDEX x0_u1, 
-    __global real* ws_p, long ws_o, INDEX kept, INDEX reduced, INDEX part) {
+    __global SLOT* ws_p, long ws_o, INDEX kept, INDEX reduced, INDEX part) {
   const int item = (int)get_local_id(0), lx = item % LX, ly = item / LX;
 #if ALONG_R
   const INDEX first = (INDEX)get_group_id(0) * LY + ly;
@@ -138,9 +141,9 @@ __kernel __attribute__((reqd_work_group_size(LX* LY, 1, 1))) void reduce(
     for (int v = 0; v < OUTPUTS; v++) {
       const INDEX k = first + v;
 #if PARTS
-      ws_p[(0 * parts + p) * kept + k] = A0[v];
-      ws_p[(1 * parts + p) * kept + k] = A1[v];
-      ws_p[(2 * parts + p) * kept + k] = A2[v];
+      PART(real, 0, p) = A0[v];
+      PART(real, 1, p) = A1[v];
+      PART(real, 2, p) = A2[v];
 #else
       const real a0 = A0[v];
       const real a1 = A1[v];

@@ -5,6 +5,7 @@
 #define REAL float
 #define REAL_LOWEST (-INFINITY)
 #define REAL_HIGHEST INFINITY
+#define SLOT uint
 #define LX 32
 #define LY 8
 // types.cl
@@ -12,12 +13,14 @@
 // activation.cl
 
 #define real REAL
+// Accumulator a of part p and output k in the workspace.
+#define PART(T, a, p) (((__global const T*)(ws_p + (ulong)(a)*parts * kept))[(ulong)(p)*kept + k])
 
 __kernel __attribute__((reqd_work_group_size(LX* LY, 1, 1))) void reduce_parts(
     __global float* y0_p, long y0_o,
     INDEX n0, 
     INDEX y0_t0, 
-    __global const real* ws_p, long ws_o, INDEX kept, INDEX parts) {
+    __global const SLOT* ws_p, long ws_o, INDEX kept, INDEX parts) {
   const int item = (int)get_local_id(0), lane = item % LX;
   const INDEX k = (INDEX)get_group_id(0) * LY + item / LX;
   ws_p += ws_o;
@@ -30,9 +33,9 @@ __kernel __attribute__((reqd_work_group_size(LX* LY, 1, 1))) void reduce_parts(
   a0 = 0; a1 = 0; a2 = 0;
   if (k < kept) {
     for (INDEX q = lane; q < parts; q += LX) {
-      const real b0 = ws_p[((ulong)0 * parts + q) * kept + k];
-      const real b1 = ws_p[((ulong)1 * parts + q) * kept + k];
-      const real b2 = ws_p[((ulong)2 * parts + q) * kept + k];
+      const real b0 = PART(real, 0, q);
+      const real b1 = PART(real, 1, q);
+      const real b2 = PART(real, 2, q);
       const real n_ = a0 + b0; const real d_ = b1 - a1; const real w_ = n_ > 0 ? b0 / n_ : 0; a2 += b2 + d_ * d_ * a0 * w_; a1 += d_ * w_; a0 = n_;
     }
   }

@@ -10,8 +10,13 @@ namespace dlprim::detail {
 
 GeneratedArguments::GeneratedArguments(const std::vector<TensorDesc>& inputs,
                                        const std::vector<TensorDesc>& outputs, int scalars, DType real,
-                                       const LoopNest& nest)
-    : inputs_(inputs), outputs_(outputs), scalars_(static_cast<size_t>(scalars)), real_(real), nest_(nest) {}
+                                       const LoopNest& nest, size_t places)
+    : inputs_(inputs),
+      outputs_(outputs),
+      scalars_(static_cast<size_t>(scalars)),
+      places_(places),
+      real_(real),
+      nest_(nest) {}
 
 void GeneratedArguments::check(const Stream& stream, const std::vector<Tensor>& inputs,
                                const std::vector<Tensor>& outputs, const std::vector<double>& scalars) const {
@@ -51,7 +56,7 @@ void GeneratedArguments::bind_dims(Launch& launch, const std::vector<LoopDim>& d
 
 void GeneratedArguments::bind(Launch& launch, const std::vector<Tensor>* inputs,
                               const std::vector<Tensor>& outputs, const std::vector<double>& scalars) const {
-  const size_t xs = inputs_.size(), all = xs + outputs_.size();
+  const size_t xs = inputs_.size() + places_, all = xs + outputs_.size();
   if (inputs)
     for (const Tensor& x : *inputs) launch.arg(x);
   for (const Tensor& y : outputs) launch.arg(y);

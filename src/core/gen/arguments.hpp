@@ -14,8 +14,9 @@ namespace dlprim::detail {
 class GeneratedArguments {
  public:
   GeneratedArguments() = default;
+  /// `places`: operands without memory in the nest, between inputs and outputs.
   GeneratedArguments(const std::vector<TensorDesc>& inputs, const std::vector<TensorDesc>& outputs,
-                     int scalars, DType real, const LoopNest& nest);
+                     int scalars, DType real, const LoopNest& nest, size_t places = 0);
 
   /// Counts, contexts and descriptions fit, outputs do not overlap each other, a scalar can be a `real`.
   /// Throws ValidationError.
@@ -31,7 +32,7 @@ class GeneratedArguments {
   void bind_dims(Launch& launch, const std::vector<LoopDim>& dims, size_t first, size_t last) const;
 
   std::vector<TensorDesc> inputs_, outputs_;
-  size_t scalars_ = 0;
+  size_t scalars_ = 0, places_ = 0;
   DType real_ = DType::f32;
   LoopNest nest_;
 };

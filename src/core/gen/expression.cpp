@@ -142,7 +142,7 @@ std::string parameter_list(const std::vector<Operand>& operands, int scalars, si
                            size_t reduced_rank, bool inputs_too) {
   std::string text;
   for (const Operand& o : operands)
-    if (o.output || inputs_too)
+    if (!o.place && (o.output || inputs_too))
       text += cat("__global ", o.output ? "" : "const ", storage_type(o.dtype), "* ", o.name, "_p, long ",
                   o.name, "_o,\n");
   for (int i = 0; i < scalars; i++) text += cat("real s", i, i + 1 < scalars ? ", " : ",\n");

@@ -22,6 +22,7 @@ struct Operand {
   bool output = false;
   InnerStride kept = InnerStride::one;     ///< along the innermost kept dimension
   InnerStride reduced = InnerStride::one;  ///< along the innermost reduced dimension
+  bool place = false;                      ///< no memory: an element is its own offset, an INDEX
 };
 
 /// The type of scalars and accumulators: f64, f32 or i64.

@@ -9,11 +9,15 @@
 namespace dlprim::detail {
 namespace {
 
-/// A line per accumulator, with every '#' replaced by its number.
+/// A line per accumulator, with every '#' replaced by its number and '@' by its type.
 std::string each_accumulator(const ReduceForm& form, const std::string& pattern) {
+  const Reduction& r = form.reduction;
   std::string text;
-  for (int a = 0; a < form.reduction.accumulators; a++)
-    for (char c : pattern + "\n") text += c == '#' ? std::to_string(a) : std::string(1, c);
+  for (int a = 0; a < r.accumulators; a++)
+    for (char c : pattern + "\n")
+      text += c == '#'   ? std::to_string(a)
+              : c == '@' ? std::string(a < r.accumulators - r.counts ? "real" : "INDEX")
+                         : std::string(1, c);
   return text;
 }
 
@@ -22,7 +26,7 @@ std::string init(const ReduceForm& form) {
 }
 
 std::string combine_with(const ReduceForm& form, const std::string& source) {
-  return each_accumulator(form, "const real b# = " + source + ";") +
+  return each_accumulator(form, "const @ b# = " + source + ";") +
          statement("combine", form.reduction.combine);
 }
 
@@ -37,8 +41,13 @@ std::string finish(const ReduceForm& form) {
   return text + "}\n";
 }
 
-std::string head(const ReduceForm& form) {
+std::string parts_head(const ReduceForm& form) {
   return common_head(form.real, form.wide, form.limits) +
+         cat("#define SLOT ", slot_bytes(form) == 8 ? "ulong" : "uint", "\n");
+}
+
+std::string head(const ReduceForm& form) {
+  return parts_head(form) +
          cat("#define ALONG_R ", form.along_reduced ? 1 : 0, "\n#define PARTS ", form.parts ? 1 : 0, "\n");
 }
 
@@ -50,27 +59,45 @@ std::string pointer_of(const Operand& o) {
   return cat("__global const ", storage_type(o.dtype), "* ", o.name);
 }
 
+std::vector<Operand> memory_operands(const ReduceForm& form) {
+  std::vector<Operand> operands;
+  for (const Operand& o : form.operands)
+    if (!o.place) operands.push_back(o);
+  return operands;
+}
+
 std::string reduced_step(const Operand& o, size_t rank) {
   return cat(o.name, "_u", rank - 1);
 }
 
 }  // namespace
 
+size_t slot_bytes(const ReduceForm& form) {
+  const bool wide_counts = form.wide && form.reduction.counts > 0;
+  return wide_counts ? 8 : size_of(form.real);
+}
+
 std::string reduce_source(const ReduceForm& form) {
   std::string base = coordinates("first", form.kept_rank, 'c', 'n');
   std::string arrays, load = coordinates("i", form.reduced_rank, 'd', 'm');
-  const std::string load_output = each_accumulator(form, "real a# = A#[v];");
+  const std::string load_output = each_accumulator(form, "@ a# = A#[v];");
   const std::string store_output = each_accumulator(form, "A#[v] = a#;");
   for (const Operand& o : form.operands) {
     if (o.output) continue;
-    base +=
-        cat(o.name, "_p += ", o.name, "_o + ", offset(o, form.kept_rank, form.kept_rank, 'c', 't'), ";\n");
-    arrays += cat(compute_type(o.dtype), " X", o.name.substr(1), "[U * V];\n");
     const std::string at = offset(o, form.reduced_rank, form.reduced_rank, 'd', 'u');
     const size_t rank = form.along_reduced ? form.reduced_rank : form.kept_rank;
     const std::string step = rank == 0            ? "0"
                              : form.along_reduced ? reduced_step(o, rank)
                                                   : cat(o.name, "_t", rank - 1);
+    if (o.place) {
+      arrays += "INDEX P[U * V];\n";
+      load += cat("for (int v = 0; v < V; v++) P[u * V + v] = ", at,
+                  form.along_reduced && step != "0" ? " + v * " + step : "", ";\n");
+      continue;
+    }
+    base +=
+        cat(o.name, "_p += ", o.name, "_o + ", offset(o, form.kept_rank, form.kept_rank, 'c', 't'), ";\n");
+    arrays += cat(compute_type(o.dtype), " X", o.name.substr(1), "[U * V];\n");
     load += gpu_load(o, at, form.along_reduced ? o.reduced : o.kept, step, form.vector);
   }
   const std::string sizes = cat("#define V ", form.vector, "\n#define U ", form.unroll, "\n#define LX ",
@@ -79,22 +106,23 @@ std::string reduce_source(const ReduceForm& form) {
       kernel_source("reduce"),
       {{"HEAD", head(form) + sizes},
        {"PARAMETERS", parameters(form)},
-       {"ACCUMULATORS", each_accumulator(form, "real A#[OUTPUTS];\n__local real L#[OUTPUTS * LX * LY];")},
-       {"INIT", each_accumulator(form, "real a#;") + init(form) + store_output},
+       {"ACCUMULATORS", each_accumulator(form, "@ A#[OUTPUTS];\n__local @ L#[OUTPUTS * LX * LY];")},
+       {"INIT", each_accumulator(form, "@ a#;") + init(form) + store_output},
        {"BASE", base},
        {"ARRAYS", arrays},
        {"LOAD", load},
-       {"ACCUMULATE", inputs_from_arrays(form.operands) + load_output +
+       {"ACCUMULATE", inputs_from_arrays(memory_operands(form)) +
+                          (form.reduction.indexed ? "const INDEX index = P[e];\n" : "") + load_output +
                           statement("accumulate", form.reduction.accumulate) + store_output},
        {"PUBLISH", each_accumulator(form, "L#[v * (LX * LY) + item] = A#[v];")},
        {"COMBINE", load_output + combine_with(form, "L#[other]") + store_output},
-       {"PARTIAL", each_accumulator(form, "ws_p[(# * parts + p) * kept + k] = A#[v];")},
-       {"FINISH", each_accumulator(form, "const real a# = A#[v];") + finish(form)}});
+       {"PARTIAL", each_accumulator(form, "PART(@, #, p) = A#[v];")},
+       {"FINISH", each_accumulator(form, "const @ a# = A#[v];") + finish(form)}});
 }
 
 std::string reduce_cpu_source(const ReduceForm& form) {
   const size_t kept = form.kept_rank, reduced = form.reduced_rank;
-  const std::string load_lanes = each_accumulator(form, "real a# = A#[l];");
+  const std::string load_lanes = each_accumulator(form, "@ a# = A#[l];");
   const std::string store_lanes = each_accumulator(form, "A#[l] = a#;");
   std::string base, position, row, loads, row_loads;
   std::string block =
@@ -109,6 +137,15 @@ std::string reduce_cpu_source(const ReduceForm& form) {
                       : "const INDEX run = end - r;\n";
   for (const Operand& o : form.operands) {
     if (o.output) continue;
+    if (o.place) {
+      const std::string at = cat("const INDEX first_ = ", offset(o, reduced, reduced, 'd', 'u'), ";\n");
+      position += at;
+      row += at;
+      loads += cat("const INDEX index = first_",
+                   reduced ? " + " + inner_index(o.reduced, "j + l", reduced_step(o, reduced)) : "", ";\n");
+      row_loads += "const INDEX index = first_;\n";
+      continue;
+    }
     const std::string start =
         cat(pointer_of(o), "_b = ", o.name, "_p + ", o.name, "_o + ", offset(o, kept, kept, 'c', 't'), ";\n");
     base += start;
@@ -127,30 +164,29 @@ std::string reduce_cpu_source(const ReduceForm& form) {
   return fill_slots(kernel_source("reduce_cpu"),
                     {{"HEAD", head(form) + cat("#define LANES ", form.lanes_x, "\n")},
                      {"PARAMETERS", parameters(form)},
-                     {"ACCUMULATORS", each_accumulator(form, "real A#[LANES];")},
+                     {"ACCUMULATORS", each_accumulator(form, "@ A#[LANES];")},
                      {"BASE", base},
-                     {"INIT", each_accumulator(form, "real a#;") + init(form) + store_lanes},
+                     {"INIT", each_accumulator(form, "@ a#;") + init(form) + store_lanes},
                      {"POSITION", position},
                      {"ACCUMULATE", loads + accumulate},
                      {"COMBINE", load_lanes + combine_with(form, "A#[other]") + store_lanes},
                      {"BLOCK", block},
                      {"ROW", row},
                      {"ACCUMULATE_ROW", row_loads + accumulate},
-                     {"PARTIAL", each_accumulator(form, "w[(# * parts + p) * kept + k] = A#[l];")},
-                     {"FINISH", each_accumulator(form, "const real a# = A#[l];") + finish(form)}});
+                     {"PARTIAL", each_accumulator(form, "PART(@, #, p) = A#[l];")},
+                     {"FINISH", each_accumulator(form, "const @ a# = A#[l];") + finish(form)}});
 }
 
 std::string reduce_parts_source(const ReduceForm& form, int lanes_x, int lanes_y) {
   const std::string sizes = cat("#define LX ", lanes_x, "\n#define LY ", lanes_y, "\n");
-  return fill_slots(
-      kernel_source("reduce_parts"),
-      {{"HEAD", common_head(form.real, form.wide, form.limits) + sizes},
-       {"PARAMETERS", parameter_list(form.operands, form.scalars, form.kept_rank, 0, false)},
-       {"ACCUMULATORS", each_accumulator(form, "real a#;\n__local real L#[LX * LY];") + init(form)},
-       {"COMBINE_PART", combine_with(form, "ws_p[((ulong)# * parts + q) * kept + k]")},
-       {"PUBLISH", each_accumulator(form, "L#[item] = a#;")},
-       {"COMBINE", combine_with(form, "L#[other]")},
-       {"FINISH", finish(form)}});
+  return fill_slots(kernel_source("reduce_parts"),
+                    {{"HEAD", parts_head(form) + sizes},
+                     {"PARAMETERS", parameter_list(form.operands, form.scalars, form.kept_rank, 0, false)},
+                     {"ACCUMULATORS", each_accumulator(form, "@ a#;\n__local @ L#[LX * LY];") + init(form)},
+                     {"COMBINE_PART", combine_with(form, "PART(@, #, q)")},
+                     {"PUBLISH", each_accumulator(form, "L#[item] = a#;")},
+                     {"COMBINE", combine_with(form, "L#[other]")},
+                     {"FINISH", finish(form)}});
 }
 
 }  // namespace dlprim::detail

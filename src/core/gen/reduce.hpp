@@ -26,6 +26,8 @@ struct ReduceForm {
   int lanes_x = 1, lanes_y = 1;
 };
 
+/// Bytes of an accumulator in the workspace.
+size_t slot_bytes(const ReduceForm& form);
 /// The kernel `reduce` for a GPU; last arguments: workspace, kept, reduced, part.
 std::string reduce_source(const ReduceForm& form);
 /// The kernel `reduce` for a CPU; last arguments: workspace, kept, reduced, part, chunk. lanes_x lanes.

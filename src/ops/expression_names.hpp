@@ -1,0 +1,27 @@
+// Expressions of lists (elementwise_list.cpp, reduction_list.cpp): C over names of their own, which become
+// the names that tensors and parameters have in a kernel.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace dlprim::detail {
+
+class ExpressionNames {
+ public:
+  /// `word` of the list's is `in_kernel` in the kernel.
+  void add(std::string word, std::string in_kernel) {
+    names_.emplace_back(std::move(word), std::move(in_kernel));
+  }
+  /// The expression in a kernel's words; constants with a point have the type that it computes in.
+  std::string in_kernel(const std::string& expression) const;
+
+ private:
+  std::vector<std::pair<std::string, std::string>> names_;
+};
+
+/// Whether `word` is one of the expression's words.
+bool uses(const std::string& expression, const std::string& word);
+
+}  // namespace dlprim::detail
