@@ -189,12 +189,12 @@ Reduction min_of(const std::string& element, const std::string& finish) {
 
 Reduction welford(const std::string& element, const std::string& finish) {
   // Chan, Golub and LeVeque's pairwise update; counts are exact up to 2^24 in float, and an empty part adds
-  // nothing.
+  // nothing, also where d_ * d_ is infinite.
   return {3, "a0 = 0; a1 = 0; a2 = 0",
           "const real v_ = " + element +
               "; const real d_ = v_ - a1; a0 += 1; a1 += d_ / a0; a2 += d_ * (v_ - a1)",
           "const real n_ = a0 + b0; const real d_ = b1 - a1; const real w_ = n_ > 0 ? b0 / n_ : 0; "
-          "a2 += b2 + d_ * d_ * a0 * w_; a1 += d_ * w_; a0 = n_",
+          "a2 += b2 + d_ * w_ * (d_ * a0); a1 += d_ * w_; a0 = n_",
           finish};
 }
 

@@ -1,0 +1,34 @@
+// Scans as cases of `measure`: "scan f=cumsum axis=1 direction=forward size=8192x4096 dtype=f32 layout=nchw".
+// f: cumsum, cumprod, cummax (with its index; forward only).
+#include <dlprim/scan.hpp>
+
+#include "measure.hpp"
+#include "support.hpp"
+
+namespace dlprim::bench {
+namespace {
+
+using test::stream;
+
+std::unique_ptr<Case> make(detail::ProblemLine& line) {
+  const std::string f = line.word("f", {"cumsum", "cumprod", "cummax"});
+  const bool backward = line.word("direction", {"forward", "backward"}) == "backward";
+  const int axis = std::stoi(line.text("axis", "-1"));
+  const Form form(line);
+  line.finish();
+  const Tensor x = form.input(), y = form.result();
+  if (f == "cummax") {
+    const Tensor index = form.result(form.shape, DType::i64);
+    return moving_case(bytes_of({x, y, index}), [=] { cummax(stream(), x, axis, y, index); });
+  }
+  const auto forward = f == "cumsum" ? cumsum : cumprod;
+  if (!backward) return moving_case(bytes_of({x, y}), [=] { forward(stream(), x, axis, y, {}); });
+  const Tensor dy = form.input(), dx = form.result();
+  if (f == "cumsum") return moving_case(bytes_of({dy, dx}), [=] { cumsum_backward(stream(), dy, axis, dx); });
+  forward(stream(), x, axis, y, {});
+  return moving_case(bytes_of({dy, x, y, dx}), [=] { cumprod_backward(stream(), dy, x, y, axis, dx); });
+}
+const CasesOf kScan("scan", make);
+
+}  // namespace
+}  // namespace dlprim::bench

@@ -1,0 +1,13 @@
+"""Scans as PyTorch has them, for bench/compare."""
+import torch
+
+from operands import tensor
+
+
+def prepare(fields, device, dtype):
+    f, axis = getattr(torch, fields["f"]), int(fields.get("axis", -1))
+    x = tensor(fields, device, dtype)
+    if fields.get("direction", "forward") == "forward":
+        return lambda: f(x, axis)
+    y, dy = f(x.requires_grad_(), axis), tensor(fields, device, dtype)
+    return lambda: torch.autograd.grad(y, x, dy, retain_graph=True)

@@ -1,0 +1,78 @@
+// Scans on a CPU. The generator (scan.cpp) fills the slots; as it stands the file is the cumulative sum of contiguous rows.
+// A work-group of one item goes along the axis with LANES neighbours of the innermost other dimension side by side, or
+// one row after the other. Phases as in scan.cl.
+
+//$ HEAD
+#define LANES 1
+#define PHASE 0
+#define INDEX uint
+#define REAL float
+#define KIND 0
+#define EXCLUSIVE 0
+#define REVERSE 0
+#define REAL_LOWEST (-INFINITY)
+#define REAL_HIGHEST INFINITY
+//$ END
+#include "types.cl"
+#define real REAL
+#include "scan_state.cl"
+
+#if KIND == RECURRENCE
+#define GRADIENT g
+#else
+#define GRADIENT 0
+#endif
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void scan(
+    //$ PARAMETERS
+    __global const float* x_p, long x_o, __global float* y_p, long y_o, INDEX n0, INDEX x_t0, INDEX y_t0, INDEX x_u,
+    INDEX y_u,
+    //$ END
+    __global uchar* ws_p, long ws_o, INDEX kept, INDEX n, INDEX part, INDEX chunk, INDEX blocks) {
+  const INDEX begin = (INDEX)get_group_id(1) * part, end = min(begin + part, n);
+  const INDEX first_block = (INDEX)get_group_id(0) * chunk, last_block = min(first_block + chunk, blocks);
+  for (INDEX block = first_block; block < last_block; block++) {
+    //$ BASE
+    const INDEX k = block;
+    const int lanes = LANES;
+    __global const float* x_b = x_p + x_o + k * x_t0;
+    __global float* y_b = y_p + y_o + k * y_t0;
+    //$ END
+    struct State carry[LANES];
+    for (int l = 0; l < LANES; l++) carry[l] = identity();
+#if PHASE == 2
+    for (int l = 0; l < lanes; l++) carry[l] = STATE_AT((ulong)get_group_id(1) * kept + k + l);
+#endif
+    for (INDEX t = begin; t < end; t++) {
+      const INDEX p = REVERSE ? n - 1 - t : t;
+      const int last = t + 1 == n;
+      //$ POSITION
+      __global const float* x_q = x_b + p * x_u;
+      __global float* y_q = y_b + p * y_u;
+      //$ END
+      if (lanes == LANES) {
+        INDEPENDENT_ROUNDS
+        for (int l = 0; l < LANES; l++) {
+          //$ BODY
+          const real x = LOAD_f32(x_q, l);
+          const struct State before = carry[l], after = then(before, state_of(x, GRADIENT, p));
+          carry[l] = after;
+          STORE_f32(y_q, l, (EXCLUSIVE ? before : after).a);
+          //$ END
+        }
+      } else {
+        for (int l = 0; l < lanes; l++) {
+          //$ BODY
+          const real x = LOAD_f32(x_q, l);
+          const struct State before = carry[l], after = then(before, state_of(x, GRADIENT, p));
+          carry[l] = after;
+          STORE_f32(y_q, l, (EXCLUSIVE ? before : after).a);
+          //$ END
+        }
+      }
+    }
+#if PHASE == 1
+    for (int l = 0; l < lanes; l++) STATE_AT((ulong)get_group_id(1) * kept + k + l) = carry[l];
+#endif
+  }
+}

@@ -1,0 +1,89 @@
+// What a scan carries from element to element: a sum, a product, an extreme and its place, or (RECURRENCE) the map
+// h -> a h + b, with which the gradient of a cumulative product goes from its end to its start.
+#ifndef KIND
+#define KIND 0
+#define EXCLUSIVE 0
+#define REVERSE 0
+#define PHASE 0
+#endif
+#define SUM 0
+#define PRODUCT 1
+#define MAXIMUM 2
+#define MINIMUM 3
+#define RECURRENCE 4
+#define NO_PLACE ((INDEX)-1)
+
+struct State {
+  real a;
+#if KIND == MAXIMUM || KIND == MINIMUM
+  INDEX b;
+#elif KIND == RECURRENCE
+  real b;
+#endif
+};
+
+// In the workspace, [part][row].
+#define STATE_AT(i) (((__global struct State*)(ws_p + ws_o))[i])
+
+static struct State identity(void) {
+  struct State s;
+#if KIND == SUM
+  s.a = 0;
+#elif KIND == PRODUCT
+  s.a = 1;
+#elif KIND == MAXIMUM
+  s.a = REAL_LOWEST, s.b = NO_PLACE;
+#elif KIND == MINIMUM
+  s.a = REAL_HIGHEST, s.b = NO_PLACE;
+#else
+  s.a = 1, s.b = 0;
+#endif
+  return s;
+}
+
+// Of the element at `place`; g is the gradient there.
+static struct State state_of(real x, real g, INDEX place) {
+  struct State s;
+  s.a = x;
+#if KIND == MAXIMUM || KIND == MINIMUM
+  s.b = place;
+#elif KIND == RECURRENCE
+  s.b = x * g;
+#endif
+  return s;
+}
+
+// `first`, and then `second`.
+static struct State then(struct State first, struct State second) {
+#if KIND == SUM
+  first.a += second.a;
+#elif KIND == PRODUCT
+  first.a *= second.a;
+#elif KIND == RECURRENCE
+  first.b = second.a * first.b + second.b;
+  first.a *= second.a;
+#else
+#if KIND == MAXIMUM
+  const int later = second.b != NO_PLACE && (second.a != second.a || second.a >= first.a);
+#else
+  const int later = second.b != NO_PLACE && (second.a != second.a || second.a <= first.a);
+#endif
+  first.a = later ? second.a : first.a;
+  first.b = later ? second.b : first.b;
+#endif
+  return first;
+}
+
+#if PHASE == 1
+// The totals of a row's parts become what lies before each.
+__kernel void scan_totals(__global uchar* ws_p, long ws_o, INDEX kept, INDEX parts) {
+  const INDEX k = (INDEX)get_global_id(0);
+  if (k >= kept) return;
+  struct State state = identity();
+  for (INDEX p = 0; p < parts; p++) {
+    const struct State total = STATE_AT((ulong)p * kept + k);
+    STATE_AT((ulong)p * kept + k) = state;
+    state = then(state, total);
+  }
+}
+#endif

@@ -1,0 +1,192 @@
+// Scans: checks, and which kernel they are.
+#include <dlprim/scan.hpp>
+
+#include "core/composed.hpp"
+#include "ops/scan_kernel.hpp"
+
+namespace dlprim {
+
+using namespace detail;
+
+struct Scan::Impl {
+  ScanDesc desc;
+  std::shared_ptr<const ScanKernel> kernel;
+};
+
+struct CumprodBackward::Impl {
+  CumprodBackwardDesc desc;
+  std::shared_ptr<const ScanKernel> kernel;
+};
+
+namespace {
+
+const char* op_of(ScanKind kind) {
+  constexpr const char* kNames[] = {"cumsum", "cumprod", "cummax", "cummin"};
+  return kNames[static_cast<int>(kind)];
+}
+
+void check(const ScanDesc& d) {
+  const bool extreme = d.kind == ScanKind::maximum || d.kind == ScanKind::minimum;
+  require_strides("x", d.x);
+  require_writable("y", d.y);
+  require_shape("y", d.y, d.x.shape);
+  if (extreme) {
+    require_dtype("y", d.y, d.x.dtype);
+    require(!d.exclusive, "exclusive", op_of(d.kind), " of no elements is nothing");
+  } else {
+    const bool whole = !is_floating(d.y.dtype) && d.y.dtype != DType::boolean;
+    require(is_floating(d.y.dtype) || (whole && !is_floating(d.x.dtype)), "y", "dtype ", name_of(d.y.dtype),
+            ": ", op_of(d.kind), " of ", name_of(d.x.dtype), " is floating",
+            is_floating(d.x.dtype) ? "" : " or an integer");
+  }
+  if (!d.index) return;
+  require(extreme, "index", op_of(d.kind), " has none");
+  require_writable("index", *d.index);
+  require_shape("index", *d.index, d.x.shape);
+  require(d.index->dtype == DType::i32 || d.index->dtype == DType::i64, "index", "dtype ",
+          name_of(d.index->dtype), " must be i32 or i64");
+}
+
+PlanInfo info_of(const char* op, const TensorDesc& x, const TensorDesc& y, int axis, bool exclusive,
+                 bool reverse, const std::vector<TensorDesc>& tensors) {
+  PlanInfo info;
+  info.text = cat(" x=", brief(x), " y=", brief(y), " axis=", axis, exclusive ? " exclusive=1" : "",
+                  reverse ? " reverse=1" : "");
+  info.text = cat("op=", op, info.text);
+  info.flops = static_cast<double>(element_count(x.shape));
+  info.bytes = traffic(tensors);
+  return info;
+}
+
+}  // namespace
+
+Scan::Scan(const Context& context, const ScanDesc& desc, const Options& options) : Plan(nullptr) {
+  check(desc);
+  const int rank = desc.x.shape.size();
+  require(rank > 0, "x", "rank 0 has no axis");
+  ScanProblem problem;
+  problem.state = static_cast<ScanState>(desc.kind);
+  problem.exclusive = desc.exclusive, problem.reverse = desc.reverse;
+  problem.axis = normalize_axis("axis", desc.axis, rank);
+  problem.operands = {{"x", desc.x}, {"y", desc.y, true}};
+  if (desc.index) problem.operands.push_back({"i", *desc.index, true});
+  std::vector<TensorDesc> all;
+  for (const ScanOperand& o : problem.operands) all.push_back(o.desc);
+  auto info = std::make_shared<PlanInfo>(
+      info_of(op_of(desc.kind), desc.x, desc.y, problem.axis, desc.exclusive, desc.reverse, all));
+  auto kernel = make_scan_kernel(context, problem, options, *info);
+  info->text += " engine=" + info->engine;
+  impl_ = std::make_shared<const Impl>(Impl{desc, std::move(kernel)});
+  info_ = std::move(info);
+}
+
+void Scan::run(const Stream& stream, const Tensor& x, const Tensor& y, const Tensor& index,
+               const Tensor& workspace) const {
+  const ScanDesc& d = impl_->desc;
+  require_stream(*info_, stream);
+  require_tensor("x", x, stream.context(), d.x);
+  require_tensor("y", y, stream.context(), d.y);
+  require(index.defined() == d.index.has_value(), "index", "is ", index.defined() ? "" : "not ",
+          "given, unlike in the plan");
+  if (d.index) require_tensor("index", index, stream.context(), *d.index);
+  require_same_or_apart({"y", y}, {"x", x});
+  require_apart({{"index", index}, {"workspace", workspace}}, {{"x", x}, {"y", y}});
+  if (x.numel() == 0) return;
+  const Tensor space = workspace_for(*info_, stream, workspace);
+  const OperatorScope scope(stream, *info_);
+  std::vector<Tensor> tensors = {x, y};
+  if (d.index) tensors.push_back(index);
+  run_scan_kernel(*impl_->kernel, stream, tensors, space);
+}
+
+CumprodBackward::CumprodBackward(const Context& context, const CumprodBackwardDesc& desc,
+                                 const Options& options)
+    : Plan(nullptr) {
+  require_floating("dy", desc.dy, true);
+  require_floating("x", desc.x, true);
+  require_floating("y", desc.y, true);
+  require_floating("dx", desc.dx, true);
+  require_writable("dx", desc.dx);
+  require_shape("dy", desc.dy, desc.x.shape);
+  require_shape("y", desc.y, desc.x.shape);
+  require_shape("dx", desc.dx, desc.x.shape);
+  require(desc.x.shape.size() > 0, "x", "rank 0 has no axis");
+  ScanProblem problem;
+  problem.state = ScanState::recurrence;
+  problem.exclusive = true, problem.reverse = !desc.reverse;
+  problem.axis = normalize_axis("axis", desc.axis, desc.x.shape.size());
+  problem.operands = {{"x", desc.x}, {"g", desc.dy}, {"q", desc.y}, {"y", desc.dx, true}};
+  auto info = std::make_shared<PlanInfo>(info_of("cumprod_backward", desc.x, desc.dx, problem.axis, false,
+                                                 desc.reverse, {desc.x, desc.dy, desc.y, desc.dx}));
+  auto kernel = make_scan_kernel(context, problem, options, *info);
+  info->text += " engine=" + info->engine;
+  impl_ = std::make_shared<const Impl>(Impl{desc, std::move(kernel)});
+  info_ = std::move(info);
+}
+
+void CumprodBackward::run(const Stream& stream, const Tensor& dy, const Tensor& x, const Tensor& y,
+                          const Tensor& dx, const Tensor& workspace) const {
+  const CumprodBackwardDesc& d = impl_->desc;
+  require_stream(*info_, stream);
+  require_tensor("dy", dy, stream.context(), d.dy);
+  require_tensor("x", x, stream.context(), d.x);
+  require_tensor("y", y, stream.context(), d.y);
+  require_tensor("dx", dx, stream.context(), d.dx);
+  require_same_or_apart({"dx", dx}, {"dy", dy});
+  require_same_or_apart({"dx", dx}, {"x", x});
+  require_no_overlap("dx", dx, "y", y);
+  require_apart({{"workspace", workspace}}, {{"dy", dy}, {"x", x}, {"y", y}, {"dx", dx}});
+  if (x.numel() == 0) return;
+  const Tensor space = workspace_for(*info_, stream, workspace);
+  const OperatorScope scope(stream, *info_);
+  run_scan_kernel(*impl_->kernel, stream, {x, dy, y, dx}, space);
+}
+
+namespace {
+
+void scan(const Stream& stream, ScanKind kind, const Tensor& x, int axis, const Tensor& y,
+          const Tensor& index, ScanOrder order) {
+  require_defined({{"x", x}, {"y", y}});
+  ScanDesc desc{x, y, axis, kind, order.exclusive, order.reverse};
+  PlanKey key("scan");
+  key.add(desc.x).add(desc.y).add(axis).add(static_cast<int>(kind)).add(order.exclusive).add(order.reverse);
+  key.add(index.defined());
+  if (index.defined()) {
+    desc.index = TensorDesc(index);
+    key.add(*desc.index);
+  }
+  cached_plan<Scan>(stream, key, desc)->run(stream, x, y, index);
+}
+
+}  // namespace
+
+void cumsum(const Stream& stream, const Tensor& x, int axis, const Tensor& y, ScanOrder order) {
+  scan(stream, ScanKind::sum, x, axis, y, {}, order);
+}
+void cumprod(const Stream& stream, const Tensor& x, int axis, const Tensor& y, ScanOrder order) {
+  scan(stream, ScanKind::product, x, axis, y, {}, order);
+}
+void cummax(const Stream& stream, const Tensor& x, int axis, const Tensor& y, const Tensor& index) {
+  scan(stream, ScanKind::maximum, x, axis, y, index, {});
+}
+void cummin(const Stream& stream, const Tensor& x, int axis, const Tensor& y, const Tensor& index) {
+  scan(stream, ScanKind::minimum, x, axis, y, index, {});
+}
+
+void cumsum_backward(const Stream& stream, const Tensor& dy, int axis, const Tensor& dx, ScanOrder order) {
+  require_defined({{"dy", dy}, {"dx", dx}});
+  require_floating("dy", dy, true);
+  order.reverse = !order.reverse;
+  cumsum(stream, dy, axis, dx, order);
+}
+
+void cumprod_backward(const Stream& stream, const Tensor& dy, const Tensor& x, const Tensor& y, int axis,
+                      const Tensor& dx, bool reverse) {
+  require_defined({{"dy", dy}, {"x", x}, {"y", y}, {"dx", dx}});
+  const CumprodBackwardDesc desc{dy, x, y, dx, axis, reverse};
+  PlanKey key("cumprod_backward");
+  key.add(desc.dy).add(desc.x).add(desc.y).add(desc.dx).add(axis).add(reverse);
+  cached_plan<CumprodBackward>(stream, key, desc)->run(stream, dy, x, y, dx);
+}
+
+}  // namespace dlprim
