@@ -123,7 +123,7 @@ __kernel __attribute__((reqd_work_group_size(LX* LY, 1, 1))) void reduce(
         const real b0 = L0[other];
         const real b1 = L1[other];
         const real b2 = L2[other];
-        const real n_ = a0 + b0; const real d_ = b1 - a1; const real w_ = n_ > 0 ? b0 / n_ : 0; a2 += b2 + d_ * d_ * a0 * w_; a1 += d_ * w_; a0 = n_;
+        const real n_ = a0 + b0; const real d_ = b1 - a1; const real w_ = n_ > 0 ? b0 / n_ : 0; a2 += b2 + d_ * w_ * (d_ * a0); a1 += d_ * w_; a0 = n_;
         A0[v] = a0;
         A1[v] = a1;
         A2[v] = a2;

@@ -36,7 +36,7 @@ __kernel __attribute__((reqd_work_group_size(LX* LY, 1, 1))) void reduce_parts(
       const real b0 = PART(real, 0, q);
       const real b1 = PART(real, 1, q);
       const real b2 = PART(real, 2, q);
-      const real n_ = a0 + b0; const real d_ = b1 - a1; const real w_ = n_ > 0 ? b0 / n_ : 0; a2 += b2 + d_ * d_ * a0 * w_; a1 += d_ * w_; a0 = n_;
+      const real n_ = a0 + b0; const real d_ = b1 - a1; const real w_ = n_ > 0 ? b0 / n_ : 0; a2 += b2 + d_ * w_ * (d_ * a0); a1 += d_ * w_; a0 = n_;
     }
   }
 #if LX > 1
@@ -50,7 +50,7 @@ __kernel __attribute__((reqd_work_group_size(LX* LY, 1, 1))) void reduce_parts(
       const real b0 = L0[other];
       const real b1 = L1[other];
       const real b2 = L2[other];
-      const real n_ = a0 + b0; const real d_ = b1 - a1; const real w_ = n_ > 0 ? b0 / n_ : 0; a2 += b2 + d_ * d_ * a0 * w_; a1 += d_ * w_; a0 = n_;
+      const real n_ = a0 + b0; const real d_ = b1 - a1; const real w_ = n_ > 0 ? b0 / n_ : 0; a2 += b2 + d_ * w_ * (d_ * a0); a1 += d_ * w_; a0 = n_;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
   }
