@@ -1,6 +1,8 @@
 // What a scan carries from element to element: a sum, a product, an extreme and its place, or (RECURRENCE) the map
 // h -> a h + b, with which the gradient of a cumulative product goes from its end to its start.
 #ifndef KIND
+#define INDEX uint
+#define real float
 #define KIND 0
 #define EXCLUSIVE 0
 #define REVERSE 0

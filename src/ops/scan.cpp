@@ -47,37 +47,39 @@ void check(const ScanDesc& d) {
           name_of(d.index->dtype), " must be i32 or i64");
 }
 
-PlanInfo info_of(const char* op, const TensorDesc& x, const TensorDesc& y, int axis, bool exclusive,
-                 bool reverse, const std::vector<TensorDesc>& tensors) {
-  PlanInfo info;
-  info.text = cat(" x=", brief(x), " y=", brief(y), " axis=", axis, exclusive ? " exclusive=1" : "",
-                  reverse ? " reverse=1" : "");
-  info.text = cat("op=", op, info.text);
-  info.flops = static_cast<double>(element_count(x.shape));
-  info.bytes = traffic(tensors);
-  return info;
+struct Planned {
+  std::shared_ptr<const ScanKernel> kernel;
+  std::shared_ptr<const PlanInfo> info;
+};
+
+/// The kernel of a problem whose first operand is x, and what the plan says of itself.
+Planned planned(const char* op, const Context& context, ScanProblem problem, int axis,
+                const Options& options) {
+  const TensorDesc &x = problem.operands.front().desc, &y = problem.operands.back().desc;
+  require(x.shape.size() > 0, "x", "rank 0 has no axis");
+  problem.axis = normalize_axis("axis", axis, x.shape.size());
+  auto info = std::make_shared<PlanInfo>();
+  auto kernel = make_scan_kernel(context, problem, options, *info);
+  info->text = cat("op=", op, " engine=", info->engine, " x=", brief(x), " y=", brief(y),
+                   " axis=", problem.axis, " exclusive=", problem.exclusive, " reverse=", problem.reverse);
+  info->flops = static_cast<double>(element_count(x.shape));
+  for (const ScanOperand& o : problem.operands) info->bytes += traffic({o.desc});
+  return {std::move(kernel), std::move(info)};
 }
 
 }  // namespace
 
 Scan::Scan(const Context& context, const ScanDesc& desc, const Options& options) : Plan(nullptr) {
   check(desc);
-  const int rank = desc.x.shape.size();
-  require(rank > 0, "x", "rank 0 has no axis");
   ScanProblem problem;
   problem.state = static_cast<ScanState>(desc.kind);
   problem.exclusive = desc.exclusive, problem.reverse = desc.reverse;
-  problem.axis = normalize_axis("axis", desc.axis, rank);
-  problem.operands = {{"x", desc.x}, {"y", desc.y, true}};
+  problem.operands = {{"x", desc.x}};
   if (desc.index) problem.operands.push_back({"i", *desc.index, true});
-  std::vector<TensorDesc> all;
-  for (const ScanOperand& o : problem.operands) all.push_back(o.desc);
-  auto info = std::make_shared<PlanInfo>(
-      info_of(op_of(desc.kind), desc.x, desc.y, problem.axis, desc.exclusive, desc.reverse, all));
-  auto kernel = make_scan_kernel(context, problem, options, *info);
-  info->text += " engine=" + info->engine;
-  impl_ = std::make_shared<const Impl>(Impl{desc, std::move(kernel)});
-  info_ = std::move(info);
+  problem.operands.push_back({"y", desc.y, true});
+  Planned made = planned(op_of(desc.kind), context, std::move(problem), desc.axis, options);
+  impl_ = std::make_shared<const Impl>(Impl{desc, std::move(made.kernel)});
+  info_ = std::move(made.info);
 }
 
 void Scan::run(const Stream& stream, const Tensor& x, const Tensor& y, const Tensor& index,
@@ -94,9 +96,8 @@ void Scan::run(const Stream& stream, const Tensor& x, const Tensor& y, const Ten
   if (x.numel() == 0) return;
   const Tensor space = workspace_for(*info_, stream, workspace);
   const OperatorScope scope(stream, *info_);
-  std::vector<Tensor> tensors = {x, y};
-  if (d.index) tensors.push_back(index);
-  run_scan_kernel(*impl_->kernel, stream, tensors, space);
+  run_scan_kernel(*impl_->kernel, stream,
+                  d.index ? std::vector<Tensor>{x, index, y} : std::vector<Tensor>{x, y}, space);
 }
 
 CumprodBackward::CumprodBackward(const Context& context, const CumprodBackwardDesc& desc,
@@ -110,18 +111,13 @@ CumprodBackward::CumprodBackward(const Context& context, const CumprodBackwardDe
   require_shape("dy", desc.dy, desc.x.shape);
   require_shape("y", desc.y, desc.x.shape);
   require_shape("dx", desc.dx, desc.x.shape);
-  require(desc.x.shape.size() > 0, "x", "rank 0 has no axis");
   ScanProblem problem;
   problem.state = ScanState::recurrence;
   problem.exclusive = true, problem.reverse = !desc.reverse;
-  problem.axis = normalize_axis("axis", desc.axis, desc.x.shape.size());
   problem.operands = {{"x", desc.x}, {"g", desc.dy}, {"q", desc.y}, {"y", desc.dx, true}};
-  auto info = std::make_shared<PlanInfo>(info_of("cumprod_backward", desc.x, desc.dx, problem.axis, false,
-                                                 desc.reverse, {desc.x, desc.dy, desc.y, desc.dx}));
-  auto kernel = make_scan_kernel(context, problem, options, *info);
-  info->text += " engine=" + info->engine;
-  impl_ = std::make_shared<const Impl>(Impl{desc, std::move(kernel)});
-  info_ = std::move(info);
+  Planned made = planned("cumprod_backward", context, std::move(problem), desc.axis, options);
+  impl_ = std::make_shared<const Impl>(Impl{desc, std::move(made.kernel)});
+  info_ = std::move(made.info);
 }
 
 void CumprodBackward::run(const Stream& stream, const Tensor& dy, const Tensor& x, const Tensor& y,

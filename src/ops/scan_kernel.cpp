@@ -1,3 +1,4 @@
+// The text of scan kernels, and how their rows are split.
 #include "ops/scan_kernel.hpp"
 
 #include <algorithm>
