@@ -77,13 +77,16 @@ __kernel __attribute__((reqd_work_group_size(LX* LY, 1, 1))) void reduce(
         }
       }
 #pragma unroll
-      for (int e = 0; e < U * V; e++) {
-        if (r + (e / V) * (SHARE * RUN) < end) {
-          const int v = e % OUTPUTS;
-          const float x0 = X0[e];
-          real a0 = A0[v];
-          a0 += x0;
-          A0[v] = a0;
+      for (int u = 0; u < U; u++) {
+        if (r + u * (SHARE * RUN) < end) {
+#pragma unroll
+          for (int e = u * V; e < u * V + V; e++) {
+            const int v = e % OUTPUTS;
+            const float x0 = X0[e];
+            real a0 = A0[v];
+            a0 += x0;
+            A0[v] = a0;
+          }
         }
       }
     }

@@ -88,17 +88,20 @@ __kernel __attribute__((reqd_work_group_size(LX* LY, 1, 1))) void reduce(
         }
       }
 #pragma unroll
-      for (int e = 0; e < U * V; e++) {
-        if (r + (e / V) * (SHARE * RUN) < end) {
-          const int v = e % OUTPUTS;
-          const float x0 = X0[e];
-          real a0 = A0[v];
-          real a1 = A1[v];
-          real a2 = A2[v];
-          const real v_ = x0; const real d_ = v_ - a1; a0 += 1; a1 += d_ / a0; a2 += d_ * (v_ - a1);
-          A0[v] = a0;
-          A1[v] = a1;
-          A2[v] = a2;
+      for (int u = 0; u < U; u++) {
+        if (r + u * (SHARE * RUN) < end) {
+#pragma unroll
+          for (int e = u * V; e < u * V + V; e++) {
+            const int v = e % OUTPUTS;
+            const float x0 = X0[e];
+            real a0 = A0[v];
+            real a1 = A1[v];
+            real a2 = A2[v];
+            const real v_ = x0; const real d_ = v_ - a1; a0 += 1; a1 += d_ / a0; a2 += d_ * (v_ - a1);
+            A0[v] = a0;
+            A1[v] = a1;
+            A2[v] = a2;
+          }
         }
       }
     }
