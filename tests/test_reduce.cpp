@@ -294,7 +294,7 @@ TEST_CASE("sums by wide accesses, along the reduced elements and along the outpu
       }
 }
 
-TEST_CASE("accumulators that count, and the index of an element", "[small]") {
+TEST_CASE("accumulators that count, and the index of an element") {
   // The place of the last 7, and how many there are: over rows, columns, middles, and in parts.
   const Reduction last = {3,
                           "a0 = 0; a1 = 0; a2 = 0",
