@@ -7,6 +7,7 @@
 #include <dlprim/net.hpp>
 
 #include "cases/conv.hpp"
+#include "cases/loss.hpp"
 #include "cases/nn.hpp"
 #include "cases/pool.hpp"
 #include "catch.hpp"
@@ -96,8 +97,10 @@ struct SmallNet {
     for (size_t i = 0; i < h.size(); i++) h[i] += g[i];
     h = pool_reference(h, map, {pool, {2, 2}}).y;
     h = linear_reference(h, v.at("linear1.weight"), v.at("linear1.bias"));
-    h = softmax_reference(h, {kBatch, kClasses}, 1, true);
-    return nll_loss_reference(h, {labels.begin(), labels.end()}, kClasses);
+    ClassLossReference loss;
+    loss.shape = {kBatch, kClasses};
+    loss.target.assign(labels.begin(), labels.end());
+    return loss.loss(h)[0];
   }
 };
 

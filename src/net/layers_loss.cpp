@@ -1,5 +1,6 @@
 // Layers at a classifier's end: softmax, the cross-entropy loss, and the number of right answers.
 #include <dlprim/copy.hpp>
+#include <dlprim/loss.hpp>
 #include <dlprim/pointwise.hpp>
 #include <dlprim/softmax.hpp>
 
@@ -36,22 +37,17 @@ class SoftmaxNode : public Node {
 class CrossEntropyNode : public Node {
  public:
   const char* kind() const override { return "cross_entropy"; }
-  bool needs_input(int k) const override { return k == 1; }
+  bool needs_input(int /*k*/) const override { return true; }
   Shape output_shape(const std::vector<Shape>& /*x*/) const override { return {1}; }
   Tensor forward(const ForwardStep& step) const override {
-    Tensor log_p(step.stream, step.x[0].shape()), loss(step.stream, {1});
-    log_softmax(step.stream, step.x[0], 1, log_p);
-    nll_loss(step.stream, log_p, step.x[1], loss);
-    if (step.mode == Mode::training) step.saved.tensors = {log_p};
-    return loss;
+    Tensor y(step.stream, {1});
+    cross_entropy(step.stream, step.x[0], step.x[1], y);
+    return y;
   }
   void backward(BackwardStep& step) const override {
     if (!step.wanted[0]) return;
-    const Tensor& log_p = step.saved.tensors[0];
-    const Tensor d_log_p(step.stream, log_p.shape());
-    nll_loss_backward(step.stream, step.dy, step.x[1], d_log_p);
-    step.dx[0] = Tensor(step.stream, log_p.shape());
-    log_softmax_backward(step.stream, d_log_p, log_p, 1, step.dx[0]);
+    step.dx[0] = Tensor(step.stream, step.x[0].shape());
+    cross_entropy_backward(step.stream, step.dy, step.x[0], step.x[1], step.dx[0]);
   }
 };
 

@@ -1,173 +1,249 @@
-// Softmax and log-softmax by generated kernels: along the axis a maximum and a sum, whose results lie in the
-// workspace, then one pointwise step. The loss that follows them is in nll_loss.cpp.
+// Softmax, log-softmax and logsumexp: checks, the list of engines, the calls. The engines are in softmax_row.cpp and
+// softmax_generated.cpp.
 #include <dlprim/pointwise.hpp>
 #include <dlprim/softmax.hpp>
 
 #include "core/composed.hpp"
+#include "ops/rows.hpp"
+#include "ops/softmax_impl.hpp"
 
 namespace dlprim {
 
 using namespace detail;
 
-struct Softmax::Impl {
-  Shape row;    ///< x's shape with size 1 along the axis
-  DType dtype;  ///< of maxima and sums
-  Reduce maximum, sum;
-  Pointwise finish;
-  size_t maximum_at = 0, sum_at = 0, scratch_at = 0;
-};
+namespace detail {
 
-struct SoftmaxBackward::Impl {
-  Shape row;
-  DType dtype;
-  Reduce sum;
-  Pointwise finish;
-  size_t sum_at = 0, scratch_at = 0;
-};
+DType SoftmaxProblem::real() const {
+  for (const TensorDesc& t : {x, y, dx, mask.value_or(TensorDesc())})
+    if (t.dtype == DType::f64) return DType::f64;
+  return DType::f32;
+}
+
+}  // namespace detail
 
 namespace {
 
-struct Rows {
-  Shape shape;
-  DType dtype = DType::f32;
-  TensorDesc desc() const { return {shape, dtype}; }
-};
+std::string name_of(const SoftmaxProblem& p) {
+  static constexpr const char* kNames[] = {"softmax", "log_softmax", "logsumexp"};
+  return cat(kNames[static_cast<int>(p.kind)], p.backward ? "_backward" : "");
+}
 
-/// Checks what both directions share, and says where a row's maximum and sum lie.
-Rows check(const char* x, const char* y, const SoftmaxDesc& desc) {
+std::shared_ptr<const SoftmaxImpl> plan(const Context& context, const SoftmaxProblem& p, const Options& options,
+                                        std::shared_ptr<const PlanInfo>& info) {
+  std::vector<SoftmaxEngine> engines = {kSoftmaxRow, kSoftmaxCpu, kSoftmaxGenerated};
+  if (context.device().kind() == DeviceKind::cpu) std::swap(engines[0], engines[1]);
+  PlanInfo made;
+  const std::string op = name_of(p);
+  std::shared_ptr<const SoftmaxImpl> impl = choose_engine(op.c_str(), engines, context, p, options, made);
+  made.text = cat("op=", op, " engine=", made.engine, " x=", brief(p.x), " y=", brief(p.y), " axis=", p.axis);
+  if (p.mask) made.text += cat(" mask=", brief(*p.mask));
+  made.flops = 4 * static_cast<double>(element_count(p.x.shape));
+  made.bytes = traffic({p.x, p.y}) + (p.backward ? traffic({p.dx}) : 0) + (p.mask ? traffic({*p.mask}) : 0);
+  info = std::make_shared<const PlanInfo>(std::move(made));
+  return impl;
+}
+
+/// What both directions share; `x` and `y` are what the tensors are called.
+SoftmaxProblem checked(const char* x, const char* y, const SoftmaxDesc& desc, bool backward) {
   require_floating(x, desc.x, true);
   require_floating(y, desc.y, true);
   require_shape(y, desc.y, desc.x.shape);
-  Rows rows;
-  rows.shape = desc.x.shape;
-  rows.shape[normalize_axis("axis", desc.axis, desc.x.shape.size())] = 1;
-  if (desc.x.dtype == DType::f64 || desc.y.dtype == DType::f64) rows.dtype = DType::f64;
-  return rows;
+  SoftmaxProblem p;
+  p.kind = desc.log ? SoftmaxKind::log_softmax : SoftmaxKind::softmax;
+  p.backward = backward;
+  p.axis = normalize_axis("axis", desc.axis, desc.x.shape.size());
+  p.x = desc.x;
+  p.y = desc.y;
+  if (backward) p.dx = desc.dx;
+  p.mask = desc.mask;
+  if (!desc.mask) return p;
+  const DType dtype = desc.mask->dtype;
+  require_strides("mask", *desc.mask);
+  require(dtype == DType::boolean || (is_floating(dtype) && !backward), "mask", "dtype ", name_of(dtype), " must be bool",
+          backward ? "" : ", f32, f16, bf16 or f64");
+  const Shape& x_shape = desc.x.shape;
+  require(desc.mask->shape.size() <= x_shape.size() && broadcast_shapes(desc.mask->shape, x_shape) == x_shape, "mask",
+          "shape ", to_string(desc.mask->shape), " does not broadcast to x's ", to_string(x_shape));
+  return p;
 }
 
-PlanInfo make_info(const SoftmaxDesc& desc, double bytes, size_t workspace) {
-  PlanInfo info;
-  info.text = cat("x=", brief(desc.x), " y=", brief(desc.y), " axis=", desc.axis);
-  info.flops = 4 * static_cast<double>(element_count(desc.x.shape));
-  info.bytes = bytes;
-  info.workspace = workspace;
-  return info;
+void require_mask(const SoftmaxDesc& desc, const Tensor& mask, const Stream& stream) {
+  if (desc.mask)
+    require_tensor("mask", mask, stream.context(), *desc.mask);
+  else
+    require(!mask.defined(), "mask", "is given to a plan without it");
 }
 
 }  // namespace
 
-Softmax::Softmax(const Context& context, const SoftmaxDesc& desc, const Options& options)
-    : Plan(nullptr), desc_(desc) {
-  const Rows rows = check("x", "y", desc);
+Softmax::Softmax(const Context& context, const SoftmaxDesc& desc, const Options& options) : Plan(nullptr), desc_(desc) {
+  const SoftmaxProblem p = checked("x", "y", desc, false);
   require_writable("y", desc.y);
-  WorkspaceParts parts;
-  const size_t row_bytes = static_cast<size_t>(element_count(rows.shape)) * size_of(rows.dtype);
-  const size_t maximum_at = parts.add(row_bytes), sum_at = parts.add(row_bytes);
-  const Options rest = parts.rest(options);
-  // x0 - x1 is NaN where a whole row is -infinity, or where it has +infinity: so is the result, as it should.
-  auto impl = std::make_shared<Impl>(
-      Impl{rows.shape, rows.dtype, Reduce(context, {desc.x}, {rows.desc()}, 0, max_of("x0"), rest),
-           Reduce(context, {desc.x, rows.desc()}, {rows.desc()}, 0,
-                  sum_of("exp(x0 - x1)", desc.log ? "y0 = log(a0)" : "y0 = a0"), rest),
-           Pointwise(context, {desc.x, rows.desc(), rows.desc()}, {desc.y}, 0,
-                     desc.log ? "y0 = x0 - x1 - x2" : "y0 = exp(x0 - x1) / x2")});
-  impl->maximum_at = maximum_at;
-  impl->sum_at = sum_at;
-  impl->scratch_at = parts.add(std::max(impl->maximum.workspace_size(), impl->sum.workspace_size()));
-  impl_ = impl;
-  info_ = single_engine(desc.log ? "log_softmax" : "softmax", "generated", "", context, options,
-                        make_info(desc, traffic({desc.x, desc.y}), parts.size()));
+  impl_ = plan(context, p, options, info_);
 }
 
-void Softmax::run(const Stream& stream, const Tensor& x, const Tensor& y, const Tensor& workspace) const {
+void Softmax::run(const Stream& stream, const Tensor& x, const Tensor& y, const Tensor& workspace, const Tensor& mask) const {
   require_stream(*info_, stream);
   require_tensor("x", x, stream.context(), desc_.x);
   require_tensor("y", y, stream.context(), desc_.y);
+  require_mask(desc_, mask, stream);
   require_same_or_apart({"y", y}, {"x", x});
-  require_apart({{"workspace", workspace}}, {{"x", x}, {"y", y}});
+  require_apart({{"y", y}}, {{"mask", mask}});
+  require_apart({{"workspace", workspace}}, {{"x", x}, {"y", y}, {"mask", mask}});
   if (y.numel() == 0) return;
   const Tensor space = workspace_for(*info_, stream, workspace);
-  const Tensor maximum = workspace_part(space, impl_->maximum_at, impl_->row, impl_->dtype);
-  const Tensor sum = workspace_part(space, impl_->sum_at, impl_->row, impl_->dtype);
-
   const OperatorScope scope(stream, *info_);
-  impl_->maximum.run(stream, {x}, {maximum}, {}, workspace_scratch(space, impl_->scratch_at, impl_->maximum));
-  impl_->sum.run(stream, {x, maximum}, {sum}, {}, workspace_scratch(space, impl_->scratch_at, impl_->sum));
-  impl_->finish.run(stream, {x, maximum, sum}, {y}, {});
+  impl_->run(stream, {x, y, {}, mask}, space);
 }
 
 SoftmaxBackward::SoftmaxBackward(const Context& context, const SoftmaxDesc& desc, const Options& options)
     : Plan(nullptr), desc_(desc) {
-  const Rows rows = check("dy", "y", desc);
+  const SoftmaxProblem p = checked("dy", "y", desc, true);
   require_floating("dx", desc.dx, true);
   require_shape("dx", desc.dx, desc.x.shape);
   require_writable("dx", desc.dx);
-  WorkspaceParts parts;
-  const size_t sum_at = parts.add(static_cast<size_t>(element_count(rows.shape)) * size_of(rows.dtype));
-  const Options rest = parts.rest(options);
-  // Log-softmax reads only dy for the sum; the expression for the other reads both.
-  auto impl = std::make_shared<Impl>(
-      Impl{rows.shape, rows.dtype,
-           desc.log ? Reduce(context, {desc.x}, {rows.desc()}, 0, sum_of("x0"), rest)
-                    : Reduce(context, {desc.x, desc.y}, {rows.desc()}, 0, sum_of("x0 * x1"), rest),
-           Pointwise(context, {desc.x, desc.y, rows.desc()}, {desc.dx}, 0,
-                     desc.log ? "y0 = x0 - exp(x1) * x2" : "y0 = x1 * (x0 - x2)")});
-  impl->sum_at = sum_at;
-  impl->scratch_at = parts.add(impl->sum.workspace_size());
-  impl_ = impl;
-  info_ = single_engine(desc.log ? "log_softmax_backward" : "softmax_backward", "generated", "", context,
-                        options, make_info(desc, traffic({desc.x, desc.y, desc.dx}), parts.size()));
+  impl_ = plan(context, p, options, info_);
 }
 
-void SoftmaxBackward::run(const Stream& stream, const Tensor& dy, const Tensor& y, const Tensor& dx,
-                          const Tensor& workspace) const {
+void SoftmaxBackward::run(const Stream& stream, const Tensor& dy, const Tensor& y, const Tensor& dx, const Tensor& workspace,
+                          const Tensor& mask) const {
   require_stream(*info_, stream);
   require_tensor("dy", dy, stream.context(), desc_.x);
   require_tensor("y", y, stream.context(), desc_.y);
   require_tensor("dx", dx, stream.context(), desc_.dx);
+  require_mask(desc_, mask, stream);
   require_same_or_apart({"dx", dx}, {"dy", dy});
-  require_apart({{"dx", dx}}, {{"y", y}});
-  require_apart({{"workspace", workspace}}, {{"dy", dy}, {"y", y}, {"dx", dx}});
+  require_apart({{"dx", dx}}, {{"y", y}, {"mask", mask}});
+  require_apart({{"workspace", workspace}}, {{"dy", dy}, {"y", y}, {"dx", dx}, {"mask", mask}});
   if (dx.numel() == 0) return;
   const Tensor space = workspace_for(*info_, stream, workspace);
-  const Tensor sum = workspace_part(space, impl_->sum_at, impl_->row, impl_->dtype);
-
   const OperatorScope scope(stream, *info_);
-  const std::vector<Tensor> summed = desc_.log ? std::vector<Tensor>{dy} : std::vector<Tensor>{dy, y};
-  impl_->sum.run(stream, summed, {sum}, {}, workspace_scratch(space, impl_->scratch_at, impl_->sum));
-  impl_->finish.run(stream, {dy, y, sum}, {dx}, {});
+  impl_->run(stream, {dy, y, dx, mask}, space);
 }
 
 namespace {
 
-void forward(const Stream& stream, const Tensor& x, int axis, const Tensor& y, bool log) {
-  require_defined({{"x", x}, {"y", y}});
-  const SoftmaxDesc desc{x, y, {}, axis, log};
-  cached_plan<Softmax>(stream, PlanKey("softmax").add(desc.x).add(desc.y).add(axis).add(log), desc)
-      ->run(stream, x, y);
-}
-
-void backward(const Stream& stream, const Tensor& dy, const Tensor& y, int axis, const Tensor& dx, bool log) {
-  require_defined({{"dy", dy}, {"y", y}, {"dx", dx}});
-  const SoftmaxDesc desc{dy, y, dx, axis, log};
-  const PlanKey key = PlanKey("softmax_backward").add(desc.x).add(desc.y).add(desc.dx).add(axis).add(log);
-  cached_plan<SoftmaxBackward>(stream, key, desc)->run(stream, dy, y, dx);
+void check(const LogSumExpDesc& desc) {
+  require_floating("x", desc.x, true);
+  require_floating("y", desc.y, true);
+  require_shape("y", desc.y, row_shape(desc.x.shape, normalize_axis("axis", desc.axis, desc.x.shape.size())));
 }
 
 }  // namespace
 
-void softmax(const Stream& stream, const Tensor& x, int axis, const Tensor& y) {
-  forward(stream, x, axis, y, false);
+LogSumExp::LogSumExp(const Context& context, const LogSumExpDesc& desc, const Options& options)
+    : Plan(nullptr), desc_(desc) {
+  check(desc);
+  require_writable("y", desc.y);
+  SoftmaxProblem p;
+  p.kind = SoftmaxKind::logsumexp;
+  p.axis = normalize_axis("axis", desc.axis, desc.x.shape.size());
+  p.x = desc.x;
+  p.y = desc.y;
+  impl_ = plan(context, p, options, info_);
 }
-void log_softmax(const Stream& stream, const Tensor& x, int axis, const Tensor& y) {
-  forward(stream, x, axis, y, true);
+
+void LogSumExp::run(const Stream& stream, const Tensor& x, const Tensor& y, const Tensor& workspace) const {
+  require_stream(*info_, stream);
+  require_tensor("x", x, stream.context(), desc_.x);
+  require_tensor("y", y, stream.context(), desc_.y);
+  require_apart({{"y", y}, {"workspace", workspace}}, {{"x", x}});
+  if (y.numel() == 0) return;
+  const Tensor space = workspace_for(*info_, stream, workspace);
+  const OperatorScope scope(stream, *info_);
+  impl_->run(stream, {x, y, {}, {}}, space);
 }
-void softmax_backward(const Stream& stream, const Tensor& dy, const Tensor& y, int axis, const Tensor& dx) {
-  backward(stream, dy, y, axis, dx, false);
+
+struct LogSumExpBackward::Impl {
+  Pointwise kernel;
+};
+
+LogSumExpBackward::LogSumExpBackward(const Context& context, const LogSumExpDesc& desc, const Options& options)
+    : Plan(nullptr), desc_(desc) {
+  check(desc);
+  require_floating("dy", desc.dy, true);
+  require_shape("dy", desc.dy, desc.y.shape);
+  require_floating("dx", desc.dx, true);
+  require_shape("dx", desc.dx, desc.x.shape);
+  require_writable("dx", desc.dx);
+  impl_ = std::make_shared<const Impl>(
+      Impl{Pointwise(context, {desc.dy, desc.x, desc.y}, {desc.dx}, 0, "y0 = x0 * exp(x1 - x2)")});
+  PlanInfo info;
+  info.text = cat("x=", brief(desc.x), " y=", brief(desc.y), " axis=", desc.axis);
+  info.flops = 3 * static_cast<double>(element_count(desc.x.shape));
+  info.bytes = traffic({desc.dy, desc.x, desc.y, desc.dx});
+  info_ = single_engine("logsumexp_backward", "generated", "", context, options, std::move(info));
 }
-void log_softmax_backward(const Stream& stream, const Tensor& dy, const Tensor& y, int axis,
-                          const Tensor& dx) {
-  backward(stream, dy, y, axis, dx, true);
+
+void LogSumExpBackward::run(const Stream& stream, const Tensor& dy, const Tensor& x, const Tensor& y,
+                            const Tensor& dx) const {
+  require_stream(*info_, stream);
+  require_tensor("dy", dy, stream.context(), desc_.dy);
+  require_tensor("x", x, stream.context(), desc_.x);
+  require_tensor("y", y, stream.context(), desc_.y);
+  require_tensor("dx", dx, stream.context(), desc_.dx);
+  require_same_or_apart({"dx", dx}, {"x", x});
+  require_apart({{"dx", dx}}, {{"dy", dy}, {"y", y}});
+  const OperatorScope scope(stream, *info_);
+  impl_->kernel.run(stream, {dy, x, y}, {dx}, {});
+}
+
+namespace {
+
+/// A call of either direction; `dx` is undefined forward.
+template <class P>
+void call(const Stream& stream, const char* op, SoftmaxDesc desc, const Tensor& mask, const Tensor& x, const Tensor& y,
+          const Tensor& dx) {
+  PlanKey key(op);
+  key.add(desc.x).add(desc.y).add(desc.dx).add(desc.axis).add(desc.log).add(mask.defined());
+  if (mask.defined()) key.add(*(desc.mask = TensorDesc(mask)));
+  const auto plan = cached_plan<P>(stream, std::move(key), desc);
+  if constexpr (std::is_same_v<P, Softmax>)
+    plan->run(stream, x, y, {}, mask);
+  else
+    plan->run(stream, x, y, dx, {}, mask);
+}
+
+void forward(const Stream& stream, const Tensor& x, int axis, const Tensor& y, bool log, const Tensor& mask) {
+  require_defined({{"x", x}, {"y", y}});
+  call<Softmax>(stream, "softmax", {x, y, {}, axis, log}, mask, x, y, {});
+}
+
+void backward(const Stream& stream, const Tensor& dy, const Tensor& y, int axis, const Tensor& dx, bool log,
+              const Tensor& mask) {
+  require_defined({{"dy", dy}, {"y", y}, {"dx", dx}});
+  call<SoftmaxBackward>(stream, "softmax_backward", {dy, y, dx, axis, log}, mask, dy, y, dx);
+}
+
+}  // namespace
+
+void softmax(const Stream& stream, const Tensor& x, int axis, const Tensor& y, const Tensor& mask) {
+  forward(stream, x, axis, y, false, mask);
+}
+void log_softmax(const Stream& stream, const Tensor& x, int axis, const Tensor& y, const Tensor& mask) {
+  forward(stream, x, axis, y, true, mask);
+}
+void softmax_backward(const Stream& stream, const Tensor& dy, const Tensor& y, int axis, const Tensor& dx,
+                      const Tensor& mask) {
+  backward(stream, dy, y, axis, dx, false, mask);
+}
+void log_softmax_backward(const Stream& stream, const Tensor& dy, const Tensor& y, int axis, const Tensor& dx,
+                          const Tensor& mask) {
+  backward(stream, dy, y, axis, dx, true, mask);
+}
+
+void logsumexp(const Stream& stream, const Tensor& x, int axis, const Tensor& y) {
+  require_defined({{"x", x}, {"y", y}});
+  const LogSumExpDesc desc{x, y, {}, {}, axis};
+  cached_plan<LogSumExp>(stream, PlanKey("logsumexp").add(desc.x).add(desc.y).add(axis), desc)->run(stream, x, y);
+}
+
+void logsumexp_backward(const Stream& stream, const Tensor& dy, const Tensor& x, const Tensor& y, int axis,
+                        const Tensor& dx) {
+  require_defined({{"dy", dy}, {"x", x}, {"y", y}, {"dx", dx}});
+  const LogSumExpDesc desc{x, y, dy, dx, axis};
+  const PlanKey key = PlanKey("logsumexp_backward").add(desc.x).add(desc.y).add(desc.dy).add(desc.dx).add(axis);
+  cached_plan<LogSumExpBackward>(stream, key, desc)->run(stream, dy, x, y, dx);
 }
 
 }  // namespace dlprim

@@ -164,25 +164,6 @@ Values softmax_backward_reference(const Values& dy, const Values& y, const Shape
   return dx;
 }
 
-double nll_loss_reference(const Values& log_p, const std::vector<int64_t>& target, int64_t classes) {
-  double sum = 0, count = 0;
-  for (size_t b = 0; b < target.size(); b++) {
-    if (target[b] < 0 || target[b] >= classes) continue;
-    sum -= log_p[b * at(classes) + at(target[b])];
-    count++;
-  }
-  return sum / count;
-}
-
-Values nll_loss_backward_reference(double dloss, const std::vector<int64_t>& target, int64_t classes) {
-  const auto valid = [&](int64_t t) { return t >= 0 && t < classes; };
-  const auto count = static_cast<double>(std::count_if(target.begin(), target.end(), valid));
-  Values d(target.size() * at(classes), 0.0);
-  for (size_t b = 0; b < target.size(); b++)
-    if (valid(target[b])) d[b * at(classes) + at(target[b])] = -dloss / count;
-  return d;
-}
-
 std::array<uint32_t, 4> philox_reference(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key) {
   for (int round = 0; round < 10; round++) {
     const uint64_t p = uint64_t{0xD2511F53} * counter[0], q = uint64_t{0xCD9E8D57} * counter[2];

@@ -56,9 +56,6 @@ BatchNormGradients batch_norm_backward_reference(const Values& dy, const Values&
 Values softmax_reference(const Values& x, const Shape& shape, int axis, bool log);
 Values softmax_backward_reference(const Values& dy, const Values& y, const Shape& shape, int axis, bool log);
 
-double nll_loss_reference(const Values& log_p, const std::vector<int64_t>& target, int64_t classes);
-Values nll_loss_backward_reference(double dloss, const std::vector<int64_t>& target, int64_t classes);
-
 /// Philox 4x32-10.
 std::array<uint32_t, 4> philox_reference(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key);
 /// Word `i` of the stream that random.hpp describes.

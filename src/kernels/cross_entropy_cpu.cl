@@ -1,0 +1,104 @@
+// Cross-entropy from logits on a CPU: a row, or a few neighbouring ones, stay in cache between the passes. cross_entropy.cl has
+// the same for GPUs, and says what is computed; rows_cpu.cl says how rows are shared out.
+
+#include "softmax_sum_cpu.cl"
+#include "class_loss.cl"
+
+#ifndef D_DTYPE  // of dx
+#define D_DTYPE f32
+#define D_T float
+#endif
+#ifndef D_STEP  // 1: the tensor's lanes are neighbours in memory
+#define T_STEP 1
+#define D_STEP 1
+#endif
+
+#if PROB
+#define P_AT(k, l) LOAD(T_DTYPE, t_row, PLACE(t, T_STEP, k, l))
+#define CLASS(l)         \
+  const long c = -1;     \
+  const bool counts = 1; \
+  const real row_weight = 0;
+#else
+#define P_AT(k, l) 0
+#define CLASS(l) CLASS_OF(t_row, (INDEX)(l) * (INDEX)t_0, w)
+#endif
+// The class of lane l at k, and its part.
+#define CLASS_AT(k, l) (ACROSS ? (k) : (k) + (INDEX)(l))
+#define Q_AT(k, l) PART(WEIGHTED ? LOAD(W_DTYPE, w, CLASS_AT(k, l) * (INDEX)w_a) : 1, P_AT(k, l))
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void cross_entropy(
+    TENSOR(const A_T, a), TENSOR(const T_T, t), TENSOR(const W_T, w), TENSOR(L_T, y), TENSOR(real, s), ROW_SIZES,
+    long ignore, real smoothing, long block) {
+  const INDEX n = (INDEX)size;
+  w += w_o;
+  FOR_ROWS {
+    COORDINATES(row)
+    __global const A_T* a_row = ROW_OF(a);
+    __global const T_T* t_row = ROW_OF(t);
+    __global L_T* y_row = ROW_OF(y);
+    __global real* s_row = MEAN ? ROW_OF(s) : s;
+    SUM_OF_EXP()
+    real parts[LANES], below[LANES];
+    EACH_LANE parts[l] = below[l] = 0;
+    if (SPREAD_OUT) {
+      FOR_ELEMENTS(const real q = Q_AT(k, l); parts[l] += q; below[l] += q * (base[l] - A_AT(k, l));)
+      OVER_LANES(parts, ADD)
+      OVER_LANES(below, ADD)
+    }
+    EACH_LANE sum[l] = log(sum[l]);
+    for (int l = 0; l < lanes; l++) {
+      CLASS(l)
+      real loss = 0;
+      if (counts && SPREAD_OUT) loss = parts[l] * sum[l] + below[l];
+      if (counts && !PROB) {
+        const INDEX at = (INDEX)c * (INDEX)a_a + (ACROSS ? (INDEX)l * (INDEX)a_0 : 0);
+        loss += (1 - smoothing) * row_weight * (sum[l] + (base[l] - LOAD(A_DTYPE, a_row, at)));
+      }
+      STORE(L_DTYPE, y_row, (INDEX)l * (INDEX)y_0, loss);
+      if (MEAN) s_row[(INDEX)l * (INDEX)s_0] = row_weight;
+    }
+  }
+}
+
+// d: dx, y: dloss, s: what a mean divides by.
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void cross_entropy_backward(
+    TENSOR(const A_T, a), TENSOR(const T_T, t), TENSOR(const W_T, w), TENSOR(const L_T, y), TENSOR(const real, s),
+    TENSOR(D_T, d), ROW_SIZES, long ignore, real smoothing, real factor, long block) {
+  const INDEX n = (INDEX)size;
+  w += w_o;
+  FOR_ROWS {
+    COORDINATES(row)
+    __global const A_T* a_row = ROW_OF(a);
+    __global const T_T* t_row = ROW_OF(t);
+    __global const L_T* y_row = ROW_OF(y);
+    __global D_T* d_row = ROW_OF(d);
+    SUM_OF_EXP()
+    real parts[LANES], own[LANES], slope[LANES];
+    int own_class[LANES];  // -2 for a row that does not count: it gives 0, whatever is in it
+    EACH_LANE parts[l] = 0;
+    if (SPREAD_OUT) {
+      FOR_ELEMENTS(parts[l] += Q_AT(k, l);)
+      OVER_LANES(parts, ADD)
+    }
+    for (int l = 0; l < lanes; l++) {
+      CLASS(l)
+      const real dloss = LOAD(L_DTYPE, y_row, (INDEX)l * (INDEX)y_0) * factor;
+      own_class[l] = counts ? (int)c : -2;
+      slope[l] = MEAN ? dloss / *(s + s_o) : dloss;
+      own[l] = PROB ? 0 : (1 - smoothing) * row_weight * slope[l];
+      sum[l] = (own[l] + parts[l] * slope[l]) / sum[l];
+    }
+    if (!ACROSS)
+      EACH_LANE {
+        own_class[l] = own_class[0];
+        slope[l] = slope[0];
+        own[l] = own[0];
+        sum[l] = sum[0];
+      }
+    FOR_ELEMENTS(const real x = A_AT(k, l);
+                 real g = exp(x - base[l]) * sum[l] - ((int)CLASS_AT(k, l) == own_class[l] ? own[l] : 0);
+                 if (SPREAD_OUT) g -= Q_AT(k, l) * slope[l];
+                 STORE(D_DTYPE, d_row, PLACE(d, D_STEP, k, l), own_class[l] == -2 ? 0 : g);)
+  }
+}

@@ -1,0 +1,70 @@
+// Softmax, log-softmax and logsumexp on a CPU, and the first two backwards: a row, or a few neighbouring ones, stay in cache
+// between the passes. rows_cpu.cl says how they are shared out, softmax.cl has the same for GPUs.
+
+#include "softmax_sum_cpu.cl"
+
+#ifndef B_DTYPE  // of y backward; A: of dy then; Y: of the result
+#define B_DTYPE f32
+#define B_T float
+#define B_STEP 1
+#endif
+#ifndef Y_DTYPE
+#define Y_DTYPE f32
+#define Y_T float
+#define Y_STEP 1
+#endif
+#ifndef LOG  // the logarithm of softmax
+#define LOG 0
+#endif
+#ifndef KEEPS  // y can hold what exp gives between two passes
+#define KEEPS 1
+#endif
+
+#define B_AT(k, l) LOAD(B_DTYPE, b_row, PLACE(b, B_STEP, k, l))
+#define TO_Y(k, l, v) STORE(Y_DTYPE, y_row, PLACE(y, Y_STEP, k, l), v)
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void softmax(
+    TENSOR(const A_T, a), TENSOR(const B_T, b), TENSOR(const M_T, m), TENSOR(Y_T, y), ROW_SIZES, long block) {
+  const INDEX n = (INDEX)size;
+  FOR_ROWS {
+    COORDINATES(row)
+    __global const A_T* a_row = ROW_OF(a);
+    __global const M_T* m_row = MASK ? ROW_OF(m) : m;
+    __global Y_T* y_row = ROW_OF(y);
+    SUM_OF_EXP(if (KEEPS && !LOG && !ONE) TO_Y(k, l, e);)
+    real scale[LANES];
+#if ONE
+    EACH_LANE scale[l] = base[l] + log(sum[l]);
+    for (int l = 0; l < lanes; l++) STORE(Y_DTYPE, y_row, (INDEX)l * (INDEX)y_0, scale[l]);
+#elif LOG
+    EACH_LANE scale[l] = log(sum[l]);
+    // A row that the mask leaves nothing of has -infinity.
+    EACH_LANE scale[l] = MASK && sum[l] == 0 ? INFINITY : scale[l];
+    FOR_ELEMENTS(const real v = X_AT(k, l) - base[l] - scale[l]; TO_Y(k, l, v);)
+#else
+    EACH_LANE scale[l] = MASK && sum[l] == 0 ? 0 : 1 / sum[l];
+    FOR_ELEMENTS(const real e = KEEPS ? LOAD(Y_DTYPE, y_row, PLACE(y, Y_STEP, k, l)) : exp(X_AT(k, l) - base[l]);
+                 TO_Y(k, l, e * scale[l]);)
+#endif
+  }
+}
+
+// a: dy, b: y, y: dx.
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void softmax_backward(
+    TENSOR(const A_T, a), TENSOR(const B_T, b), TENSOR(const M_T, m), TENSOR(Y_T, y), ROW_SIZES, long block) {
+  const INDEX n = (INDEX)size;
+  FOR_ROWS {
+    COORDINATES(row)
+    __global const A_T* a_row = ROW_OF(a);
+    __global const B_T* b_row = ROW_OF(b);
+    __global const M_T* m_row = MASK ? ROW_OF(m) : m;
+    __global Y_T* y_row = ROW_OF(y);
+    real sum[LANES];
+    EACH_LANE sum[l] = 0;
+    FOR_ELEMENTS(sum[l] += LOG ? A_AT(k, l) : A_AT(k, l) * B_AT(k, l);)
+    OVER_LANES(sum, ADD)
+    FOR_ELEMENTS(const real d = A_AT(k, l); const real p = B_AT(k, l);
+                 const real dx = LOG ? d - exp(p) * sum[l] : p * (d - sum[l]);
+                 TO_Y(k, l, MASK && !M_AT(k, l) ? 0 : dx);)
+  }
+}
