@@ -57,12 +57,12 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void softmax_backwar
   for (int round = 0; round < 2; round++) {
     if (round) sum = lanes_sum(sum, shared, lid, lane);
     for (INDEX start = 0; start < n; start += BATCH) {
-      if (!HOLD || round == 0) {
+      if (!HOLD | (round == 0)) {
         UNROLLED for (int i = 0; i < ITEMS; i++) {
           const INDEX k = ACCESS(start, i);
           if (k < n) {
             GET(A_DTYPE, a, k, d + i * V);
-            if (HOLD || round || !LOG) GET(B_DTYPE, b, k, p + i * V);
+            if (HOLD | !LOG | (round > 0)) GET(B_DTYPE, b, k, p + i * V);
           } else {
             for (int e = 0; e < V; e++) d[i * V + e] = p[i * V + e] = 0;
           }

@@ -34,7 +34,7 @@
   EACH_LANE base[l] = -INFINITY;                                                                         \
   FOR_ELEMENTS(const real v = X_AT(k, l); base[l] = MAX_OR_NAN(base[l], v);)                             \
   OVER_LANES(base, MAX_OR_NAN)                                                                           \
-  EACH_LANE base[l] = base[l] == -INFINITY || (ONE && base[l] == INFINITY) ? 0 : base[l];                \
+  EACH_LANE base[l] = (base[l] == -INFINITY) | (ONE & (base[l] == INFINITY)) ? 0 : base[l];              \
   EACH_LANE sum[l] = 0;                                                                                  \
   FOR_ELEMENTS(const real e = exp(X_AT(k, l) - base[l]); sum[l] += e; WITH_E)                            \
   OVER_LANES(sum, ADD)

@@ -19,9 +19,11 @@ Shape row_shape(Shape shape, int axis) {
 }
 
 RowNest::RowNest(const Shape& shape, int axis, const std::vector<TensorDesc>& tensors) {
-  // The last is no tensor: it says along which axis the rows lie.
-  const TensorDesc rows(row_shape(shape, axis), Dims::filled(shape.size(), 0), DType::u8, true);
-  nest_ = make_loop_nest(tensors, {rows}, true);
+  // The last two are no tensors: they say how large rows are, and along which axis they lie.
+  const Strides none = Dims::filled(shape.size(), 0);
+  std::vector<TensorDesc> inputs = tensors;
+  inputs.emplace_back(shape, none, DType::u8, true);
+  nest_ = make_loop_nest(inputs, {TensorDesc(row_shape(shape, axis), none, DType::u8, true)}, true);
 }
 
 bool RowNest::packed(size_t tensor) const {
@@ -55,7 +57,7 @@ void RowNest::bind(Launch& launch, const std::vector<Tensor>& tensors, int64_t p
     int64_t offset = 0, rest = part;
     for (size_t i = peeled(); i-- > 0; rest /= nest_.kept[i].size)
       offset += rest % nest_.kept[i].size * nest_.kept[i].strides[t];
-    launch.arg(offset ? tensors[t].as_strided({1}, {1}, offset) : tensors[t]).arg(axis_stride(t));
+    launch.arg(offset && tensors[t].defined() ? tensors[t].as_strided({1}, {1}, offset) : tensors[t]).arg(axis_stride(t));
     for (size_t i = 0; i < kKept; i++)
       launch.arg(i < nest_.kept.size() ? nest_.kept[nest_.kept.size() - 1 - i].strides[t] : int64_t{0});
   }
