@@ -26,9 +26,10 @@ struct Case {
 };
 
 std::string text_of(const Case& c, const std::string& engine) {
-  return cat(c.from_logits ? "cross_entropy " : "nll_loss ", engine, " ", name_of(c.dtype), to_string(c.shape), " ",
-             name_of(c.placing), c.probabilities ? " probabilities" : "", c.weighted ? " weighted" : "", " smoothing ",
-             c.smoothing, " reduction ", static_cast<int>(c.reduction), " target ", name_of(c.target_dtype));
+  return cat(c.from_logits ? "cross_entropy " : "nll_loss ", engine, " ", name_of(c.dtype),
+             to_string(c.shape), " ", name_of(c.placing), c.probabilities ? " probabilities" : "",
+             c.weighted ? " weighted" : "", " smoothing ", c.smoothing, " reduction ",
+             static_cast<int>(c.reduction), " target ", name_of(c.target_dtype));
 }
 
 Shape without_classes(const Shape& shape) {
@@ -103,12 +104,14 @@ void check(const Case& c, const std::string& by) {
   desc.loss = dloss;
   if (c.from_logits) {
     desc.dx = dx.tensor();
-    CrossEntropyBackward(context(), desc, engine(by)).run(stream(), dloss, t.x, t.target, t.weight, dx.tensor());
+    CrossEntropyBackward(context(), desc, engine(by))
+        .run(stream(), dloss, t.x, t.target, t.weight, dx.tensor());
   } else {
     desc.x = dx.tensor();
     NllLossBackward(context(), desc, engine(by)).run(stream(), dloss, t.target, t.weight, dx.tensor());
   }
-  CHECK(deviation(host_values(dx.tensor()), r.gradient(x, values_of(dloss))) <= tolerance(c.shape[1], c.dtype));
+  CHECK(deviation(host_values(dx.tensor()), r.gradient(x, values_of(dloss))) <=
+        tolerance(c.shape[1], c.dtype));
   CHECK(dx.intact());
 }
 
@@ -121,10 +124,13 @@ Tensor targets(const std::vector<float>& values, DType dtype = DType::i64) {
 TEST_CASE("nll_loss in every form", "[small]") {
   for (LossReduction reduction : {LossReduction::none, LossReduction::sum, LossReduction::mean}) {
     check({{7, 5}, false, false, false, 0, reduction}, "direct");
-    if (reduction == LossReduction::mean) check({{3, 5, 2, 3}, false, false, true, 0, reduction, Placing::channels_last, DType::bf16, DType::i64}, "direct");
+    if (reduction == LossReduction::mean)
+      check({{3, 5, 2, 3}, false, false, true, 0, reduction, Placing::channels_last, DType::bf16, DType::i64},
+            "direct");
   }
   check({{1, 1}, false}, "direct");
-  check({{1500, 10}, false, false, true, 0, LossReduction::mean, Placing::gaps, DType::f16, DType::u8}, "direct");
+  check({{1500, 10}, false, false, true, 0, LossReduction::mean, Placing::gaps, DType::f16, DType::u8},
+        "direct");
   check({{2, 3, 2, 2, 2, 2, 2, 2}, false, false, false, 0, LossReduction::none, Placing::gaps}, "direct");
 }
 
@@ -141,7 +147,8 @@ TEST_CASE("cross_entropy in other dtypes, shapes and forms of memory", "[small]"
   for (const char* by : {"row", "cpu"}) {
     check({{3, 5, 2, 3}, true, false, true, 0.5, LossReduction::mean}, by);
     check({{3, 5, 2, 3}, true, true, false, 0, LossReduction::none, Placing::channels_last}, by);
-    check({{3, 16}, true, false, false, 0, LossReduction::mean, Placing::row_major, DType::f16, DType::i64}, by);
+    check({{3, 16}, true, false, false, 0, LossReduction::mean, Placing::row_major, DType::f16, DType::i64},
+          by);
     check({{3, 8}, true, true, false, 0.5, LossReduction::mean, Placing::row_major, DType::bf16}, by);
     check({{3, 7}, true, false, false, 0, LossReduction::sum, Placing::gaps, DType::bf16, DType::u8}, by);
     check({{1, 1}}, by);
@@ -246,8 +253,8 @@ TEST_CASE("losses of classes in double, in place, and of no rows", "[small]") {
 TEST_CASE("losses of classes refuse bad input", "[small]") {
   const Tensor x = device_tensor({2, 3}, {1, 2, 3, 4, 5, 6}), t = targets({0, 1}, DType::i32);
   const Tensor loss = device_tensor({1}, {0});
-  const auto refused = [&](const Tensor& p, const Tensor& target, const Tensor& y, const ClassLossParams& params = {},
-                           const Tensor& weight = {}) {
+  const auto refused = [&](const Tensor& p, const Tensor& target, const Tensor& y,
+                           const ClassLossParams& params = {}, const Tensor& weight = {}) {
     return error_of<ValidationError>([&] { nll_loss(stream(), p, target, y, params, weight); });
   };
   CHECK(refused(x, {}, loss) == "target: is not defined");
@@ -262,8 +269,9 @@ TEST_CASE("losses of classes refuse bad input", "[small]") {
   CHECK(refused(x, t, loss, {LossReduction::mean, -100, 0.5}) == "label_smoothing: 0.5 is for cross-entropy");
   CHECK(refused(x, t, loss, {}, device_tensor({2}, {1, 1})) == "weight: shape [2] must be [3]");
   const auto smoothed = [&](double smoothing) {
-    return error_of<ValidationError>(
-        [&] { cross_entropy(stream(), x, t, loss, {LossReduction::mean, -100, smoothing}); });
+    return error_of<ValidationError>([&] {
+      cross_entropy(stream(), x, t, loss, {LossReduction::mean, -100, smoothing});
+    });
   };
   CHECK(smoothed(1.5) == "label_smoothing: 1.5 must lie in [0, 1]");
   CHECK(error_of<ValidationError>([&] { cross_entropy_backward(stream(), loss, x, t, t); }) ==

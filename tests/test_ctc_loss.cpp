@@ -76,7 +76,8 @@ struct Batch {
   Values of(const Values& x, size_t n) const {
     Values v;
     for (int64_t t = 0; t < lengths[n]; t++)
-      for (int64_t c = 0; c < classes; c++) v.push_back(x[static_cast<size_t>((t * size()) * classes + c) + n * static_cast<size_t>(classes)]);
+      for (int64_t c = 0; c < classes; c++)
+        v.push_back(x[static_cast<size_t>((t * size()) * classes + c) + n * static_cast<size_t>(classes)]);
     return v;
   }
   CtcLossInputs inputs(const Tensor& x, DType dtype) const {
@@ -85,10 +86,12 @@ struct Batch {
       x_lengths.push_back(static_cast<float>(lengths[n]));
       label_lengths.push_back(static_cast<float>(labels[n].size()));
       for (int64_t i = 0; i < most; i++)
-        padded.push_back(i < static_cast<int64_t>(labels[n].size()) ? static_cast<float>(labels[n][static_cast<size_t>(i)]) : -7);
+        padded.push_back(i < static_cast<int64_t>(labels[n].size())
+                             ? static_cast<float>(labels[n][static_cast<size_t>(i)])
+                             : -7);
     }
-    return {x, placed(Placing::gaps, {size(), most}, padded, dtype), device_tensor({size()}, x_lengths, dtype),
-            device_tensor({size()}, label_lengths, DType::i32)};
+    return {x, placed(Placing::gaps, {size(), most}, padded, dtype),
+            device_tensor({size()}, x_lengths, dtype), device_tensor({size()}, label_lengths, DType::i32)};
   }
 };
 
@@ -107,9 +110,14 @@ double tolerance(int64_t times, double size) {
 TEST_CASE("ctc_loss is the sum over all alignments", "[small]") {
   for (LossReduction reduction : {LossReduction::none, LossReduction::sum, LossReduction::mean}) {
     // Repeated labels, one label, none, more than fit.
-    const Batch b{5, 3, 3, {reduction, reduction == LossReduction::sum ? 2 : 0, true},
-                  {5, 4, 3, 2}, reduction == LossReduction::sum ? std::vector<std::vector<int64_t>>{{1, 1}, {0}, {}, {1, 0, 1}}
-                                                                : std::vector<std::vector<int64_t>>{{1, 1}, {2}, {}, {1, 2, 1}}};
+    const Batch b{5,
+                  3,
+                  3,
+                  {reduction, reduction == LossReduction::sum ? 2 : 0, true},
+                  {5, 4, 3, 2},
+                  reduction == LossReduction::sum
+                      ? std::vector<std::vector<int64_t>>{{1, 1}, {0}, {}, {1, 0, 1}}
+                      : std::vector<std::vector<int64_t>>{{1, 1}, {2}, {}, {1, 2, 1}}};
     INFO("reduction " << static_cast<int>(reduction));
     Rng rng(3);
     const std::vector<float> logits = reals(element_count(b.shape()), rng, -2, 2);
@@ -168,7 +176,8 @@ TEST_CASE("ctc_loss of long sequences") {
   for (size_t n = 0; n < 3; n++) expected.push_back(b.sequence(n).recursion(b.of(stored, n)));
   CHECK(deviation(host_values(loss.tensor()), expected) <= tolerance(300, 4));
   ctc_loss_backward(stream(), device_tensor({3}, {1, 1, 1}), in, alpha, dx.tensor(), b.params);
-  // At every time both the classes' probabilities and those of the alignments add up to 1; past the end there is nothing.
+  // At every time both the classes' probabilities and those of the alignments add up to 1; past the end there
+  // is nothing.
   const Values d = values_of(dx.tensor());
   for (int64_t t = 0; t < 300; t += 37)
     for (size_t n = 0; n < 3; n++) {
@@ -186,7 +195,8 @@ TEST_CASE("ctc_loss of long sequences") {
 
 TEST_CASE("ctc_loss of infinite losses, of doubles and of nothing", "[small]") {
   const Batch b{2, 3, 2, {LossReduction::none}, {2, 0, 0}, {{1, 1}, {}, {1}}};
-  const CtcLossInputs in = b.inputs(device_tensor(b.shape(), std::vector<float>(18, -1.0986123f)), DType::i32);
+  const CtcLossInputs in =
+      b.inputs(device_tensor(b.shape(), std::vector<float>(18, -1.0986123f)), DType::i32);
   const Guarded loss({3});
   ctc_loss(stream(), in, loss.tensor(), alpha_of(in), b.params);
   CHECK(host_values(loss.tensor()) == std::vector<float>{kInf, 0, kInf});
@@ -210,7 +220,8 @@ TEST_CASE("ctc_loss refuses bad input", "[small]") {
   const Batch b{2, 3, 2, {}, {2}, {{1}}};
   const CtcLossInputs in = b.inputs(device_tensor(b.shape(), std::vector<float>(6, -1.0f)), DType::i32);
   const Tensor loss(context(), {1}), alpha = alpha_of(in);
-  const auto refused = [&](const CtcLossInputs& with, const Tensor& y, const Tensor& a, const CtcLossParams& params = {}) {
+  const auto refused = [&](const CtcLossInputs& with, const Tensor& y, const Tensor& a,
+                           const CtcLossParams& params = {}) {
     return error_of<ValidationError>([&] { ctc_loss(stream(), with, y, a, params); });
   };
   CHECK(refused(in, loss, alpha, {LossReduction::mean, 3}) == "blank: 3 is no class of 3");

@@ -35,7 +35,8 @@ struct Operands {
   }
 };
 
-/// Sums of `terms` terms of size up to 10, each with an error of a few units; the dtype's rounding of what is stored.
+/// Sums of `terms` terms of size up to 10, each with an error of a few units; the dtype's rounding of what is
+/// stored.
 double tolerance(size_t terms, DType dtype) {
   return (32 + static_cast<double>(terms)) * 0x1p-23 + storage_roundoff(dtype);
 }
@@ -43,8 +44,8 @@ double tolerance(size_t terms, DType dtype) {
 /// Forward and backward of one function. Weights broadcast along all axes but the last.
 void check(const std::string& name, LossReduction reduction, Placing placing, DType dtype, bool weighted) {
   const LossFunction& f = loss_function(name);
-  const std::string text = cat(name, " reduction ", static_cast<int>(reduction), " ", name_of(placing), " ", name_of(dtype),
-                               weighted ? " weighted" : "");
+  const std::string text = cat(name, " reduction ", static_cast<int>(reduction), " ", name_of(placing), " ",
+                               name_of(dtype), weighted ? " weighted" : "");
   if (!is_selected(text)) return;
   INFO(again(text));
   Operands o{{5, 3, 7}, {}, {}, {}, {}, 1, &loss_reference(name)};
@@ -94,7 +95,8 @@ void check(const std::string& name, LossReduction reduction, Placing placing, DT
 }
 
 /// One value and one gradient of x, nothing reduced.
-std::pair<float, float> at(const std::string& name, float x, float target, const std::vector<double>& parameters = {}) {
+std::pair<float, float> at(const std::string& name, float x, float target,
+                           const std::vector<double>& parameters = {}) {
   const Guarded y({1}), dx({1});
   const Tensor a = device_tensor({1}, {x}), b = device_tensor({1}, {target});
   const LossParams params{LossReduction::none, parameters};
@@ -106,8 +108,10 @@ std::pair<float, float> at(const std::string& name, float x, float target, const
 }  // namespace
 
 TEST_CASE("losses: all of them, with every reduction", "[small]") {
-  for (const LossFunction& f : loss_functions()) check(f.name, LossReduction::mean, Placing::row_major, DType::f32, true);
-  for (LossReduction reduction : kReductions) check("bce_with_logits", reduction, Placing::row_major, DType::f32, true);
+  for (const LossFunction& f : loss_functions())
+    check(f.name, LossReduction::mean, Placing::row_major, DType::f32, true);
+  for (LossReduction reduction : kReductions)
+    check("bce_with_logits", reduction, Placing::row_major, DType::f32, true);
 }
 
 TEST_CASE("losses in other dtypes and forms of memory", "[small]") {
@@ -191,12 +195,14 @@ TEST_CASE("losses refuse bad input", "[small]") {
   CHECK(refused("mse", x, t.slice(1, 0, 2), y) == "target: shape [2, 2] must be [2, 3]");
   CHECK(refused("mse", x, t, t) == "y: shape [2, 3] must be [1]");
   CHECK(refused("mse", x, t, y, {LossReduction::none}) == "y: shape [1] must be [2, 3]");
-  CHECK(refused("huber", x, t, y, {LossReduction::sum, {1, 2}}) == "parameters: huber takes 1 or none, not 2");
+  CHECK(refused("huber", x, t, y, {LossReduction::sum, {1, 2}}) ==
+        "parameters: huber takes 1 or none, not 2");
   CHECK(refused("mse", x, t, y, {LossReduction::sum, {}, {x}}) == "weights: mse has 0, not 1");
   CHECK(refused("bce", x, t, y, {LossReduction::sum, {}, {device_tensor({2}, {1, 1})}}) ==
         "weights[0]: shape [2] does not broadcast to x's [2, 3]");
   CHECK(refused("mse", x, t, x.reshape({6}).slice(0, 0, 1)) == "y: shares memory with x");
-  CHECK(error_of<ValidationError>([&] { loss_backward(stream(), "mse", y, x, t, {}); }) == "dx: no gradient is wanted");
+  CHECK(error_of<ValidationError>([&] { loss_backward(stream(), "mse", y, x, t, {}); }) ==
+        "dx: no gradient is wanted");
   CHECK(error_of<ValidationError>([&] { loss_backward(stream(), "mse", y, x, t, x, x); }) ==
         "dx: shares memory with dtarget");
 }

@@ -24,8 +24,10 @@ double tolerance(int64_t terms, DType dtype) {
 void forward(bool log, const Tensor& x, int axis, const Tensor& y, const Tensor& mask = {}) {
   log ? log_softmax(stream(), x, axis, y, mask) : softmax(stream(), x, axis, y, mask);
 }
-void backward(bool log, const Tensor& dy, const Tensor& y, int axis, const Tensor& dx, const Tensor& mask = {}) {
-  log ? log_softmax_backward(stream(), dy, y, axis, dx, mask) : softmax_backward(stream(), dy, y, axis, dx, mask);
+void backward(bool log, const Tensor& dy, const Tensor& y, int axis, const Tensor& dx,
+              const Tensor& mask = {}) {
+  log ? log_softmax_backward(stream(), dy, y, axis, dx, mask)
+      : softmax_backward(stream(), dy, y, axis, dx, mask);
 }
 
 const char* const kEngines[] = {"row", "cpu", "generated"};
@@ -39,8 +41,8 @@ struct Case {
 };
 
 std::string text_of(const Case& c, const char* engine) {
-  return cat(engine, " ", c.log ? "log_softmax" : "softmax", " of ", name_of(c.dtype), to_string(c.shape), " to ",
-             name_of(c.y_dtype), " along ", c.axis, ", ", name_of(c.placing));
+  return cat(engine, " ", c.log ? "log_softmax" : "softmax", " of ", name_of(c.dtype), to_string(c.shape),
+             " to ", name_of(c.y_dtype), " along ", c.axis, ", ", name_of(c.placing));
 }
 
 /// Forward and backward, twice each, by one engine.
@@ -67,7 +69,8 @@ void check(const Case& c, const char* engine_name) {
 
   const SoftmaxBackward back(context(), {dy, y.tensor(), dx.tensor(), c.axis, c.log}, engine(engine_name));
   back.run(stream(), dy, y.tensor(), dx.tensor());
-  const Values expected = softmax_backward_reference(values_of(dy), values_of(y.tensor()), c.shape, c.axis, c.log);
+  const Values expected =
+      softmax_backward_reference(values_of(dy), values_of(y.tensor()), c.shape, c.axis, c.log);
   CHECK(deviation(host_values(dx.tensor()), expected) <= tolerance(terms, DType::f32) + storage);
   CHECK(dx.intact());
 }
@@ -88,7 +91,8 @@ TEST_CASE("softmax of other dtypes", "[small]") {
   for (const char* by : {"row", "cpu"}) {
     check({{3, 5, 2, 8}, 3, Placing::row_major, DType::f16, DType::f16}, by);
     check({{3, 16}, 1, Placing::row_major, DType::bf16, DType::bf16, true}, by);
-    if (context().device().probes().fp64) check({{3, 5}, 1, Placing::row_major, DType::f64, DType::f32, true}, by);
+    if (context().device().probes().fp64)
+      check({{3, 5}, 1, Placing::row_major, DType::f64, DType::f32, true}, by);
   }
   check({{3, 5, 2, 7}, 1, Placing::gaps, DType::bf16, DType::f32}, "generated");
 }
@@ -161,7 +165,8 @@ TEST_CASE("softmax under a mask", "[small]") {
       for (bool log : {false, true}) {
         INFO(by << (additive ? " added" : " bool") << (log ? " log" : ""));
         const Tensor x = device_tensor(shape, values), dy = device_tensor(shape, slopes);
-        const Tensor mask = device_tensor(mask_shape, additive ? added : keep, additive ? DType::f32 : DType::boolean);
+        const Tensor mask =
+            device_tensor(mask_shape, additive ? added : keep, additive ? DType::f32 : DType::boolean);
         const Guarded y(shape), dx(shape);
         SoftmaxDesc desc{x, y.tensor(), {}, -1, log, TensorDesc(mask)};
         Softmax(context(), desc, engine(by)).run(stream(), x, y.tensor(), {}, mask);
@@ -185,7 +190,8 @@ TEST_CASE("softmax under a mask", "[small]") {
 }
 
 TEST_CASE("logsumexp and its gradient", "[small]") {
-  const std::vector<float> values = {1000, 1001, 1002, -kInf, -kInf, -kInf, kInf, 1, 2, kNan, 1, 2, -200, -201, -kInf};
+  const std::vector<float> values = {1000, 1001, 1002, -kInf, -kInf, -kInf, kInf, 1,
+                                     2,    kNan, 1,    2,     -200,  -201,  -kInf};
   const Values expected = {1002.40760596, -kInf, kInf, kNan, -199.68673831};
   for (const char* by : kEngines) {
     INFO(by);
@@ -194,7 +200,8 @@ TEST_CASE("logsumexp and its gradient", "[small]") {
     LogSumExp(context(), {x, y.tensor(), {}, {}, 1}, engine(by)).run(stream(), x, y.tensor());
     CHECK(deviation(host_values(y.tensor()), expected) <= tolerance(3, DType::f32));
     const Tensor turned = device_tensor({5, 3}, values).transpose(0, 1);
-    LogSumExp(context(), {turned, across.tensor(), {}, {}, 0}, engine(by)).run(stream(), turned, across.tensor());
+    LogSumExp(context(), {turned, across.tensor(), {}, {}, 0}, engine(by))
+        .run(stream(), turned, across.tensor());
     CHECK(host_values(across.tensor())[0] == host_values(y.tensor())[0]);
     const Tensor empty(context(), {3, 0});
     LogSumExp(context(), {empty, none.tensor(), {}, {}, 1}, engine(by)).run(stream(), empty, none.tensor());
@@ -210,7 +217,8 @@ TEST_CASE("logsumexp and its gradient", "[small]") {
     return sum;
   };
   const std::vector<float> gradient = host_values(dx.tensor());
-  for (size_t i = 0; i < 6; i++) CHECK(gradient[i] == Approx(numeric_gradient(f, values_of(x), i)).margin(2e-6));
+  for (size_t i = 0; i < 6; i++)
+    CHECK(gradient[i] == Approx(numeric_gradient(f, values_of(x), i)).margin(2e-6));
 }
 
 TEST_CASE("softmax of special values", "[small]") {
@@ -224,15 +232,16 @@ TEST_CASE("softmax of special values", "[small]") {
                                    kNan,  1,      2,      //
                                    1,     2,      kNan};
   const Tensor x = device_tensor({9, 3}, rows);
-  for (const char* by : kEngines) for (bool log : {false, true}) {
-    INFO(by << (log ? " log_softmax" : " softmax"));
-    const Guarded y({9, 3});
-    Softmax(context(), {x, y.tensor(), {}, 1, log}, engine(by)).run(stream(), x, y.tensor());
-    Values expected = softmax_reference(values_of(x), {9, 3}, 1, log);
-    for (size_t i = 15; i < 27; i++) expected[i] = kNan;
-    CHECK(deviation(host_values(y.tensor()), expected) <= tolerance(3, DType::f32));
-    for (size_t i = 0; i < 15; i++) CHECK_FALSE(std::isnan(expected[i]));
-  }
+  for (const char* by : kEngines)
+    for (bool log : {false, true}) {
+      INFO(by << (log ? " log_softmax" : " softmax"));
+      const Guarded y({9, 3});
+      Softmax(context(), {x, y.tensor(), {}, 1, log}, engine(by)).run(stream(), x, y.tensor());
+      Values expected = softmax_reference(values_of(x), {9, 3}, 1, log);
+      for (size_t i = 15; i < 27; i++) expected[i] = kNan;
+      CHECK(deviation(host_values(y.tensor()), expected) <= tolerance(3, DType::f32));
+      for (size_t i = 0; i < 15; i++) CHECK_FALSE(std::isnan(expected[i]));
+    }
 }
 
 TEST_CASE("softmax in place", "[small]") {
@@ -332,8 +341,8 @@ TEST_CASE("softmax refuses bad input", "[small]") {
         "mask: dtype i32 must be bool, f32, f16, bf16 or f64");
   CHECK(with_mask(device_tensor({1, 2, 3}, {1, 1, 1, 1, 1, 1})) ==
         "mask: shape [1, 2, 3] does not broadcast to x's [2, 3]");
-  CHECK(error_of<ValidationError>([&] { softmax_backward(stream(), x, x, 1, y, x); }) == "mask: dtype f32 must be bool");
+  CHECK(error_of<ValidationError>([&] { softmax_backward(stream(), x, x, 1, y, x); }) ==
+        "mask: dtype f32 must be bool");
   CHECK(error_of<ValidationError>([&] { logsumexp(stream(), x, 1, y); }) == "y: shape [2, 3] must be [2, 1]");
   CHECK(host_values(y) == std::vector<float>(6, 0.0f));
 }
-

@@ -1,4 +1,5 @@
-// The loss of connectionist temporal classification (Graves et al., 2006): labels whose places in time are not known.
+// The loss of connectionist temporal classification (Graves et al., 2006): labels whose places in time are
+// not known.
 #pragma once
 
 #include <dlprim/export.hpp>
@@ -10,19 +11,21 @@
 namespace dlprim {
 
 struct CtcLossParams {
-  LossReduction reduction = LossReduction::mean;  ///< mean: of each loss divided by its number of labels, 1 at least
-  int64_t blank = 0;                              ///< the class that stands for none
+  LossReduction reduction =
+      LossReduction::mean;     ///< mean: of each loss divided by its number of labels, 1 at least
+  int64_t blank = 0;           ///< the class that stands for none
   bool zero_infinity = false;  ///< sequences too short for their labels count 0, without a gradient
 };
 
-/// Lengths beyond their tensors count as the largest that fits. A label that is no class makes its loss infinite.
+/// Lengths beyond their tensors count as the largest that fits. A label that is no class makes its loss
+/// infinite.
 struct CtcLossDesc {
-  TensorDesc x;                ///< [T, N, C], logarithms of probabilities, floating, any strides; backward too
-  TensorDesc labels;           ///< [N, S], i32 or i64, padded at the end with anything
-  TensorDesc x_lengths;        ///< [N], i32 or i64: times of each sequence
-  TensorDesc label_lengths;    ///< [N], i32 or i64
-  TensorDesc loss;             ///< [1], or [N] if nothing is reduced; floating; backward: of dloss
-  TensorDesc alpha;            ///< [N, T, 2 S + 1], row-major, f64 if x or loss is, else f32: forward's, for backward
+  TensorDesc x;              ///< [T, N, C], logarithms of probabilities, floating, any strides; backward too
+  TensorDesc labels;         ///< [N, S], i32 or i64, padded at the end with anything
+  TensorDesc x_lengths;      ///< [N], i32 or i64: times of each sequence
+  TensorDesc label_lengths;  ///< [N], i32 or i64
+  TensorDesc loss;           ///< [1], or [N] if nothing is reduced; floating; backward: of dloss
+  TensorDesc alpha;  ///< [N, T, 2 S + 1], row-major, f64 if x or loss is, else f32: forward's, for backward
   CtcLossParams params = {};
   TensorDesc dx = {};  ///< backward only: [T, N, C], floating
 };
@@ -45,8 +48,8 @@ class DLPRIM_API CtcLoss : public Plan {
   std::shared_ptr<const Impl> impl_;
 };
 
-/// The gradient as PyTorch has it: dloss (exp(x) - the probability of the class at that time). It is the loss' own behind the
-/// gradient of the log-softmax that x comes from; 0 past a sequence's end.
+/// The gradient as PyTorch has it: dloss (exp(x) - the probability of the class at that time). It is the
+/// loss' own behind the gradient of the log-softmax that x comes from; 0 past a sequence's end.
 class DLPRIM_API CtcLossBackward : public Plan {
  public:
   /// Throws as CtcLoss.
@@ -65,8 +68,8 @@ class DLPRIM_API CtcLossBackward : public Plan {
 DLPRIM_API TensorDesc ctc_loss_alpha(const TensorDesc& x, const TensorDesc& labels, DType loss = DType::f32);
 
 /// The same as calls: the plan is found in the context's cache, or made.
-DLPRIM_API void ctc_loss(const Stream& stream, const CtcLossInputs& inputs, const Tensor& loss, const Tensor& alpha,
-                         const CtcLossParams& params = {});
+DLPRIM_API void ctc_loss(const Stream& stream, const CtcLossInputs& inputs, const Tensor& loss,
+                         const Tensor& alpha, const CtcLossParams& params = {});
 DLPRIM_API void ctc_loss_backward(const Stream& stream, const Tensor& dloss, const CtcLossInputs& inputs,
                                   const Tensor& alpha, const Tensor& dx, const CtcLossParams& params = {});
 

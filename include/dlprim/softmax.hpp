@@ -16,12 +16,12 @@ struct SoftmaxImpl;
 
 /// Any strides; f32, f16, bf16, f64 in any mix; x and y have one shape.
 struct SoftmaxDesc {
-  TensorDesc x, y;   ///< backward: of dy and y
+  TensorDesc x, y;     ///< backward: of dy and y
   TensorDesc dx = {};  ///< backward only
-  int axis = -1;     ///< a negative one counts from the end
-  bool log = false;  ///< log-softmax
-  /// Broadcasts to x's shape. bool: elements take part where it is true, others count as -infinity. Floating: it is added to x;
-  /// backward has none then, since nothing changes.
+  int axis = -1;       ///< a negative one counts from the end
+  bool log = false;    ///< log-softmax
+  /// Broadcasts to x's shape. bool: elements take part where it is true, others count as -infinity. Floating:
+  /// it is added to x; backward has none then, since nothing changes.
   std::optional<TensorDesc> mask = {};
 };
 
@@ -30,8 +30,9 @@ class DLPRIM_API Softmax : public Plan {
  public:
   /// Throws ValidationError (dtypes, shapes that differ, axis), BuildError.
   explicit Softmax(const Context& context, const SoftmaxDesc& desc, const Options& options = {});
-  /// y may be x; otherwise they share no memory. A row with nothing above -infinity gives NaN without a mask; with one 0, or
-  /// -infinity of log-softmax, as PyTorch's scaled_dot_product_attention has it. One with +infinity or NaN gives NaN.
+  /// y may be x; otherwise they share no memory. A row with nothing above -infinity gives NaN without a mask;
+  /// with one 0, or -infinity of log-softmax, as PyTorch's scaled_dot_product_attention has it. One with
+  /// +infinity or NaN gives NaN.
   void run(const Stream& stream, const Tensor& x, const Tensor& y, const Tensor& workspace = {},
            const Tensor& mask = {}) const;
 
@@ -40,14 +41,15 @@ class DLPRIM_API Softmax : public Plan {
   std::shared_ptr<const detail::SoftmaxImpl> impl_;
 };
 
-/// From the output y: dx = y * (dy - sum(dy * y)); of log-softmax: dx = dy - exp(y) * sum(dy). 0 where a bool mask is false.
+/// From the output y: dx = y * (dy - sum(dy * y)); of log-softmax: dx = dy - exp(y) * sum(dy). 0 where a bool
+/// mask is false.
 class DLPRIM_API SoftmaxBackward : public Plan {
  public:
   /// `desc` is of dy (as x), y and dx. Throws as Softmax.
   explicit SoftmaxBackward(const Context& context, const SoftmaxDesc& desc, const Options& options = {});
   /// dx may be dy; otherwise it shares no memory with the others.
-  void run(const Stream& stream, const Tensor& dy, const Tensor& y, const Tensor& dx, const Tensor& workspace = {},
-           const Tensor& mask = {}) const;
+  void run(const Stream& stream, const Tensor& dy, const Tensor& y, const Tensor& dx,
+           const Tensor& workspace = {}, const Tensor& mask = {}) const;
 
  private:
   SoftmaxDesc desc_;
@@ -92,15 +94,17 @@ class DLPRIM_API LogSumExpBackward : public Plan {
 // The same as calls: the plan is found in the context's cache, or made. They throw as the plans do.
 
 /// Along `axis`; the maximum is subtracted first, so large inputs do not overflow.
-DLPRIM_API void softmax(const Stream& stream, const Tensor& x, int axis, const Tensor& y, const Tensor& mask = {});
-DLPRIM_API void log_softmax(const Stream& stream, const Tensor& x, int axis, const Tensor& y, const Tensor& mask = {});
+DLPRIM_API void softmax(const Stream& stream, const Tensor& x, int axis, const Tensor& y,
+                        const Tensor& mask = {});
+DLPRIM_API void log_softmax(const Stream& stream, const Tensor& x, int axis, const Tensor& y,
+                            const Tensor& mask = {});
 /// From the output y; `mask` if it was a bool one.
-DLPRIM_API void softmax_backward(const Stream& stream, const Tensor& dy, const Tensor& y, int axis, const Tensor& dx,
-                                 const Tensor& mask = {});
-DLPRIM_API void log_softmax_backward(const Stream& stream, const Tensor& dy, const Tensor& y, int axis, const Tensor& dx,
-                                     const Tensor& mask = {});
+DLPRIM_API void softmax_backward(const Stream& stream, const Tensor& dy, const Tensor& y, int axis,
+                                 const Tensor& dx, const Tensor& mask = {});
+DLPRIM_API void log_softmax_backward(const Stream& stream, const Tensor& dy, const Tensor& y, int axis,
+                                     const Tensor& dx, const Tensor& mask = {});
 DLPRIM_API void logsumexp(const Stream& stream, const Tensor& x, int axis, const Tensor& y);
-DLPRIM_API void logsumexp_backward(const Stream& stream, const Tensor& dy, const Tensor& x, const Tensor& y, int axis,
-                                   const Tensor& dx);
+DLPRIM_API void logsumexp_backward(const Stream& stream, const Tensor& dy, const Tensor& x, const Tensor& y,
+                                   int axis, const Tensor& dx);
 
 }  // namespace dlprim

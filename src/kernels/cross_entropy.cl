@@ -85,7 +85,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void cross_entropy_b
   SUM_OF_EXP
   CLASS
   real parts = SMOOTH ? smoothing : 0;
-  if (PROB || (SMOOTH && WEIGHTED)) {
+  if (PROB | (SMOOTH & WEIGHTED)) {
     parts = 0;
     for (INDEX start = 0; start < n; start += BATCH)
       UNROLLED for (int i = 0; i < ITEMS; i++) {

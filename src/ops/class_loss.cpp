@@ -101,7 +101,8 @@ void ClassLoss::require_weight(const Tensor& weight, const Stream& stream) const
 
 PlanInfo ClassLoss::info(size_t workspace, double bytes) const {
   PlanInfo info;
-  info.text = cat("x=", brief(desc.x), " target=", brief(desc.target), " reduction=", name_of(desc.params.reduction));
+  info.text =
+      cat("x=", brief(desc.x), " target=", brief(desc.target), " reduction=", name_of(desc.params.reduction));
   if (desc.weight) info.text += " weight=1";
   if (desc.params.label_smoothing != 0) info.text += cat(" label_smoothing=", desc.params.label_smoothing);
   info.flops = static_cast<double>(rows());
@@ -110,7 +111,8 @@ PlanInfo ClassLoss::info(size_t workspace, double bytes) const {
   return info;
 }
 
-ClassLossSum::ClassLossSum(const Context& context, const ClassLoss& p, WorkspaceParts& parts, const Options& options)
+ClassLossSum::ClassLossSum(const Context& context, const ClassLoss& p, WorkspaceParts& parts,
+                           const Options& options)
     : shape_(p.per_row().shape), real_(p.real), weighed_(p.weighed()) {
   if (!p.reduced()) return;
   const size_t bytes = static_cast<size_t>(p.rows()) * size_of(p.real);
@@ -164,12 +166,13 @@ ClassWeightSum::ClassWeightSum(const Context& context, const ClassLoss& p, Works
   pick_ = context.state().programs.kernel("nll_loss", "nll_pick", defines.set("TERMS", 0));
   weights_at_ = parts.add(static_cast<size_t>(p.rows()) * size_of(p.real));
   total_at_ = parts.add(size_of(p.real));
-  sum_.emplace(context, std::vector<TensorDesc>{row}, std::vector<TensorDesc>{TensorDesc({1}, p.real)}, 0, sum_of("x0"),
-               parts.rest(options));
+  sum_.emplace(context, std::vector<TensorDesc>{row}, std::vector<TensorDesc>{TensorDesc({1}, p.real)}, 0,
+               sum_of("x0"), parts.rest(options));
   scratch_at_ = parts.add(sum_->workspace_size());
 }
 
-Tensor ClassWeightSum::run(const Stream& stream, const Tensor& target, const Tensor& weight, const Tensor& space) const {
+Tensor ClassWeightSum::run(const Stream& stream, const Tensor& target, const Tensor& weight,
+                           const Tensor& space) const {
   if (!sum_) return {};
   const Tensor weights = workspace_part(space, weights_at_, problem_.per_row().shape, problem_.real);
   const Tensor total = workspace_part(space, total_at_, {1}, problem_.real);

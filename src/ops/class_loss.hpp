@@ -1,4 +1,5 @@
-// What losses of classes share: checks, the kernels' view of tensors with one element a row, the weights that means divide by.
+// What losses of classes share: checks, the kernels' view of tensors with one element a row, the weights that
+// means divide by.
 #pragma once
 
 #include <optional>
@@ -54,7 +55,8 @@ struct ClassLoss {
 /// Rows' terms and weights in the workspace become the loss.
 class ClassLossSum {
  public:
-  ClassLossSum(const Context& context, const ClassLoss& problem, WorkspaceParts& parts, const Options& options);
+  ClassLossSum(const Context& context, const ClassLoss& problem, WorkspaceParts& parts,
+               const Options& options);
   Tensor terms(const Tensor& space) const { return workspace_part(space, terms_at_, shape_, real_); }
   Tensor weights(const Tensor& space) const {
     return weighed_ ? workspace_part(space, weights_at_, shape_, real_) : Tensor();
@@ -72,7 +74,8 @@ class ClassLossSum {
 /// The sum of rows' weights, that the gradient of a mean is divided by.
 class ClassWeightSum {
  public:
-  ClassWeightSum(const Context& context, const ClassLoss& problem, WorkspaceParts& parts, const Options& options);
+  ClassWeightSum(const Context& context, const ClassLoss& problem, WorkspaceParts& parts,
+                 const Options& options);
   /// [1], in the workspace.
   Tensor run(const Stream& stream, const Tensor& target, const Tensor& weight, const Tensor& space) const;
 

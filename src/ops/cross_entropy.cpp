@@ -1,5 +1,5 @@
-// Cross-entropy from logits: one kernel that has log-softmax and the loss of a row, on GPUs (`row`) and CPUs (`cpu`); a generated
-// reduction sums rows up.
+// Cross-entropy from logits: one kernel that has log-softmax and the loss of a row, on GPUs (`row`) and CPUs
+// (`cpu`); a generated reduction sums rows up.
 #include "core/gen/expression.hpp"
 #include "ops/class_loss.hpp"
 
@@ -46,8 +46,10 @@ std::unique_ptr<CrossEntropyImpl> start(const Problem& p, Defines& defines) {
   defines = p.loss.defines();
   const DType loss = p.tensors[3].dtype;
   defines.set("L_DTYPE", name_of(loss)).set("L_T", storage_type(loss));
-  if (p.backward) defines.set("D_DTYPE", name_of(p.tensors[5].dtype)).set("D_T", storage_type(p.tensors[5].dtype));
-  defines.set("PROB", p.loss.probabilities).set("SMOOTH", !p.loss.probabilities && p.loss.desc.params.label_smoothing > 0);
+  if (p.backward)
+    defines.set("D_DTYPE", name_of(p.tensors[5].dtype)).set("D_T", storage_type(p.tensors[5].dtype));
+  defines.set("PROB", p.loss.probabilities)
+      .set("SMOOTH", !p.loss.probabilities && p.loss.desc.params.label_smoothing > 0);
   defines.set("ACROSS", impl->nest.across());
   impl->nest.define(defines);
   return impl;
@@ -84,7 +86,9 @@ std::unique_ptr<const CrossEntropyImpl> make_cpu(const Context& context, const P
   auto impl = start(p, defines);
   const RowNest& nest = impl->nest;
   const CpuRows rows(nest);
-  defines.set("A_STEP", nest.packed(0)).set("T_STEP", nest.packed(1)).set("D_STEP", p.backward && nest.packed(5));
+  defines.set("A_STEP", nest.packed(0))
+      .set("T_STEP", nest.packed(1))
+      .set("D_STEP", p.backward && nest.packed(5));
   defines.set("LANES", rows.lanes);
   impl->kernel = context.state().programs.kernel("cross_entropy_cpu", kernel_name(p), defines);
   impl->cpu = true;
@@ -93,15 +97,16 @@ std::unique_ptr<const CrossEntropyImpl> make_cpu(const Context& context, const P
   return impl;
 }
 
-std::shared_ptr<const CrossEntropyImpl> choose(const Context& context, const Problem& p, const Options& options,
-                                               PlanInfo& info) {
+std::shared_ptr<const CrossEntropyImpl> choose(const Context& context, const Problem& p,
+                                               const Options& options, PlanInfo& info) {
   Engines engines = {{"row", serves_all, make_row}, {"cpu", serves_all, make_cpu}};
   if (context.device().kind() == DeviceKind::cpu) std::swap(engines[0], engines[1]);
   return choose_engine(kernel_name(p), engines, context, p, options, info);
 }
 
 /// What a run's log shows, and the workspace that the sums want, within the limit.
-std::shared_ptr<const PlanInfo> finish(PlanInfo info, const Problem& p, size_t workspace, const Options& options) {
+std::shared_ptr<const PlanInfo> finish(PlanInfo info, const Problem& p, size_t workspace,
+                                       const Options& options) {
   const ClassLossDesc& d = p.loss.desc;
   const PlanInfo said = p.loss.info(
       workspace, traffic({d.x, d.target}) + (p.backward ? traffic({d.dx}) : traffic({p.tensors[3]})));
@@ -116,8 +121,8 @@ std::shared_ptr<const PlanInfo> finish(PlanInfo info, const Problem& p, size_t w
 
 /// `rest` binds what only one direction has.
 template <class F>
-void launch(const Stream& stream, const CrossEntropyImpl& impl, const ClassLoss& p, const std::vector<Tensor>& tensors,
-            const F& rest) {
+void launch(const Stream& stream, const CrossEntropyImpl& impl, const ClassLoss& p,
+            const std::vector<Tensor>& tensors, const F& rest) {
   impl.nest.launch(stream, impl.kernel, tensors, [&](Launch& launch) {
     launch.arg(p.desc.params.ignore_index);
     p.bind(launch, p.desc.params.label_smoothing);
@@ -135,13 +140,15 @@ struct CrossEntropy::Impl {
   std::shared_ptr<const CrossEntropyImpl> kernel;
 };
 
-CrossEntropy::CrossEntropy(const Context& context, const ClassLossDesc& desc, const Options& options) : Plan(nullptr) {
+CrossEntropy::CrossEntropy(const Context& context, const ClassLossDesc& desc, const Options& options)
+    : Plan(nullptr) {
   const Problem p = problem_of(ClassLoss("x", "loss", desc, true), false);
   require_writable("loss", desc.loss);
   PlanInfo info;
   auto kernel = choose(context, p, options, info);
   WorkspaceParts parts;
-  impl_ = std::make_shared<const Impl>(Impl{p.loss, ClassLossSum(context, p.loss, parts, options), std::move(kernel)});
+  impl_ = std::make_shared<const Impl>(
+      Impl{p.loss, ClassLossSum(context, p.loss, parts, options), std::move(kernel)});
   info_ = finish(std::move(info), p, parts.size(), options);
 }
 
@@ -153,7 +160,8 @@ void CrossEntropy::run(const Stream& stream, const Tensor& x, const Tensor& targ
   require_tensor("target", target, stream.context(), p.desc.target);
   p.require_weight(weight, stream);
   require_tensor("loss", loss, stream.context(), p.desc.loss);
-  require_apart({{"loss", loss}, {"workspace", workspace}}, {{"x", x}, {"target", target}, {"weight", weight}});
+  require_apart({{"loss", loss}, {"workspace", workspace}},
+                {{"x", x}, {"target", target}, {"weight", weight}});
   const Tensor space = workspace_for(*info_, stream, workspace);
   const OperatorScope scope(stream, *info_);
   const Tensor terms = p.reduced() ? impl_->sum.terms(space) : loss;
@@ -167,7 +175,8 @@ struct CrossEntropyBackward::Impl {
   std::shared_ptr<const CrossEntropyImpl> kernel;
 };
 
-CrossEntropyBackward::CrossEntropyBackward(const Context& context, const ClassLossDesc& desc, const Options& options)
+CrossEntropyBackward::CrossEntropyBackward(const Context& context, const ClassLossDesc& desc,
+                                           const Options& options)
     : Plan(nullptr) {
   const Problem p = problem_of(ClassLoss("x", "dloss", desc, true), true);
   require_floating("dx", desc.dx, p.loss.real == DType::f64);
@@ -176,12 +185,14 @@ CrossEntropyBackward::CrossEntropyBackward(const Context& context, const ClassLo
   PlanInfo info;
   auto kernel = choose(context, p, options, info);
   WorkspaceParts parts;
-  impl_ = std::make_shared<const Impl>(Impl{p.loss, ClassWeightSum(context, p.loss, parts, options), std::move(kernel)});
+  impl_ = std::make_shared<const Impl>(
+      Impl{p.loss, ClassWeightSum(context, p.loss, parts, options), std::move(kernel)});
   info_ = finish(std::move(info), p, parts.size(), options);
 }
 
-void CrossEntropyBackward::run(const Stream& stream, const Tensor& dloss, const Tensor& x, const Tensor& target,
-                               const Tensor& weight, const Tensor& dx, const Tensor& workspace) const {
+void CrossEntropyBackward::run(const Stream& stream, const Tensor& dloss, const Tensor& x,
+                               const Tensor& target, const Tensor& weight, const Tensor& dx,
+                               const Tensor& workspace) const {
   const ClassLoss& p = impl_->problem;
   require_stream(*info_, stream);
   require_tensor("dloss", dloss, stream.context(), p.desc.loss);
@@ -198,9 +209,8 @@ void CrossEntropyBackward::run(const Stream& stream, const Tensor& dloss, const 
   const OperatorScope scope(stream, *info_);
   const Tensor total = impl_->total.run(stream, target, weight, space);
   const bool divided = p.mean() && p.probabilities;
-  launch(stream, *impl_->kernel, p, {x, target, weight, dloss, total, dx}, [&](Launch& launch) {
-    p.bind(launch, divided ? 1 / static_cast<double>(p.rows()) : 1);
-  });
+  launch(stream, *impl_->kernel, p, {x, target, weight, dloss, total, dx},
+         [&](Launch& launch) { p.bind(launch, divided ? 1 / static_cast<double>(p.rows()) : 1); });
 }
 
 void cross_entropy(const Stream& stream, const Tensor& x, const Tensor& target, const Tensor& loss,
@@ -213,7 +223,8 @@ void cross_entropy(const Stream& stream, const Tensor& x, const Tensor& target, 
 void cross_entropy_backward(const Stream& stream, const Tensor& dloss, const Tensor& x, const Tensor& target,
                             const Tensor& dx, const ClassLossParams& params, const Tensor& weight) {
   require_defined({{"dloss", dloss}, {"x", x}, {"target", target}, {"dx", dx}});
-  const auto [desc, key] = describe_class_loss("cross_entropy_backward", x, target, dloss, params, weight, dx);
+  const auto [desc, key] =
+      describe_class_loss("cross_entropy_backward", x, target, dloss, params, weight, dx);
   cached_plan<CrossEntropyBackward>(stream, key, desc)->run(stream, dloss, x, target, weight, dx);
 }
 

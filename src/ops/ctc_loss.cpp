@@ -1,4 +1,5 @@
-// CTC loss: the kernels of ctc_loss.cl, a work-group for each sequence, and a generated reduction of the sequences' losses.
+// CTC loss: the kernels of ctc_loss.cl, a work-group for each sequence, and a generated reduction of the
+// sequences' losses.
 #include <dlprim/ctc_loss.hpp>
 
 #include <algorithm>
@@ -24,7 +25,8 @@ struct Problem {
   DType real = DType::f32;
   int t = 0, n = 0, c = 0, s = 0;
 
-  explicit Problem(const CtcLossDesc& given, const char* loss) : desc(given), real(ctc_loss_alpha(given.x, given.labels, given.loss.dtype).dtype) {
+  explicit Problem(const CtcLossDesc& given, const char* loss)
+      : desc(given), real(ctc_loss_alpha(given.x, given.labels, given.loss.dtype).dtype) {
     const CtcLossParams& p = desc.params;
     require_loss_reduction(p.reduction, false);
     require_floating("x", desc.x, true);
@@ -50,7 +52,8 @@ struct Problem {
     const TensorDesc alpha = ctc_loss_alpha(desc.x, desc.labels, desc.loss.dtype);
     require_dtype("alpha", desc.alpha, alpha.dtype);
     require_shape("alpha", desc.alpha, alpha.shape);
-    require(is_row_major(desc.alpha), "alpha", "strides ", to_string(desc.alpha.strides), " are not row-major");
+    require(is_row_major(desc.alpha), "alpha", "strides ", to_string(desc.alpha.strides),
+            " are not row-major");
   }
 
   bool reduced() const { return desc.params.reduction != LossReduction::none; }
@@ -95,7 +98,8 @@ void bind(Launch& launch, const Problem& p, const CtcLossInputs& in) {
   launch.arg(p.t).arg(p.c).arg(p.s).arg(p.desc.params.blank).arg(flags);
 }
 
-void check_inputs(const Stream& stream, const CtcLossDesc& desc, const CtcLossInputs& in, const Tensor& alpha) {
+void check_inputs(const Stream& stream, const CtcLossDesc& desc, const CtcLossInputs& in,
+                  const Tensor& alpha) {
   require_tensor("x", in.x, stream.context(), desc.x);
   require_tensor("labels", in.labels, stream.context(), desc.labels);
   require_tensor("x_lengths", in.x_lengths, stream.context(), desc.x_lengths);
@@ -103,8 +107,8 @@ void check_inputs(const Stream& stream, const CtcLossDesc& desc, const CtcLossIn
   require_tensor("alpha", alpha, stream.context(), desc.alpha);
 }
 
-std::shared_ptr<const PlanInfo> info_of(const char* op, const Context& context, const Problem& p, size_t workspace,
-                                        const Options& options) {
+std::shared_ptr<const PlanInfo> info_of(const char* op, const Context& context, const Problem& p,
+                                        size_t workspace, const Options& options) {
   PlanInfo info;
   const CtcLossDesc& d = p.desc;
   info.text = cat("x=", brief(d.x), " labels=", brief(d.labels), " reduction=", name_of(d.params.reduction),
@@ -141,7 +145,8 @@ CtcLoss::CtcLoss(const Context& context, const CtcLossDesc& desc, const Options&
   WorkspaceParts parts;
   if (p.reduced()) {
     impl->terms_at = parts.add(static_cast<size_t>(p.n) * size_of(p.real));
-    impl->sum.emplace(context, std::vector<TensorDesc>{TensorDesc({p.n}, p.real)}, std::vector<TensorDesc>{desc.loss}, 0,
+    impl->sum.emplace(context, std::vector<TensorDesc>{TensorDesc({p.n}, p.real)},
+                      std::vector<TensorDesc>{desc.loss}, 0,
                       sum_of("x0", p.mean() ? cat("y0 = a0 / ", p.n) : "y0 = a0"), parts.rest(options));
     impl->scratch_at = parts.add(impl->sum->workspace_size());
   }
@@ -155,8 +160,9 @@ void CtcLoss::run(const Stream& stream, const CtcLossInputs& in, const Tensor& l
   require_stream(*info_, stream);
   check_inputs(stream, p.desc, in, alpha);
   require_tensor("loss", loss, stream.context(), p.desc.loss);
-  require_apart({{"loss", loss}, {"alpha", alpha}, {"workspace", workspace}},
-                {{"x", in.x}, {"labels", in.labels}, {"x_lengths", in.x_lengths}, {"label_lengths", in.label_lengths}});
+  require_apart(
+      {{"loss", loss}, {"alpha", alpha}, {"workspace", workspace}},
+      {{"x", in.x}, {"labels", in.labels}, {"x_lengths", in.x_lengths}, {"label_lengths", in.label_lengths}});
   const Tensor space = workspace_for(*info_, stream, workspace);
   const Tensor terms = p.reduced() ? workspace_part(space, impl_->terms_at, {p.n}, p.real) : loss;
   const OperatorScope scope(stream, *info_);
@@ -196,16 +202,19 @@ CtcLossBackward::CtcLossBackward(const Context& context, const CtcLossDesc& desc
   impl_ = std::move(impl);
 }
 
-void CtcLossBackward::run(const Stream& stream, const Tensor& dloss, const CtcLossInputs& in, const Tensor& alpha,
-                          const Tensor& dx, const Tensor& workspace) const {
+void CtcLossBackward::run(const Stream& stream, const Tensor& dloss, const CtcLossInputs& in,
+                          const Tensor& alpha, const Tensor& dx, const Tensor& workspace) const {
   const Problem& p = impl_->p;
   require_stream(*info_, stream);
   check_inputs(stream, p.desc, in, alpha);
   require_tensor("dloss", dloss, stream.context(), p.desc.loss);
   require_tensor("dx", dx, stream.context(), p.desc.dx);
-  require_apart({{"dx", dx}, {"workspace", workspace}},
-                {{"dloss", dloss}, {"x", in.x}, {"labels", in.labels}, {"x_lengths", in.x_lengths},
-                 {"label_lengths", in.label_lengths}, {"alpha", alpha}});
+  require_apart({{"dx", dx}, {"workspace", workspace}}, {{"dloss", dloss},
+                                                         {"x", in.x},
+                                                         {"labels", in.labels},
+                                                         {"x_lengths", in.x_lengths},
+                                                         {"label_lengths", in.label_lengths},
+                                                         {"alpha", alpha}});
   if (dx.numel() == 0) return;
   const Tensor space = workspace_for(*info_, stream, workspace);
   const Tensor beta = workspace_part(space, impl_->beta_at, p.desc.alpha.shape, p.real);
@@ -227,12 +236,17 @@ void CtcLossBackward::run(const Stream& stream, const Tensor& dloss, const CtcLo
 
 namespace {
 
-CtcLossDesc describe(const CtcLossInputs& in, const Tensor& loss, const Tensor& alpha, const CtcLossParams& params,
-                     PlanKey& key) {
-  require_defined({{"x", in.x}, {"labels", in.labels}, {"x_lengths", in.x_lengths},
-                   {"label_lengths", in.label_lengths}, {"loss", loss}, {"alpha", alpha}});
+CtcLossDesc describe(const CtcLossInputs& in, const Tensor& loss, const Tensor& alpha,
+                     const CtcLossParams& params, PlanKey& key) {
+  require_defined({{"x", in.x},
+                   {"labels", in.labels},
+                   {"x_lengths", in.x_lengths},
+                   {"label_lengths", in.label_lengths},
+                   {"loss", loss},
+                   {"alpha", alpha}});
   const CtcLossDesc desc{in.x, in.labels, in.x_lengths, in.label_lengths, loss, alpha, params};
-  for (const TensorDesc* d : {&desc.x, &desc.labels, &desc.x_lengths, &desc.label_lengths, &desc.loss, &desc.alpha})
+  for (const TensorDesc* d :
+       {&desc.x, &desc.labels, &desc.x_lengths, &desc.label_lengths, &desc.loss, &desc.alpha})
     key.add(*d);
   key.add(params.reduction).add(params.blank).add(params.zero_infinity);
   return desc;
@@ -247,8 +261,8 @@ void ctc_loss(const Stream& stream, const CtcLossInputs& inputs, const Tensor& l
   cached_plan<CtcLoss>(stream, std::move(key), desc)->run(stream, inputs, loss, alpha);
 }
 
-void ctc_loss_backward(const Stream& stream, const Tensor& dloss, const CtcLossInputs& inputs, const Tensor& alpha,
-                       const Tensor& dx, const CtcLossParams& params) {
+void ctc_loss_backward(const Stream& stream, const Tensor& dloss, const CtcLossInputs& inputs,
+                       const Tensor& alpha, const Tensor& dx, const CtcLossParams& params) {
   require_defined({{"dloss", dloss}, {"dx", dx}});
   PlanKey key("ctc_loss_backward");
   CtcLossDesc desc = describe(inputs, dloss, alpha, params, key);

@@ -1,10 +1,12 @@
-// Losses that go element by element: one generated kernel forward, a reduction or a pointwise one; one backward.
+// Losses that go element by element: one generated kernel forward, a reduction or a pointwise one; one
+// backward.
 #include <dlprim/loss.hpp>
 
 #include <dlprim/pointwise.hpp>
 
 #include "core/composed.hpp"
 #include "core/gen/arguments.hpp"
+#include "ops/broadcast.hpp"
 #include "ops/loss_reduction.hpp"
 
 namespace dlprim {
@@ -29,10 +31,8 @@ const LossFunction& check(const LossDesc& desc, const char* y) {
           f.weights.size(), ", not ", desc.weights.size());
   for (size_t i = 0; i < desc.weights.size(); i++) {
     if (!desc.weights[i]) continue;
-    const Shape &w = desc.weights[i]->shape, &x = desc.x.shape;
     require_floating(kWeights[i], *desc.weights[i], true);
-    require(w.size() <= x.size() && broadcast_shapes(w, x) == x, kWeights[i], "shape ", to_string(w),
-            " does not broadcast to x's ", to_string(x));
+    require_broadcast(kWeights[i], *desc.weights[i], "x", desc.x.shape);
   }
   return f;
 }
@@ -72,7 +72,8 @@ double factor_of(const LossDesc& desc) {
 }
 
 /// The kernel's scalars: the parameters, then the factor.
-std::vector<double> scalars_of(const LossFunction& f, const LossDesc& desc, const std::vector<double>& given) {
+std::vector<double> scalars_of(const LossFunction& f, const LossDesc& desc,
+                               const std::vector<double>& given) {
   require(given.empty() || given.size() == f.parameters.size(), "parameters", f.name, " takes ",
           f.parameters.size(), " or none, not ", given.size());
   std::vector<double> values = given;
@@ -83,10 +84,11 @@ std::vector<double> scalars_of(const LossFunction& f, const LossDesc& desc, cons
 }
 
 std::shared_ptr<const PlanInfo> info_of(const char* op, const Context& context, const LossDesc& desc,
-                                        std::vector<TensorDesc> tensors, size_t workspace, const Options& options) {
+                                        std::vector<TensorDesc> tensors, size_t workspace,
+                                        const Options& options) {
   PlanInfo info;
-  info.text = cat("function=", desc.function, " x=", brief(desc.x), " target=", brief(desc.target), " reduction=",
-                  name_of(desc.reduction));
+  info.text = cat("function=", desc.function, " x=", brief(desc.x), " target=", brief(desc.target),
+                  " reduction=", name_of(desc.reduction));
   info.flops = 4 * static_cast<double>(element_count(desc.x.shape));
   info.bytes = traffic(inputs_of(desc, std::move(tensors)));
   info.workspace = workspace;
@@ -94,11 +96,12 @@ std::shared_ptr<const PlanInfo> info_of(const char* op, const Context& context, 
 }
 
 void require_weights(const LossDesc& desc, const std::vector<Tensor>& weights, const Stream& stream) {
-  require(weights.empty() || weights.size() == desc.weights.size(), "weights", "the plan has ", desc.weights.size(),
-          ", not ", weights.size());
+  require(weights.empty() || weights.size() == desc.weights.size(), "weights", "the plan has ",
+          desc.weights.size(), ", not ", weights.size());
   for (size_t i = 0; i < desc.weights.size(); i++) {
     const bool given = i < weights.size() && weights[i].defined();
-    require(given == desc.weights[i].has_value(), kWeights[i], "is ", given ? "given, but the plan has none" : "not defined");
+    require(given == desc.weights[i].has_value(), kWeights[i], "is ",
+            given ? "given, but the plan has none" : "not defined");
     if (given) require_tensor(kWeights[i], weights[i], stream.context(), *desc.weights[i]);
   }
 }
@@ -120,7 +123,8 @@ Loss::Loss(const Context& context, const LossDesc& desc, const Options& options)
   const int scalars = static_cast<int>(f.parameters.size()) + 1;
   const std::string before = names(f, desc, 0) + shared_by_all(f);
   if (desc.reduction == LossReduction::none) {
-    impl->pointwise.emplace(context, inputs, std::vector<TensorDesc>{desc.y}, scalars, cat(before, "y0 = ", f.result));
+    impl->pointwise.emplace(context, inputs, std::vector<TensorDesc>{desc.y}, scalars,
+                            cat(before, "y0 = ", f.result));
   } else {
     // An empty sum times the mean's factor, infinity, is the NaN of a mean of nothing.
     Reduction sum = sum_of("0", cat("y0 = a0 * s", scalars - 1));
@@ -133,8 +137,9 @@ Loss::Loss(const Context& context, const LossDesc& desc, const Options& options)
   impl_ = std::move(impl);
 }
 
-void Loss::run(const Stream& stream, const Tensor& x, const Tensor& target, const std::vector<Tensor>& weights,
-               const Tensor& y, const std::vector<double>& parameters, const Tensor& workspace) const {
+void Loss::run(const Stream& stream, const Tensor& x, const Tensor& target,
+               const std::vector<Tensor>& weights, const Tensor& y, const std::vector<double>& parameters,
+               const Tensor& workspace) const {
   const LossDesc& desc = impl_->desc;
   require_stream(*info_, stream);
   const std::vector<double> scalars = scalars_of(impl_->f, desc, parameters);
@@ -160,7 +165,8 @@ struct LossBackward::Impl {
   Pointwise kernel;
 };
 
-LossBackward::LossBackward(const Context& context, const LossDesc& desc, const Options& options) : Plan(nullptr) {
+LossBackward::LossBackward(const Context& context, const LossDesc& desc, const Options& options)
+    : Plan(nullptr) {
   const LossFunction& f = check(desc, "dy");
   require(desc.dx || desc.dtarget, "dx", "no gradient is wanted");
   const int scalars = static_cast<int>(f.parameters.size()) + 1;
@@ -175,8 +181,8 @@ LossBackward::LossBackward(const Context& context, const LossDesc& desc, const O
     body += cat("y", results.size(), " = ", *expression, "; ");
     results.push_back(**gradient);
   }
-  impl_ = std::make_shared<const Impl>(
-      Impl{desc, f, Pointwise(context, inputs_of(desc, {desc.y, desc.x, desc.target}), results, scalars, body)});
+  impl_ = std::make_shared<const Impl>(Impl{
+      desc, f, Pointwise(context, inputs_of(desc, {desc.y, desc.x, desc.target}), results, scalars, body)});
   results.insert(results.end(), {desc.y, desc.x, desc.target});
   info_ = info_of("loss_backward", context, desc, results, 0, options);
 }
@@ -218,7 +224,12 @@ LossDesc describe(std::string_view function, const Tensor& x, const Tensor& targ
                   const LossParams& params, PlanKey& key) {
   require_defined({{"x", x}, {"target", target}, {"y", y}});
   LossDesc desc{std::string(function), x, target, y, params.reduction};
-  key.add(desc.function).add(desc.x).add(desc.target).add(desc.y).add(desc.reduction).add(params.weights.size());
+  key.add(desc.function)
+      .add(desc.x)
+      .add(desc.target)
+      .add(desc.y)
+      .add(desc.reduction)
+      .add(params.weights.size());
   for (const Tensor& w : params.weights) {
     desc.weights.push_back(w.defined() ? std::make_optional<TensorDesc>(w) : std::nullopt);
     key.add(w.defined());
@@ -229,11 +240,12 @@ LossDesc describe(std::string_view function, const Tensor& x, const Tensor& targ
 
 }  // namespace
 
-void loss(const Stream& stream, std::string_view function, const Tensor& x, const Tensor& target, const Tensor& y,
-          const LossParams& params) {
+void loss(const Stream& stream, std::string_view function, const Tensor& x, const Tensor& target,
+          const Tensor& y, const LossParams& params) {
   PlanKey key("loss");
   const LossDesc desc = describe(function, x, target, y, params, key);
-  cached_plan<Loss>(stream, std::move(key), desc)->run(stream, x, target, params.weights, y, params.parameters);
+  cached_plan<Loss>(stream, std::move(key), desc)
+      ->run(stream, x, target, params.weights, y, params.parameters);
 }
 
 void loss_backward(const Stream& stream, std::string_view function, const Tensor& dy, const Tensor& x,

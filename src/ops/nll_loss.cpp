@@ -1,5 +1,5 @@
-// The negative log-likelihood loss: nll_loss.cl picks each row's term, a generated reduction sums them up. Backward a fill with
-// zeros, then each row's one gradient.
+// The negative log-likelihood loss: nll_loss.cl picks each row's term, a generated reduction sums them up.
+// Backward a fill with zeros, then each row's one gradient.
 #include "core/gen/expression.hpp"
 #include "ops/class_loss.hpp"
 
@@ -37,22 +37,24 @@ NllLoss::NllLoss(const Context& context, const ClassLossDesc& desc, const Option
   impl_ = std::move(impl);
 }
 
-void NllLoss::run(const Stream& stream, const Tensor& x, const Tensor& target, const Tensor& weight, const Tensor& loss,
-                  const Tensor& workspace) const {
+void NllLoss::run(const Stream& stream, const Tensor& x, const Tensor& target, const Tensor& weight,
+                  const Tensor& loss, const Tensor& workspace) const {
   const ClassLoss& p = impl_->problem;
   require_stream(*info_, stream);
   require_tensor("x", x, stream.context(), p.desc.x);
   require_tensor("target", target, stream.context(), p.desc.target);
   p.require_weight(weight, stream);
   require_tensor("loss", loss, stream.context(), p.desc.loss);
-  require_apart({{"loss", loss}, {"workspace", workspace}}, {{"x", x}, {"target", target}, {"weight", weight}});
+  require_apart({{"loss", loss}, {"workspace", workspace}},
+                {{"x", x}, {"target", target}, {"weight", weight}});
   const Tensor space = workspace_for(*info_, stream, workspace);
   const OperatorScope scope(stream, *info_);
   const PickGrid grid(stream.context(), impl_->nest);
   const Tensor terms = p.reduced() ? impl_->sum.terms(space) : loss;
-  impl_->nest.launch(stream, impl_->pick, {x, target, weight, terms, impl_->sum.weights(space)}, [&](Launch& launch) {
-    launch.arg(p.desc.params.ignore_index).arg(grid.block).run({grid.global}, {grid.local});
-  });
+  impl_->nest.launch(
+      stream, impl_->pick, {x, target, weight, terms, impl_->sum.weights(space)}, [&](Launch& launch) {
+        launch.arg(p.desc.params.ignore_index).arg(grid.block).run({grid.global}, {grid.local});
+      });
   impl_->sum.run(stream, loss, space);
 }
 
@@ -80,15 +82,16 @@ NllLossBackward::NllLossBackward(const Context& context, const ClassLossDesc& de
   impl_ = std::move(impl);
 }
 
-void NllLossBackward::run(const Stream& stream, const Tensor& dloss, const Tensor& target, const Tensor& weight,
-                          const Tensor& dx, const Tensor& workspace) const {
+void NllLossBackward::run(const Stream& stream, const Tensor& dloss, const Tensor& target,
+                          const Tensor& weight, const Tensor& dx, const Tensor& workspace) const {
   const ClassLoss& p = impl_->problem;
   require_stream(*info_, stream);
   require_tensor("dloss", dloss, stream.context(), p.desc.loss);
   require_tensor("target", target, stream.context(), p.desc.target);
   p.require_weight(weight, stream);
   require_tensor("dx", dx, stream.context(), p.desc.x);
-  require_apart({{"dx", dx}, {"workspace", workspace}}, {{"dloss", dloss}, {"target", target}, {"weight", weight}});
+  require_apart({{"dx", dx}, {"workspace", workspace}},
+                {{"dloss", dloss}, {"target", target}, {"weight", weight}});
   if (dx.numel() == 0) return;
   const Tensor space = workspace_for(*info_, stream, workspace);
   const OperatorScope scope(stream, *info_);

@@ -57,7 +57,8 @@ void RowNest::bind(Launch& launch, const std::vector<Tensor>& tensors, int64_t p
     int64_t offset = 0, rest = part;
     for (size_t i = peeled(); i-- > 0; rest /= nest_.kept[i].size)
       offset += rest % nest_.kept[i].size * nest_.kept[i].strides[t];
-    launch.arg(offset && tensors[t].defined() ? tensors[t].as_strided({1}, {1}, offset) : tensors[t]).arg(axis_stride(t));
+    launch.arg(offset && tensors[t].defined() ? tensors[t].as_strided({1}, {1}, offset) : tensors[t])
+        .arg(axis_stride(t));
     for (size_t i = 0; i < kKept; i++)
       launch.arg(i < nest_.kept.size() ? nest_.kept[nest_.kept.size() - 1 - i].strides[t] : int64_t{0});
   }
@@ -76,10 +77,12 @@ void RowForm::choose(const Device& device, const RowNest& nest, int64_t register
   };
   const int64_t accesses = std::max<int64_t>(1, ceil_div(nest.size(), vector));
   const int64_t deepest = std::max<int64_t>(1, registers / vector);
-  // Four accesses in flight a lane; but eight lanes or a whole row read together, and neighbouring rows are read together anyway.
+  // Four accesses in flight a lane; but eight lanes or a whole row read together, and neighbouring rows are
+  // read together anyway.
   const int64_t least = nest.across() ? 1 : std::min<int64_t>(8, power(accesses));
   const int64_t group = std::min(kGroup, most), across = std::min<int64_t>(32, group);
-  lanes = std::clamp(power(ceil_div(accesses, 4)), least, nest.across() ? std::max<int64_t>(1, group / across) : group);
+  lanes = std::clamp(power(ceil_div(accesses, 4)), least,
+                     nest.across() ? std::max<int64_t>(1, group / across) : group);
   // Rows that do not fit even so get a larger group, alone.
   if (ceil_div(accesses, lanes) > deepest && !nest.across())
     while (lanes < std::min<int64_t>(1024, most) && ceil_div(accesses, lanes) > deepest) lanes *= 2;
@@ -112,8 +115,9 @@ CpuRows::CpuRows(const RowNest& nest) {
   constexpr int64_t kElements = 8192;  // of one work-group: far above the cost of starting it
   lanes = nest.across() ? 64 : 16;
   block = std::max<int64_t>(1, kElements / std::max<int64_t>(1, nest.size()));
-  groups = nest.across() ? nest.rows_a_launch() / std::max<int64_t>(1, nest.inner()) * ceil_div(nest.inner(), lanes)
-                         : ceil_div(nest.rows_a_launch(), block);
+  groups = nest.across()
+               ? nest.rows_a_launch() / std::max<int64_t>(1, nest.inner()) * ceil_div(nest.inner(), lanes)
+               : ceil_div(nest.rows_a_launch(), block);
 }
 
 }  // namespace dlprim::detail

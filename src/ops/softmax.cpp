@@ -1,9 +1,10 @@
-// Softmax, log-softmax and logsumexp: checks, the list of engines, the calls. The engines are in softmax_row.cpp and
-// softmax_generated.cpp.
+// Softmax, log-softmax and logsumexp: checks, the list of engines, the calls. The engines are in
+// softmax_row.cpp and softmax_generated.cpp.
 #include <dlprim/pointwise.hpp>
 #include <dlprim/softmax.hpp>
 
 #include "core/composed.hpp"
+#include "ops/broadcast.hpp"
 #include "ops/rows.hpp"
 #include "ops/softmax_impl.hpp"
 
@@ -28,8 +29,8 @@ std::string name_of(const SoftmaxProblem& p) {
   return cat(kNames[static_cast<int>(p.kind)], p.backward ? "_backward" : "");
 }
 
-std::shared_ptr<const SoftmaxImpl> plan(const Context& context, const SoftmaxProblem& p, const Options& options,
-                                        std::shared_ptr<const PlanInfo>& info) {
+std::shared_ptr<const SoftmaxImpl> plan(const Context& context, const SoftmaxProblem& p,
+                                        const Options& options, std::shared_ptr<const PlanInfo>& info) {
   std::vector<SoftmaxEngine> engines = {kSoftmaxRow, kSoftmaxCpu, kSoftmaxGenerated};
   if (context.device().kind() == DeviceKind::cpu) std::swap(engines[0], engines[1]);
   PlanInfo made;
@@ -59,11 +60,9 @@ SoftmaxProblem checked(const char* x, const char* y, const SoftmaxDesc& desc, bo
   if (!desc.mask) return p;
   const DType dtype = desc.mask->dtype;
   require_strides("mask", *desc.mask);
-  require(dtype == DType::boolean || (is_floating(dtype) && !backward), "mask", "dtype ", name_of(dtype), " must be bool",
-          backward ? "" : ", f32, f16, bf16 or f64");
-  const Shape& x_shape = desc.x.shape;
-  require(desc.mask->shape.size() <= x_shape.size() && broadcast_shapes(desc.mask->shape, x_shape) == x_shape, "mask",
-          "shape ", to_string(desc.mask->shape), " does not broadcast to x's ", to_string(x_shape));
+  require(dtype == DType::boolean || (is_floating(dtype) && !backward), "mask", "dtype ", name_of(dtype),
+          " must be bool", backward ? "" : ", f32, f16, bf16 or f64");
+  require_broadcast("mask", *desc.mask, "x", desc.x.shape);
   return p;
 }
 
@@ -76,13 +75,15 @@ void require_mask(const SoftmaxDesc& desc, const Tensor& mask, const Stream& str
 
 }  // namespace
 
-Softmax::Softmax(const Context& context, const SoftmaxDesc& desc, const Options& options) : Plan(nullptr), desc_(desc) {
+Softmax::Softmax(const Context& context, const SoftmaxDesc& desc, const Options& options)
+    : Plan(nullptr), desc_(desc) {
   const SoftmaxProblem p = checked("x", "y", desc, false);
   require_writable("y", desc.y);
   impl_ = plan(context, p, options, info_);
 }
 
-void Softmax::run(const Stream& stream, const Tensor& x, const Tensor& y, const Tensor& workspace, const Tensor& mask) const {
+void Softmax::run(const Stream& stream, const Tensor& x, const Tensor& y, const Tensor& workspace,
+                  const Tensor& mask) const {
   require_stream(*info_, stream);
   require_tensor("x", x, stream.context(), desc_.x);
   require_tensor("y", y, stream.context(), desc_.y);
@@ -105,8 +106,8 @@ SoftmaxBackward::SoftmaxBackward(const Context& context, const SoftmaxDesc& desc
   impl_ = plan(context, p, options, info_);
 }
 
-void SoftmaxBackward::run(const Stream& stream, const Tensor& dy, const Tensor& y, const Tensor& dx, const Tensor& workspace,
-                          const Tensor& mask) const {
+void SoftmaxBackward::run(const Stream& stream, const Tensor& dy, const Tensor& y, const Tensor& dx,
+                          const Tensor& workspace, const Tensor& mask) const {
   require_stream(*info_, stream);
   require_tensor("dy", dy, stream.context(), desc_.x);
   require_tensor("y", y, stream.context(), desc_.y);
@@ -158,7 +159,8 @@ struct LogSumExpBackward::Impl {
   Pointwise kernel;
 };
 
-LogSumExpBackward::LogSumExpBackward(const Context& context, const LogSumExpDesc& desc, const Options& options)
+LogSumExpBackward::LogSumExpBackward(const Context& context, const LogSumExpDesc& desc,
+                                     const Options& options)
     : Plan(nullptr), desc_(desc) {
   check(desc);
   require_floating("dy", desc.dy, true);
@@ -192,8 +194,8 @@ namespace {
 
 /// A call of either direction; `dx` is undefined forward.
 template <class P>
-void call(const Stream& stream, const char* op, SoftmaxDesc desc, const Tensor& mask, const Tensor& x, const Tensor& y,
-          const Tensor& dx) {
+void call(const Stream& stream, const char* op, SoftmaxDesc desc, const Tensor& mask, const Tensor& x,
+          const Tensor& y, const Tensor& dx) {
   PlanKey key(op);
   key.add(desc.x).add(desc.y).add(desc.dx).add(desc.axis).add(desc.log).add(mask.defined());
   if (mask.defined()) key.add(*(desc.mask = TensorDesc(mask)));
@@ -235,14 +237,16 @@ void log_softmax_backward(const Stream& stream, const Tensor& dy, const Tensor& 
 void logsumexp(const Stream& stream, const Tensor& x, int axis, const Tensor& y) {
   require_defined({{"x", x}, {"y", y}});
   const LogSumExpDesc desc{x, y, {}, {}, axis};
-  cached_plan<LogSumExp>(stream, PlanKey("logsumexp").add(desc.x).add(desc.y).add(axis), desc)->run(stream, x, y);
+  cached_plan<LogSumExp>(stream, PlanKey("logsumexp").add(desc.x).add(desc.y).add(axis), desc)
+      ->run(stream, x, y);
 }
 
 void logsumexp_backward(const Stream& stream, const Tensor& dy, const Tensor& x, const Tensor& y, int axis,
                         const Tensor& dx) {
   require_defined({{"dy", dy}, {"x", x}, {"y", y}, {"dx", dx}});
   const LogSumExpDesc desc{x, y, dy, dx, axis};
-  const PlanKey key = PlanKey("logsumexp_backward").add(desc.x).add(desc.y).add(desc.dy).add(desc.dx).add(axis);
+  const PlanKey key =
+      PlanKey("logsumexp_backward").add(desc.x).add(desc.y).add(desc.dy).add(desc.dx).add(axis);
   cached_plan<LogSumExpBackward>(stream, key, desc)->run(stream, dy, x, y, dx);
 }
 

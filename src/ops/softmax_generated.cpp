@@ -1,5 +1,5 @@
-// Softmax's engine `generated`, which serves every device: along the axis a maximum and a sum, whose results lie in the
-// workspace, then one pointwise step.
+// Softmax's engine `generated`, which serves every device: along the axis a maximum and a sum, whose results
+// lie in the workspace, then one pointwise step.
 #include <algorithm>
 
 #include <dlprim/pointwise.hpp>
@@ -28,7 +28,9 @@ struct Parts {
 
 /// x under its mask, input `mask` of the kernel.
 std::string masked(const SoftmaxProblem& p, int mask) {
-  return p.mask_form() == 0 ? "x0" : p.mask_form() == 1 ? cat("(x", mask, " ? x0 : -INFINITY)") : cat("(x0 + x", mask, ")");
+  return p.mask_form() == 0   ? "x0"
+         : p.mask_form() == 1 ? cat("(x", mask, " ? x0 : -INFINITY)")
+                              : cat("(x0 + x", mask, ")");
 }
 
 /// What is subtracted of a row: see base_of in softmax.cl.
@@ -46,7 +48,8 @@ Reduction sum_of_exp(const SoftmaxProblem& p) {
 std::string last_step(const SoftmaxProblem& p) {
   if (p.kind == SoftmaxKind::logsumexp) return "y0 = (fabs(x0) == INFINITY ? 0 : x0) + x1";
   const bool log = p.kind == SoftmaxKind::log_softmax;
-  const std::string step = log ? cat(masked(p, 3), " - base - x2") : cat("exp(", masked(p, 3), " - base) / x2");
+  const std::string step =
+      log ? cat(masked(p, 3), " - base - x2") : cat("exp(", masked(p, 3), " - base) / x2");
   // A row that the mask leaves nothing of: its sum is 0, and the logarithm of that -infinity.
   const char* empty = !p.mask ? "" : log ? "x2 == -INFINITY ? -INFINITY : " : "x2 == 0 ? 0 : ";
   return cat(base(p), "y0 = ", empty, step);
@@ -57,7 +60,8 @@ struct Forward : SoftmaxImpl {
       : parts(p, space),
         one(p.kind == SoftmaxKind::logsumexp),
         maximum(context, with_mask(p, {p.x}), {parts.desc()}, 0, max_of(masked(p, 1)), space.rest(options)),
-        sum(context, with_mask(p, {p.x, parts.desc()}), {parts.desc()}, 0, sum_of_exp(p), space.rest(options)),
+        sum(context, with_mask(p, {p.x, parts.desc()}), {parts.desc()}, 0, sum_of_exp(p),
+            space.rest(options)),
         finish(context,
                one ? std::vector<TensorDesc>{parts.desc(), parts.desc()}
                    : with_mask(p, {p.x, parts.desc(), parts.desc()}),
@@ -120,7 +124,8 @@ std::string refuse(const Context&, const SoftmaxProblem&, const Options&) {
   return {};
 }
 
-std::unique_ptr<const SoftmaxImpl> make(const Context& context, const SoftmaxProblem& p, const Options& options) {
+std::unique_ptr<const SoftmaxImpl> make(const Context& context, const SoftmaxProblem& p,
+                                        const Options& options) {
   if (p.backward) return std::make_unique<Backward>(context, p, options, WorkspaceParts());
   return std::make_unique<Forward>(context, p, options, WorkspaceParts());
 }

@@ -1,4 +1,5 @@
-// What the engines of softmax and its relatives share: the problem as they see it, and the implementation they make.
+// What the engines of softmax and its relatives share: the problem as they see it, and the implementation
+// they make.
 #pragma once
 
 #include <optional>

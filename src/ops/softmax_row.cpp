@@ -17,10 +17,11 @@ struct Row : SoftmaxImpl {
   int64_t block = 1;  ///< CPU: rows of a group
 
   void run(const Stream& stream, const SoftmaxTensors& t, const Tensor&) const override {
-    nest.launch(stream, kernel, {t.x, backward ? t.y : Tensor(), t.mask, backward ? t.dx : t.y}, [&](Launch& launch) {
-      if (cpu) launch.arg(block);
-      launch.run({groups * local}, {local});
-    });
+    nest.launch(stream, kernel, {t.x, backward ? t.y : Tensor(), t.mask, backward ? t.dx : t.y},
+                [&](Launch& launch) {
+                  if (cpu) launch.arg(block);
+                  launch.run({groups * local}, {local});
+                });
   }
 };
 
@@ -66,7 +67,8 @@ std::unique_ptr<const SoftmaxImpl> make_row(const Context& context, const Softma
   const std::vector<TensorDesc> tensors = tensors_of(p);
   const auto vectors = [&](size_t tensor, int v) { return nest.vectors(tensor, tensors[tensor], v); };
   const auto all_vectors = [&](int v) {
-    return vectors(0, v) && (!p.backward || vectors(1, v)) && (p.kind == SoftmaxKind::logsumexp || vectors(3, v));
+    return vectors(0, v) && (!p.backward || vectors(1, v)) &&
+           (p.kind == SoftmaxKind::logsumexp || vectors(3, v));
   };
   size_t widest = std::max(size_of(p.x.dtype), size_of(p.written().dtype));
   if (p.backward) widest = std::max(widest, size_of(p.y.dtype));

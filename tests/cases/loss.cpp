@@ -38,10 +38,12 @@ const LossReference& loss_reference(const std::string& name) {
        [](double x, double t, double w, double p, double) {
          return -w * (p * t * log_sigmoid(x) + (1 - t) * log_sigmoid(-x));
        }},
-      {"kl_div", -4, 0, 0.05, 1, [](double x, double t, double, double, double) { return t * (std::log(t) - x); }},
+      {"kl_div", -4, 0, 0.05, 1,
+       [](double x, double t, double, double, double) { return t * (std::log(t) - x); }},
       {"kl_div_log", -4, 0, -4, 0,
        [](double x, double t, double, double, double) { return std::exp(t) * (t - x); }},
-      {"poisson_nll", -2, 2, 0, 5, [](double x, double t, double, double, double) { return std::exp(x) - t * x; }},
+      {"poisson_nll", -2, 2, 0, 5,
+       [](double x, double t, double, double, double) { return std::exp(x) - t * x; }},
       {"soft_margin", -3, 3, -1, 1,
        [](double x, double t, double, double, double) { return std::log1p(std::exp(-t * x)); }},
   };
@@ -97,7 +99,8 @@ Values ClassLossReference::gradient(const Values& x, const Values& dloss) const 
     const size_t row = at(n * v.inner + static_cast<int64_t>(i) % v.inner);
     if (q[i] != 0) q[i] *= -dloss[dloss.size() == 1 ? 0 : row] / divisor(row_weight);
   }
-  return from_logits ? softmax_backward_reference(q, softmax_reference(x, shape, 1, true), shape, 1, true) : q;
+  return from_logits ? softmax_backward_reference(q, softmax_reference(x, shape, 1, true), shape, 1, true)
+                     : q;
 }
 
 }  // namespace dlprim::test

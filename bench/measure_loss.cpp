@@ -1,0 +1,130 @@
+// Losses as cases of `measure`: "loss f=huber direction=forward reduction=mean size=64x256x56x56 dtype=f32
+// layout=nchw", "cross_entropy direction=forward target=class smoothing=0 size=8192x1000 dtype=f32
+// layout=nchw" (target=probabilities; smoothing in hundredths), "nll_loss" alike, "ctc_loss direction=forward
+// size=500x32x64 labels=60 dtype=f32" (times, sequences, classes).
+#include <dlprim/ctc_loss.hpp>
+#include <dlprim/loss.hpp>
+#include <dlprim/softmax.hpp>
+
+#include "cases/loss.hpp"
+#include "measure.hpp"
+#include "support.hpp"
+
+namespace dlprim::bench {
+namespace {
+
+using test::device_tensor;
+using test::stream;
+
+bool is_backward(detail::ProblemLine& line) {
+  return line.word("direction", {"forward", "backward"}) == "backward";
+}
+
+/// Whole numbers from 0 to below `end`.
+Tensor whole_numbers(const Shape& shape, int64_t end) {
+  test::Rng rng(1);
+  std::vector<float> values;
+  for (int64_t i = 0; i < element_count(shape); i++)
+    values.push_back(static_cast<float>(rng.integer(0, end - 1)));
+  return device_tensor(shape, values, DType::i64);
+}
+
+std::unique_ptr<Case> make_loss(detail::ProblemLine& line) {
+  const std::string f = line.text("f", "mse"), reduction = line.word("reduction", {"mean", "none"});
+  const bool backward = is_backward(line);
+  Form form(line);
+  line.finish();
+  const test::LossReference& reference = test::loss_reference(f);
+  const auto between = [&](double low, double high) {
+    form.low = low;
+    form.high = high;
+    return form.input();
+  };
+  const Tensor x = between(reference.x_low, reference.x_high),
+               target = between(reference.target_low, reference.target_high);
+  const LossParams params{reduction == "mean" ? LossReduction::mean : LossReduction::none};
+  const Tensor y = reduction == "mean" ? device_tensor({1}, {1}, form.dtype) : form.result();
+  if (!backward)
+    return moving_case(bytes_of({x, target, y}), [=] { loss(stream(), f, x, target, y, params); });
+  const Tensor dx = form.result(), dy = reduction == "mean" ? y : form.input();
+  return moving_case(bytes_of({x, target, dy, dx}),
+                     [=] { loss_backward(stream(), f, dy, x, target, dx, {}, params); });
+}
+const CasesOf kLoss("loss", make_loss);
+
+struct ClassOperands {
+  bool backward, probabilities;
+  ClassLossParams params;
+  Form form;
+  Tensor x, target, y;
+
+  explicit ClassOperands(detail::ProblemLine& line)
+      : backward(is_backward(line)),
+        probabilities(line.word("target", {"class", "probabilities"}) == "probabilities"),
+        params{LossReduction::mean, -100, static_cast<double>(line.sizes("smoothing", {0})[0]) / 100},
+        form(line),
+        x(form.input()),
+        y(device_tensor({1}, {1}, form.dtype)) {
+    line.finish();
+    Shape rows{form.shape[0]};
+    for (int i = 2; i < form.shape.size(); i++) rows.push_back(form.shape[i]);
+    target = probabilities ? form.input() : whole_numbers(rows, form.shape[1]);
+  }
+};
+
+std::unique_ptr<Case> make_cross_entropy(detail::ProblemLine& line) {
+  const ClassOperands o(line);
+  if (!o.backward)
+    return moving_case(bytes_of({o.x, o.target}),
+                       [o] { cross_entropy(stream(), o.x, o.target, o.y, o.params); });
+  const Tensor dx = o.form.result();
+  return moving_case(bytes_of({o.x, o.target, dx}),
+                     [o, dx] { cross_entropy_backward(stream(), o.y, o.x, o.target, dx, o.params); });
+}
+const CasesOf kCrossEntropy("cross_entropy", make_cross_entropy);
+
+std::unique_ptr<Case> make_nll(detail::ProblemLine& line) {
+  const ClassOperands o(line);
+  // Of x a row's term is read, at least its 32 bytes.
+  if (!o.backward)
+    return moving_case(bytes_of({o.target}) + 32 * static_cast<double>(o.target.numel()),
+                       [o] { nll_loss(stream(), o.x, o.target, o.y, o.params); });
+  const Tensor dx = o.form.result();
+  return moving_case(bytes_of({o.target, dx}),
+                     [o, dx] { nll_loss_backward(stream(), o.y, o.target, dx, o.params); });
+}
+const CasesOf kNll("nll_loss", make_nll);
+
+std::unique_ptr<Case> make_ctc(detail::ProblemLine& line) {
+  const int64_t labels = line.size("labels", 30);
+  const bool backward = is_backward(line);
+  const Form form(line);
+  line.finish();
+  const int64_t times = form.shape[0], batch = form.shape[1], classes = form.shape[2];
+  const Tensor x = form.result();
+  log_softmax(stream(), form.input(), 2, x);
+  // Class 0 is the blank.
+  test::Rng rng(1);
+  std::vector<float> padded;
+  for (int64_t i = 0; i < batch * labels; i++)
+    padded.push_back(static_cast<float>(rng.integer(1, classes - 1)));
+  const auto lengths = [&](int64_t length) {
+    return device_tensor({batch}, std::vector<float>(static_cast<size_t>(batch), static_cast<float>(length)),
+                         DType::i64);
+  };
+  const CtcLossInputs in{x, device_tensor({batch, labels}, padded, DType::i64), lengths(times),
+                         lengths(labels)};
+  const Tensor y = device_tensor({1}, {1}, form.dtype);
+  const TensorDesc desc = ctc_loss_alpha(in.x, in.labels, form.dtype);
+  const Tensor alpha(test::context(), desc.shape, desc.dtype), dx = form.result();
+  ctc_loss(stream(), in, y, alpha);
+  if (!backward)
+    return moving_case(
+        bytes_of({x, alpha}), [=] { ctc_loss(stream(), in, y, alpha); }, "direct");
+  return moving_case(
+      bytes_of({x, alpha, dx}), [=] { ctc_loss_backward(stream(), y, in, alpha, dx); }, "direct");
+}
+const CasesOf kCtc("ctc_loss", make_ctc);
+
+}  // namespace
+}  // namespace dlprim::bench

@@ -1,0 +1,56 @@
+// Softmax as cases of `measure`: "softmax f=softmax direction=forward size=8192x1024 axis=1 dtype=f32
+// layout=nchw". f: softmax, log_softmax, masked_softmax (a bool mask as large as the innermost two axes),
+// logsumexp (forward).
+#include <dlprim/softmax.hpp>
+
+#include "measure.hpp"
+#include "support.hpp"
+
+namespace dlprim::bench {
+namespace {
+
+using test::stream;
+
+std::unique_ptr<Case> make(detail::ProblemLine& line) {
+  const std::string f = line.word("f", {"softmax", "log_softmax", "masked_softmax", "logsumexp"});
+  const bool backward = line.word("direction", {"forward", "backward"}) == "backward";
+  const Dims axes = line.sizes("axis", {1});
+  const Form form(line);
+  line.finish();
+  const int axis = static_cast<int>(axes[0]);
+  const Tensor x = form.input();
+  if (f == "logsumexp") {
+    Shape row = form.shape;
+    row[axis] = 1;
+    const Tensor y = form.result(row, form.dtype);
+    const auto plan = std::make_shared<LogSumExp>(test::context(), LogSumExpDesc{x, y, {}, {}, axis});
+    return moving_case(
+        bytes_of({x, y}), [plan, x, y] { plan->run(stream(), x, y); }, plan->engine());
+  }
+  SoftmaxDesc desc{x, form.result(), {}, axis, f == "log_softmax"};
+  const Tensor y = form.result();
+  Tensor mask;
+  if (f == "masked_softmax") {
+    const int rank = form.shape.size();
+    const Shape last{form.shape[rank - 2], form.shape[rank - 1]};
+    std::vector<float> keep(static_cast<size_t>(element_count(last)));
+    for (size_t i = 0; i < keep.size(); i++) keep[i] = i % 4 != 3;
+    mask = test::device_tensor(last, keep, DType::boolean);
+    desc.mask = TensorDesc(mask);
+  }
+  if (!backward) {
+    const auto plan = std::make_shared<Softmax>(test::context(), desc);
+    return moving_case(
+        bytes_of({x, y}), [=] { plan->run(stream(), x, y, {}, mask); }, plan->engine());
+  }
+  const Tensor out = form.result(), dx = form.result();
+  f == "log_softmax" ? log_softmax(stream(), x, axis, out) : softmax(stream(), x, axis, out, mask);
+  desc.dx = dx;
+  const auto plan = std::make_shared<SoftmaxBackward>(test::context(), desc);
+  return moving_case(
+      bytes_of({x, out, dx}), [=] { plan->run(stream(), x, out, dx, {}, mask); }, plan->engine());
+}
+const CasesOf kSoftmax("softmax", make);
+
+}  // namespace
+}  // namespace dlprim::bench
