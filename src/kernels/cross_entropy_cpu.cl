@@ -38,7 +38,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void cross_entropy(
     __global const T_T* t_row = ROW_OF(t);
     __global L_T* y_row = ROW_OF(y);
     __global real* s_row = MEAN ? ROW_OF(s) : s;
-    SUM_OF_EXP()
+    SUM_OF_EXP
     real parts[LANES], below[LANES];
     EACH_LANE parts[l] = below[l] = 0;
     if (SPREAD_OUT) {
@@ -73,7 +73,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void cross_entropy_backw
     __global const T_T* t_row = ROW_OF(t);
     __global const L_T* y_row = ROW_OF(y);
     __global D_T* d_row = ROW_OF(d);
-    SUM_OF_EXP()
+    SUM_OF_EXP
     real parts[LANES], own[LANES], slope[LANES];
     int own_class[LANES];  // -2 for a row that does not count: it gives 0, whatever is in it
     EACH_LANE parts[l] = 0;
@@ -89,16 +89,9 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void cross_entropy_backw
       own[l] = PROB ? 0 : (1 - smoothing) * row_weight * slope[l];
       sum[l] = (own[l] + parts[l] * slope[l]) / sum[l];
     }
-    if (!ACROSS)
-      EACH_LANE {
-        own_class[l] = own_class[0];
-        slope[l] = slope[0];
-        own[l] = own[0];
-        sum[l] = sum[0];
-      }
-    FOR_ELEMENTS(const real x = A_AT(k, l);
-                 real g = exp(x - base[l]) * sum[l] - ((int)CLASS_AT(k, l) == own_class[l] ? own[l] : 0);
-                 if (SPREAD_OUT) g -= Q_AT(k, l) * slope[l];
-                 STORE(D_DTYPE, d_row, PLACE(d, D_STEP, k, l), own_class[l] == -2 ? 0 : g);)
+    FOR_EACH(const real x = A_AT(k, l);
+             real g = exp(x - OF(base)) * OF(sum) - ((int)CLASS_AT(k, l) == OF(own_class) ? OF(own) : 0);
+             if (SPREAD_OUT) g -= Q_AT(k, l) * OF(slope);
+             STORE(D_DTYPE, d_row, PLACE(d, D_STEP, k, l), OF(own_class) == -2 ? 0 : g);)
   }
 }

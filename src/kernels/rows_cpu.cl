@@ -18,7 +18,8 @@
           : ((k) + (INDEX)(l)) * (step ? 1 : (INDEX)t##_a))
 
 #define EACH_LANE for (int l = 0; l < LANES; l++)
-// Runs BODY, in terms of k and l, for all elements; `lanes` are in use.
+// FOR_ELEMENTS runs BODY, in terms of k and l, for all elements; `lanes` are in use, and accumulators are a[l]. FOR_EACH is for what
+// stores instead, which compilers make vectors of only in loops that they do not unroll; there OF(a) is what the row has.
 #if ACROSS
 #define FOR_ROWS                                                                             \
   const INDEX blocks_ = ((INDEX)n0 + LANES - 1) / LANES;                                     \
@@ -33,6 +34,9 @@
       for (int l = 0; l < lanes; l++) { BODY } \
     }                                         \
   }
+#define FOR_EACH(BODY) \
+  for (INDEX k = 0; k < n; k++) INDEPENDENT_ROUNDS for (int l = 0; l < lanes; l++) { BODY }
+#define OF(A) A[l]
 #define OVER_LANES(A, COMBINE)
 #else
 #define FOR_ROWS                                                                             \
@@ -45,6 +49,12 @@
     for (; k + LANES <= n; k += LANES) EACH_LANE { BODY } \
     for (int l = 0; l < (int)(n - k); l++) { BODY }      \
   }
+#define FOR_EACH(BODY)                                              \
+  {                                                                 \
+    const INDEX k = 0;                                              \
+    INDEPENDENT_ROUNDS for (INDEX l = 0; l < n; l++) { BODY }       \
+  }
+#define OF(A) A[0]
 #define OVER_LANES(A, COMBINE)                                                              \
   {                                                                                         \
     for (int half_ = LANES / 2; half_ > 0; half_ /= 2)                                      \

@@ -21,6 +21,7 @@
 #endif
 
 #define B_AT(k, l) LOAD(B_DTYPE, b_row, PLACE(b, B_STEP, k, l))
+#define Y_AT(k, l) LOAD(Y_DTYPE, y_row, PLACE(y, Y_STEP, k, l))
 #define TO_Y(k, l, v) STORE(Y_DTYPE, y_row, PLACE(y, Y_STEP, k, l), v)
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void softmax(
@@ -31,7 +32,14 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void softmax(
     __global const A_T* a_row = ROW_OF(a);
     __global const M_T* m_row = MASK ? ROW_OF(m) : m;
     __global Y_T* y_row = ROW_OF(y);
-    SUM_OF_EXP(if (KEEPS && !LOG && !ONE) TO_Y(k, l, e);)
+#if KEEPS && !LOG && !ONE
+    MAXIMUM
+    FOR_EACH(const real e = exp(X_AT(k, l) - OF(base)); TO_Y(k, l, e);)
+    FOR_ELEMENTS(sum[l] += Y_AT(k, l);)
+    OVER_LANES(sum, ADD)
+#else
+    SUM_OF_EXP
+#endif
     real scale[LANES];
 #if ONE
     EACH_LANE scale[l] = base[l] + log(sum[l]);
@@ -40,11 +48,10 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void softmax(
     EACH_LANE scale[l] = log(sum[l]);
     // A row that the mask leaves nothing of has -infinity.
     EACH_LANE scale[l] = MASK && sum[l] == 0 ? INFINITY : scale[l];
-    FOR_ELEMENTS(const real v = X_AT(k, l) - base[l] - scale[l]; TO_Y(k, l, v);)
+    FOR_EACH(const real v = X_AT(k, l) - OF(base) - OF(scale); TO_Y(k, l, v);)
 #else
     EACH_LANE scale[l] = MASK && sum[l] == 0 ? 0 : 1 / sum[l];
-    FOR_ELEMENTS(const real e = KEEPS ? LOAD(Y_DTYPE, y_row, PLACE(y, Y_STEP, k, l)) : exp(X_AT(k, l) - base[l]);
-                 TO_Y(k, l, e * scale[l]);)
+    FOR_EACH(const real e = KEEPS ? Y_AT(k, l) : exp(X_AT(k, l) - OF(base)); TO_Y(k, l, e * OF(scale));)
 #endif
   }
 }
@@ -63,8 +70,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void softmax_backward(
     EACH_LANE sum[l] = 0;
     FOR_ELEMENTS(sum[l] += LOG ? A_AT(k, l) : A_AT(k, l) * B_AT(k, l);)
     OVER_LANES(sum, ADD)
-    FOR_ELEMENTS(const real d = A_AT(k, l); const real p = B_AT(k, l);
-                 const real dx = LOG ? d - exp(p) * sum[l] : p * (d - sum[l]);
-                 TO_Y(k, l, MASK && !M_AT(k, l) ? 0 : dx);)
+    FOR_EACH(const real d = A_AT(k, l); const real p = B_AT(k, l);
+             const real dx = LOG ? d - exp(p) * OF(sum) : p * (d - OF(sum));
+             TO_Y(k, l, MASK && !M_AT(k, l) ? 0 : dx);)
   }
 }

@@ -27,14 +27,16 @@
 #define X_AT(k, l) (A_AT(k, l) + M_AT(k, l))
 #endif
 
-// base and the sum of exp(x - base) of each lane's row; WITH_E does more with each e. Where nothing is above -infinity the sum
-// is 0, and NaN or -infinity comes out by itself. Of +infinity softmax gives NaN, logsumexp does not.
-#define SUM_OF_EXP(WITH_E)                                                                               \
-  real base[LANES], sum[LANES];                                                                          \
-  EACH_LANE base[l] = -INFINITY;                                                                         \
-  FOR_ELEMENTS(const real v = X_AT(k, l); base[l] = MAX_OR_NAN(base[l], v);)                             \
-  OVER_LANES(base, MAX_OR_NAN)                                                                           \
-  EACH_LANE base[l] = (base[l] == -INFINITY) | (ONE & (base[l] == INFINITY)) ? 0 : base[l];              \
-  EACH_LANE sum[l] = 0;                                                                                  \
-  FOR_ELEMENTS(const real e = exp(X_AT(k, l) - base[l]); sum[l] += e; WITH_E)                            \
+// base and the sum of exp(x - base) of each lane's row. Where nothing is above -infinity the sum is 0, and NaN or -infinity comes out
+// by itself. Of +infinity softmax gives NaN, logsumexp does not.
+#define MAXIMUM                                                                           \
+  real base[LANES], sum[LANES];                                                           \
+  EACH_LANE base[l] = -INFINITY;                                                          \
+  FOR_ELEMENTS(const real v = X_AT(k, l); base[l] = MAX_OR_NAN(base[l], v);)              \
+  OVER_LANES(base, MAX_OR_NAN)                                                            \
+  EACH_LANE base[l] = (base[l] == -INFINITY) | (ONE & (base[l] == INFINITY)) ? 0 : base[l]; \
+  EACH_LANE sum[l] = 0;
+#define SUM_OF_EXP                                      \
+  MAXIMUM                                               \
+  FOR_ELEMENTS(sum[l] += exp(X_AT(k, l) - base[l]);)    \
   OVER_LANES(sum, ADD)
