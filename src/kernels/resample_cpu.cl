@@ -31,15 +31,18 @@
 #define WEIGHT(a) (WEIGHTED##a ? weights[weights##a + k##a] : (real)1)
 
 // Puts w times a row of x into `row`, or adds it.
-static void fold(__global const X_T* x, __global real* restrict row, int n, int inner, long x_2, long x_inner,
+static void fold(__global const X_T* x, __global real* row, int n, int inner, long x_2, long x_inner,
                  real w, int fresh) {
 #if PACKED
   const int all = n * inner;
   if (fresh && w == 1) {
+    INDEPENDENT_ROUNDS
     for (int i = 0; i < all; i++) row[i] = LOAD_X(x, i);
   } else if (fresh) {
+    INDEPENDENT_ROUNDS
     for (int i = 0; i < all; i++) row[i] = w * LOAD_X(x, i);
   } else {
+    INDEPENDENT_ROUNDS
     for (int i = 0; i < all; i++) row[i] += w * LOAD_X(x, i);
   }
 #else
@@ -53,7 +56,7 @@ static void fold(__global const X_T* x, __global real* restrict row, int n, int 
 
 #if INNER
 // `inner` elements at one place.
-static void map_place(__global const real* restrict row, __global Y_T* restrict y, int inner,
+static void map_place(__global const real* row, __global Y_T* y, int inner,
                       __global const int* table, __global const real* weights, int taps, int step, real fill) {
   if (taps == 0 || table[0] < 0) {
     for (int i = 0; i < inner; i++) STORE_Y(y, i, fill);
@@ -62,10 +65,12 @@ static void map_place(__global const real* restrict row, __global Y_T* restrict 
 #if TAPS2 == 1
   __global const real* from = row + (long)table[0] * inner;
   const real w = WEIGHTED2 ? weights[0] : 1;
+  INDEPENDENT_ROUNDS
   for (int i = 0; i < inner; i++) STORE_Y(y, i, WEIGHTED2 ? w * from[i] : from[i]);
 #elif TAPS2 == 2 && !RAGGED
   __global const real *a = row + (long)table[0] * inner, *b = row + (long)table[step] * inner;
   const real u = WEIGHTED2 ? weights[0] : 1, v = WEIGHTED2 ? weights[step] : 1;
+  INDEPENDENT_ROUNDS
   for (int i = 0; i < inner; i++) {
     const real sum = u * a[i] + v * b[i];
     STORE_Y(y, i, sum);
@@ -152,11 +157,13 @@ __kernel void resample(COMMON, __global real* scratch, long scratch_o, int x_row
     }
 #else
 #define PLACES(begin, end)               \
+  INDEPENDENT_ROUNDS                                                                   \
   for (int c = begin; c < end; c++) {    \
     const real v = place_of(row, c, table, weights, table2, weights2, size2, nothing); \
     STORE_Y(y_row, Y_PACKED ? c : c * y_2, v);                                         \
   }
     PLACES(0, run_begin)
+    INDEPENDENT_ROUNDS
     for (int c = run_begin; c < run_end; c++)
       STORE_Y(y_row, Y_PACKED ? c : c * y_2, row[c - run_begin + run_source]);
     PLACES(run_end, size2)

@@ -1,0 +1,157 @@
+// Grid sampling forward, and backward with respect to the grid; and for CPUs backward with respect to x. An item of the grid (dimension 0)
+// has `block` places of y, STRIP at a time, so that loops over them become vectors on a CPU; dimension 1 is (n, part of the
+// channels). With INNER channels are neighbours in all tensors, and loops run along them.
+// Sums over channels and taps are in one order: the same bits each time.
+
+#include "grid_sample_parts.cl"
+
+// The taps of the places [first, first + STRIP) below `end`, by combinations; places behind it repeat the last.
+#define FIND_STRIP(first, end, slopes)                                                                         \
+  index_t in_y[STRIP], in_grid[STRIP], from[COMBINATIONS][STRIP];                                              \
+  real weight[COMBINATIONS][STRIP], slopes[AXES][COMBINATIONS][STRIP];                                         \
+  for (int s = 0; s < STRIP; s++) {                                                                            \
+    const int place = min((first) + s, (end) - 1), o = place / (P * Q), p = place / Q % P, q = place % Q;      \
+    int at[AXES * TAPS];                                                                                       \
+    real w[AXES * TAPS], d[AXES * TAPS];                                                                       \
+    in_y[s] = AT(y, o, p, q);                                                                                  \
+    in_grid[s] = AT(grid, o, p, q);                                                                            \
+    find_place(grid, in_grid[s], (index_t)grid_c, D, H, W, at, w, d);                                          \
+    UNROLLED                                                                                                   \
+    for (int k = 0; k < COMBINATIONS; k++) {                                                                   \
+      from[k][s] = combined_at(at, k, (index_t)x_d, (index_t)x_h, (index_t)x_w);                               \
+      weight[k][s] = combined_weight(w, k);                                                                    \
+      for (int a = 0; a < AXES; a++) {                                                                         \
+        real product = 1;                                                                                      \
+        for (int b = 0; b < AXES; b++) product *= (a == b ? d : w)[b * TAPS + TAP_OF(b, k)];                   \
+        slopes[a][k][s] = product;                                                                             \
+      }                                                                                                        \
+    }                                                                                                          \
+  }
+
+#define MY_PLACES const int begin = (int)get_global_id(0) * block, end = min(begin + block, PLACES);
+#define MY_CHANNELS                                                           \
+  const int parts = (C + channels - 1) / channels;                            \
+  const int n = (int)get_global_id(1) / parts;                                \
+  const int c_begin = ((int)get_global_id(1) - n * parts) * channels, c_end = min(c_begin + channels, C); \
+  if (n >= N) return;
+
+__kernel void grid_sample(TENSOR(const X_T, x), TENSOR(const GRID_T, grid), TENSOR(Y_T, y), SIZES, int block,
+                          int channels) {
+  MY_CHANNELS
+  MY_PLACES
+  x += x_o + n * x_n;
+  y += y_o + n * y_n;
+  grid += grid_o + n * grid_n;
+  for (int first = begin; first < end; first += STRIP) {
+    FIND_STRIP(first, end, unused)
+#if INNER
+    for (int s = 0; s < STRIP && first + s < end; s++) {
+      for (int c = c_begin; c < c_end; c += 8) {
+        const int lanes = min(c_end - c, 8);
+        real sum[8] = {0, 0, 0, 0, 0, 0, 0, 0};
+        UNROLLED
+        for (int k = 0; k < COMBINATIONS; k++) {
+          if (from[k][s] < 0) continue;
+          if (lanes == 8)
+            for (int i = 0; i < 8; i++) sum[i] += weight[k][s] * LOAD_X(x, from[k][s] + c + i);
+          else
+            for (int i = 0; i < lanes; i++) sum[i] += weight[k][s] * LOAD_X(x, from[k][s] + c + i);
+        }
+        for (int i = 0; i < lanes; i++) STORE_Y(y, in_y[s] + c + i, sum[i]);
+      }
+    }
+#else
+    for (int c = c_begin; c < c_end; c++) {
+      const index_t x_at = c * (index_t)x_c, y_at = c * (index_t)y_c;
+      real sum[STRIP];
+      for (int s = 0; s < STRIP; s++) sum[s] = 0;
+      UNROLLED
+      for (int k = 0; k < COMBINATIONS; k++)
+        for (int s = 0; s < STRIP; s++) {
+          const real value = LOAD_X(x, x_at + max(from[k][s], (index_t)0));
+          sum[s] += from[k][s] < 0 ? 0 : weight[k][s] * value;
+        }
+      for (int s = 0; s < STRIP; s++)
+        if (STRIP == 1 || first + s < end) STORE_Y(y, y_at + in_y[s], sum[s]);
+    }
+#endif
+  }
+}
+
+// y is dy, to is dgrid. All channels are one item's.
+__kernel void grid_sample_backward_grid(TENSOR(const X_T, x), TENSOR(const GRID_T, grid), TENSOR(const Y_T, y),
+                                        TENSOR(GRID_T, to), SIZES, int block) {
+  const int n = (int)get_global_id(1);
+  MY_PLACES
+  x += x_o + n * x_n;
+  y += y_o + n * y_n;
+  grid += grid_o + n * grid_n;
+  to += to_o + n * to_n;
+  for (int first = begin; first < end; first += STRIP) {
+    FIND_STRIP(first, end, slopes)
+    real sum[COMBINATIONS][STRIP];
+    UNROLLED
+    for (int k = 0; k < COMBINATIONS; k++)
+      for (int s = 0; s < STRIP; s++) sum[k][s] = 0;
+    for (int c = 0; c < C; c++) {
+      const index_t x_at = c * (index_t)x_c, y_at = c * (index_t)y_c;
+      real d[STRIP];
+      for (int s = 0; s < STRIP; s++) d[s] = LOAD_Y(y, y_at + in_y[s]);
+      UNROLLED
+      for (int k = 0; k < COMBINATIONS; k++)
+        for (int s = 0; s < STRIP; s++) {
+          const real value = LOAD_X(x, x_at + max(from[k][s], (index_t)0));
+          sum[k][s] += from[k][s] < 0 ? 0 : d[s] * value;
+        }
+    }
+    for (int s = 0; s < STRIP && first + s < end; s++) {
+      const int place = first + s, o = place / (P * Q), p = place / Q % P, q = place % Q;
+      for (int a = 0; a < AXES; a++) {
+        real gradient = 0;
+        UNROLLED
+        for (int k = 0; k < COMBINATIONS; k++)
+          if (from[k][s] >= 0) gradient += slopes[a][k][s] * sum[k][s];
+        STORE_GRID(to, AT(to, o, p, q) + a * (index_t)to_c, gradient);
+      }
+    }
+  }
+}
+
+// x is dx, y is dy. An item has all places of its channels to itself, so it adds without atomics, by ascending places. `add`
+// points to sums as REAL with x's steps.
+__kernel void grid_sample_backward_input(__global real* x, long x_o, long x_n, long x_c, long x_d, long x_h, long x_w,
+                                         TENSOR(const GRID_T, grid), TENSOR(const Y_T, y), SIZES, int channels) {
+  MY_CHANNELS
+  x += x_o + n * x_n;
+  y += y_o + n * y_n;
+  grid += grid_o + n * grid_n;
+  for (int c = c_begin; c < c_end; c++)
+    for (int d = 0; d < D; d++)
+      for (int h = 0; h < H; h++)
+        for (int w = 0; w < W; w++) x[c * x_c + d * x_d + h * x_h + w * x_w] = 0;
+  for (int first = 0; first < PLACES; first += STRIP) {
+    FIND_STRIP(first, PLACES, unused)
+    const int count = min(STRIP, PLACES - first);
+#if INNER
+    for (int s = 0; s < count; s++)
+      UNROLLED
+      for (int k = 0; k < COMBINATIONS; k++) {
+        if (from[k][s] < 0) continue;
+        __global real* add = x + from[k][s];
+        __global const Y_T* d = y + in_y[s];
+        INDEPENDENT_ROUNDS
+        for (int c = c_begin; c < c_end; c++) add[c] += weight[k][s] * LOAD_Y(d, c);
+      }
+#else
+    for (int c = c_begin; c < c_end; c++) {
+      __global real* add = x + c * x_c;
+      for (int s = 0; s < count; s++) {
+        const real d = LOAD_Y(y, c * (index_t)y_c + in_y[s]);
+        UNROLLED
+        for (int k = 0; k < COMBINATIONS; k++)
+          if (from[k][s] >= 0) add[from[k][s]] += weight[k][s] * d;
+      }
+    }
+#endif
+  }
+}
