@@ -327,7 +327,7 @@ TEST_CASE("grid sampling gives PyTorch's numbers", "[small]") {
     grid_sample_backward_grid(stream(), dy, x, grid, g.params, dgrid.tensor());
     CHECK(deviation(host_values(y.tensor()), g.y) <= 1e-5);
     CHECK(deviation(host_values(dx.tensor()), g.dx) <= 1e-5);
-    CHECK(deviation(host_values(dgrid.tensor()), g.dgrid) <= 1e-5);
+    CHECK(deviation(host_values(dgrid.tensor()), g.dgrid) <= 1e-4);  // PyTorch's are sums in f32, too
   }
 }
 
@@ -365,9 +365,9 @@ TEST_CASE("grid sampling refuses bad input", "[small]") {
   CHECK(refused(x.slice(3, 0, 0), grid, y) == "x: size 0 of axis 3 must be 1 or more");
   CHECK(refused(x, grid, y, {static_cast<Mode>(7)}) == "mode: number 7 does not exist");
   CHECK(refused(x, grid, y, {Mode::nearest, static_cast<Padding>(7)}) == "padding: number 7 does not exist");
-  CHECK(refused(x.reshape({2, 3, 2, 2, 4}), grid.reshape({2, 1, 2, 5, 3}).slice(4, 0, 3),
-                y.reshape({2, 3, 1, 2, 15}).slice(4, 0, 5),
-                {Mode::bicubic}) == "mode: bicubic is for rank 4, not 5");
+  const Tensor volume(context(), {2, 3, 4, 4, 4}), places(context(), {2, 1, 5, 6, 3}),
+      sampled(context(), {2, 3, 1, 5, 6});
+  CHECK(refused(volume, places, sampled, {Mode::bicubic}) == "mode: bicubic is for rank 4, not 5");
   const Tensor other(context(), {2, 5, 6, 2}, DType::f16);
   CHECK(error_of<ValidationError>([&] { grid_sample_backward_grid(stream(), y, x, grid, {}, other); }) ==
         "dgrid: dtype f16 must be f32");

@@ -96,21 +96,22 @@ static void map_place(__global const real* row, __global Y_T* y, int inner,
 #endif
 }
 #else
-// The place c of a row.
+// The place c of a row. Without branches where taps are few: loops over places become vectors.
 static real place_of(__global const real* row, int c, __global const int* table, __global const real* weights,
                      int table2, int weights2, int size2, real fill) {
-  RANGE(2, c)
-#if TAPS2 == 1
-  const int k2 = first2, at = TAP(2);
-  if (RAGGED && at < 0) return fill;
-  return WEIGHTED2 ? WEIGHT(2) * row[at] : row[at];
-#else
-  real sum = 0;
-  EACH(2) {
-    const int at = TAP(2);
-    if (RAGGED && at < 0) break;
-    sum += WEIGHT(2) * row[at];
+#if TAPS2
+  real sum = SINGLE ? fill : 0;
+  for (int k = 0; k < TAPS2; k++) {
+    const int at = table[table2 + k * size2 + c];
+    const real tap = row[RAGGED ? max(at, 0) : at], w = WEIGHTED2 ? weights[weights2 + k * size2 + c] : 1;
+    const real value = WEIGHTED2 ? w * tap : tap, next = TAPS2 == 1 ? value : sum + value;
+    sum = RAGGED && at < 0 ? sum : next;
   }
+  return sum;
+#else
+  RANGE(2, c)
+  real sum = 0;
+  EACH(2) sum += WEIGHT(2) * row[TAP(2)];
   return sum;
 #endif
 }

@@ -145,15 +145,16 @@ void put_taps(const AxisTaps& taps, bool narrow, std::vector<int32_t>& table, st
     }
 }
 
-/// The longest run of places whose sources are neighbours as they are: [begin, end) from `source` on.
+/// The longest run of places with one tap each whose sources are neighbours as they are: [begin, end) from
+/// `source` on.
 struct Run {
   int32_t begin = 0, end = 0, source = 0;
   explicit Run(const AxisTaps& taps) {
-    if (taps.width() != 1 || !taps.weight.empty()) return;
+    if (!taps.weight.empty()) return;
     const auto size = static_cast<int32_t>(taps.size());
     const auto at = [&](int32_t o) {
       const auto i = static_cast<size_t>(o);
-      return taps.first[i] < taps.first[i + 1] ? taps.source[static_cast<size_t>(taps.first[i])] : -1;
+      return taps.first[i] + 1 == taps.first[i + 1] ? taps.source[static_cast<size_t>(taps.first[i])] : -1;
     };
     for (int32_t o = 0; o < size;) {
       const int32_t start = o++;
