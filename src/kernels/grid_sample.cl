@@ -5,28 +5,47 @@
 
 #include "grid_sample_parts.cl"
 
-// The taps of the places [first, first + STRIP) below `end`, by combinations; places behind it repeat the last.
-#define FIND_STRIP(first, end, slopes)                                                                         \
-  index_t in_y[STRIP], in_grid[STRIP], from[COMBINATIONS][STRIP];                                              \
-  real weight[COMBINATIONS][STRIP], slopes[AXES][COMBINATIONS][STRIP];                                         \
-  for (int s = 0; s < STRIP; s++) {                                                                            \
-    const int place = min((first) + s, (end) - 1), o = place / (P * Q), p = place / Q % P, q = place % Q;      \
-    int at[AXES * TAPS];                                                                                       \
-    real w[AXES * TAPS], d[AXES * TAPS];                                                                       \
-    in_y[s] = AT(y, o, p, q);                                                                                  \
-    in_grid[s] = AT(grid, o, p, q);                                                                            \
-    find_place(grid, in_grid[s], (index_t)grid_c, D, H, W, at, w, d);                                          \
-    UNROLLED                                                                                                   \
-    for (int k = 0; k < COMBINATIONS; k++) {                                                                   \
-      from[k][s] = combined_at(at, k, (index_t)x_d, (index_t)x_h, (index_t)x_w);                               \
-      weight[k][s] = combined_weight(w, k);                                                                    \
-      for (int a = 0; a < AXES; a++) {                                                                         \
-        real product = 1;                                                                                      \
-        for (int b = 0; b < AXES; b++) product *= (a == b ? d : w)[b * TAPS + TAP_OF(b, k)];                   \
-        slopes[a][k][s] = product;                                                                             \
-      }                                                                                                        \
-    }                                                                                                          \
+// The taps of the places [first, first + STRIP) below `end`, by combinations; places behind it repeat the last. SLOPES: their
+// derivatives are wanted, too. Places are counted up: divisions would take as long as all else here.
+#define FIND_STRIP(first, end, SLOPES)                                                                      \
+  index_t in_y[STRIP], in_grid[STRIP], from[COMBINATIONS][STRIP];                                           \
+  real weight[COMBINATIONS][STRIP], slopes[AXES][COMBINATIONS][STRIP];                                      \
+  int o = (first) / (P * Q), p = (first) / Q % P, q = (first) % Q;                                          \
+  for (int s = 0; s < STRIP; s++) {                                                                         \
+    int at[AXES * TAPS];                                                                                    \
+    real w[AXES * TAPS], d[AXES * TAPS];                                                                    \
+    in_y[s] = AT(y, o, p, q);                                                                               \
+    in_grid[s] = AT(grid, o, p, q);                                                                         \
+    find_place(grid, in_grid[s], (index_t)grid_c, D, H, W, at, w, d);                                       \
+    UNROLLED                                                                                                \
+    for (int k = 0; k < COMBINATIONS; k++) {                                                                \
+      from[k][s] = combined_at(at, k, (index_t)x_d, (index_t)x_h, (index_t)x_w);                            \
+      weight[k][s] = combined_weight(w, k);                                                                 \
+      for (int a = 0; SLOPES && a < AXES; a++) {                                                            \
+        real product = 1;                                                                                   \
+        for (int b = 0; b < AXES; b++) product *= (a == b ? d : w)[b * TAPS + TAP_OF(b, k)];                \
+        slopes[a][k][s] = product;                                                                          \
+      }                                                                                                     \
+    }                                                                                                       \
+    if ((first) + s + 1 < (end) && ++q == Q) {                                                              \
+      q = 0;                                                                                                \
+      if (++p == P) {                                                                                       \
+        p = 0;                                                                                              \
+        o++;                                                                                                \
+      }                                                                                                     \
+    }                                                                                                       \
   }
+
+// The taps of place s of the strip in registers, and on a CPU whether all are inside: loops over channels need no tests then.
+#define TAKE_PLACE(s)                                 \
+  index_t own[COMBINATIONS], least = 0;               \
+  real own_weight[COMBINATIONS];                      \
+  for (int k = 0; k < COMBINATIONS; k++) {            \
+    own[k] = from[k][s];                              \
+    own_weight[k] = weight[k][s];                     \
+    least = min(least, own[k]);                       \
+  }
+#define ALL_INSIDE (STRIP > 1 && least == 0)
 
 #define MY_PLACES const int begin = (int)get_global_id(0) * block, end = min(begin + block, PLACES);
 #define MY_CHANNELS                                                           \
@@ -43,7 +62,7 @@ __kernel void grid_sample(TENSOR(const X_T, x), TENSOR(const GRID_T, grid), TENS
   y += y_o + n * y_n;
   grid += grid_o + n * grid_n;
   for (int first = begin; first < end; first += STRIP) {
-    FIND_STRIP(first, end, unused)
+    FIND_STRIP(first, end, 0)
 #if INNER
     for (int s = 0; s < STRIP && first + s < end; s++) {
       for (int c = c_begin; c < c_end; c += 8) {
@@ -61,18 +80,21 @@ __kernel void grid_sample(TENSOR(const X_T, x), TENSOR(const GRID_T, grid), TENS
       }
     }
 #else
-    for (int c = c_begin; c < c_end; c++) {
-      const index_t x_at = c * (index_t)x_c, y_at = c * (index_t)y_c;
-      real sum[STRIP];
-      for (int s = 0; s < STRIP; s++) sum[s] = 0;
-      UNROLLED
-      for (int k = 0; k < COMBINATIONS; k++)
-        for (int s = 0; s < STRIP; s++) {
-          const real value = LOAD_X(x, x_at + max(from[k][s], (index_t)0));
-          sum[s] += from[k][s] < 0 ? 0 : weight[k][s] * value;
+    for (int s = 0; s < STRIP && first + s < end; s++) {
+      TAKE_PLACE(s)
+      for (int c = c_begin; c < c_end; c++) {
+        __global const X_T* channel = x + c * (index_t)x_c;
+        real sum = 0;
+        if (ALL_INSIDE) {
+          UNROLLED
+          for (int k = 0; k < COMBINATIONS; k++) sum += own_weight[k] * LOAD_X(channel, own[k]);
+        } else {
+          UNROLLED
+          for (int k = 0; k < COMBINATIONS; k++)
+            if (own[k] >= 0) sum += own_weight[k] * LOAD_X(channel, own[k]);
         }
-      for (int s = 0; s < STRIP; s++)
-        if (STRIP == 1 || first + s < end) STORE_Y(y, y_at + in_y[s], sum[s]);
+        STORE_Y(y, c * (index_t)y_c + in_y[s], sum);
+      }
     }
 #endif
   }
@@ -88,30 +110,30 @@ __kernel void grid_sample_backward_grid(TENSOR(const X_T, x), TENSOR(const GRID_
   grid += grid_o + n * grid_n;
   to += to_o + n * to_n;
   for (int first = begin; first < end; first += STRIP) {
-    FIND_STRIP(first, end, slopes)
-    real sum[COMBINATIONS][STRIP];
-    UNROLLED
-    for (int k = 0; k < COMBINATIONS; k++)
-      for (int s = 0; s < STRIP; s++) sum[k][s] = 0;
-    for (int c = 0; c < C; c++) {
-      const index_t x_at = c * (index_t)x_c, y_at = c * (index_t)y_c;
-      real d[STRIP];
-      for (int s = 0; s < STRIP; s++) d[s] = LOAD_Y(y, y_at + in_y[s]);
-      UNROLLED
-      for (int k = 0; k < COMBINATIONS; k++)
-        for (int s = 0; s < STRIP; s++) {
-          const real value = LOAD_X(x, x_at + max(from[k][s], (index_t)0));
-          sum[k][s] += from[k][s] < 0 ? 0 : d[s] * value;
-        }
-    }
+    FIND_STRIP(first, end, 1)
     for (int s = 0; s < STRIP && first + s < end; s++) {
-      const int place = first + s, o = place / (P * Q), p = place / Q % P, q = place % Q;
+      const int place = first + s, to_o = place / (P * Q), to_p = place / Q % P, to_q = place % Q;
+      TAKE_PLACE(s)
+      real sum[COMBINATIONS];
+      for (int k = 0; k < COMBINATIONS; k++) sum[k] = 0;
+      for (int c = 0; c < C; c++) {
+        __global const X_T* channel = x + c * (index_t)x_c;
+        const real d = LOAD_Y(y, c * (index_t)y_c + in_y[s]);
+        if (ALL_INSIDE) {
+          UNROLLED
+          for (int k = 0; k < COMBINATIONS; k++) sum[k] += d * LOAD_X(channel, own[k]);
+        } else {
+          UNROLLED
+          for (int k = 0; k < COMBINATIONS; k++)
+            if (own[k] >= 0) sum[k] += d * LOAD_X(channel, own[k]);
+        }
+      }
       for (int a = 0; a < AXES; a++) {
         real gradient = 0;
         UNROLLED
         for (int k = 0; k < COMBINATIONS; k++)
-          if (from[k][s] >= 0) gradient += slopes[a][k][s] * sum[k][s];
-        STORE_GRID(to, AT(to, o, p, q) + a * (index_t)to_c, gradient);
+          if (from[k][s] >= 0) gradient += slopes[a][k][s] * sum[k];
+        STORE_GRID(to, AT(to, to_o, to_p, to_q) + a * (index_t)to_c, gradient);
       }
     }
   }
@@ -130,7 +152,7 @@ __kernel void grid_sample_backward_input(__global real* x, long x_o, long x_n, l
       for (int h = 0; h < H; h++)
         for (int w = 0; w < W; w++) x[c * x_c + d * x_d + h * x_h + w * x_w] = 0;
   for (int first = 0; first < PLACES; first += STRIP) {
-    FIND_STRIP(first, PLACES, unused)
+    FIND_STRIP(first, PLACES, 0)
     const int count = min(STRIP, PLACES - first);
 #if INNER
     for (int s = 0; s < count; s++)
