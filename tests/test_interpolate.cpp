@@ -254,6 +254,7 @@ TEST_CASE("interpolation of larger shapes") {
   }
 }
 
+// Its numbers are sums of up to 16 terms in f32, written with seven digits.
 TEST_CASE("interpolation gives PyTorch's numbers", "[small]") {
   const Tensor x = device_tensor({1, 1, 2, 3}, {1, 2, 4, 8, 16, 32});
   const auto result = [&](const Shape& size, const InterpolateParams& params) {
@@ -262,32 +263,32 @@ TEST_CASE("interpolation gives PyTorch's numbers", "[small]") {
     return host_values(y.tensor());
   };
   CHECK(deviation(result({3, 5}, params_of(Mode::nearest)),
-                  Values{1, 1, 2, 2, 4, 1, 1, 2, 2, 4, 8, 8, 16, 16, 32}) < 1e-6);
+                  Values{1, 1, 2, 2, 4, 1, 1, 2, 2, 4, 8, 8, 16, 16, 32}) < 4e-6);
   CHECK(deviation(result({3, 5}, params_of(Mode::nearest_exact)),
-                  Values{1, 1, 2, 4, 4, 8, 8, 16, 32, 32, 8, 8, 16, 32, 32}) < 1e-6);
+                  Values{1, 1, 2, 4, 4, 8, 8, 16, 32, 32, 8, 8, 16, 32, 32}) < 4e-6);
   CHECK(deviation(result({3, 5}, params_of(Mode::linear)),
-                  Values{1, 1.4, 2, 3.2, 4, 4.5, 6.3, 9, 14.4, 18, 8, 11.2, 16, 25.6, 32}) < 1e-6);
+                  Values{1, 1.4, 2, 3.2, 4, 4.5, 6.3, 9, 14.4, 18, 8, 11.2, 16, 25.6, 32}) < 4e-6);
   CHECK(deviation(result({3, 5}, params_of(Mode::linear, true, false)),
-                  Values{1, 1.5, 2, 3, 4, 4.5, 6.75, 9, 13.5, 18, 8, 12, 16, 24, 32}) < 1e-6);
+                  Values{1, 1.5, 2, 3, 4, 4.5, 6.75, 9, 13.5, 18, 8, 12, 16, 24, 32}) < 4e-6);
   CHECK(deviation(result({3, 5}, params_of(Mode::cubic)),
                   Values{0.3546945, 0.4880975, 0.7847223, 1.293222, 1.644778, 4.068001, 5.598003, 9, 14.832,
-                         18.864, 7.781307, 10.70791, 17.21528, 28.37078, 36.08322}) < 1e-6);
-  CHECK(deviation(result({3, 2}, params_of(Mode::cubic, true, false)), Values{1, 4, 4.5, 18, 8, 32}) < 1e-6);
+                         18.864, 7.781307, 10.70791, 17.21528, 28.37078, 36.08322}) < 4e-6);
+  CHECK(deviation(result({3, 2}, params_of(Mode::cubic, true, false)), Values{1, 4, 4.5, 18, 8, 32}) < 4e-6);
   CHECK(deviation(result({3, 2}, params_of(Mode::linear, false, true)),
-                  Values{1.375, 3.25, 6.1875, 14.625, 11, 26}) < 1e-6);
-  CHECK(deviation(result({1, 2}, params_of(Mode::cubic, false, true)), Values{5.713482, 15.0313}) < 1e-6);
-  CHECK(deviation(result({1, 2}, params_of(Mode::area)), Values{6.75, 13.5}) < 1e-6);
-  CHECK(deviation(result({3, 2}, params_of(Mode::area)), Values{1.5, 3, 6.75, 13.5, 12, 24}) < 1e-6);
+                  Values{1.375, 3.25, 6.1875, 14.625, 11, 26}) < 4e-6);
+  CHECK(deviation(result({1, 2}, params_of(Mode::cubic, false, true)), Values{5.713482, 15.0313}) < 4e-6);
+  CHECK(deviation(result({1, 2}, params_of(Mode::area)), Values{6.75, 13.5}) < 4e-6);
+  CHECK(deviation(result({3, 2}, params_of(Mode::area)), Values{1.5, 3, 6.75, 13.5, 12, 24}) < 4e-6);
   CHECK(deviation(result({3, 4}, params_of(Mode::linear, false, false, {1.6, 1.4, 0})),
                   Values{1, 1.571429, 2.571429, 4, 4.0625, 6.383928, 10.44643, 16.25, 8, 12.57143, 20.57143,
-                         32}) < 1e-6);
+                         32}) < 4e-6);
   CHECK(deviation(result({3, 5}, params_of(Mode::nearest, false, false, {1.6, 1.9, 0})),
-                  Values{1, 1, 2, 2, 4, 1, 1, 2, 2, 4, 8, 8, 16, 16, 32}) < 1e-6);
+                  Values{1, 1, 2, 2, 4, 1, 1, 2, 2, 4, 8, 8, 16, 16, 32}) < 4e-6);
   CHECK(deviation(result({3, 4}, params_of(Mode::cubic, false, false, {1.6, 1.4, 0})),
                   Values{0.3225952, 0.4798094, 0.9233779, 1.400635, 3.693116, 5.492926, 10.57096, 16.03467,
-                         7.635952, 11.35727, 21.85671, 33.15356}) < 1e-6);
+                         7.635952, 11.35727, 21.85671, 33.15356}) < 4e-6);
   CHECK(deviation(result({3, 2}, params_of(Mode::linear, true, true)),
-                  Values{1.857143, 3.5, 5.107143, 9.625, 11.60714, 21.875}) < 1e-6);
+                  Values{1.857143, 3.5, 5.107143, 9.625, 11.60714, 21.875}) < 4e-6);
 }
 
 TEST_CASE("interpolation moves special values as they are", "[small]") {
