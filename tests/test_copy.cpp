@@ -34,6 +34,37 @@ TEST_CASE("copy: columns of one matrix go to other columns of it", "[copy][small
   CHECK(refused([&] { copy(stream(), x.slice(1, 0, 5), x.slice(1, 4, 8)); }).find("x: ") == 0);
 }
 
+TEST_CASE("copy: transposed tensors of every size of element", "[copy][small]") {
+  const std::vector<std::pair<Shape, Dims>> cases = {{{40, 24}, {1, 0}},
+                                                     {{33, 71}, {1, 0}},
+                                                     {{200, 130}, {1, 0}},
+                                                     {{3, 17, 40}, {0, 2, 1}},
+                                                     {{2, 9, 3, 20}, {3, 0, 2, 1}},
+                                                     {{2, 12, 3, 8, 2, 1, 2, 2}, {1, 0, 3, 2, 5, 4, 7, 6}}};
+  for (DType dtype : {DType::f32, DType::f16, DType::i8, DType::i64})
+    for (const auto& [shape, axes] : cases)
+      for (int64_t padding : {64, 37}) {
+        INFO(to_string(shape) << " permuted " << to_string(axes) << " " << name_of(dtype) << " " << padding);
+        std::vector<float> values(static_cast<size_t>(element_count(shape)));
+        for (size_t i = 0; i < values.size(); i++) values[i] = static_cast<float>(i % 125);
+        const Guarded source(shape, dtype, padding);
+        copy(stream(), device_tensor(shape, values, dtype), source.tensor());
+        const Tensor x = source.tensor().permute(axes);
+        const Guarded y(x.shape(), dtype, padding);
+        copy(stream(), x, y.tensor());
+        std::vector<float> expected;
+        const Strides strides = contiguous_strides(shape);
+        for (int64_t i = 0; i < x.numel(); i++) {
+          int64_t rest = i, from = 0;
+          for (int d = x.rank(); d-- > 0; rest /= x.shape()[d])
+            from += rest % x.shape()[d] * strides[static_cast<int>(axes[d])];
+          expected.push_back(values[static_cast<size_t>(from)]);
+        }
+        CHECK(host_values(y.tensor()) == expected);
+        CHECK(y.intact());
+      }
+}
+
 TEST_CASE("copy: every nonzero number becomes true", "[copy][small]") {
   const Guarded y({4}, DType::boolean), z({4}, DType::boolean);
   copy(stream(), device_tensor({4}, {0, 0.5f, -0.0f, std::nanf("")}), y.tensor());

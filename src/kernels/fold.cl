@@ -12,7 +12,8 @@
 #define IDENTITY 0
 #define MEAN 0
 #define FLOATING 1
-#define INCLUDE_SELF 1
+#define INCLUDE_SELF 1  // the place's old value takes part
+#define RESETS 0        // places start from IDENTITY
 #endif
 
 #define FOLD_last(a, v) (v)

@@ -19,7 +19,7 @@
 #define S_STEP (UNIT ? 1 : OF(s_, INNER))
 #define MORE(k) j* OF(i##k##_, INNER)
 
-#define RESET(at, from) STORE(table, at, IDENTITY);
+#define RESET(at, from) STORE(table, at, (ACC)(IDENTITY));
 #define UPDATE(at, from)                                                             \
   {                                                                                  \
     const ACC v_ = LOAD_DENSE(dense, from);                                          \
@@ -77,7 +77,7 @@ __kernel void scatter_columns(__global const S* restrict dense, long dense_o, __
       start = place;
     }
     const OFFSET run = min(end - i, size - i % size);
-#if !INCLUDE_SELF
+#if RESETS
     WALK(RESET)
 #endif
     WALK(UPDATE)

@@ -1,14 +1,15 @@
-// Copies, casts and fills through the pointwise generator; transfers between host and device.
+// Copies, casts and fills through the pointwise generator, or in tiles where x and y are transposed to each
+// other; transfers between host and device.
 #include <dlprim/copy.hpp>
 
 #include <cmath>
 #include <cstring>
+#include <optional>
 
 #include <dlprim/pointwise.hpp>
 
-#include "core/check.hpp"
-#include "core/launch.hpp"
-#include "core/state.hpp"
+#include "core/composed.hpp"
+#include "ops/transpose.hpp"
 
 namespace dlprim {
 
@@ -22,6 +23,20 @@ struct Run {
 };
 Run run_of(const Tensor& t) {
   return {static_cast<size_t>(t.offset()) * size_of(t.dtype()), static_cast<size_t>(t.bytes())};
+}
+
+/// How a copy is made: in tiles, or else by the generator.
+struct Copy {
+  std::string text;
+  std::optional<Transpose> tiles;
+};
+
+std::shared_ptr<const Copy> copy_plan(const Stream& stream, const TensorDesc& x, const TensorDesc& y) {
+  return stream.context().state().plans.get<Copy>(PlanKey("copy").add(x).add(y), [&] {
+    Copy plan{cat("op=copy engine=tiles x=", brief(x), " y=", brief(y)), {}};
+    if (Transpose::suits(x, y)) plan.tiles.emplace(stream.context(), x, y);
+    return plan;
+  });
 }
 
 void require_bytes(const char* argument, const Tensor& t, const void* host, int64_t bytes) {
@@ -44,6 +59,11 @@ void copy(const Stream& stream, const Tensor& x, const Tensor& y) {
   }
   require(shape == y.shape(), "x", "shape ", x.shape(), " does not broadcast to y's ", y.shape());
   require(!memory_overlaps(y, x) || same_elements(y, x), "y", "overlaps x without being the same elements");
+  const std::shared_ptr<const Copy> plan = copy_plan(stream, x, y);
+  if (plan->tiles) {
+    const OperatorScope scope(stream, plan->text, 0, static_cast<double>(2 * y.bytes()));
+    return plan->tiles->run(stream, x, y);
+  }
   const bool to_bool = y.dtype() == DType::boolean && x.dtype() != DType::boolean;
   pointwise(stream, {x}, {y}, {}, to_bool ? "y0 = x0 != 0" : "y0 = x0");
 }

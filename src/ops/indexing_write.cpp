@@ -144,6 +144,7 @@ IndexWrite::IndexWrite(const Context& context, IndexNest nest, const TensorDesc&
   defines.set("S_DTYPE", name_of(dense.dtype)).set("S", storage_type(dense.dtype));
   defines.set("IDENTITY", identity_of(params.reduce, table.dtype)).set("FLOATING", is_floating(accumulator_));
   defines.set("MEAN", params.reduce == ScatterReduce::mean);
+  defines.set("RESETS", !params.include_self && params.reduce != ScatterReduce::none);
   defines.set("INCLUDE_SELF", params.include_self && params.reduce != ScatterReduce::none);
   if (sorted_)
     make_sorted(context, std::move(defines));
