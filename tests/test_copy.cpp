@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "catch.hpp"
+#include "ops/transpose.hpp"
 #include "support.hpp"
 
 using namespace dlprim;
@@ -62,6 +63,13 @@ TEST_CASE("copy: transposed tensors of every size of element", "[copy][small]") 
         }
         CHECK(host_values(y.tensor()) == expected);
         CHECK(y.intact());
+        if (!detail::Transpose::suits(x, y.tensor())) continue;
+        for (bool cpu : {false, true}) {
+          const Guarded tiles(x.shape(), dtype, padding);
+          detail::Transpose(context(), x, tiles.tensor(), cpu).run(stream(), x, tiles.tensor());
+          CHECK(host_values(tiles.tensor()) == expected);
+          CHECK(tiles.intact());
+        }
       }
 }
 

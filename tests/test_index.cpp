@@ -28,6 +28,7 @@ const std::vector<Case>& cases() {
       {{4, 5, 6}, {{}, Shape{2, 1}, Shape{3}}, {4, 2, 3}, 1, {2, 3}},
       {{4, 5, 6}, {Shape{3}, {}, Shape{2, 1}}, {2, 3, 5}, 0, {2, 3}},
       {{2, 3, 4, 3, 2}, {{}, Shape{}, {}, Shape{6}}, {6, 2, 4, 2}, 0, {6}},
+      {{5, 3, 16}, {Shape{7}}, {7, 3, 16}, 0, {7}},
       {{3, 4}, {Shape{0}}, {0, 4}, 0, {0}},
   };
   return all;
@@ -74,10 +75,12 @@ void check(const Case& c, DType dtype, Placing placing) {
   std::vector<Tensor> indices;
   const std::vector<int64_t> places = places_of(c, rng, indices);
   const Tensor x = placed(placing, c.x, integers(element_count(c.x), rng), dtype);
-  const Guarded y(c.y, strides_in(placing, c.y), dtype, 37), z(c.x, strides_in(placing, c.x), dtype, 37);
+  const Guarded y(c.y, strides_in(placing, c.y), dtype, 64), z(c.x, strides_in(placing, c.x), dtype, 37);
   index(stream(), x, indices, y.tensor());
   Values expected;
   for (int64_t place : places) expected.push_back(place < 0 ? 0 : values_of(x)[static_cast<size_t>(place)]);
+  CHECK(deviation(host_values(y.tensor()), expected) == 0);
+  index(stream(), x, indices, y.tensor(), engine("direct"));  // whole words, where rows allow
   CHECK(deviation(host_values(y.tensor()), expected) == 0);
 
   const Tensor dy = placed(placing, c.y, integers(element_count(c.y), rng), dtype);
@@ -106,6 +109,7 @@ TEST_CASE("index: every form, its gradient and writing", "[small]") {
 TEST_CASE("index: dtypes and placings", "[small]") {
   for (Placing placing : kPlacings) check(cases()[4], DType::f32, placing);
   check(cases()[4], DType::f16, Placing::row_major);
+  check(cases()[7], DType::f16, Placing::row_major);
   check(cases()[1], DType::i8, Placing::row_major);
 }
 

@@ -40,7 +40,7 @@ struct GatherDesc {
 /// y[..., i, ...] = x[..., index[..., i, ...], ...]: PyTorch's gather.
 class DLPRIM_API Gather : public Plan {
  public:
-  /// Throws ValidationError (ranks, shapes, dtypes), BuildError.
+  /// Engines: cpu, direct. Throws ValidationError (ranks, shapes, dtypes, engine), BuildError.
   explicit Gather(const Context& context, const GatherDesc& desc, const Options& options = {});
   /// y shares no memory with x and index.
   void run(const Stream& stream, const Tensor& x, const Tensor& index, const Tensor& y) const;
@@ -75,7 +75,8 @@ class DLPRIM_API Scatter : public Plan {
 };
 
 /// Finds the plan in the context's cache, or makes it, and runs it.
-DLPRIM_API void gather(const Stream& stream, const Tensor& x, const Tensor& index, int axis, const Tensor& y);
+DLPRIM_API void gather(const Stream& stream, const Tensor& x, const Tensor& index, int axis, const Tensor& y,
+                       const Options& options = {});
 /// The same with x and index broadcast against each other but along `axis`: NumPy's take_along_axis.
 DLPRIM_API void take_along(const Stream& stream, const Tensor& x, const Tensor& index, int axis,
                            const Tensor& y);

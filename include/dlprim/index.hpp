@@ -21,7 +21,7 @@ struct IndexDesc {
 /// y = x[indices]. x and y: one dtype, any.
 class DLPRIM_API Index : public Plan {
  public:
-  /// Throws ValidationError (number of indices, shapes, dtypes), BuildError.
+  /// Engines: cpu, direct. Throws ValidationError (number of indices, shapes, dtypes), BuildError.
   explicit Index(const Context& context, const IndexDesc& desc, const Options& options = {});
   /// Undefined tensors where the description has no index. y shares no memory with the others.
   void run(const Stream& stream, const Tensor& x, const std::vector<Tensor>& indices, const Tensor& y) const;
@@ -57,7 +57,7 @@ class DLPRIM_API IndexPut : public Plan {
 
 /// Finds the plan in the context's cache, or makes it, and runs it.
 DLPRIM_API void index(const Stream& stream, const Tensor& x, const std::vector<Tensor>& indices,
-                      const Tensor& y);
+                      const Tensor& y, const Options& options = {});
 /// dx is zero but where x was read: there dy is added up.
 DLPRIM_API void index_backward(const Stream& stream, const Tensor& dy, const std::vector<Tensor>& indices,
                                const Tensor& dx);

@@ -17,24 +17,26 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void gather(__global
   const OFFSET first = (OFFSET)get_group_id(0) * (GROUP * U) + (OFFSET)get_local_id(0);
   OFFSET from[U], to[U];
   WORD word[U];
+  bool inside[U];
   __global const WORD* restrict x = (__global const WORD*)(x_e + x_o);
   __global WORD* restrict y = (__global WORD*)(y_e + y_o);
 #pragma unroll
   for (int u = 0; u < U; u++) {
     struct Place place = {0, 0, {0}};
-    from[u] = -1;
+    inside[u] = false;
     to[u] = -1;
     if (first + u * GROUP < count) {
       LOCATE_P(first + u * GROUP)
       OFFSET at = place.table;
       bool ok = true;
       EACH_INDEX(FOLLOW_INDEX, NO_MORE)
-      if (ok) from[u] = at;
+      from[u] = at;
+      inside[u] = ok;
       to[u] = place.dense;
     }
   }
 #pragma unroll
-  for (int u = 0; u < U; u++) word[u] = from[u] >= 0 ? x[from[u]] : (WORD)(0);
+  for (int u = 0; u < U; u++) word[u] = inside[u] ? x[from[u]] : (WORD)(0);
 #pragma unroll
   for (int u = 0; u < U; u++)
     if (to[u] >= 0) y[to[u]] = word[u];

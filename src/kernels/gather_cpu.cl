@@ -16,6 +16,10 @@
 // The innermost dimension's names.
 #define OF_(prefix, d) prefix##d
 #define OF(prefix, d) OF_(prefix, d)
+#ifndef X_STEP  // strides along it that are known
+#define X_STEP OF(t_, INNER)
+#define Y_STEP OF(s_, INNER)
+#endif
 #define MORE(k) j* OF(i##k##_, INNER)
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void gather(__global const ELEMENT* restrict x_e, long x_o,
@@ -41,10 +45,10 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void gather(__global con
       for (OFFSET j = 0; j < run; j++) to[j] = 0;
 #else
     for (OFFSET j = 0; j < run; j++) {
-      OFFSET at = place.table + j * OF(t_, INNER);
+      OFFSET at = place.table + j * X_STEP;
       bool ok = true;
       EACH_INDEX(FOLLOW_INDEX, MORE)
-      to[j * OF(s_, INNER)] = ok ? x[at] : 0;
+      to[j * Y_STEP] = ok ? x[at] : 0;
     }
 #endif
     i += run;

@@ -51,6 +51,7 @@
 #define W_BACK_6(F, FIRST) F(w5) W_BACK_5(F, FIRST)
 #define W_BACK_7(F, FIRST) F(w6) W_BACK_6(F, FIRST)
 #define W_BACK_8(F, FIRST) F(w7) W_BACK_7(F, FIRST)
+#define K_0(F, a)
 #define K_1(F, a) F(0, a)
 #define K_2(F, a) K_1(F, a) F(1, a)
 #define K_3(F, a) K_2(F, a) F(2, a)
@@ -85,7 +86,7 @@
 
 // A place: offsets in the table, in the dense tensor, and in each index.
 struct Place {
-  OFFSET table, dense, index[K];
+  OFFSET table, dense, index[K + 1];  // K may be 0
 };
 #define MOVE_INDEX(k, d) place.index[k] += c_ * i##k##_##d;
 #define MOVE(d)               \

@@ -34,7 +34,8 @@ struct Copy {
 std::shared_ptr<const Copy> copy_plan(const Stream& stream, const TensorDesc& x, const TensorDesc& y) {
   return stream.context().state().plans.get<Copy>(PlanKey("copy").add(x).add(y), [&] {
     Copy plan{cat("op=copy engine=tiles x=", brief(x), " y=", brief(y)), {}};
-    if (Transpose::suits(x, y)) plan.tiles.emplace(stream.context(), x, y);
+    if (Transpose::suits(x, y))
+      plan.tiles.emplace(stream.context(), x, y, stream.context().device().kind() == DeviceKind::cpu);
     return plan;
   });
 }

@@ -66,7 +66,7 @@ Gather::Gather(const Context& context, const GatherDesc& desc, const Options& op
   require_dtype("y", desc.y, desc.x.dtype);
   require_writable("y", desc.y);
   auto impl = std::make_shared<Impl>(
-      Impl{desc, IndexRead(context, gather_nest(desc.x, desc.index, desc.y, axis), desc.x, desc.y)});
+      Impl{desc, IndexRead(context, gather_nest(desc.x, desc.index, desc.y, axis), desc.x, desc.y, options)});
   PlanInfo info;
   info.text = cat("x=", brief(desc.x), " index=", brief(desc.index), " axis=", axis);
   info.bytes = traffic({desc.index, desc.y, desc.y});
@@ -110,10 +110,12 @@ void Scatter::run(const Stream& stream, const Tensor& index, const Tensor& src, 
   impl_->write.run(stream, src, {index}, y, space);
 }
 
-void gather(const Stream& stream, const Tensor& x, const Tensor& index, int axis, const Tensor& y) {
+void gather(const Stream& stream, const Tensor& x, const Tensor& index, int axis, const Tensor& y,
+            const Options& options) {
   require_defined({{"x", x}, {"index", index}, {"y", y}});
   const GatherDesc desc{x, index, y, axis};
-  cached_plan<Gather>(stream, PlanKey("gather").add(desc.x).add(desc.index).add(desc.y).add(axis), desc)
+  cached_plan<Gather>(stream, PlanKey("gather").add(desc.x).add(desc.index).add(desc.y).add(axis), desc,
+                      options)
       ->run(stream, x, index, y);
 }
 

@@ -122,7 +122,7 @@ Index::Index(const Context& context, const IndexDesc& desc, const Options& optio
   require_shape("y", desc.y, indexed_shape(desc.x.shape, indexed));
   require_writable("y", desc.y);
   auto impl = std::make_shared<Impl>(
-      Impl{desc, IndexRead(context, index_nest(desc.x, indexed, desc.y), desc.x, desc.y)});
+      Impl{desc, IndexRead(context, index_nest(desc.x, indexed, desc.y), desc.x, desc.y, options)});
   PlanInfo info;
   info.text = cat("x=", brief(desc.x), text_of(indexed));
   info.bytes = traffic(indexed.indices) + traffic({desc.y, desc.y});
@@ -169,11 +169,12 @@ void IndexPut::run(const Stream& stream, const std::vector<Tensor>& indices, con
   impl_->write.run(stream, values, given, y, space);
 }
 
-void index(const Stream& stream, const Tensor& x, const std::vector<Tensor>& indices, const Tensor& y) {
+void index(const Stream& stream, const Tensor& x, const std::vector<Tensor>& indices, const Tensor& y,
+           const Options& options) {
   require_defined({{"x", x}, {"y", y}});
   PlanKey key("index");
   const IndexDesc desc{x, describe(indices, key), y};
-  cached_plan<Index>(stream, key.add(desc.x).add(desc.y), desc)->run(stream, x, indices, y);
+  cached_plan<Index>(stream, key.add(desc.x).add(desc.y), desc, options)->run(stream, x, indices, y);
 }
 
 void index_backward(const Stream& stream, const Tensor& dy, const std::vector<Tensor>& indices,

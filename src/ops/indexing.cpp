@@ -169,9 +169,13 @@ Defines nest_defines(const IndexNest& nest, size_t p_rank, size_t w_rank) {
   return defines.set("INDEX", storage_type(nest.index_dtype));
 }
 
-IndexRead::IndexRead(const Context& context, IndexNest nest, const TensorDesc& table, const TensorDesc& dense)
+IndexRead::IndexRead(const Context& context, IndexNest nest, const TensorDesc& table, const TensorDesc& dense,
+                     const Options& options)
     : nest_(std::move(nest)) {
-  const bool cpu = context.device().kind() == DeviceKind::cpu;
+  const EngineRequest request(options);
+  require(request.automatic() || request.names("cpu") || request.names("direct"), "engine",
+          "there is no engine '", options.engine, "'");
+  const bool cpu = request.automatic() ? context.device().kind() == DeviceKind::cpu : request.names("cpu");
   const auto size = static_cast<int64_t>(size_of(dense.dtype));
   const int64_t word = cpu ? 1 : word_of(nest_, table, dense);
   if (word > 1) {
@@ -187,6 +191,7 @@ IndexRead::IndexRead(const Context& context, IndexNest nest, const TensorDesc& t
     const std::vector<int64_t>& inner = nest_.dims.back().strides;
     bool rows = inner[0] == 1 && inner[1] == 1;
     for (size_t t = 2; t < inner.size(); t++) rows &= inner[t] == 0;
+    if (inner[0] == -1 && inner[1] == 1) defines.set("X_STEP", -1).set("Y_STEP", 1);
     defines.set("ROWS", rows).set("INNER", cat("p", nest_.dims.size() - 1));
     chunk_ = cpu_chunk(context, nest_.count, 8192);
   }

@@ -50,7 +50,9 @@ Defines nest_defines(const IndexNest& nest, size_t p_rank, size_t w_rank);
 class IndexRead {
  public:
   IndexRead() = default;
-  IndexRead(const Context& context, IndexNest nest, const TensorDesc& table, const TensorDesc& dense);
+  /// `engine`: auto, or cpu or direct, of which each runs on every device.
+  IndexRead(const Context& context, IndexNest nest, const TensorDesc& table, const TensorDesc& dense,
+            const Options& options);
   const char* engine() const { return chunk_ ? "cpu" : "direct"; }
   void run(const Stream& stream, const Tensor& table, const std::vector<Tensor>& indices,
            const Tensor& dense) const;

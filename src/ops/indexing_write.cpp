@@ -6,6 +6,7 @@
 
 #include <dlprim/copy.hpp>
 
+#include "core/gen/arguments.hpp"
 #include "core/gen/expression.hpp"
 #include "ops/indexing.hpp"
 
@@ -114,6 +115,7 @@ IndexWrite::IndexWrite(const Context& context, IndexNest nest, const TensorDesc&
   const EngineRequest request(options);
   require(request.automatic() || request.names("columns") || request.names("sorted"), "engine",
           "there is no engine '", options.engine, "'");
+  require_real(context, accumulator_);
   divide(true);
   int64_t reach = 0;
   unit_ = 0;

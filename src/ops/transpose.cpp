@@ -43,7 +43,7 @@ bool Transpose::suits(const TensorDesc& x, const TensorDesc& y) {
          nest.kept_count / 64 < INT_MAX;
 }
 
-Transpose::Transpose(const Context& context, const TensorDesc& x, const TensorDesc& y) {
+Transpose::Transpose(const Context& context, const TensorDesc& x, const TensorDesc& y, bool cpu) : cpu_(cpu) {
   const LoopNest nest = make_loop_nest({x}, {y}, false);
   const size_t b = unit_of_x(nest.kept);
   for (size_t i = 0; i + 1 < nest.kept.size(); i++) {
@@ -53,7 +53,6 @@ Transpose::Transpose(const Context& context, const TensorDesc& x, const TensorDe
   a_ = nest.kept.back();
   b_ = nest.kept[b];
   wide_ = nest.wide;
-  cpu_ = context.device().kind() == DeviceKind::cpu;
   const auto size = static_cast<int64_t>(size_of(x.dtype));
   Defines defines;
   defines.set("ELEMENT", word_type(size)).set("OFFSET", wide_ ? "long" : "int");

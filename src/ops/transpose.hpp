@@ -12,8 +12,8 @@ class Transpose {
  public:
   /// Whether y = x is such a copy, and worth tiles: one dtype, and at least 8 elements either way.
   static bool suits(const TensorDesc& x, const TensorDesc& y);
-  /// Of tensors that it suits.
-  Transpose(const Context& context, const TensorDesc& x, const TensorDesc& y);
+  /// Of tensors that it suits. `cpu` chooses the form; both run on every device.
+  Transpose(const Context& context, const TensorDesc& x, const TensorDesc& y, bool cpu);
   void run(const Stream& stream, const Tensor& x, const Tensor& y) const;
 
  private:
