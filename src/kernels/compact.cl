@@ -11,6 +11,7 @@
 #define ELEMENT uint
 #define C int  // counts and coordinates
 #define MODE 0
+#define FLAT 1  // mask and x are row-major: places are coordinates that need no division
 #endif
 #define PACK 0
 #define SPREAD_PACKED 1
@@ -23,16 +24,21 @@
 // Sizes, and strides of the mask and of x, outermost first; those behind RANK are not there.
 #define DIMENSION(d) , long n##d, long m##d, long x##d
 #define NEST DIMENSION(0) DIMENSION(1) DIMENSION(2) DIMENSION(3) DIMENSION(4) DIMENSION(5) DIMENSION(6) DIMENSION(7)
-#define TAKE(d)                  \
-  if (RANK > d) {                \
-    c[d] = rest % n##d;          \
-    rest /= n##d;                \
-    mask_at += c[d] * m##d;      \
-    x_at += c[d] * x##d;         \
+#define TAKE(d)                       \
+  if (RANK > d) {                     \
+    c[d] = d ? rest % n##d : rest;    \
+    rest = d ? rest / n##d : 0;       \
+    mask_at += c[d] * m##d;           \
+    x_at += c[d] * x##d;              \
   }
-#define LOCATE(flat)                                               \
+#define DIVIDE(flat)                                               \
   long rest = (flat), mask_at = 0, x_at = 0, c[8];                 \
   TAKE(7) TAKE(6) TAKE(5) TAKE(4) TAKE(3) TAKE(2) TAKE(1) TAKE(0)
+#if FLAT
+#define LOCATE(flat) const long mask_at = (flat), x_at = (flat);
+#else
+#define LOCATE(flat) DIVIDE(flat)
+#endif
 
 __kernel void compact_count(__global const M* mask, long mask_o, __global int* counts, long counts_o, long count,
                             long chunk NEST) {
@@ -84,8 +90,10 @@ __kernel void compact_move(__global const M* mask, long mask_o, __global const i
 #elif MODE == SPREAD_PACKED
     x[x_at] = chosen && place < capacity ? packed[place * packed_stride] : 0;
 #else
-    if (chosen && place < capacity)
+    if (chosen && place < capacity) {
+      DIVIDE(i)
       for (int d = 0; d < RANK; d++) packed[place * packed_stride + d * column_stride] = (ELEMENT)c[d];
+    }
 #endif
     place += chosen;
   }

@@ -70,6 +70,7 @@ void run(const Stream& stream, const Compaction& c) {
       .set("M", storage_type(c.mask.dtype()))
       .set("RANK", c.mask.rank());
   defines.set("ELEMENT", c.mode == kCoordinates ? storage_type(c.packed.dtype()) : word_type(size));
+  defines.set("FLAT", c.mask.is_contiguous() && (!c.x.defined() || c.x.is_contiguous()));
   defines.set("C", storage_type(total.dtype())).set("MODE", static_cast<int>(c.mode));
   ProgramCache& programs = context.state().programs;
   const Kernel counting = programs.kernel("compact", "compact_count", defines),
