@@ -14,7 +14,7 @@ namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN(), kInf = std::numeric_limits<float>::infinity();
 constexpr PoolMode kModes[] = {PoolMode::max, PoolMode::average, PoolMode::lp};
-const char* const kEngines[] = {"generated", "wide", "direct", "cpu"};
+const char* const kEngines[] = {"generated", "wide", "scatter", "direct", "cpu"};
 
 struct Case {
   Shape x;
@@ -218,15 +218,16 @@ int check(const Case& c, PoolMode mode, const char* name, const Form& form = {})
 TEST_CASE("pooling of odd shapes, every engine", "[small]") {
   for (const char* name : kEngines) {
     int ran = 0;
-    for (PoolMode mode : {PoolMode::max, PoolMode::average})
-      for (const Case& c : odd_cases()) ran += check(c, mode, name);
+    // Each case is a kernel or two to compile; what they do at a place does not depend on the mode.
+    for (size_t i = 0; i < odd_cases().size(); i++)
+      ran += check(odd_cases()[i], i % 2 ? PoolMode::average : PoolMode::max, name);
     if (is_selected("")) CHECK(ran > 0);
   }
 }
 
 TEST_CASE("norms of odd shapes", "[small]") {
   for (const char* name : kEngines)
-    for (size_t i : {1, 8, 15, 20, 21, 24, 27, 30, 32}) check(odd_cases()[i], PoolMode::lp, name);
+    for (size_t i : {1, 15, 21, 27, 32}) check(odd_cases()[i], PoolMode::lp, name);
   // The powers that are products, and those that are not.
   for (double norm : {1.0, 3.0, 4.0, 1.5}) {
     Case c{{2, 3, 7, 23}, {2, 3}, {2, 2}, {1, 1}};
@@ -250,6 +251,8 @@ TEST_CASE("pooling in every form of memory", "[small]") {
         if (mode == PoolMode::max) check(adaptive({2, 5, 7, 6}, {3, 4}), mode, name, {placing});
         if (mode == PoolMode::max) check(volume, mode, name, {placing, DType::f32, DType::i64, true});
       }
+  for (Placing placing : {Placing::channels_last, Placing::gaps})
+    check(adaptive({2, 5, 13, 19}, {4, 5}), PoolMode::max, "scatter", {placing, DType::f32, DType::i64});
   check(adaptive({2, 4, 9, 40}, {1, 1}), PoolMode::max, "wide", {Placing::gaps});
   check(adaptive({2, 4, 9, 4}, {1, 1}), PoolMode::average, "generated", {Placing::channels_last});
 }
@@ -353,12 +356,12 @@ TEST_CASE("averages and norms of special values", "[small]") {
 }
 
 TEST_CASE("an index that no window holds hands nothing back", "[small]") {
-  const Tensor dy = device_tensor({1, 1, 1, 2}, {1, 2});
-  const Tensor indices = device_tensor({1, 1, 1, 2}, {-1, 99}, DType::i32);
-  for (const char* name : {"cpu", "direct"}) {
-    const Guarded dx({1, 1, 2, 4});
-    pool_backward(stream(), dy, {indices}, {PoolMode::max, {2, 2}}, dx.tensor(), engine(name));
-    CHECK(host_values(dx.tensor()) == std::vector<float>(8, 0.0f));
+  const Tensor dy = device_tensor({1, 1, 1, 3}, {1, 2, 3});
+  const Tensor indices = device_tensor({1, 1, 1, 3}, {-1, 99, 0}, DType::i32);
+  for (const char* name : {"cpu", "direct", "scatter"}) {
+    const Guarded dx({1, 1, 2, 24});
+    pool_backward(stream(), dy, {indices}, {PoolMode::max, {2, 8}}, dx.tensor(), engine(name));
+    CHECK(host_values(dx.tensor()) == std::vector<float>(48, 0.0f));
   }
 }
 

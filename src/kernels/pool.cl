@@ -1,6 +1,6 @@
 // Pooling, forward and backward, on a GPU: a work-item makes one element, or V channels where those lie side
 // by side. The backward direction gathers: an element of dx adds up, in a fixed order, what the windows over
-// it hand back. pool_wide.cl is for large windows, pool_tile.cl for small ones that overlap, the CPU forms are
+// it hand back; of maxima in large windows an element of dy goes to its place. pool_wide.cl is for large windows, pool_tile.cl for small ones that overlap, the CPU forms are
 // in pool_cpu.cl and pool_cpu_last.cl.
 // Neighbouring work-items have neighbouring columns, or channels if CHANNELS_LAST. get_global_id(1) is N.
 
@@ -141,4 +141,34 @@ __kernel void pool_backward(TENSOR(T, x), TENSOR(const T, y), TENSOR(const PLACE
 #endif
   x += x_o + n * x_n;
   STORE_V(x, c * x_c + depth * x_d + row * x_h + column * x_w, sum)
+}
+
+// dx of maxima where windows are few: it was filled with zeros, and an item has an element of dy. The first of the windows whose
+// maximum lies at one place puts the sum over all of them there, in the order of pool_backward.
+__kernel void pool_scatter(TENSOR(T, x), TENSOR(const T, y), TENSOR(const PLACE_TYPE, i), TENSOR(const T, s),
+                           TENSOR(const T, t), AXES, GRID) {
+  MAKE_AXES
+  FIND_PLACE
+  y += y_o + n * y_n + c * y_c;
+  i += i_o + n * i_n + c * i_c;
+  const int place = (int)i[depth * i_d + row * i_h + column * i_w];
+  if (place < 0 || place >= D.size * H.size * W.size) return;
+  const int at_line = place / W.size, at_w = place - at_line * W.size;
+  const int at_d = at_line / H.size, at_h = at_line - at_d * H.size;
+  const struct Windows in_d = windows_of(D, at_d), in_h = windows_of(H, at_h), in_w = windows_of(W, at_w);
+  REAL sum = 0;
+  bool found = false;
+  for (int o = in_d.first; o < in_d.first + in_d.count; o++) {
+    if (!holds(D, o, at_d)) continue;
+    for (int p = in_h.first; p < in_h.first + in_h.count; p++) {
+      if (!holds(H, p, at_h)) continue;
+      for (int q = in_w.first; q < in_w.first + in_w.count; q++) {
+        if (!holds(W, q, at_w) || (int)i[o * i_d + p * i_h + q * i_w] != place) continue;
+        if (!found && (o != depth || p != row || q != column)) return;
+        found = true;
+        sum += LOAD(y, o * y_d + p * y_h + q * y_w);
+      }
+    }
+  }
+  if (found) STORE(x, x_o + n * x_n + c * x_c + at_d * x_d + at_h * x_h + at_w * x_w, sum);
 }

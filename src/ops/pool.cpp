@@ -131,8 +131,10 @@ std::shared_ptr<const PoolPlan> plan(const Context& context, const PoolProblem& 
                                      std::shared_ptr<const PlanInfo>& info) {
   require(problem.x.dtype != DType::f64 || context.device().probes().fp64, "dtype", "f64 on ",
           context.device().name(), ", which has none");
-  std::vector<Engine<PoolProblem, PoolPlan>> engines = {kPoolGenerated, kPoolWide, kPoolDirect, kPoolCpu};
-  if (context.device().kind() == DeviceKind::cpu) std::rotate(&engines[1], &engines[3], engines.data() + 4);
+  std::vector<Engine<PoolProblem, PoolPlan>> engines = {kPoolGenerated, kPoolWide, kPoolScatter, kPoolDirect,
+                                                        kPoolCpu};
+  if (context.device().kind() == DeviceKind::cpu)
+    std::rotate(engines.begin() + 1, engines.end() - 1, engines.end());
   PlanInfo made;
   const char* op = problem.backward ? "pool_backward" : "pool";
   std::shared_ptr<const PoolPlan> impl = choose_engine(op, engines, context, problem, options, made);

@@ -70,6 +70,8 @@ enum class Tail : uint8_t { grid, divisors, block };  ///< what the kernel's par
 struct KernelPool : PoolPlan {
   PoolProblem problem;
   Kernel kernel;
+  std::optional<Pointwise> zero;  ///< what dx is filled with before
+  Shape grid;                     ///< of the elements that items make, for Tail::grid and Tail::divisors
   std::array<size_t, 3> global{1, 1, 1}, local{1, 1, 1};
   Tail tail = Tail::block;
   bool wide_index = false;
@@ -97,6 +99,8 @@ struct KernelPool : PoolPlan {
         launch.arg(static_cast<int>(number));
   }
   void run(const Stream& stream, const PoolTensors& t, const Tensor&) const override {
+    if (zero) zero->run(stream, {}, {t.x.as_strided(problem.x.shape, problem.x.strides)}, {});
+    if (t.y.numel() == 0) return;
     Launch launch(stream, kernel);
     bind(launch, t.x, problem.x);
     bind(launch, t.y, problem.y);
@@ -111,7 +115,7 @@ struct KernelPool : PoolPlan {
       bind_divisor(launch, static_cast<int>(groups));
     }
     if (tail != Tail::block)
-      for (int i = 4; i >= 2; i--) bind_divisor(launch, static_cast<int>(problem.written().shape[i]));
+      for (int i = 4; i >= 2; i--) bind_divisor(launch, static_cast<int>(grid[i]));
     else
       launch.arg(static_cast<int>(block));
     launch.run({global[0], global[1], global[2]}, {local[0], local[1], local[2]});
@@ -176,14 +180,18 @@ Defines common_defines(const PoolProblem& p, bool wide_index, int64_t most_strid
   return defines;
 }
 
+const char* kernel_of(const PoolProblem& problem) {
+  return problem.backward ? "pool_backward" : "pool_forward";
+}
+
 std::unique_ptr<KernelPool> make_kernel(const Context& context, const PoolProblem& problem, const char* file,
-                                        const Defines& defines, Tail tail) {
+                                        const char* kernel, const Defines& defines, Tail tail) {
   auto plan = std::make_unique<KernelPool>();
   plan->problem = problem;
+  plan->grid = problem.written().shape;
   plan->tail = tail;
   plan->wide_index = needs_wide_index(problem);
-  plan->kernel =
-      context.state().programs.kernel(file, problem.backward ? "pool_backward" : "pool_forward", defines);
+  plan->kernel = context.state().programs.kernel(file, kernel, defines);
   return plan;
 }
 
@@ -218,20 +226,42 @@ int64_t power_of_two_from(int64_t n) {
   return result;
 }
 
+/// An item for each element of `grid`, or for `together` channels of it.
+void spread_items(KernelPool& plan, const Shape& grid, int64_t together) {
+  plan.grid = grid;
+  plan.images = grid[0];
+  plan.groups = grid[1] / together;
+  plan.items = plan.groups * grid[2] * grid[3] * grid[4];
+  const int64_t most = std::min<int64_t>(256, static_cast<int64_t>(plan.kernel.max_work_group()));
+  const int64_t across = std::min(most, power_of_two_from(plan.items));
+  plan.local = {static_cast<size_t>(across), static_cast<size_t>(most / across), 1};
+  plan.global = {items_in_groups(plan.items, across), items_in_groups(plan.images, most / across), 1};
+}
+
 std::unique_ptr<const PoolPlan> make_direct(const Context& context, const PoolProblem& problem,
                                             const Options&) {
   const int64_t together = channels_together(problem);
   Defines defines = common_defines(problem, needs_wide_index(problem));
   defines.set("V", together);
-  auto plan = make_kernel(context, problem, "pool", defines, Tail::grid);
-  const Shape& written = problem.written().shape;
-  plan->images = written[0];
-  plan->groups = written[1] / together;
-  plan->items = plan->groups * written[2] * written[3] * written[4];
-  const int64_t most = std::min<int64_t>(256, static_cast<int64_t>(plan->kernel.max_work_group()));
-  const int64_t across = std::min(most, power_of_two_from(plan->items));
-  plan->local = {static_cast<size_t>(across), static_cast<size_t>(most / across), 1};
-  plan->global = {items_in_groups(plan->items, across), items_in_groups(plan->images, most / across), 1};
+  auto plan = make_kernel(context, problem, "pool", kernel_of(problem), defines, Tail::grid);
+  spread_items(*plan, problem.written().shape, together);
+  return plan;
+}
+
+std::string refuse_scatter(const Context&, const PoolProblem& p, const Options&) {
+  constexpr int64_t kLeast = 8;  // dx is written twice
+  if (!p.backward || p.mode != PoolMode::max) return "for the backward direction of maxima";
+  const int64_t from = element_count(p.y.shape), to = element_count(p.x.shape);
+  if (from * kLeast > to) return cat("dy has ", from, " elements, more than an eighth of dx's ", to);
+  return {};
+}
+
+std::unique_ptr<const PoolPlan> make_scatter(const Context& context, const PoolProblem& problem,
+                                             const Options&) {
+  const Defines defines = common_defines(problem, needs_wide_index(problem));
+  auto plan = make_kernel(context, problem, "pool", "pool_scatter", defines, Tail::grid);
+  plan->zero.emplace(context, std::vector<TensorDesc>{}, std::vector<TensorDesc>{problem.x}, 0, "y0 = 0");
+  spread_items(*plan, problem.y.shape, 1);
   return plan;
 }
 
@@ -239,6 +269,10 @@ std::string refuse_wide(const Context&, const PoolProblem& p, const Options&) {
   constexpr int64_t kLeastVolume = 32, kLeastStride = 4;
   if (p.backward) return "for the forward direction";
   if (p.channels_last()) return "columns do not lie side by side";
+  constexpr int64_t kMany = 1 << 18, kMedium = 256;  // results that keep a GPU busy, with an item for each
+  const int64_t results = element_count(p.y.shape);
+  if (results >= kMany && p.volume() <= kMedium)
+    return cat(results, " windows of ", p.volume(), " elements are enough for an item each");
   if (p.volume() < kLeastVolume)
     return cat("a window has ", p.volume(), " elements, fewer than ", kLeastVolume);
   const int64_t stride = p.axes[2].stride;
@@ -255,7 +289,7 @@ std::unique_ptr<const PoolPlan> make_wide(const Context& context, const PoolProb
   const int64_t lanes_h = power_of_two_from(std::min(height, kGroup / lanes_w));
   Defines defines = common_defines(problem, needs_wide_index(problem));
   defines.set("LANES_W", lanes_w).set("LANES_H", lanes_h);
-  auto plan = make_kernel(context, problem, "pool_wide", defines, Tail::divisors);
+  auto plan = make_kernel(context, problem, "pool_wide", kernel_of(problem), defines, Tail::divisors);
   const Shape& y = problem.y.shape;
   plan->local = {static_cast<size_t>(lanes_w), static_cast<size_t>(lanes_h), 1};
   plan->global = {static_cast<size_t>(y[1] * y[2] * y[3] * y[4] * lanes_w), static_cast<size_t>(lanes_h),
@@ -272,7 +306,8 @@ std::unique_ptr<const PoolPlan> make_cpu(const Context& context, const PoolProbl
   const int64_t lanes = along >= most ? most : along >= 8 ? 8 : 4;
   Defines defines = common_defines(problem, needs_wide_index(problem), last ? 0 : 2);
   defines.set("L", lanes).set("UNIT", unit_strides(problem, last ? 1 : 4));
-  auto plan = make_kernel(context, problem, last ? "pool_cpu_last" : "pool_cpu", defines, Tail::block);
+  auto plan = make_kernel(context, problem, last ? "pool_cpu_last" : "pool_cpu", kernel_of(problem), defines,
+                          Tail::block);
   const int64_t lines = written[2] * written[3];
   const int64_t line = std::max<int64_t>(written[4] * (last ? written[1] : 1), 1);
   plan->block = std::clamp<int64_t>(kElements / line, 1, lines);
@@ -286,6 +321,7 @@ std::unique_ptr<const PoolPlan> make_cpu(const Context& context, const PoolProbl
 
 const Engine<PoolProblem, PoolPlan> kPoolGenerated{"generated", refuse_generated, make_generated};
 const Engine<PoolProblem, PoolPlan> kPoolWide{"wide", refuse_wide, make_wide};
+const Engine<PoolProblem, PoolPlan> kPoolScatter{"scatter", refuse_scatter, make_scatter};
 const Engine<PoolProblem, PoolPlan> kPoolDirect{"direct", never, make_direct};
 const Engine<PoolProblem, PoolPlan> kPoolCpu{"cpu", never, make_cpu};
 

@@ -55,7 +55,8 @@ struct PoolPlan : EngineImpl {
   virtual void run(const Stream& stream, const PoolTensors& tensors, const Tensor& workspace) const = 0;
 };
 
-/// Generated kernels for global windows; a kernel for large ones; the plain one; those for CPUs.
-extern const Engine<PoolProblem, PoolPlan> kPoolGenerated, kPoolWide, kPoolDirect, kPoolCpu;
+/// Generated kernels for global windows; a kernel for large ones; one that puts maxima's gradients where they
+/// belong; the plain one; those for CPUs.
+extern const Engine<PoolProblem, PoolPlan> kPoolGenerated, kPoolWide, kPoolScatter, kPoolDirect, kPoolCpu;
 
 }  // namespace dlprim::detail
