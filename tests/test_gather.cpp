@@ -129,7 +129,7 @@ TEST_CASE("take_along broadcasts", "[small]") {
   CHECK(y.intact());
 }
 
-TEST_CASE("scatter: all shapes and reductions, both engines", "[small]") {
+TEST_CASE("scatter: all shapes and reductions, both engines") {
   for (const char* name : {"columns", "sorted"})
     for (ScatterReduce reduce : {ScatterReduce::none, ScatterReduce::sum})
       for (const Case& c : cases()) check_scatter(c, Placing::row_major, DType::f32, {reduce, true}, name);
@@ -143,7 +143,7 @@ TEST_CASE("scatter: all shapes and reductions, both engines", "[small]") {
       check_scatter(c, Placing::row_major, DType::f32, {ScatterReduce::mean, self}, "sorted");
 }
 
-TEST_CASE("scatter: dtypes", "[small]") {
+TEST_CASE("scatter: dtypes") {
   for (DType dtype : kDTypes) {
     check_scatter(cases()[3], Placing::row_major, dtype, {ScatterReduce::sum, true}, "sorted");
     check_scatter(cases()[3], Placing::row_major, dtype, {ScatterReduce::max, false}, "columns");
@@ -152,7 +152,7 @@ TEST_CASE("scatter: dtypes", "[small]") {
     check_scatter(cases()[3], Placing::row_major, dtype, {ScatterReduce::mean, false}, "auto");
 }
 
-TEST_CASE("scatter: placings", "[small]") {
+TEST_CASE("scatter: placings") {
   for (const char* name : {"columns", "sorted"})
     for (Placing placing : kPlacings)
       for (const Case& c : {cases()[3], cases()[4], cases()[6]})

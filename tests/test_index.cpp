@@ -102,7 +102,7 @@ Tensor rows_of(const Shape& shape, Rng& rng, DType dtype) {
 
 }  // namespace
 
-TEST_CASE("index: every form, its gradient and writing", "[small]") {
+TEST_CASE("index: every form, its gradient and writing") {
   for (const Case& c : cases()) check(c, DType::f32, Placing::row_major);
 }
 
@@ -122,7 +122,7 @@ TEST_CASE("index_put: values broadcast, an index may be 32 bits", "[small]") {
   CHECK(y.intact());
 }
 
-TEST_CASE("embedding: rows, gradient, padding, frequencies", "[small]") {
+TEST_CASE("embedding: rows, gradient, padding, frequencies") {
   Rng rng(43);
   for (DType dtype : {DType::f32, DType::f16, DType::bf16})
     for (int64_t columns : {1, 8, 19})

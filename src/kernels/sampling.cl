@@ -96,8 +96,6 @@ uint weight_parts(float weight, int* exponent) {
 // A group has a row: its weights as integers of at most `bits` bits, in proportion, and their running sums.
 __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void running_sums(
     __global const W_T* w, long w_o, long row_step, long step, int columns, int bits, __global ulong* sums, long sums_o) {
-  __local int largest[LOCAL];
-  __local ulong part[LOCAL];
   const int lane = (int)get_local_id(0);
   w += w_o + (long)get_group_id(0) * row_step;
   sums += sums_o + (long)get_group_id(0) * columns;
@@ -106,6 +104,9 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void running_sums(
     int exponent;
     if (weight_parts(LOAD_WEIGHT(w, c * step), &exponent) != 0) most = max(most, exponent);
   }
+#if LOCAL > 1
+  __local int largest[LOCAL];
+  __local ulong part[LOCAL];
   largest[lane] = most;
   for (int s = LOCAL / 2; s > 0; s /= 2) {
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -113,6 +114,7 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void running_sums(
   }
   barrier(CLK_LOCAL_MEM_FENCE);
   most = largest[0];
+#endif
   ulong before = 0;
   for (int first = 0; first < columns; first += LOCAL) {
     const int c = first + lane;
@@ -123,6 +125,7 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void running_sums(
       const int shift = bits - 24 - (most - exponent);
       sum = shift >= 0 ? whole << shift : shift > -24 ? whole >> -shift : 0;
     }
+#if LOCAL > 1
     part[lane] = sum;
     for (int s = 1; s < LOCAL; s *= 2) {
       barrier(CLK_LOCAL_MEM_FENCE);
@@ -132,9 +135,13 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void running_sums(
       part[lane] = sum;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    if (c < columns) sums[c] = before + sum;
-    before += part[LOCAL - 1];
+    const ulong all = part[LOCAL - 1];
     barrier(CLK_LOCAL_MEM_FENCE);
+#else
+    const ulong all = sum;
+#endif
+    if (c < columns) sums[c] = before + sum;
+    before += all;
   }
 }
 

@@ -99,6 +99,16 @@ void ClassLoss::require_weight(const Tensor& weight, const Stream& stream) const
     require(!weight.defined(), "weight", "is given to a plan without it");
 }
 
+void ClassLoss::require_forward(const Stream& stream, const Tensor& x, const Tensor& target,
+                                const Tensor& weight, const Tensor& loss, const Tensor& workspace) const {
+  require_tensor("x", x, stream.context(), desc.x);
+  require_tensor("target", target, stream.context(), desc.target);
+  require_weight(weight, stream);
+  require_tensor("loss", loss, stream.context(), desc.loss);
+  require_apart({{"loss", loss}, {"workspace", workspace}},
+                {{"x", x}, {"target", target}, {"weight", weight}});
+}
+
 PlanInfo ClassLoss::info(size_t workspace, double bytes) const {
   PlanInfo info;
   info.text =

@@ -44,6 +44,9 @@ struct ClassLoss {
   void bind(Launch& launch, double value) const;
   /// Tensors, of the operator `op`; the weight is there if the description has one.
   void require_weight(const Tensor& weight, const Stream& stream) const;
+  /// All tensors of a forward run.
+  void require_forward(const Stream& stream, const Tensor& x, const Tensor& target, const Tensor& weight,
+                       const Tensor& loss, const Tensor& workspace) const;
   PlanInfo info(size_t workspace, double bytes) const;
 
   static TensorDesc with_class_axis(const TensorDesc& desc);

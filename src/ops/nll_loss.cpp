@@ -41,12 +41,7 @@ void NllLoss::run(const Stream& stream, const Tensor& x, const Tensor& target, c
                   const Tensor& loss, const Tensor& workspace) const {
   const ClassLoss& p = impl_->problem;
   require_stream(*info_, stream);
-  require_tensor("x", x, stream.context(), p.desc.x);
-  require_tensor("target", target, stream.context(), p.desc.target);
-  p.require_weight(weight, stream);
-  require_tensor("loss", loss, stream.context(), p.desc.loss);
-  require_apart({{"loss", loss}, {"workspace", workspace}},
-                {{"x", x}, {"target", target}, {"weight", weight}});
+  p.require_forward(stream, x, target, weight, loss, workspace);
   const Tensor space = workspace_for(*info_, stream, workspace);
   const OperatorScope scope(stream, *info_);
   const PickGrid grid(stream.context(), impl_->nest);
