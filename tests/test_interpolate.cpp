@@ -3,6 +3,7 @@
 // PyTorch's.
 #include <dlprim/interpolate.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -365,4 +366,27 @@ TEST_CASE("interpolation refuses bad input", "[small]") {
   CHECK(refused(Tensor(context(), {1, 2, 4, 4}, DType::i32), {}, y).find("x: dtype i32") == 0);
   CHECK(error_of<ValidationError>([&] { interpolate(stream(), x, {}, y, engine("magic")); }) ==
         "engine: interpolate has no engine 'magic'");
+}
+
+TEST_CASE("interpolate: what it keeps meanwhile is in its workspace", "[small]") {
+  const Shape from{2, 3, 13, 11}, to{2, 3, 5, 29};
+  Rng rng(31);
+  const Tensor x = device_tensor(from, reals(element_count(from), rng));
+  for (const char* name : {"cpu", "direct"}) {
+    INFO("engine " << name);
+    const Guarded y(to);
+    InterpolateParams params;
+    params.mode = InterpolateMode::cubic;
+    params.antialias = true;
+    const Interpolate plan(context(), {x, y.tensor(), params}, engine(name));
+    const Guarded workspace({std::max<int64_t>(static_cast<int64_t>(plan.workspace_size()), 16)}, DType::u8,
+                            64);
+    plan.run(stream(), x, y.tensor(), workspace.tensor());
+    CHECK(workspace.intact());
+    const std::vector<unsigned char> bytes = host_bytes(workspace.tensor());
+    CHECK(std::any_of(bytes.begin(), bytes.end(), [](unsigned char b) { return b != 0xff; }));
+    const Tensor expected(context(), to);
+    interpolate(stream(), x, params, expected);
+    CHECK(deviation(host_values(y.tensor()), host_values(expected)) < 1e-6);
+  }
 }

@@ -214,6 +214,7 @@ struct ResamplePass {
   void run(const Stream& stream, const Tensor& x, const Tensor& y, double fill, const Tensor& scratch) const;
 
   size_t scratch = 0;  ///< bytes
+  DType real = DType::f32;
 
  private:
   struct Mapped {
@@ -227,7 +228,6 @@ struct ResamplePass {
   Kernel kernel_;
   cl::Buffer table_, weights_, levels_;
   Mapped mapped_[kMapped];
-  DType real_ = DType::f32;
   bool cpu_ = false;
   int vector_ = 1, planes_ = 1, count_ = 1, x_row_ = 1, mapped_x_ = 1, inner_ = 1;
   int64_t x_inner_ = 0, block_ = 1;
@@ -263,13 +263,13 @@ bool is_wide(const TensorDesc& desc) {
 
 ResamplePass::ResamplePass(const Context& context, const TensorDesc& x, const TensorDesc& y,
                            const std::vector<MappedAxis>& axes, bool cpu)
-    : real_(real_of(x, y)), cpu_(cpu) {
+    : real(real_of(x, y)), cpu_(cpu) {
   const Roles roles(x, y, axes, cpu_ ? 0 : 256);
   vector_ = cpu_ ? 1 : vector_of(x, y, roles);
   Defines defines;
   defines.set("X_DTYPE", name_of(x.dtype)).set("X_T", storage_type(x.dtype));
   defines.set("Y_DTYPE", name_of(y.dtype)).set("Y_T", storage_type(y.dtype));
-  defines.set("REAL", compute_type(real_)).set("WIDE", is_wide(x) || is_wide(y));
+  defines.set("REAL", compute_type(real)).set("WIDE", is_wide(x) || is_wide(y));
   std::vector<int32_t> table;
   std::vector<double> weights;
   bool ragged = false;
@@ -292,8 +292,8 @@ ResamplePass::ResamplePass(const Context& context, const TensorDesc& x, const Te
   count_ = to_int("y", roles.count());
   table_ = buffer_of(context, std::move(table));
   levels_ = buffer_of(context, std::move(levels));
-  weights_ = real_ == DType::f64 ? buffer_of(context, std::move(weights))
-                                 : buffer_of(context, std::vector<float>(weights.begin(), weights.end()));
+  weights_ = real == DType::f64 ? buffer_of(context, std::move(weights))
+                                : buffer_of(context, std::vector<float>(weights.begin(), weights.end()));
   inner_ = to_int("x", roles.inner.size / vector_);
   x_inner_ = roles.inner.x_stride;
   if (cpu_)
@@ -334,7 +334,7 @@ void ResamplePass::prepare_cpu(const Roles& roles) {
   global_[0] = static_cast<size_t>(ceil_div(rows, block_));
   global_[1] = 1;
   x_row_ = to_int("x", round_up(std::max<int64_t>(last.x_size, 1) * inner_, 16));
-  scratch = global_[0] * static_cast<size_t>(x_row_) * size_of(real_);
+  scratch = global_[0] * static_cast<size_t>(x_row_) * size_of(real);
   mapped_x_ = to_int("x", last.x_size);
   run_ = Run(last.taps);
 }
@@ -346,12 +346,12 @@ void ResamplePass::run(const Stream& stream, const Tensor& x, const Tensor& y, d
   Launch launch(stream, kernel_);
   launch.arg(x).arg(y);
   launch.arg(Tensor::wrap(context, table_, {1}, DType::i32));
-  launch.arg(Tensor::wrap(context, weights_, {1}, real_));
+  launch.arg(Tensor::wrap(context, weights_, {1}, real));
   launch.arg(Tensor::wrap(context, levels_, {1}, DType::i64));
   for (const Mapped& axis : mapped_)
     launch.arg(axis.size).arg(axis.x_stride).arg(axis.y_stride).arg(axis.table).arg(axis.weights);
   launch.arg(inner_).arg(x_inner_);
-  real_ == DType::f64 ? launch.arg(fill) : launch.arg(static_cast<float>(fill));
+  real == DType::f64 ? launch.arg(fill) : launch.arg(static_cast<float>(fill));
   if (cpu_) {
     launch.arg(scratch_memory).arg(x_row_).arg(mapped_x_).arg(count_).arg(block_);
     launch.arg(run_.begin).arg(run_.end).arg(run_.source);
@@ -434,9 +434,10 @@ void Resample::run(const Stream& stream, const Tensor& x, const Tensor& y, doubl
     Tensor result = y;
     if (&step != &steps_.back()) result = workspace_part(workspace, step.result_at, of.shape, of.dtype);
     if (result.defined()) {  // else it has no elements
-      const Tensor scratch =
-          workspace_part(workspace, step.scratch_at, {static_cast<int64_t>(step.pass->scratch)}, DType::u8);
-      step.pass->run(stream, source, result.as_strided(of.shape, of.strides), fill, scratch);
+      const ResamplePass& pass = *step.pass;
+      const Tensor scratch = workspace_part(
+          workspace, step.scratch_at, {static_cast<int64_t>(pass.scratch / size_of(pass.real))}, pass.real);
+      pass.run(stream, source, result.as_strided(of.shape, of.strides), fill, scratch);
     }
     source = result;
   }
