@@ -11,6 +11,7 @@
 //$ END
 #include "types.cl"
 #include "activation.cl"
+#include "normal_cdf.cl"
 #define real REAL
 
 __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void pointwise(

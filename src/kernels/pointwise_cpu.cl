@@ -10,6 +10,7 @@
 #include "types.cl"
 #include "math_cpu.cl"
 #include "activation.cl"
+#include "normal_cdf.cl"
 #define real REAL
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void pointwise(

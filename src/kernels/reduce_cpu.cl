@@ -15,6 +15,7 @@
 #include "types.cl"
 #include "math_cpu.cl"
 #include "activation.cl"
+#include "normal_cdf.cl"
 #define real REAL
 // Accumulator a of part p and output k in the workspace, [accumulator][part][output].
 #define PART(T, a, p) (((__global T*)(ws_p + ws_o + (ulong)(a)*parts * kept))[(p)*kept + k])
