@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include <dlprim/elementwise.hpp>
 #include <dlprim/export.hpp>
 #include <dlprim/plan.hpp>
 #include <dlprim/stream.hpp>
@@ -30,13 +31,9 @@ enum class LossReduction : uint8_t {
 /// A line of the list of losses that go element by element. Expressions are C over x, target, and the names
 /// of weights and parameters; `dy` is the gradient of the element's term.
 struct LossFunction {
-  struct Parameter {
-    std::string name;
-    double standard;  ///< its value if none is given
-  };
   std::string name;
   std::vector<std::string> weights;  ///< tensors that broadcast to x's shape, 1 where not given
-  std::vector<Parameter> parameters;
+  std::vector<ElementwiseFunction::Parameter> parameters;
   std::string let;  ///< what the expressions have in common
   std::string result, dx, dtarget;
 };

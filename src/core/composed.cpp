@@ -73,6 +73,19 @@ void require_same_or_apart(const Named& y, const Named& x) {
   require(same, y.name, "shares memory with ", x.name, " without being the same tensor");
 }
 
+void add_optional(PlanKey& key, const std::optional<TensorDesc>& desc) {
+  key.add(desc.has_value());
+  if (desc) key.add(*desc);
+}
+
+void require_optional(const char* name, const Tensor& tensor, const Context& context,
+                      const std::optional<TensorDesc>& desc) {
+  if (desc)
+    require_tensor(name, tensor, context, *desc);
+  else
+    require(!tensor.defined(), name, "is given to a plan without it");
+}
+
 Tensor workspace_part(const Tensor& workspace, size_t at, const Shape& shape, DType dtype) {
   const int64_t bytes = element_count(shape) * static_cast<int64_t>(size_of(dtype));
   if (bytes == 0) return {};

@@ -6,6 +6,7 @@
 
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,15 @@ void require_defined(std::initializer_list<Named> tensors);
 void require_apart(std::initializer_list<Named> outputs, std::initializer_list<Named> inputs);
 /// y is x (the same elements of the same memory), or shares no memory with it.
 void require_same_or_apart(const Named& y, const Named& x);
+
+/// Of a tensor that may be left out: its description, its part of a key, and that it is there exactly if the
+/// plan has it.
+inline std::optional<TensorDesc> described(const Tensor& tensor) {
+  return tensor.defined() ? std::make_optional<TensorDesc>(tensor) : std::nullopt;
+}
+void add_optional(PlanKey& key, const std::optional<TensorDesc>& desc);
+void require_optional(const char* name, const Tensor& tensor, const Context& context,
+                      const std::optional<TensorDesc>& desc);
 
 /// The plan that a call needs: from the context's cache under `key` and the options, or made.
 template <class P, class Desc>

@@ -20,8 +20,9 @@
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
 
-// A block's words as an array: those at even places of the stream, then those at odd ones. PLACE is where the word of
-// element i is. (One long loop over it becomes vector instructions, and compiles in a fifth of the time of four.)
+// A block's words as an array: those at even places of the stream, then those at odd ones, which is where Box and
+// Muller's method wants them. IN_ORDER undoes it. (One long loop over it becomes vector instructions, and compiles in a
+// fifth of the time of four.)
 #if WORDS == 8
 #define LANES(v, to) vstore8(v, 0, to)
 #else
@@ -34,7 +35,13 @@
     LANES((w).s1, (to) + 2 * WORDS);  \
     LANES((w).s3, (to) + 3 * WORDS);  \
   }
-#define PLACE(i) (((i) % 2 * 2 + (i) / 2 % 2) * WORDS + (i) / 4)
+#define IN_ORDER(from, to)                  \
+  for (int j = 0; j < WORDS; j++) {         \
+    (to)[4 * j] = (from)[j];                \
+    (to)[4 * j + 1] = (from)[2 * WORDS + j]; \
+    (to)[4 * j + 2] = (from)[WORDS + j];    \
+    (to)[4 * j + 3] = (from)[3 * WORDS + j]; \
+  }
 
 // What becomes of a word, or of two. `a`, `b` and `top` are as random_fill.hpp has them.
 #if defined(UNIFORM)
@@ -103,21 +110,20 @@ __kernel void random_fill(SOURCE __global T* y, long y_o, long count, ulong seed
 #else
     for (int i = 0; i < 4 * WORDS; i++) value[i] = DRAW(word_of[i]);
 #endif
+    VALUE ordered[4 * WORDS];
+    IN_ORDER(value, ordered);
 #if WORDS == 1
     if (aligned && e + 4 <= count) {
-      VALUE d[4] = {value[PLACE(0)], value[PLACE(1)], value[PLACE(2)], value[PLACE(3)]};
 #ifdef DROPOUT
       float xs[4];
       JOIN(VLOAD_, X_DTYPE)(x, e, xs);
-      for (int i = 0; i < 4; i++) d[i] = ELEMENT(d[i], xs[i]);
+      for (int i = 0; i < 4; i++) ordered[i] = ELEMENT(ordered[i], xs[i]);
 #endif
-      JOIN(VSTORE_, DTYPE)(y, e, d);
+      JOIN(VSTORE_, DTYPE)(y, e, ordered);
       continue;
     }
 #endif
     const int begin = e < 0 ? (int)-e : 0, end = (int)min(4L * WORDS, count - e);
-    VALUE ordered[4 * WORDS];
-    for (int i = 0; i < 4 * WORDS; i++) ordered[i] = value[PLACE(i)];
     if (begin == 0 && end == 4 * WORDS) {
       for (int i = 0; i < 4 * WORDS; i++)
         JOIN(STORE_, DTYPE)(y, e + i, ELEMENT(ordered[i], JOIN(LOAD_, X_DTYPE)(x, e + i)));

@@ -25,17 +25,23 @@ Run run_of(const Tensor& t) {
   return {static_cast<size_t>(t.offset()) * size_of(t.dtype()), static_cast<size_t>(t.bytes())};
 }
 
-/// How a copy is made: in tiles, or else by the generator.
+/// How a copy is made: in tiles, or by the generator.
 struct Copy {
   std::string text;
   std::optional<Transpose> tiles;
+  std::optional<Pointwise> generated;
 };
 
 std::shared_ptr<const Copy> copy_plan(const Stream& stream, const TensorDesc& x, const TensorDesc& y) {
   return stream.context().state().plans.get<Copy>(PlanKey("copy").add(x).add(y), [&] {
-    Copy plan{cat("op=copy engine=tiles x=", brief(x), " y=", brief(y)), {}};
+    const Context& context = stream.context();
+    Copy plan{cat("op=copy engine=tiles x=", brief(x), " y=", brief(y)), {}, {}};
+    const bool to_bool = y.dtype == DType::boolean && x.dtype != DType::boolean;
     if (Transpose::suits(x, y))
-      plan.tiles.emplace(stream.context(), x, y, stream.context().device().kind() == DeviceKind::cpu);
+      plan.tiles.emplace(context, x, y, context.device().kind() == DeviceKind::cpu);
+    else
+      plan.generated.emplace(context, std::vector<TensorDesc>{x}, std::vector<TensorDesc>{y}, 0,
+                             to_bool ? "y0 = x0 != 0" : "y0 = x0");
     return plan;
   });
 }
@@ -61,12 +67,9 @@ void copy(const Stream& stream, const Tensor& x, const Tensor& y) {
   require(shape == y.shape(), "x", "shape ", x.shape(), " does not broadcast to y's ", y.shape());
   require(!memory_overlaps(y, x) || same_elements(y, x), "y", "overlaps x without being the same elements");
   const std::shared_ptr<const Copy> plan = copy_plan(stream, x, y);
-  if (plan->tiles) {
-    const OperatorScope scope(stream, plan->text, 0, static_cast<double>(2 * y.bytes()));
-    return plan->tiles->run(stream, x, y);
-  }
-  const bool to_bool = y.dtype() == DType::boolean && x.dtype() != DType::boolean;
-  pointwise(stream, {x}, {y}, {}, to_bool ? "y0 = x0 != 0" : "y0 = x0");
+  if (plan->generated) return plan->generated->run(stream, {x}, {y}, {});
+  const OperatorScope scope(stream, plan->text, 0, static_cast<double>(2 * y.bytes()));
+  plan->tiles->run(stream, x, y);
 }
 
 void fill(const Stream& stream, const Tensor& y, double value) {

@@ -57,11 +57,7 @@ const Function& check_inputs(const ElementwiseDesc& desc) {
 
 /// All parameters, the given ones or the standard ones; of integers, infinities are the largest numbers.
 std::vector<double> parameters_of(const Function& f, const std::vector<double>& given, bool floating) {
-  require(given.empty() || given.size() == f.parameters.size(), "parameters", f.name, " takes ",
-          f.parameters.size(), " or none, not ", given.size());
-  std::vector<double> values = given;
-  if (given.empty())
-    for (const Function::Parameter& p : f.parameters) values.push_back(p.standard);
+  std::vector<double> values = detail::parameters_of(f.name, f.parameters, given);
   constexpr double kLargest = 9223372036854774784.0;  // of the doubles that a long can be
   if (!floating)
     for (double& value : values) value = std::clamp(value, -kLargest, kLargest);

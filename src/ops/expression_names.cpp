@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include "core/check.hpp"
+
 namespace dlprim::detail {
 namespace {
 
@@ -38,6 +40,17 @@ std::string ExpressionNames::in_kernel(const std::string& expression) const {
     text += name != names_.end() ? name->second : constant ? "(real)" + token : token;
   }
   return text;
+}
+
+std::vector<double> parameters_of(const std::string& name,
+                                  const std::vector<ElementwiseFunction::Parameter>& parameters,
+                                  const std::vector<double>& given) {
+  require(given.empty() || given.size() == parameters.size(), "parameters", name, " takes ",
+          parameters.size(), " or none, not ", given.size());
+  std::vector<double> values = given;
+  if (given.empty())
+    for (const ElementwiseFunction::Parameter& p : parameters) values.push_back(p.standard);
+  return values;
 }
 
 bool uses(const std::string& expression, const std::string& word) {

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include <dlprim/elementwise.hpp>
+
 namespace dlprim::detail {
 
 class ExpressionNames {
@@ -20,6 +22,11 @@ class ExpressionNames {
  private:
   std::vector<std::pair<std::string, std::string>> names_;
 };
+
+/// The given parameters of the function called `name`, or if there are none the standard ones.
+std::vector<double> parameters_of(const std::string& name,
+                                  const std::vector<ElementwiseFunction::Parameter>& parameters,
+                                  const std::vector<double>& given);
 
 /// Whether `word` is one of the expression's words.
 bool uses(const std::string& expression, const std::string& word);

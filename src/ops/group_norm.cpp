@@ -163,12 +163,8 @@ NormProblem check(const GroupNormDesc& d) {
 GroupNorm::GroupNorm(const Context& context, const GroupNormDesc& desc, const Options& options)
     : Plan(nullptr), desc_(desc) {
   const NormProblem p = check(desc);
-  auto engines = norm_row_engines(context);
-  engines.push_back({"generated",
-                     [](const Context&, const NormProblem&, const Options&) { return std::string(); },
-                     make_generated});
   auto impl = std::make_shared<Impl>();
-  impl->engine = norm_plan("group_norm", engines, context, p, options,
+  impl->engine = norm_plan("group_norm", norm_engines(context, make_generated), context, p, options,
                            cat(" groups=", desc.groups, " statistics=", desc.statistics), info_);
   impl->statistics = TensorDesc(Shape{desc.x.shape[0], desc.groups}, p.real());
   impl->statistics.aligned = false;

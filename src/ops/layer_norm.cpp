@@ -135,13 +135,10 @@ NormProblem check(const LayerNormDesc& d) {
 LayerNorm::LayerNorm(const Context& context, const LayerNormDesc& desc, const Options& options)
     : Plan(nullptr), desc_(desc) {
   const NormProblem p = check(desc);
-  auto engines = norm_row_engines(context);
-  engines.push_back({"generated",
-                     [](const Context&, const NormProblem&, const Options&) { return std::string(); },
-                     make_generated});
   auto impl = std::make_shared<Impl>();
-  impl->engine = norm_plan(desc.rms ? "rms_norm" : "layer_norm", engines, context, p, options,
-                           cat(" axes=", desc.axes, " statistics=", desc.statistics), info_);
+  impl->engine =
+      norm_plan(desc.rms ? "rms_norm" : "layer_norm", norm_engines(context, make_generated), context, p,
+                options, cat(" axes=", desc.axes, " statistics=", desc.statistics), info_);
   impl->statistics = TensorDesc(statistics_shape(desc.x.shape, desc.axes), p.real());
   impl->statistics.aligned = false;
   impl_ = std::move(impl);

@@ -7,6 +7,7 @@
 #include "core/composed.hpp"
 #include "core/gen/arguments.hpp"
 #include "ops/broadcast.hpp"
+#include "ops/expression_names.hpp"
 #include "ops/loss_reduction.hpp"
 
 namespace dlprim {
@@ -74,11 +75,7 @@ double factor_of(const LossDesc& desc) {
 /// The kernel's scalars: the parameters, then the factor.
 std::vector<double> scalars_of(const LossFunction& f, const LossDesc& desc,
                                const std::vector<double>& given) {
-  require(given.empty() || given.size() == f.parameters.size(), "parameters", f.name, " takes ",
-          f.parameters.size(), " or none, not ", given.size());
-  std::vector<double> values = given;
-  if (given.empty())
-    for (const auto& p : f.parameters) values.push_back(p.standard);
+  std::vector<double> values = parameters_of(f.name, f.parameters, given);
   values.push_back(factor_of(desc));
   return values;
 }

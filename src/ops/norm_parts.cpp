@@ -1,27 +1,14 @@
-// Checks of optional tensors, and the moments' reduction.
+// Checks of what normalisation is given, and the moments' reduction.
 #include "ops/norm_parts.hpp"
 
 #include <cmath>
 
 namespace dlprim::detail {
 
-void require_optional(const char* name, const Tensor& tensor, const Context& context,
-                      const std::optional<TensorDesc>& desc) {
-  if (desc)
-    require_tensor(name, tensor, context, *desc);
-  else
-    require(!tensor.defined(), name, "is given to a plan without it");
-}
-
 void require_affine(const char* name, const std::optional<TensorDesc>& desc, const Shape& shape) {
   if (!desc) return;
   require_floating(name, *desc, true);
   require_shape(name, *desc, shape);
-}
-
-void add_optional(PlanKey& key, const std::optional<TensorDesc>& desc) {
-  key.add(desc.has_value());
-  if (desc) key.add(*desc);
 }
 
 void require_epsilon(double epsilon) {

@@ -1,4 +1,4 @@
-// What operators of normalisation share: optional tensors, expressions over them, and mean and squared
+// What operators of normalisation share: checks, expressions over optional tensors, and mean and squared
 // deviations in one read.
 #pragma once
 
@@ -12,15 +12,8 @@
 
 namespace dlprim::detail {
 
-/// The tensor is as described, or undefined where the plan has none.
-void require_optional(const char* name, const Tensor& tensor, const Context& context,
-                      const std::optional<TensorDesc>& desc);
 /// A floating tensor of `shape`, if it is there.
 void require_affine(const char* name, const std::optional<TensorDesc>& desc, const Shape& shape);
-void add_optional(PlanKey& key, const std::optional<TensorDesc>& desc);
-inline std::optional<TensorDesc> described(const Tensor& tensor) {
-  return tensor.defined() ? std::make_optional<TensorDesc>(tensor) : std::nullopt;
-}
 
 /// The usual refusal of a non-finite or negative epsilon.
 void require_epsilon(double epsilon);

@@ -102,11 +102,17 @@ std::string refuse_few(const Context& context, const NormProblem& p, const Optio
 
 }  // namespace
 
-std::vector<Engine<NormProblem, NormImpl>> norm_row_engines(const Context& context) {
+std::vector<Engine<NormProblem, NormImpl>> norm_engines(
+    const Context& context, decltype(Engine<NormProblem, NormImpl>::make) make_generated) {
   const Engine<NormProblem, NormImpl> gpu = {"rows", refuse_few, make_gpu},
-                                      cpu = {"cpu", refuse_few, make_cpu};
-  if (context.device().kind() == DeviceKind::cpu) return {cpu, gpu};
-  return {gpu, cpu};
+                                      cpu = {"cpu", refuse_few, make_cpu},
+                                      generated = {"generated",
+                                                   [](const Context&, const NormProblem&, const Options&) {
+                                                     return std::string();
+                                                   },
+                                                   make_generated};
+  if (context.device().kind() == DeviceKind::cpu) return {cpu, gpu, generated};
+  return {gpu, cpu, generated};
 }
 
 std::shared_ptr<const NormImpl> norm_plan(const char* op,

@@ -35,8 +35,10 @@ struct NormImpl : EngineImpl {
   virtual void run(const Stream& stream, const NormTensors& t) const = 0;
 };
 
-/// For GPUs and for CPUs; each runs everywhere. Best first for this device.
-std::vector<Engine<NormProblem, NormImpl>> norm_row_engines(const Context& context);
+/// For GPUs and for CPUs, best first for this device; each runs everywhere. Behind them `generated`, which
+/// serves everything.
+std::vector<Engine<NormProblem, NormImpl>> norm_engines(
+    const Context& context, decltype(Engine<NormProblem, NormImpl>::make) make_generated);
 
 /// Makes the plan's info out of what the problem has in common and `text`, what an operator adds.
 std::shared_ptr<const NormImpl> norm_plan(const char* op,

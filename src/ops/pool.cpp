@@ -160,25 +160,6 @@ PlanKey key_of(const char* op, const PoolParams& p) {
   return key.add(p.mode).add(p.ceil_mode).add(p.count_include_pad).add(p.divisor).add(p.norm);
 }
 
-void add_optional(PlanKey& key, const std::optional<TensorDesc>& desc) {
-  key.add(desc.has_value());
-  if (desc) key.add(*desc);
-}
-
-std::optional<TensorDesc> described(const Tensor& tensor) {
-  if (!tensor.defined()) return std::nullopt;
-  return TensorDesc(tensor);
-}
-
-/// The tensor is there exactly if the plan has it.
-void require_optional(const char* name, const Tensor& tensor, const Context& context,
-                      const std::optional<TensorDesc>& desc) {
-  if (desc)
-    require_tensor(name, tensor, context, *desc);
-  else
-    require(!tensor.defined(), name, "is given to a plan without it");
-}
-
 }  // namespace
 
 PoolParams global_pool(PoolMode mode, int spatial) {

@@ -43,11 +43,7 @@ Reduction in_kernel(const Reduction& r, const ExpressionNames& names) {
 }
 
 std::vector<double> scalars_of(const Function& f, const std::vector<double>& given, int64_t n) {
-  require(given.empty() || given.size() == f.parameters.size(), "parameters", f.name, " takes ",
-          f.parameters.size(), " or none, not ", given.size());
-  std::vector<double> values = given;
-  if (given.empty())
-    for (const ElementwiseFunction::Parameter& p : f.parameters) values.push_back(p.standard);
+  std::vector<double> values = parameters_of(f.name, f.parameters, given);
   values.push_back(static_cast<double>(n));
   return values;
 }
