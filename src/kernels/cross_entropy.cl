@@ -40,17 +40,18 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void cross_entropy(
   __local real shared[GROUP];
   MY_ROW
   a = ROW_OF(a);
+  FIND_SHIFT(a)
   t = ROW_OF(t);
   w += w_o;
   SUM_OF_EXP
   const real log_sum = log(sum);
   real parts = 0, below = 0;
   if (SPREAD_OUT) {
-    for (INDEX start = 0; start < n; start += BATCH) {
+    for (INDEX start = 0; start < END; start += BATCH) {
       if (!HOLD) GET_X(start, v)
       UNROLLED for (int i = 0; i < ITEMS; i++) {
         const INDEX k = ACCESS(start, i);
-        if (k >= n) continue;
+        if (OUTSIDE(k)) continue;
         real q[V];
         GET_PARTS(k, q)
         for (int e = 0; e < V; e++) {
@@ -79,6 +80,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void cross_entropy_b
   __local real shared[GROUP];
   MY_ROW
   a = ROW_OF(a);
+  FIND_SHIFT(a)
   t = ROW_OF(t);
   d = ROW_OF(d);
   w += w_o;
@@ -87,10 +89,10 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void cross_entropy_b
   real parts = SMOOTH ? smoothing : 0;
   if (PROB | (SMOOTH & WEIGHTED)) {
     parts = 0;
-    for (INDEX start = 0; start < n; start += BATCH)
+    for (INDEX start = 0; start < END; start += BATCH)
       UNROLLED for (int i = 0; i < ITEMS; i++) {
         const INDEX k = ACCESS(start, i);
-        if (k >= n) continue;
+        if (OUTSIDE(k)) continue;
         real q[V];
         GET_PARTS(k, q)
         for (int e = 0; e < V; e++) parts += q[e];
@@ -100,11 +102,11 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void cross_entropy_b
   const real own = PROB ? 0 : (1 - smoothing) * row_weight;
   const real dloss = LOAD(L_DTYPE, ROW_OF(y), 0) * factor, slope = MEAN ? dloss / *ROW_OF(s) : dloss;
   const real scale = (own + parts) / sum;
-  for (INDEX start = 0; start < n; start += BATCH) {
+  for (INDEX start = 0; start < END; start += BATCH) {
     if (!HOLD) GET_X(start, v)
     UNROLLED for (int i = 0; i < ITEMS; i++) {
       const INDEX k = ACCESS(start, i);
-      if (k >= n) continue;
+      if (OUTSIDE(k)) continue;
       real q[V];
       if (SPREAD_OUT) GET_PARTS(k, q)
       for (int e = 0; e < V; e++) {
@@ -112,7 +114,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void cross_entropy_b
         if (SPREAD_OUT) g -= q[e];
         v[i * V + e] = counts ? g * slope : 0;
       }
-      PUT(D_DTYPE, d, k, v + i * V);
+      PUT_IN(D_DTYPE, d, k, v + i * V)
     }
   }
 }

@@ -1,6 +1,7 @@
 // Rows on a GPU: LANES work-items take a row's elements, ROWS rows a group. HOLD 1: they hold it whole in registers, ITEMS
 // accesses of V elements each; else they go through it in batches of as many. ACROSS 0: neighbouring lanes take neighbours
-// along the axis; 1: neighbouring rows, where these lie closer together.
+// along the axis; 1: neighbouring rows, where these lie closer together. RAGGED 1: rows without gaps that start anywhere. Accesses
+// lie as if they started at a multiple of V elements, `shift` before; what is beyond either end is left out.
 
 #ifndef V
 #define V 1
@@ -23,6 +24,10 @@
 #define ACROSS 0
 #endif
 
+#ifndef RAGGED
+#define RAGGED 0
+#endif
+
 #define GROUP (LANES * ROWS)
 #define BATCH ((INDEX)(ITEMS * LANES * V))
 // This work-item's row and lane; past the last row, a row of no elements at row 0.
@@ -33,8 +38,13 @@
   COORDINATES(mine ? given_ : 0)                                                            \
   const INDEX n = mine ? (INDEX)size : 0;
 
-// The first element of access i of the batch at `start`.
-#define ACCESS(start, i) ((start) + ((INDEX)(i)*LANES + lane) * V)
+// Of the row at t. Batches go on until END.
+#define FIND_SHIFT(t) const INDEX shift = RAGGED ? (INDEX)((ulong)(t) / sizeof(*(t)) % V) : 0;
+#define END (n + shift)
+// The first element of access i of the batch at `start`; before the row it wraps around, and is beyond n.
+#define ACCESS(start, i) ((start) + ((INDEX)(i)*LANES + lane) * V - shift)
+#define WHOLE(k) ((k) < n && (!RAGGED || (k) + V <= n))
+#define OUTSIDE(k) ((k) >= n && (!RAGGED || (k) + (V - 1) >= n))
 // An access' elements between memory and d: along the axis without gaps and aligned if V is not 1.
 #if V == 1
 #define GET(dtype, t, k, d) (d)[0] = LOAD(dtype, t, (k) * (INDEX)t##_a)
@@ -53,6 +63,24 @@
     }                                                                                       \
   }
 #define UNROLLED _Pragma("unroll")
+// Of an access those that are in the row, and `other` for the rest.
+#define GET_IN(dtype, t, k, d, other)                                                       \
+  {                                                                                         \
+    if (WHOLE(k)) {                                                                         \
+      GET(dtype, t, k, d);                                                                  \
+    } else {                                                                                \
+      UNROLLED for (int e_ = 0; e_ < V; e_++) (d)[e_] = RAGGED && (k) + (INDEX)e_ < n ? LOAD(dtype, t, (k) + (INDEX)e_) : other; \
+    }                                                                                       \
+  }
+#define PUT_IN(dtype, t, k, d)                                                              \
+  {                                                                                         \
+    if (WHOLE(k)) {                                                                         \
+      PUT(dtype, t, k, d);                                                                  \
+    } else if (RAGGED) {                                                                    \
+      UNROLLED for (int e_ = 0; e_ < V; e_++)                                               \
+        if ((k) + (INDEX)e_ < n) STORE(dtype, t, (k) + (INDEX)e_, (d)[e_]);                 \
+    }                                                                                       \
+  }
 
 // A row's result of its lanes' values; every lane gets it, and all of the group must ask. Lanes are few steps apart in local
 // memory: up to sixteen read them all, more do so in two rounds.

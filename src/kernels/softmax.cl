@@ -21,6 +21,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void softmax(
   __local real shared[GROUP];
   MY_ROW
   a = ROW_OF(a);
+  FIND_SHIFT(a)
   m = MASK ? ROW_OF(m) : m;
   y = ROW_OF(y);
   SUM_OF_EXP
@@ -30,7 +31,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void softmax(
 #else
   // A row that the mask leaves nothing of.
   const bool empty = MASK && sum == 0;
-  for (INDEX start = 0; start < n; start += BATCH) {
+  for (INDEX start = 0; start < END; start += BATCH) {
     if (!HOLD) GET_X(start, v)
     EACH(j) {
       const real e = HOLD || LOG ? v[j] : exp(v[j] - base);
@@ -38,7 +39,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void softmax(
     }
     UNROLLED for (int i = 0; i < ITEMS; i++) {
       const INDEX k = ACCESS(start, i);
-      if (k < n) PUT(Y_DTYPE, y, k, v + i * V);
+      PUT_IN(Y_DTYPE, y, k, v + i * V)
     }
   }
 #endif
@@ -50,22 +51,19 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void softmax_backwar
   __local real shared[GROUP];
   MY_ROW
   a = ROW_OF(a);
+  FIND_SHIFT(a)
   b = ROW_OF(b);
   m = MASK ? ROW_OF(m) : m;
   y = ROW_OF(y);
   real d[ITEMS * V], p[ITEMS * V], sum = 0;
   for (int round = 0; round < 2; round++) {
     if (round) sum = lanes_sum(sum, shared, lid, lane);
-    for (INDEX start = 0; start < n; start += BATCH) {
+    for (INDEX start = 0; start < END; start += BATCH) {
       if (!HOLD | (round == 0)) {
         UNROLLED for (int i = 0; i < ITEMS; i++) {
           const INDEX k = ACCESS(start, i);
-          if (k < n) {
-            GET(A_DTYPE, a, k, d + i * V);
-            if (HOLD | !LOG | (round > 0)) GET(B_DTYPE, b, k, p + i * V);
-          } else {
-            for (int e = 0; e < V; e++) d[i * V + e] = p[i * V + e] = 0;
-          }
+          GET_IN(A_DTYPE, a, k, d + i * V, 0)
+          if (HOLD | !LOG | (round > 0)) GET_IN(B_DTYPE, b, k, p + i * V, 0)
         }
       }
       if (round == 0) {
@@ -75,14 +73,14 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void softmax_backwar
       EACH(j) d[j] = LOG ? d[j] - exp(p[j]) * sum : p[j] * (d[j] - sum);
       UNROLLED for (int i = 0; i < ITEMS; i++) {
         const INDEX k = ACCESS(start, i);
-        if (k >= n) continue;
+        if (OUTSIDE(k)) continue;
 #if MASK
         int mask[V];
         GET_ANY(M_DTYPE, MASK_VECTOR, m, k, mask)
         for (int e = 0; e < V; e++)
           if (!mask[e]) d[i * V + e] = 0;
 #endif
-        PUT(Y_DTYPE, y, k, d + i * V);
+        PUT_IN(Y_DTYPE, y, k, d + i * V)
       }
     }
   }

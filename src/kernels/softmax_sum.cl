@@ -21,19 +21,15 @@
 #define MASK_VECTOR 0
 #endif
 
-// The batch's elements of x under the mask; -INFINITY past the end.
+// The batch's elements of x under the mask, with which rows are not RAGGED; -INFINITY past the end.
 #define GET_X(start, v)                                                                             \
   UNROLLED for (int i = 0; i < ITEMS; i++) {                                                        \
     const INDEX k = ACCESS(start, i);                                                               \
-    if (k < n) {                                                                                    \
-      GET(A_DTYPE, a, k, v + i * V);                                                                \
-      GET_MASK(k, v + i * V)                                                                        \
-    } else {                                                                                        \
-      for (int e = 0; e < V; e++) (v)[i * V + e] = -INFINITY;                                       \
-    }                                                                                               \
+    GET_IN(A_DTYPE, a, k, v + i * V, -INFINITY)                                                     \
+    if (MASK && k < n) GET_MASK(k, v + i * V)                                                       \
   }
 #if MASK == 0
-#define GET_MASK(k, d)
+#define GET_MASK(k, d) ;
 #elif MASK == 1
 #define GET_MASK(k, d)                                            \
   {                                                               \
@@ -69,7 +65,7 @@ real moved(real sum, real most, real base) {
     GET_X(0, v)                                                    \
     EACH(j) most = MAX_OR_NAN(most, v[j]);                         \
   } else {                                                         \
-    for (INDEX start = 0; start < n; start += BATCH) {             \
+    for (INDEX start = 0; start < END; start += BATCH) {           \
       GET_X(start, v)                                              \
       real higher = most;                                          \
       EACH(j) higher = MAX_OR_NAN(higher, v[j]);                   \

@@ -73,6 +73,8 @@ std::unique_ptr<const CrossEntropyImpl> make_row(const Context& context, const P
   const auto all_vectors = [&](int v) { return vectors(0, v) && (!p.backward || vectors(5, v)); };
   RowForm form;
   form.vector = all_vectors(8) ? 8 : all_vectors(4) ? 4 : 1;
+  if (!p.loss.probabilities && p.loss.desc.params.label_smoothing == 0)
+    form.try_ragged(impl->nest, p.backward ? std::vector<size_t>{0, 5} : std::vector<size_t>{0}, p.tensors);
   form.choose(context.device(), impl->nest, 32);
   defines.set("T_VECTOR", p.loss.probabilities && vectors(1, form.vector));
   impl->kernel = form.kernel(context, "cross_entropy", kernel_name(p), defines);

@@ -37,6 +37,17 @@ bool RowNest::vectors(size_t tensor, const TensorDesc& desc, int64_t v) const {
   return fits;
 }
 
+bool RowNest::ragged(const std::vector<size_t>& numbers, const std::vector<TensorDesc>& tensors,
+                     int64_t v) const {
+  constexpr int64_t kLong = 1024;  // below, a row's ends are too much of it
+  bool fits = v > 1 && !across() && size() >= kLong;
+  for (const size_t i : numbers) {
+    fits &= packed(i) && tensors[i].aligned && size_of(tensors[i].dtype) * static_cast<size_t>(v) <= 16;
+    for (const LoopDim& dim : nest_.kept) fits &= (dim.strides[i] - dim.strides[numbers[0]]) % v == 0;
+  }
+  return fits;
+}
+
 void RowNest::define(Defines& defines) const {
   defines.set("INDEX", nest_.wide ? "ulong" : "uint");
   defines.set("RANK", static_cast<int64_t>(std::clamp<size_t>(nest_.kept.size(), 1, kKept)));
@@ -67,6 +78,12 @@ void RowNest::bind(Launch& launch, const std::vector<Tensor>& tensors, int64_t p
     launch.arg(i < nest_.kept.size() ? nest_.kept[nest_.kept.size() - 1 - i].size : int64_t{1});
 }
 
+void RowForm::try_ragged(const RowNest& nest, const std::vector<size_t>& numbers,
+                         const std::vector<TensorDesc>& tensors) {
+  for (const int v : {8, 4})
+    if (vector == 1 && nest.ragged(numbers, tensors, v)) ragged = true, vector = v;
+}
+
 void RowForm::choose(const Device& device, const RowNest& nest, int64_t registers) {
   constexpr int64_t kGroup = 256;
   const int64_t most = std::max<int64_t>(1, device.facts().max_work_group);
@@ -75,7 +92,7 @@ void RowForm::choose(const Device& device, const RowNest& nest, int64_t register
     while (p < n) p *= 2;
     return p;
   };
-  const int64_t accesses = std::max<int64_t>(1, ceil_div(nest.size(), vector));
+  const int64_t accesses = std::max<int64_t>(1, ceil_div(nest.size() + (ragged ? vector - 1 : 0), vector));
   const int64_t deepest = std::max<int64_t>(1, registers / vector);
   // Four accesses in flight a lane; but eight lanes or a whole row read together, and neighbouring rows are
   // read together anyway.
@@ -98,7 +115,12 @@ void RowForm::choose(const Device& device, const RowNest& nest, int64_t register
 Kernel RowForm::kernel(const Context& context, const char* file, const char* name, const Defines& defines) {
   for (;;) {
     Defines all = defines;
-    all.set("V", vector).set("LANES", lanes).set("ROWS", rows).set("ITEMS", items).set("HOLD", hold);
+    all.set("V", vector)
+        .set("LANES", lanes)
+        .set("ROWS", rows)
+        .set("ITEMS", items)
+        .set("HOLD", hold)
+        .set("RAGGED", ragged);
     const Kernel made = context.state().programs.kernel(file, name, all);
     if (group() <= static_cast<int64_t>(made.max_work_group()) || group() == 1) return made;
     if (rows > 1) {

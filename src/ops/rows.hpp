@@ -37,6 +37,9 @@ class RowNest {
   bool packed(size_t tensor) const;
   /// Whether V elements along the axis can be read at once, of a tensor described so.
   bool vectors(size_t tensor, const TensorDesc& desc, int64_t v) const;
+  /// Whether long rows of all these tensors, by their numbers, start the same number of elements past a
+  /// multiple of V.
+  bool ragged(const std::vector<size_t>& numbers, const std::vector<TensorDesc>& tensors, int64_t v) const;
 
   /// INDEX and RANK.
   void define(Defines& defines) const;
@@ -65,9 +68,13 @@ class RowNest {
 /// How a GPU kernel shares a row out: the macros of rows_gpu.cl.
 struct RowForm {
   int vector = 1;  ///< set before choose()
+  bool ragged = false;
   int64_t lanes = 1, rows = 1, items = 1;
   bool hold = true;
 
+  /// Where `vector` is 1 still: vectors all the same, if RowNest::ragged allows it.
+  void try_ragged(const RowNest& nest, const std::vector<size_t>& numbers,
+                  const std::vector<TensorDesc>& tensors);
   /// For rows of the nest, of which a work-item holds at most `registers` elements.
   void choose(const Device& device, const RowNest& nest, int64_t registers);
   int64_t group() const { return lanes * rows; }

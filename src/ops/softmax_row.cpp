@@ -74,6 +74,10 @@ std::unique_ptr<const SoftmaxImpl> make_row(const Context& context, const Softma
   if (p.backward) widest = std::max(widest, size_of(p.y.dtype));
   RowForm form;
   form.vector = widest == 2 && all_vectors(8) ? 8 : widest <= 4 && all_vectors(4) ? 4 : 1;
+  std::vector<size_t> of_rows = {0};
+  if (p.backward) of_rows.push_back(1);
+  if (p.kind != SoftmaxKind::logsumexp) of_rows.push_back(3);
+  if (!p.mask) form.try_ragged(nest, of_rows, tensors);
   form.choose(context.device(), nest, p.backward ? 16 : 32);
   Defines defines = common_defines(p, nest);
   defines.set("MASK_VECTOR", p.mask && vectors(2, form.vector) && p.mask->dtype != DType::f64);
