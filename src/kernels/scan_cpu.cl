@@ -17,7 +17,7 @@
 #define real REAL
 #include "scan_state.cl"
 
-#if KIND == RECURRENCE
+#if KIND == RECURRENCE || KIND == SEGMENTS
 #define GRADIENT g
 #else
 #define GRADIENT 0

@@ -1,5 +1,6 @@
 // What a scan carries from element to element: a sum, a product, an extreme and its place, or (RECURRENCE) the map
-// h -> a h + b, with which the gradient of a cumulative product goes from its end to its start.
+// h -> a h + b, with which the gradient of a cumulative product goes from its end to its start. SEGMENTS: a sum that
+// starts anew behind each element that ends a run, of which x is 0: the gradient of cumulative extremes.
 #ifndef KIND
 #define INDEX uint
 #define real float
@@ -13,13 +14,14 @@
 #define MAXIMUM 2
 #define MINIMUM 3
 #define RECURRENCE 4
+#define SEGMENTS 5
 #define NO_PLACE ((INDEX)-1)
 
 struct State {
   real a;
 #if KIND == MAXIMUM || KIND == MINIMUM
   INDEX b;
-#elif KIND == RECURRENCE
+#elif KIND == RECURRENCE || KIND == SEGMENTS
   real b;
 #endif
 };
@@ -51,6 +53,8 @@ static struct State state_of(real x, real g, INDEX place) {
   s.b = place;
 #elif KIND == RECURRENCE
   s.b = x * g;
+#elif KIND == SEGMENTS
+  s.b = x != 0 ? g : 0;
 #endif
   return s;
 }
@@ -63,6 +67,9 @@ static struct State then(struct State first, struct State second) {
   first.a *= second.a;
 #elif KIND == RECURRENCE
   first.b = second.a * first.b + second.b;
+  first.a *= second.a;
+#elif KIND == SEGMENTS
+  first.b = second.a != 0 ? first.b + second.b : second.b;
   first.a *= second.a;
 #else
 #if KIND == MAXIMUM
