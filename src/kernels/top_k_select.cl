@@ -14,7 +14,7 @@
 typedef struct {
   ulong prefix;  // its upper digits
   uint rest;     // its place among the keys that have them, from 1 on
-  uint unused;
+  uint other;    // for kth_value.cl
 } State;
 
 #define PART                                                                                                   \
