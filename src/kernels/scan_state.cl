@@ -45,41 +45,49 @@ static struct State identity(void) {
   return s;
 }
 
-// Of the element at `place`; g is the gradient there.
-static struct State state_of(real x, real g, INDEX place) {
-  struct State s;
-  s.a = x;
+// Of the element at `place`; g is the gradient there. Compilers make no vectors of loops with structs by value.
+static void set_state(struct State* s, real x, real g, INDEX place) {
+  s->a = x;
 #if KIND == MAXIMUM || KIND == MINIMUM
-  s.b = place;
+  s->b = place;
 #elif KIND == RECURRENCE
-  s.b = x * g;
+  s->b = x * g;
 #elif KIND == SEGMENTS
-  s.b = x != 0 ? g : 0;
+  s->b = x != 0 ? g : 0;
 #endif
-  return s;
 }
 
-// `first`, and then `second`.
-static struct State then(struct State first, struct State second) {
+// `first` becomes what it and then `second` come to.
+static void follow(struct State* first, const struct State* second) {
 #if KIND == SUM
-  first.a += second.a;
+  first->a += second->a;
 #elif KIND == PRODUCT
-  first.a *= second.a;
+  first->a *= second->a;
 #elif KIND == RECURRENCE
-  first.b = second.a * first.b + second.b;
-  first.a *= second.a;
+  first->b = second->a * first->b + second->b;
+  first->a *= second->a;
 #elif KIND == SEGMENTS
-  first.b = second.a != 0 ? first.b + second.b : second.b;
-  first.a *= second.a;
+  first->b = second->a != 0 ? first->b + second->b : second->b;
+  first->a *= second->a;
 #else
 #if KIND == MAXIMUM
-  const int later = second.b != NO_PLACE && (second.a != second.a || second.a >= first.a);
+  const int later = second->b != NO_PLACE && (second->a != second->a || second->a >= first->a);
 #else
-  const int later = second.b != NO_PLACE && (second.a != second.a || second.a <= first.a);
+  const int later = second->b != NO_PLACE && (second->a != second->a || second->a <= first->a);
 #endif
-  first.a = later ? second.a : first.a;
-  first.b = later ? second.b : first.b;
+  first->a = later ? second->a : first->a;
+  first->b = later ? second->b : first->b;
 #endif
+}
+
+// The same by value.
+static struct State state_of(real x, real g, INDEX place) {
+  struct State s;
+  set_state(&s, x, g, place);
+  return s;
+}
+static struct State then(struct State first, struct State second) {
+  follow(&first, &second);
   return first;
 }
 

@@ -194,11 +194,11 @@ std::string cpu_source(const Problem& p, const Form& form, int phase) {
       loads += cat("const real ", o.name, " = ", read_value(p.scan.state, o, one, "p"), ";\n");
     }
   }
-  const std::string body =
-      loads +
-      "const struct State before = carry[l], after = then(before, state_of(x, GRADIENT, p));\n"
-      "carry[l] = after;\n" +
-      (phase == 1 ? "" : stores);
+  const std::string body = loads +
+                           "struct State before = carry[l], after = before, own;\n"
+                           "set_state(&own, x, GRADIENT, p);\nfollow(&after, &own);\n"
+                           "carry[l] = after;\n" +
+                           (phase == 1 ? "" : stores);
   return fill_slots(kernel_source("scan_cpu"), {{"HEAD", head(p, form, phase)},
                                                 {"PARAMETERS", parameters(p)},
                                                 {"BASE", base},
