@@ -137,7 +137,7 @@ TEST_CASE("kth value: NaNs", "[small]") {
   const Tensor x = device_tensor(
       {4, 5}, {1, kNan, 2, kNan, 3, kNan, kNan, kNan, kNan, kNan, 5, 4, 3, 2, -1, 1, 2, kNan, 4, 3});
   const auto found = [&](Median kind, const std::string& name) {
-    const Tensor y(stream(), {4, 1}), indices(stream(), {4, 1}, DType::i32);
+    const Tensor y(stream(), {4, 1}), indices(stream(), {4, 1}, DType::i64);
     run({{4, 5}, 1, 4, kind}, x, y, indices, engine(name));
     std::vector<float> all = host_values(y), places = host_values(indices);
     all.insert(all.end(), places.begin(), places.end());
