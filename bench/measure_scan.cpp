@@ -1,5 +1,5 @@
 // Scans as cases of `measure`: "scan f=cumsum axis=1 direction=forward size=8192x4096 dtype=f32 layout=nchw".
-// f: cumsum, cumprod, cummax (with its index; forward only).
+// f: cumsum, cumprod, cummax (with its index).
 #include <dlprim/scan.hpp>
 
 #include "measure.hpp"
@@ -19,7 +19,10 @@ std::unique_ptr<Case> make(detail::ProblemLine& line) {
   const Tensor x = form.input(), y = form.result();
   if (f == "cummax") {
     const Tensor index = form.result(form.shape, DType::i64);
-    return moving_case(bytes_of({x, y, index}), [=] { cummax(stream(), x, axis, y, index); });
+    if (!backward) return moving_case(bytes_of({x, y, index}), [=] { cummax(stream(), x, axis, y, index); });
+    cummax(stream(), x, axis, y, index);
+    const Tensor dy = form.input(), dx = form.result();
+    return moving_case(bytes_of({dy, index, dx}), [=] { cummax_backward(stream(), dy, index, axis, dx); });
   }
   const auto forward = f == "cumsum" ? cumsum : cumprod;
   if (!backward) return moving_case(bytes_of({x, y}), [=] { forward(stream(), x, axis, y, {}); });

@@ -1,6 +1,6 @@
 // Sorting as cases of `measure`: "sort f=sort direction=forward size=64x65536 axis=-1 dtype=f32 layout=nchw
-// k=8 engine=auto". f: sort (values and indices of 64 bits) or top_k, of which k says how many. Backward: the
-// gradient of the values.
+// k=8 engine=auto". f: sort (values and indices of 64 bits), top_k, of which k says how many, kth_value or
+// median. Backward: the gradient of the values.
 #include <dlprim/sort.hpp>
 
 #include <cstdlib>
@@ -14,7 +14,7 @@ namespace {
 using test::stream;
 
 std::unique_ptr<Case> make(detail::ProblemLine& line) {
-  const bool top = line.word("f", {"sort", "top_k"}) == "top_k";
+  const std::string f = line.word("f", {"sort", "top_k", "kth_value", "median"});
   const bool backward = line.word("direction", {"forward", "backward"}) == "backward";
   const int axis = std::atoi(line.text("axis", "-1").c_str());
   const int64_t k = line.size("k", 8);
@@ -25,18 +25,24 @@ std::unique_ptr<Case> make(detail::ProblemLine& line) {
   const Tensor x = form.input();
   Shape shape = x.shape();
   const int at = axis < 0 ? axis + shape.size() : axis;
-  if (top) shape[at] = k;
+  if (f != "sort") shape[at] = f == "top_k" ? k : 1;
   const Tensor y = form.result(shape, x.dtype()), indices = form.result(shape, DType::i64);
   const auto run = [=](const Options& with) {
-    if (top)
+    if (f == "top_k")
       top_k(stream(), x, {axis}, y, indices, with);
+    else if (f == "kth_value")
+      kth_value(stream(), x, k, axis, y, indices, with);
+    else if (f == "median")
+      median(stream(), x, axis, y, indices, with);
     else
       sort(stream(), x, {axis}, y, indices, with);
   };
   if (!backward) {
     std::string name;
-    if (top)
+    if (f == "top_k")
       name = TopK(test::context(), {x, y, indices, axis}, options).engine();
+    else if (f != "sort")
+      name = KthValue(test::context(), {x, y, indices, axis, k, Median::median}, options).engine();
     else
       name = Sort(test::context(), {x, y, indices, axis}, options).engine();
     return moving_case(

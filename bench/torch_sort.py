@@ -9,6 +9,10 @@ def prepare(fields, device, dtype):
     x = tensor(fields, device, dtype)
     if fields["f"] == "top_k":
         run = lambda x: torch.topk(x, k, dim=axis)
+    elif fields["f"] == "kth_value":
+        run = lambda x: torch.kthvalue(x, k, dim=axis, keepdim=True)
+    elif fields["f"] == "median":
+        run = lambda x: torch.median(x, dim=axis, keepdim=True)
     else:
         run = lambda x: torch.sort(x, dim=axis, stable=True)
     if fields.get("direction", "forward") == "forward":

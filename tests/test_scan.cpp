@@ -236,6 +236,101 @@ TEST_CASE("scan: the gradient of long products, by both engines") {
   }
 }
 
+namespace {
+
+/// The gradient of cummax (cummin) of x by index, against a plain scatter: exact.
+void check_extreme_backward(const Tensor& x, int axis, ScanKind kind, bool reverse, const Tensor& dy,
+                            DType index_dtype, DType dx_dtype) {
+  const Values found = reference({x, x, axis, kind, false, reverse}, host_values(x)).index;
+  const Floats places(found.begin(), found.end()), gradient = host_values(dy);
+  const Tensor index = device_tensor(x.shape(), places, index_dtype);
+  Values expected(places.size());
+  for_each_row(x.shape(), axis, [&](const std::vector<size_t>& row) {
+    for (size_t at : row) expected[row[static_cast<size_t>(places[at])]] += gradient[at];
+  });
+  for (const char* name : engines()) {
+    INFO(name << " " << to_string(x.shape()) << " strides " << to_string(dy.strides()) << " axis " << axis
+              << " kind " << static_cast<int>(kind) << (reverse ? " reverse " : " ") << name_of(dx_dtype));
+    const Guarded dx(x.shape(), dx_dtype, 37), twice(x.shape(), dx_dtype);
+    const CummaxBackward plan(context(), {dy, index, dx.tensor(), axis, reverse}, engine(name));
+    plan.run(stream(), dy, index, dx.tensor());
+    plan.run(stream(), dy, index, twice.tensor());
+    CHECK(deviation(host_values(dx.tensor()), expected) == 0);
+    CHECK(host_bytes(dx.tensor()) == host_bytes(twice.tensor()));
+    CHECK(dx.intact());
+  }
+}
+
+}  // namespace
+
+TEST_CASE("scan: the gradient of cumulative extremes goes to their places", "[small]") {
+  struct Case {
+    Shape shape;
+    int axis;
+  };
+  Rng rng(7);
+  for (const Case& c : {Case{{1}, 0}, Case{{300}, 0}, Case{{5, 37}, 1}, Case{{37, 5}, 0}, Case{{0, 3}, 1},
+                        Case{{3, 0}, 1}, Case{{2, 3, 2, 3, 2, 3, 2, 3}, 4}}) {
+    const int64_t count = element_count(c.shape);
+    const Tensor x = device_tensor(c.shape, integers(count, rng, 9)),
+                 dy = device_tensor(c.shape, integers(count, rng));
+    check_extreme_backward(x, c.axis, ScanKind::maximum, false, dy, DType::i64, DType::f32);
+    if (c.shape.size() == 2)
+      check_extreme_backward(x, c.axis, ScanKind::minimum, true, dy, DType::i64, DType::f32);
+  }
+  // NaNs and infinities in x are as good as others; those of dy stay where they belong.
+  const Tensor x = device_tensor({8}, {1, kInf, 2, -kInf, kNan, 5, kNan, 6}), y(stream(), {8}),
+               dx(stream(), {8}), index(stream(), {8}, DType::i64);
+  cummax(stream(), x, 0, y, index);
+  cummax_backward(stream(), device_tensor({8}, {kNan, kInf, 1, 2, 3, 4, 5, 6}), index, 0, dx);
+  CHECK(deviation(host_values(dx), Values{kNan, kInf, 0, 0, 7, 0, 11, 0}) == 0);
+}
+
+TEST_CASE("scan: the gradient of cumulative extremes, dtypes and places in memory") {
+  Rng rng(8);
+  const Floats values = integers(3 * 4 * 16, rng, 9), gradient = integers(3 * 4 * 16, rng, 1);
+  const Tensor x = device_tensor({3, 4, 16}, values);
+  for (const DType dtype : {DType::f16, DType::f64}) {
+    if (dtype == DType::f64 && !context().device().probes().fp64) continue;
+    check_extreme_backward(x, 2, ScanKind::maximum, false, device_tensor({3, 4, 16}, gradient, dtype),
+                           DType::i32, dtype);
+  }
+  const Tensor dy = device_tensor({3, 4, 16}, gradient);
+  check_extreme_backward(x, 2, ScanKind::maximum, false, dy, DType::i64, DType::bf16);
+  check_extreme_backward(x.slice(2, 1, 16, 2), 2, ScanKind::minimum, false, dy.slice(2, 1, 16, 2), DType::i64,
+                         DType::f32);
+  // In parts: runs that go over many of them, and over none.
+  Floats rare(100003, 0.0f);
+  for (float& v : rare) v = rng.integer(0, 30000) == 0 ? static_cast<float>(rng.integer(1, 9)) : -1.0f;
+  check_extreme_backward(device_tensor({1, 100003}, rare), 1, ScanKind::maximum, false,
+                         device_tensor({1, 100003}, integers(100003, rng, 2)), DType::i64, DType::f32);
+  check_extreme_backward(device_tensor({5000, 6}, integers(30000, rng, 9)), 0, ScanKind::minimum, true,
+                         device_tensor({5000, 6}, integers(30000, rng, 2)), DType::i64, DType::f32);
+}
+
+TEST_CASE("scan: the gradient of cummax agrees with finite differences", "[small]") {
+  Rng rng(9);
+  Floats x(24);  // all different, farther apart than the step
+  for (size_t e = 0; e < x.size(); e++) x[e] = static_cast<float>(e * 7 % 24) * 0.1f;
+  const Floats dy = reals(24, rng);
+  const Shape shape{2, 12};
+  const Tensor y(stream(), shape), index(stream(), shape, DType::i32);
+  const Guarded dx(shape);
+  cummax(stream(), device_tensor(shape, x), 1, y, index);
+  cummax_backward(stream(), device_tensor(shape, dy), index, 1, dx.tensor());
+  const auto loss = [&](const Values& v) {
+    double total = 0;
+    for_each_row(shape, 1, [&](const std::vector<size_t>& places) {
+      double most = v[places[0]];
+      for (size_t at : places) total += dy[at] * (most = std::max(most, v[at]));
+    });
+    return total;
+  };
+  const Floats gradient = host_values(dx.tensor());
+  for (size_t e = 0; e < x.size(); e++)
+    CHECK(gradient[e] == Approx(numeric_gradient(loss, Values(x.begin(), x.end()), e)).margin(1e-6));
+}
+
 TEST_CASE("scan: refusals", "[small]") {
   const Tensor x = device_tensor({2, 3}, {1, 2, 3, 4, 5, 6}), y(stream(), {2, 3}),
                whole(stream(), {2, 3}, DType::i32);
@@ -254,5 +349,10 @@ TEST_CASE("scan: refusals", "[small]") {
           Scan(context(), {x, y, 0, ScanKind::maximum, true});
         }) == "exclusive: cummax of no elements is nothing");
   CHECK(refused([&] { cumprod_backward(stream(), x, x, y, 0, y); }) == "dx: shares memory with y");
+  CHECK(refused([&] { cummax_backward(stream(), x, x, 0, y); }) == "index: dtype f32 must be i32 or i64");
+  CHECK(refused([&] { cummax_backward(stream(), x, {}, 0, y); }) == "index: is not defined");
+  CHECK(refused([&] { cummax_backward(stream(), x, whole, 2, y); }) == "axis: axis 2 of a tensor of rank 2");
+  CHECK(refused([&] { cummax_backward(stream(), x, whole, 0, whole); }) ==
+        "dx: dtype i32 must be f32, f16, bf16 or f64");
   CHECK(host_values(x) == Floats{1, 2, 3, 4, 5, 6});
 }

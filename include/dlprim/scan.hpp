@@ -69,6 +69,30 @@ class DLPRIM_API CumprodBackward : public Plan {
   std::shared_ptr<const Impl> impl_;
 };
 
+/// Of the places that cummax or cummin gave: i32 or i64, of dy's shape. dy and dx are floating, in any mix.
+struct CummaxBackwardDesc {
+  TensorDesc dy, index, dx;
+  int axis = -1;
+  bool reverse = false;  ///< as in forward
+};
+
+/// dx[i]: the sum of dy where the index is i. Places with one index are neighbours and the first of them is
+/// the index itself, so that no scattering is needed; of other indices the result means nothing.
+class DLPRIM_API CummaxBackward : public Plan {
+ public:
+  /// Throws as Scan.
+  explicit CummaxBackward(const Context& context, const CummaxBackwardDesc& desc,
+                          const Options& options = {});
+  /// dx may be dy, element for element; otherwise tensors share no memory.
+  void run(const Stream& stream, const Tensor& dy, const Tensor& index, const Tensor& dx,
+           const Tensor& workspace = {}) const;
+
+  struct Impl;
+
+ private:
+  std::shared_ptr<const Impl> impl_;
+};
+
 /// Which elements a call's sums and products are made of: see ScanDesc.
 struct ScanOrder {
   bool exclusive = false, reverse = false;
@@ -88,5 +112,8 @@ DLPRIM_API void cumsum_backward(const Stream& stream, const Tensor& dy, int axis
                                 ScanOrder order = {});
 DLPRIM_API void cumprod_backward(const Stream& stream, const Tensor& dy, const Tensor& x, const Tensor& y,
                                  int axis, const Tensor& dx, bool reverse = false);
+/// cummin's gradient too.
+DLPRIM_API void cummax_backward(const Stream& stream, const Tensor& dy, const Tensor& index, int axis,
+                                const Tensor& dx, bool reverse = false);
 
 }  // namespace dlprim

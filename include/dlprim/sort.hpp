@@ -1,4 +1,4 @@
-// Sorting along an axis: sort, argsort, top-k, k-th value, median, and their gradient.
+// Ordering along an axis: sort, argsort, top-k, k-th value, median, and their gradient.
 //
 // All order as PyTorch does: NaNs are equal and above all other numbers, -0 equals 0, and sorting is stable:
 // equal elements keep their order, descending too. Results are the elements' own bits.
@@ -66,8 +66,38 @@ class DLPRIM_API TopK : public Plan {
   std::shared_ptr<const detail::SortImpl> impl_;
 };
 
-/// dy and indices have one shape, as sort or top-k made them; dx has theirs but along the axis, where it is
-/// not shorter. dy and dx are floating, in any mix.
+enum class Median : uint8_t {
+  none,        ///< k says which element
+  median,      ///< the lower one of two; the first NaN of a row that has one
+  nan_median,  ///< of the elements that are no NaNs; a NaN where there is no other
+};
+
+/// y and indices: x's shape with size 1 along the axis.
+struct KthValueDesc {
+  TensorDesc x;
+  std::optional<TensorDesc> y, indices;
+  int axis = -1;
+  int64_t k = 1;  ///< in [1, size of x along the axis]
+  Median median = Median::none;
+};
+
+/// The k-th smallest element along the axis, or the median, and where it is, the first of equal ones:
+/// torch.kthvalue, median, nanmedian, with keepdim. Its gradient is sort_backward.
+class DLPRIM_API KthValue : public Plan {
+ public:
+  /// Throws as Sort, and where there are no elements along the axis.
+  explicit KthValue(const Context& context, const KthValueDesc& desc, const Options& options = {});
+  /// As Sort's.
+  void run(const Stream& stream, const Tensor& x, const Tensor& y, const Tensor& indices,
+           const Tensor& workspace = {}) const;
+
+ private:
+  KthValueDesc desc_;
+  std::shared_ptr<const detail::SortImpl> impl_;
+};
+
+/// dy and indices have one shape, as sort, top-k or k-th value made them; dx has theirs but along the axis,
+/// where it is not shorter. dy and dx are floating, in any mix.
 struct SortBackwardDesc {
   TensorDesc dy, indices, dx;
   int axis = -1;
@@ -109,6 +139,13 @@ struct TopKParams {
 };
 DLPRIM_API void top_k(const Stream& stream, const Tensor& x, const TopKParams& params, const Tensor& y,
                       const Tensor& indices = {}, const Options& options = {});
+
+DLPRIM_API void kth_value(const Stream& stream, const Tensor& x, int64_t k, int axis, const Tensor& y,
+                          const Tensor& indices = {}, const Options& options = {});
+DLPRIM_API void median(const Stream& stream, const Tensor& x, int axis, const Tensor& y,
+                       const Tensor& indices = {}, const Options& options = {});
+DLPRIM_API void nan_median(const Stream& stream, const Tensor& x, int axis, const Tensor& y,
+                           const Tensor& indices = {}, const Options& options = {});
 
 DLPRIM_API void sort_backward(const Stream& stream, const Tensor& dy, const Tensor& indices, int axis,
                               const Tensor& dx, const Options& options = {});

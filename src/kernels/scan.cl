@@ -30,7 +30,7 @@
 #else
 #define PLACE(t) (t)
 #endif
-#if KIND == RECURRENCE
+#if KIND == RECURRENCE || KIND == SEGMENTS
 #define ELEMENT(v) state_of(X[v], G[v], PLACE(t + v))
 #else
 #define ELEMENT(v) state_of(X[v], 0, PLACE(t + v))
@@ -65,7 +65,7 @@ __kernel __attribute__((reqd_work_group_size(LX* LY, 1, 1))) void scan(
     const INDEX t = first + lane * V;
     const int count = k < kept && t < end ? (int)min((INDEX)V, end - t) : 0;
     real X[V];
-#if KIND == RECURRENCE
+#if KIND == RECURRENCE || KIND == SEGMENTS
     real G[V];
 #endif
 #if VECTOR

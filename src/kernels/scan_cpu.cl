@@ -17,7 +17,7 @@
 #define real REAL
 #include "scan_state.cl"
 
-#if KIND == RECURRENCE
+#if KIND == RECURRENCE || KIND == SEGMENTS
 #define GRADIENT g
 #else
 #define GRADIENT 0
@@ -55,7 +55,9 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void scan(
         for (int l = 0; l < LANES; l++) {
           //$ BODY
           const real x = LOAD_f32(x_q, l);
-          const struct State before = carry[l], after = then(before, state_of(x, GRADIENT, p));
+          struct State before = carry[l], after = before, own;
+          set_state(&own, x, GRADIENT, p);
+          follow(&after, &own);
           carry[l] = after;
           STORE_f32(y_q, l, (EXCLUSIVE ? before : after).a);
           //$ END
@@ -64,7 +66,9 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void scan(
         for (int l = 0; l < lanes; l++) {
           //$ BODY
           const real x = LOAD_f32(x_q, l);
-          const struct State before = carry[l], after = then(before, state_of(x, GRADIENT, p));
+          struct State before = carry[l], after = before, own;
+          set_state(&own, x, GRADIENT, p);
+          follow(&after, &own);
           carry[l] = after;
           STORE_f32(y_q, l, (EXCLUSIVE ? before : after).a);
           //$ END

@@ -1,5 +1,6 @@
 // What a scan carries from element to element: a sum, a product, an extreme and its place, or (RECURRENCE) the map
-// h -> a h + b, with which the gradient of a cumulative product goes from its end to its start.
+// h -> a h + b, with which the gradient of a cumulative product goes from its end to its start. SEGMENTS: a sum that
+// starts anew behind each element that ends a run, of which x is 0: the gradient of cumulative extremes.
 #ifndef KIND
 #define INDEX uint
 #define real float
@@ -13,13 +14,14 @@
 #define MAXIMUM 2
 #define MINIMUM 3
 #define RECURRENCE 4
+#define SEGMENTS 5
 #define NO_PLACE ((INDEX)-1)
 
 struct State {
   real a;
 #if KIND == MAXIMUM || KIND == MINIMUM
   INDEX b;
-#elif KIND == RECURRENCE
+#elif KIND == RECURRENCE || KIND == SEGMENTS
   real b;
 #endif
 };
@@ -43,36 +45,49 @@ static struct State identity(void) {
   return s;
 }
 
-// Of the element at `place`; g is the gradient there.
-static struct State state_of(real x, real g, INDEX place) {
-  struct State s;
-  s.a = x;
+// Of the element at `place`; g is the gradient there. Compilers make no vectors of loops with structs by value.
+static void set_state(struct State* s, real x, real g, INDEX place) {
+  s->a = x;
 #if KIND == MAXIMUM || KIND == MINIMUM
-  s.b = place;
+  s->b = place;
 #elif KIND == RECURRENCE
-  s.b = x * g;
+  s->b = x * g;
+#elif KIND == SEGMENTS
+  s->b = x != 0 ? g : 0;
 #endif
-  return s;
 }
 
-// `first`, and then `second`.
-static struct State then(struct State first, struct State second) {
+// `first` becomes what it and then `second` come to.
+static void follow(struct State* first, const struct State* second) {
 #if KIND == SUM
-  first.a += second.a;
+  first->a += second->a;
 #elif KIND == PRODUCT
-  first.a *= second.a;
+  first->a *= second->a;
 #elif KIND == RECURRENCE
-  first.b = second.a * first.b + second.b;
-  first.a *= second.a;
+  first->b = second->a * first->b + second->b;
+  first->a *= second->a;
+#elif KIND == SEGMENTS
+  first->b = second->a != 0 ? first->b + second->b : second->b;
+  first->a *= second->a;
 #else
 #if KIND == MAXIMUM
-  const int later = second.b != NO_PLACE && (second.a != second.a || second.a >= first.a);
+  const int later = second->b != NO_PLACE && (second->a != second->a || second->a >= first->a);
 #else
-  const int later = second.b != NO_PLACE && (second.a != second.a || second.a <= first.a);
+  const int later = second->b != NO_PLACE && (second->a != second->a || second->a <= first->a);
 #endif
-  first.a = later ? second.a : first.a;
-  first.b = later ? second.b : first.b;
+  first->a = later ? second->a : first->a;
+  first->b = later ? second->b : first->b;
 #endif
+}
+
+// The same by value.
+static struct State state_of(real x, real g, INDEX place) {
+  struct State s;
+  set_state(&s, x, g, place);
+  return s;
+}
+static struct State then(struct State first, struct State second) {
+  follow(&first, &second);
   return first;
 }
 

@@ -14,7 +14,7 @@
 typedef struct {
   ulong prefix;  // its upper digits
   uint rest;     // its place among the keys that have them, from 1 on
-  uint unused;
+  uint other;    // for kth_value.cl
 } State;
 
 #define PART                                                                                                   \
@@ -85,6 +85,7 @@ void select_pick(__global ulong* states, long states_o, __global uint* counts, l
     sum += found[m] = mine[m];
     mine[m] = 0;
   }
+  barrier(CLK_GLOBAL_MEM_FENCE);  // all have read the state
   uint before = sum_before(sum, sums, &total);
   for (int m = 0; m < DIGITS / GROUP; m++) {
     if (before < rest && rest <= before + found[m]) {

@@ -18,11 +18,23 @@ struct CumprodBackward::Impl {
   std::shared_ptr<const ScanKernel> kernel;
 };
 
+struct CummaxBackward::Impl {
+  CummaxBackwardDesc desc;
+  std::shared_ptr<const ScanKernel> kernel;
+};
+
 namespace {
 
 const char* op_of(ScanKind kind) {
   constexpr const char* kNames[] = {"cumsum", "cumprod", "cummax", "cummin"};
   return kNames[static_cast<int>(kind)];
+}
+
+void check_index(const TensorDesc& index, const Shape& shape) {
+  require_strides("index", index);
+  require_shape("index", index, shape);
+  require(index.dtype == DType::i32 || index.dtype == DType::i64, "index", "dtype ", name_of(index.dtype),
+          " must be i32 or i64");
 }
 
 void check(const ScanDesc& d) {
@@ -42,9 +54,7 @@ void check(const ScanDesc& d) {
   if (!d.index) return;
   require(extreme, "index", op_of(d.kind), " has none");
   require_writable("index", *d.index);
-  require_shape("index", *d.index, d.x.shape);
-  require(d.index->dtype == DType::i32 || d.index->dtype == DType::i64, "index", "dtype ",
-          name_of(d.index->dtype), " must be i32 or i64");
+  check_index(*d.index, d.x.shape);
 }
 
 struct Planned {
@@ -138,6 +148,38 @@ void CumprodBackward::run(const Stream& stream, const Tensor& dy, const Tensor& 
   run_scan_kernel(*impl_->kernel, stream, {x, dy, y, dx}, space);
 }
 
+CummaxBackward::CummaxBackward(const Context& context, const CummaxBackwardDesc& desc, const Options& options)
+    : Plan(nullptr) {
+  require_floating("dy", desc.dy, true);
+  require_floating("dx", desc.dx, true);
+  check_index(desc.index, desc.dy.shape);
+  require_writable("dx", desc.dx);
+  require_shape("dx", desc.dx, desc.dy.shape);
+  ScanProblem problem;
+  problem.state = ScanState::segments;
+  problem.exclusive = true, problem.reverse = !desc.reverse;
+  problem.operands = {{"x", desc.index}, {"g", desc.dy}, {"y", desc.dx, true}};
+  Planned made = planned("cummax_backward", context, std::move(problem), desc.axis, options);
+  impl_ = std::make_shared<const Impl>(Impl{desc, std::move(made.kernel)});
+  info_ = std::move(made.info);
+}
+
+void CummaxBackward::run(const Stream& stream, const Tensor& dy, const Tensor& index, const Tensor& dx,
+                         const Tensor& workspace) const {
+  const CummaxBackwardDesc& d = impl_->desc;
+  require_stream(*info_, stream);
+  require_tensor("dy", dy, stream.context(), d.dy);
+  require_tensor("index", index, stream.context(), d.index);
+  require_tensor("dx", dx, stream.context(), d.dx);
+  require_same_or_apart({"dx", dx}, {"dy", dy});
+  require_no_overlap("dx", dx, "index", index);
+  require_apart({{"workspace", workspace}}, {{"dy", dy}, {"index", index}, {"dx", dx}});
+  if (dx.numel() == 0) return;
+  const Tensor space = workspace_for(*info_, stream, workspace);
+  const OperatorScope scope(stream, *info_);
+  run_scan_kernel(*impl_->kernel, stream, {index, dy, dx}, space);
+}
+
 namespace {
 
 void scan(const Stream& stream, ScanKind kind, const Tensor& x, int axis, const Tensor& y,
@@ -183,6 +225,15 @@ void cumprod_backward(const Stream& stream, const Tensor& dy, const Tensor& x, c
   PlanKey key("cumprod_backward");
   key.add(desc.dy).add(desc.x).add(desc.y).add(desc.dx).add(axis).add(reverse);
   cached_plan<CumprodBackward>(stream, key, desc)->run(stream, dy, x, y, dx);
+}
+
+void cummax_backward(const Stream& stream, const Tensor& dy, const Tensor& index, int axis, const Tensor& dx,
+                     bool reverse) {
+  require_defined({{"dy", dy}, {"index", index}, {"dx", dx}});
+  const CummaxBackwardDesc desc{dy, index, dx, axis, reverse};
+  PlanKey key("cummax_backward");
+  key.add(desc.dy).add(desc.index).add(desc.dx).add(axis).add(reverse);
+  cached_plan<CummaxBackward>(stream, key, desc)->run(stream, dy, index, dx);
 }
 
 }  // namespace dlprim

@@ -53,7 +53,8 @@ bool is_pair(ScanState state) {
 size_t state_size(const Problem& p) {
   const size_t a = size_of(p.real);
   if (!is_pair(p.scan.state)) return a;
-  const size_t b = p.scan.state == ScanState::recurrence ? a : p.nest.wide ? 8 : 4;
+  const bool sum = p.scan.state == ScanState::recurrence || p.scan.state == ScanState::segments;
+  const size_t b = sum ? a : p.nest.wide ? 8 : 4;
   return 2 * std::max(a, b);
 }
 
@@ -97,8 +98,18 @@ std::string array_of(const ScanOperand& o) {
   return o.name == "x" ? "X" : "G";
 }
 
-std::string value_of(const ScanOperand& o, bool recurrence) {
-  return o.name == "i" ? "Y[v].b" : recurrence ? "(G[v] + Y[v].b) * q" : "Y[v].a";
+/// What an operand holds at `place` of the axis, from what is read there.
+std::string read_value(ScanState state, const ScanOperand& o, const std::string& value, const char* place) {
+  return state == ScanState::segments && o.name == "x" ? cat(value, " != ", place) : value;
+}
+
+/// What is written, in terms of the state and of what is read: `x` and `g`.
+std::string value_of(ScanState state, const ScanOperand& o, const std::string& at, const char* x,
+                     const char* g) {
+  if (o.name == "i") return at + ".b";
+  if (state == ScanState::recurrence) return cat("(", g, " + ", at, ".b) * q");
+  if (state == ScanState::segments) return cat(x, " != 0 ? 0 : ", g, " + ", at, ".b");
+  return at + ".a";
 }
 
 /// The product of what lies before in the products' direction, which is behind in the scan's.
@@ -112,7 +123,7 @@ std::string previous_product(const Problem& p, const std::string& at_next, const
 }
 
 std::string gpu_source(const Problem& p, const Form& form, int phase) {
-  const bool recurrence = p.scan.state == ScanState::recurrence;
+  const ScanState state = p.scan.state;
   std::string base = coordinates("k", p.nest.kept.size(), 'c', 'n'), load, store, vector_load, vector_store;
   size_t operand = 0;
   for (const ScanOperand& o : p.scan.operands) {
@@ -124,16 +135,21 @@ std::string gpu_source(const Problem& p, const Form& form, int phase) {
       store = previous + store;
       vector_store = "";
     } else if (o.written) {
-      const std::string value = value_of(o, recurrence);
+      const std::string value = value_of(state, o, "Y[v]", "X[v]", "G[v]");
       store += cat("STORE_", type, "(", o.name, "_p, ", at, ", ", value, ");\n");
       vector_store +=
           cat("for (int v = 0; v < V; v++) {\n",
               previous_product(p, "PLACE(t + v + 1) * q_u", "t + v + 1 < n", "q_p"),
               "T[REVERSE ? V - 1 - v : v] = ", value, ";\n}\nVSTORE_", type, "(", o.name, "_p, at, T);\n");
     } else {
-      load += cat(array_of(o), "[v] = LOAD_", type, "(", o.name, "_p, ", at, ");\n");
-      vector_load += cat("VLOAD_", type, "(", o.name, "_p, at, T);\nfor (int v = 0; v < V; v++) ",
-                         array_of(o), "[v] = T[REVERSE ? V - 1 - v : v];\n");
+      const std::string one = cat("LOAD_", type, "(", o.name, "_p, ", at, ")");
+      load += cat(array_of(o), "[v] = ", read_value(state, o, one, "p"), ";\n");
+      // Places need all of their bits until they are compared.
+      const bool places = state == ScanState::segments && o.name == "x";
+      vector_load += cat(places ? "{\nlong T[V];\n" : "", "VLOAD_", type, "(", o.name,
+                         "_p, at, T);\nfor (int v = 0; v < V; v++) ", array_of(o),
+                         "[v] = ", read_value(state, o, "T[REVERSE ? V - 1 - v : v]", "PLACE(t + v)"), ";\n",
+                         places ? "}\n" : "");
     }
   }
   return fill_slots(kernel_source("scan"), {{"HEAD", head(p, form, phase)},
@@ -146,7 +162,6 @@ std::string gpu_source(const Problem& p, const Form& form, int phase) {
 }
 
 std::string cpu_source(const Problem& p, const Form& form, int phase) {
-  const bool recurrence = p.scan.state == ScanState::recurrence;
   const size_t rank = p.nest.kept.size();
   std::string base, position, loads, stores;
   if (rank > 0)
@@ -172,18 +187,18 @@ std::string cpu_source(const Problem& p, const Form& form, int phase) {
     }
     position += cat(pointer, "_q = ", o.name, "_b + p", step, ";\n");
     if (o.written) {
-      const std::string state = p.scan.exclusive ? "before" : "after";
-      const std::string value = o.name == "i" ? "after.b" : recurrence ? "(g + before.b) * q" : state + ".a";
+      const std::string value = value_of(p.scan.state, o, p.scan.exclusive ? "before" : "after", "x", "g");
       stores += cat("STORE_", type, "(", o.name, "_q, ", lane, ", ", value, ");\n");
     } else {
-      loads += cat("const real ", o.name, " = LOAD_", type, "(", o.name, "_q, ", lane, ");\n");
+      const std::string one = cat("LOAD_", type, "(", o.name, "_q, ", lane, ")");
+      loads += cat("const real ", o.name, " = ", read_value(p.scan.state, o, one, "p"), ";\n");
     }
   }
-  const std::string body =
-      loads +
-      "const struct State before = carry[l], after = then(before, state_of(x, GRADIENT, p));\n"
-      "carry[l] = after;\n" +
-      (phase == 1 ? "" : stores);
+  const std::string body = loads +
+                           "struct State before = carry[l], after = before, own;\n"
+                           "set_state(&own, x, GRADIENT, p);\nfollow(&after, &own);\n"
+                           "carry[l] = after;\n" +
+                           (phase == 1 ? "" : stores);
   return fill_slots(kernel_source("scan_cpu"), {{"HEAD", head(p, form, phase)},
                                                 {"PARAMETERS", parameters(p)},
                                                 {"BASE", base},

@@ -12,10 +12,10 @@
 namespace dlprim::detail {
 
 /// As scan_state.cl numbers them.
-enum class ScanState : int { sum, product, maximum, minimum, recurrence };
+enum class ScanState : int { sum, product, maximum, minimum, recurrence, segments };
 
-/// A tensor of the kernel. What is read: x, and of the recurrence g and the products q. Written: y, or y and
-/// i.
+/// A tensor of the kernel. What is read: x, and of the recurrence g and the products q; of segments the
+/// places x, whose run ends where they are the element's own, and g. Written: y, or y and i.
 struct ScanOperand {
   std::string name;
   TensorDesc desc;

@@ -1,5 +1,5 @@
-// Sort and top-k: checks, the lists of engines, the calls. The engines are in sort_<engine>.cpp and
-// top_k_<engine>.cpp.
+// Sort, top-k, k-th value and median: checks, the lists of engines, the calls. The engines are in
+// sort_<engine>.cpp, top_k_<engine>.cpp and kth_value.cpp.
 #include <climits>
 
 #include "core/composed.hpp"
@@ -9,11 +9,11 @@ namespace dlprim {
 namespace detail {
 
 extern const SortEngine kSortLanes, kSortRows, kSortPieces, kSortBitonic, kSortRadix, kSortBoostCompute,
-    kTopKFilter, kTopKSelect;
+    kTopKFilter, kTopKSelect, kKthRows, kKthSelect;
 
 namespace {
 
-/// What Sort and TopK have in common.
+/// What the operators have in common.
 struct Asked {
   const char* op;
   const TensorDesc& x;
@@ -22,6 +22,8 @@ struct Asked {
   bool descending;
   bool top = false;  ///< part of the axis is wanted
   bool sorted = true;
+  int64_t k = 0;  ///< of a single element, from 1 on; 0: none is asked for
+  Median median = Median::none;
 };
 
 const std::vector<SortEngine>& sort_engines(const Context& context) {
@@ -39,6 +41,15 @@ const std::vector<SortEngine>& top_k_engines(const Context& context) {
   static const std::vector<SortEngine> gpu = {kSortBitonic, kTopKSelect, kSortRadix, kTopKFilter,
                                               kSortLanes,   kSortRows,   kSortPieces};
   return context.device().kind() == DeviceKind::cpu ? cpu : gpu;
+}
+
+const std::vector<SortEngine>& kth_engines(const Context& context) {
+  static const std::vector<SortEngine> cpu = {kKthRows, kKthSelect}, gpu = {kKthSelect, kKthRows};
+  return context.device().kind() == DeviceKind::cpu ? cpu : gpu;
+}
+
+const std::vector<SortEngine>& engines_of(const Context& context, const Asked& asked) {
+  return asked.k ? kth_engines(context) : asked.top ? top_k_engines(context) : sort_engines(context);
 }
 
 int to_count(int64_t size) {
@@ -82,6 +93,12 @@ SortProblem problem_of(const Asked& a) {
   p.indices = a.indices.has_value();
   p.descending = a.descending;
   p.sorted = a.sorted;
+  if (a.k) {
+    require(p.k == 1, a.y ? "y" : "indices", "size ", p.k, " along axis ", axis, " must be 1");
+    require(a.k >= 1 && a.k <= p.n, "k", a.k, " does not lie in [1, ", p.n, "]");
+    p.rank = a.median == Median::none ? static_cast<int>(a.k) - 1 : (p.n - 1) / 2;
+    p.median = a.median;
+  }
   return p;
 }
 
@@ -89,8 +106,8 @@ std::shared_ptr<const SortImpl> plan(const Context& context, const Asked& asked,
                                      std::shared_ptr<const PlanInfo>& info) {
   const SortProblem p = problem_of(asked);
   PlanInfo made;
-  std::shared_ptr<const SortImpl> impl = choose_engine(
-      asked.op, asked.top ? top_k_engines(context) : sort_engines(context), context, p, options, made);
+  std::shared_ptr<const SortImpl> impl =
+      choose_engine(asked.op, engines_of(context, asked), context, p, options, made);
   made.text = cat("op=", asked.op, " engine=", made.engine, " x=", brief(asked.x), " axis=", asked.axis);
   made.bytes = traffic({asked.x});
   for (const auto& [name, desc] : {std::pair("y", &asked.y), std::pair("indices", &asked.indices)})
@@ -99,7 +116,10 @@ std::shared_ptr<const SortImpl> plan(const Context& context, const Asked& asked,
       made.bytes += traffic({**desc});
     }
   made.text += cat(" descending=", asked.descending);
-  if (asked.top) made.text += cat(" sorted=", asked.sorted);
+  if (asked.k)
+    made.text += cat(" k=", p.rank + 1);
+  else if (asked.top)
+    made.text += cat(" sorted=", asked.sorted);
   info = std::make_shared<const PlanInfo>(std::move(made));
   return impl;
 }
@@ -124,6 +144,13 @@ void run_plan(const PlanInfo& info, const SortImpl& impl, const Desc& desc, cons
   const Tensor ws = workspace_for(info, stream, workspace);
   const OperatorScope scope(stream, info);
   impl.run(stream, t, ws);
+}
+
+/// k of a median does not matter.
+int64_t checked_k(const KthValueDesc& desc) {
+  if (desc.median != Median::none) return 1;
+  require(desc.k >= 1, "k", desc.k, " is below 1");
+  return desc.k;
 }
 
 template <class Desc>
@@ -164,6 +191,21 @@ void TopK::run(const Stream& stream, const Tensor& x, const Tensor& y, const Ten
   run_plan(*info_, *impl_, desc_, stream, {x, y, indices}, workspace);
 }
 
+KthValue::KthValue(const Context& context, const KthValueDesc& desc, const Options& options)
+    : Plan(nullptr),
+      desc_(desc),
+      impl_(plan(context,
+                 {desc.median == Median::none     ? "kth_value"
+                  : desc.median == Median::median ? "median"
+                                                  : "nan_median",
+                  desc.x, desc.y, desc.indices, desc.axis, false, true, true, checked_k(desc), desc.median},
+                 options, info_)) {}
+
+void KthValue::run(const Stream& stream, const Tensor& x, const Tensor& y, const Tensor& indices,
+                   const Tensor& workspace) const {
+  run_plan(*info_, *impl_, desc_, stream, {x, y, indices}, workspace);
+}
+
 void sort(const Stream& stream, const Tensor& x, const SortParams& params, const Tensor& y,
           const Tensor& indices, const Options& options) {
   SortDesc desc;
@@ -185,6 +227,37 @@ void top_k(const Stream& stream, const Tensor& x, const TopKParams& params, cons
   desc.sorted = params.sorted;
   key.add(desc.axis).add(desc.largest).add(desc.sorted);
   cached_plan<TopK>(stream, std::move(key), desc, options)->run(stream, x, y, indices);
+}
+
+namespace {
+
+void kth(const Stream& stream, KthValueDesc desc, const Tensor& x, const Tensor& y, const Tensor& indices,
+         const Options& options) {
+  PlanKey key("kth_value");
+  describe(desc, x, y, indices, key);
+  key.add(desc.axis).add(desc.k).add(static_cast<int>(desc.median));
+  cached_plan<KthValue>(stream, std::move(key), desc, options)->run(stream, x, y, indices);
+}
+
+KthValueDesc kth_desc(int axis, int64_t k, Median median) {
+  KthValueDesc desc;
+  desc.axis = axis, desc.k = k, desc.median = median;
+  return desc;
+}
+
+}  // namespace
+
+void kth_value(const Stream& stream, const Tensor& x, int64_t k, int axis, const Tensor& y,
+               const Tensor& indices, const Options& options) {
+  kth(stream, kth_desc(axis, k, Median::none), x, y, indices, options);
+}
+void median(const Stream& stream, const Tensor& x, int axis, const Tensor& y, const Tensor& indices,
+            const Options& options) {
+  kth(stream, kth_desc(axis, 1, Median::median), x, y, indices, options);
+}
+void nan_median(const Stream& stream, const Tensor& x, int axis, const Tensor& y, const Tensor& indices,
+                const Options& options) {
+  kth(stream, kth_desc(axis, 1, Median::nan_median), x, y, indices, options);
 }
 
 }  // namespace dlprim

@@ -42,6 +42,8 @@ struct SortProblem {
   bool y = false, indices = false;
   bool descending = false;
   bool sorted = true;
+  int rank = 0;  ///< of a k-th value or median, from 0 on; NaNs may move it
+  Median median = Median::none;
 
   int key_bits() const { return static_cast<int>(size_of(dtype)) * 8; }
   /// Binds ROW_SIZES, and whether the order is descending.

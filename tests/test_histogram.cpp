@@ -1,0 +1,190 @@
+// Counts of elements against plain loops.
+#include <dlprim/histogram.hpp>
+
+#include <cmath>
+#include <limits>
+
+#include "cases/indexing.hpp"
+#include "catch.hpp"
+
+using namespace dlprim;
+using namespace dlprim::test;
+
+namespace {
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN(), kInf = std::numeric_limits<float>::infinity();
+
+Values counted(const Values& x, const Values& weights, int64_t bins) {
+  Values result(static_cast<size_t>(bins));
+  for (size_t i = 0; i < x.size(); i++)
+    if (x[i] >= 0 && x[i] < static_cast<double>(bins))
+      result[static_cast<size_t>(x[i])] += weights.empty() ? 1 : weights[i];
+  return result;
+}
+
+/// Numbers from `low` to `high`, and weights that add up exactly.
+void check(const Shape& shape, int64_t bins, DType dtype, DType y_dtype, Placing placing, int low, int high) {
+  const std::string text = "x=" + to_string(shape) + " bins=" + std::to_string(bins) + " " + name_of(dtype) +
+                           " " + name_of(y_dtype) + " " + name_of(placing);
+  if (!is_selected(text)) return;
+  INFO(again(text));
+  Rng rng(21);
+  std::vector<float> values;
+  for (int64_t i = 0; i < element_count(shape); i++)
+    values.push_back(static_cast<float>(rng.integer(low, high)));
+  const Tensor x = placed(placing, shape, values, dtype),
+               weights = placed(placing, shape, integers(element_count(shape), rng),
+                                is_floating(y_dtype) ? y_dtype : DType::f32);
+  for (const char* name : {"parts", "atomics"}) {
+    INFO("engine " << name);
+    const Guarded y({bins}, {2}, y_dtype);
+    bincount(stream(), x, y.tensor(), engine(name));
+    CHECK(deviation(host_values(y.tensor()), counted(values_of(x), {}, bins)) == 0);
+    CHECK(y.intact());
+  }
+  if (!is_floating(y_dtype)) return;
+  for (const char* name : {"parts", "sorted"}) {
+    INFO("engine " << name);
+    const Guarded y({bins}, {2}, y_dtype), twice({bins}, y_dtype);
+    bincount(stream(), x, weights, y.tensor(), engine(name));
+    bincount(stream(), x, weights, twice.tensor(), engine(name));
+    CHECK(deviation(host_values(y.tensor()), counted(values_of(x), values_of(weights), bins)) == 0);
+    CHECK(host_bytes(y.tensor()) == host_bytes(twice.tensor()));
+    CHECK((y.intact() && twice.intact()));
+  }
+}
+
+/// As PyTorch's CPU counts: in x's precision.
+template <class T>
+Values parted(const Values& x, int64_t bins, T low, T high) {
+  if (low == high) {
+    low = std::numeric_limits<T>::infinity(), high = -low;
+    for (double v : x) low = std::min(low, static_cast<T>(v)), high = std::max(high, static_cast<T>(v));
+    if (low == high) low -= 1, high += 1;
+  }
+  Values result(static_cast<size_t>(bins));
+  for (double wide : x) {
+    const T v = static_cast<T>(wide);
+    if (!(v >= low && v <= high)) continue;
+    const auto bin = static_cast<int64_t>((v - low) * static_cast<T>(bins) / (high - low));
+    result[static_cast<size_t>(std::min(bin, bins - 1))]++;
+  }
+  return result;
+}
+
+void check_range(const Shape& shape, int64_t bins, DType dtype, DType y_dtype, Placing placing,
+                 HistogramRange range) {
+  const std::string text = "histc x=" + to_string(shape) + " bins=" + std::to_string(bins) + " " +
+                           name_of(dtype) + " " + name_of(y_dtype) + " " + name_of(placing) + " " +
+                           std::to_string(range.low) + " " + std::to_string(range.high);
+  if (!is_selected(text)) return;
+  INFO(again(text));
+  Rng rng(22);
+  const Tensor x = placed(placing, shape, reals(element_count(shape), rng, -2, 2), dtype);
+  const Values values = values_of(x);
+  for (const char* name : {"parts", "atomics"}) {
+    INFO("engine " << name);
+    const Guarded y({bins}, y_dtype), twice({bins}, y_dtype);
+    histc(stream(), x, y.tensor(), range, engine(name));
+    histc(stream(), x, twice.tensor(), range, engine(name));
+    CHECK(deviation(host_values(y.tensor()), dtype == DType::f64
+                                                 ? parted<double>(values, bins, range.low, range.high)
+                                                 : parted<float>(values, bins, static_cast<float>(range.low),
+                                                                 static_cast<float>(range.high))) == 0);
+    CHECK(host_bytes(y.tensor()) == host_bytes(twice.tensor()));
+    CHECK(y.intact());
+  }
+}
+
+}  // namespace
+
+TEST_CASE("bincount: shapes and numbers of bins", "[small]") {
+  check({1}, 1, DType::i64, DType::i64, Placing::row_major, 0, 0);
+  check({300}, 7, DType::i64, DType::f32, Placing::row_major, -2, 9);
+  check({65, 3}, 1500, DType::i64, DType::f32, Placing::row_major, 0, 1600);
+  check({2, 1, 2, 3, 1, 2, 2, 2}, 5, DType::i64, DType::f32, Placing::row_major, 0, 5);
+  check({0}, 3, DType::i64, DType::f32, Placing::row_major, 0, 1);
+  check({4}, 0, DType::i64, DType::i64, Placing::row_major, 0, 1);
+}
+
+TEST_CASE("bincount: dtypes, forms of memory, many elements and many bins") {
+  for (DType dtype : {DType::i8, DType::i16}) check({300}, 17, dtype, DType::i32, Placing::row_major, -3, 20);
+  check({300}, 17, DType::u8, DType::i64, Placing::row_major, 0, 255);
+  check({300}, 2, DType::boolean, DType::i64, Placing::row_major, 0, 1);
+  check({300}, 2, DType::i32, DType::i8, Placing::row_major, 0, 9);
+  for (DType dtype : {DType::f16, DType::bf16, DType::f64})
+    if (dtype != DType::f64 || context().device().probes().fp64)
+      check({300}, 40, DType::i32, dtype, Placing::row_major, 0, 40);
+  for (Placing placing : kPlacings) check({3, 5, 2, 7}, 9, DType::i32, DType::f32, placing, 0, 9);
+  check({100003}, 40, DType::i32, DType::f32, Placing::row_major, 0, 39);
+  check({100003}, 20000, DType::i64, DType::f32, Placing::row_major, 0, 19999);
+}
+
+TEST_CASE("bincount: as many bins as are needed", "[small]") {
+  const Tensor x = index_tensor({4}, {3, 1, 1, 0}), none(stream(), {0}, DType::i32),
+               weights = device_tensor({4}, {0.5f, 1, 2, 4}, DType::f16);
+  CHECK(read<int64_t>(stream(), bincount(stream(), x, {}, 0)) == std::vector<int64_t>{1, 2, 0, 1});
+  CHECK(read<int64_t>(stream(), bincount(stream(), x, {}, 6)) == std::vector<int64_t>{1, 2, 0, 1, 0, 0});
+  CHECK(read<float>(stream(), bincount(stream(), x, weights, 0)) == std::vector<float>{4, 3, 0, 0.5f});
+  CHECK(bincount(stream(), none, {}, 0).shape() == Shape{0});
+  CHECK(read<int64_t>(stream(), bincount(stream(), none, {}, 2)) == std::vector<int64_t>{0, 0});
+  CHECK(error_of<ValidationError>([&] {
+          bincount(stream(), index_tensor({2}, {1, -4}), {}, 0);
+        }) == "x: the element -4 is below 0");
+}
+
+TEST_CASE("histc: ranges, given and from data", "[small]") {
+  check_range({300}, 10, DType::f32, DType::f32, Placing::row_major, {-1, 1});
+  check_range({300}, 7, DType::f32, DType::i64, Placing::row_major, {});
+  check_range({1}, 4, DType::f32, DType::f32, Placing::row_major, {});
+  check_range({5, 3, 7}, 1, DType::f32, DType::f32, Placing::row_major, {0.25, 9});
+}
+
+TEST_CASE("histc: dtypes, forms of memory, many elements and many bins") {
+  for (DType dtype : {DType::f16, DType::bf16, DType::f64})
+    if (dtype != DType::f64 || context().device().probes().fp64)
+      check_range({3, 501}, 33, dtype, dtype == DType::f64 ? DType::f64 : DType::f32, Placing::row_major,
+                  {-1.5, 1.5});
+  for (Placing placing : kPlacings) check_range({3, 5, 2, 7}, 9, DType::f32, DType::i32, placing, {});
+  check_range({100003}, 100, DType::f32, DType::f32, Placing::row_major, {});
+  check_range({100003}, 20000, DType::f32, DType::i64, Placing::row_major, {-1, 2});
+}
+
+TEST_CASE("histc: elements at the bins' ends, and special values", "[small]") {
+  const Guarded y({4}, DType::i32);
+  const auto counts = [&](const std::vector<float>& values, const HistogramRange& range) {
+    const Tensor x = device_tensor({static_cast<int64_t>(values.size())}, values);
+    histc(stream(), x, y.tensor(), range, engine("atomics"));
+    const std::vector<float> found = host_values(y.tensor());
+    histc(stream(), x, y.tensor(), range, engine("parts"));
+    CHECK(host_values(y.tensor()) == found);
+    CHECK(y.intact());
+    return found;
+  };
+  using Floats = std::vector<float>;
+  CHECK(counts({0, 3, 3, 6, 9, 12, 12.5f, -0.5f, kNan, kInf, -kInf, -0.0f}, {0, 12}) == Floats{2, 2, 1, 2});
+  CHECK(counts({5, 5, 5}, {}) == Floats{0, 0, 3, 0});
+  CHECK(counts({1, kNan, 2}, {}) == Floats{0, 0, 0, 0});
+  CHECK(counts({1, kInf, 2}, {}) == Floats{0, 0, 0, 0});
+  CHECK(counts({}, {}) == Floats{0, 0, 0, 0});
+  CHECK(counts({3e38f, -3e38f, 0}, {0, 0}) == Floats{0, 0, 0, 0});  // wider than f32's numbers
+}
+
+TEST_CASE("histogram: refusals", "[small]") {
+  const Tensor x = index_tensor({2, 3}, {1, 0, 3, 4, 5, 0}), y(stream(), {6}, DType::i64),
+               real = device_tensor({2, 3}, {1, 2, 3, 4, 5, 6}), sums(stream(), {6});
+  const auto refused = [](auto&& f) { return error_of<ValidationError>(f); };
+  CHECK(refused([&] { bincount(stream(), x, {}); }) == "y: is not defined");
+  CHECK(refused([&] { bincount(stream(), real, y); }) == "x: dtype f32 must be an integer");
+  CHECK(refused([&] { bincount(stream(), x, x); }) == "y: rank 2 must be 1, shape is [2, 3]");
+  CHECK(refused([&] { bincount(stream(), x, x.reshape({6})); }) == "y: shares memory with x");
+  CHECK(refused([&] { bincount(stream(), x, real.reshape({6}), sums); }) ==
+        "weights: shape [6] must be [2, 3]");
+  CHECK(refused([&] { bincount(stream(), x, real, y); }) == "y: dtype i64 must be f32, f16, bf16 or f64");
+  CHECK(refused([&] { bincount(stream(), x, Tensor(stream(), {2}, DType::boolean)); }) ==
+        "y: dtype bool counts nothing");
+  CHECK(refused([&] { bincount(stream(), x, {}, -1); }) == "minlength: -1 is below 0");
+  CHECK(refused([&] { bincount(stream(), x, y, engine("magic")); }) == "engine: there is no engine 'magic'");
+  CHECK(refused([&] { histc(stream(), x, y); }) == "x: dtype i64 must be f32, f16, bf16 or f64");
+  CHECK(refused([&] { histc(stream(), real, sums, {2, 1}); }) == "range: from 2 to 1 is none");
+}
