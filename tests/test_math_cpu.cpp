@@ -1,4 +1,4 @@
-// Mathematical functions in kernels against double: on CPUs our own (src/kernels/math_cpu.cl), elsewhere the
+// Mathematical functions in kernels against double: on CPUs our own (src/kernels/math_cpu*.cl), elsewhere the
 // driver's.
 #include <algorithm>
 #include <cmath>
@@ -204,4 +204,12 @@ TEST_CASE("math: edges of functions in kernels", "[small]") {
       CHECK(error_of(got[i], c.f(edges[i])) <= 16);
     }
   }
+}
+
+TEST_CASE("math: functions with a quick form in a reduction", "[small]") {
+  const Tensor x = device_tensor({2, 3}, {0, 1, 2, 3, 1e6, 5}), y(stream(), {2, 1});
+  reduce(stream(), {x}, {y}, {}, sum_of("sin(x0) + fmod(x0, (real)2)"));
+  const std::vector<float> got = host_values(y);
+  CHECK(std::fabs(got[0] - (std::sin(1.0) + std::sin(2.0) + 1)) < 1e-6);
+  CHECK(std::fabs(got[1] - (std::sin(3.0) + std::sin(1e6) + std::sin(5.0) + 2)) < 1e-6);
 }

@@ -193,10 +193,6 @@ KEEPS_BUILTIN_OF_TWO(atan2)
 KEEPS_BUILTIN_OF_TWO(copysign)
 KEEPS_BUILTIN_OF_TWO(hypot)
 KEEPS_BUILTIN_OF_TWO(pow)
-KEEPS_BUILTIN_OF_TWO(fmod)
-KEEPS_BUILTIN(sin)
-KEEPS_BUILTIN(cos)
-KEEPS_BUILTIN(tan)
 
 double INLINED nearest_double(double v) {
   return (v + 6755399441055744.0) - 6755399441055744.0;
@@ -228,139 +224,12 @@ float VECTORIZED vectorized_pow(float a, float b) {
          : a < 0 && a > -INFINITY && !is_whole ? NAN
                                             : result;
 }
-// x as r + quarter pi / 2, but for whole turns; r is up to pi / 4. 2/pi is a sum of numbers of 29 bits: what x times each
-// has beside multiples of 8 is exact. (No loop: one within another is not made into vectors.)
-double INLINED left_of_eight(double v) {
-  return fma(trunc(v * 0.125), -8.0, v);
-}
-float INLINED beside_quarters(float given, int* quarter) {
-  const double x = given;
-  const double low = left_of_eight(x * (478285810 * 0x1p-203)) + left_of_eight(x * (90590992 * 0x1p-174)) +
-                     left_of_eight(x * (461485765 * 0x1p-145)) + left_of_eight(x * (488592205 * 0x1p-116));
-  const double sum = low + left_of_eight(x * (352195499 * 0x1p-87)) + left_of_eight(x * (423170132 * 0x1p-58)) +
-                     left_of_eight(x * (341782637 * 0x1p-29));
-  const double whole = nearest_double(sum);
-  *quarter = (int)whole;
-  return (float)((sum - whole) * 1.5707963267948966);
-}
-#endif
-
-// sin and cos of up to pi / 4, of r and its square.
-float INLINED sin_near(float r, float w) {
-  return fma(r * w, fma(fma(-0.000195879825f, w, 0.00833274887f), w, -0.166666647f), r);
-}
-float INLINED cos_near(float w) {
-  return fma(w * w, fma(fma(2.45479736e-05f, w, -0.00138883032f), w, 0.0416666647f), fma(w, -0.5f, 1.0f));
-}
-// sin of r + quarter pi / 2, and tan of x, which is that but for whole turns. (Small x are their own tangents, -0 too.)
-float INLINED sin_of(float r, int quarter) {
-  const float w = r * r, value = quarter & 1 ? cos_near(w) : sin_near(r, w);
-  return as_float(as_uint(value) ^ ((uint)(quarter & 2) << 30));
-}
-float INLINED tan_of(float x, float r, int quarter) {
-  const float w = r * r, s = sin_near(r, w), c = cos_near(w);
-  return fabs(x) < 0x1p-12f ? x : (quarter & 1 ? -c : s) / (quarter & 1 ? s : c);
-}
-#ifdef cl_khr_fp64
-float VECTORIZED vectorized_sin(float x) {
-  int quarter;
-  const float r = beside_quarters(x, &quarter);
-  return fabs(x) < 0x1p-12f ? x : sin_of(r, quarter);
-}
-float VECTORIZED vectorized_cos(float x) {
-  int quarter;
-  const float r = beside_quarters(x, &quarter);
-  return sin_of(r, quarter + 1);
-}
-float VECTORIZED vectorized_tan(float x) {
-  int quarter;
-  const float r = beside_quarters(x, &quarter);
-  return tan_of(x, r, quarter);
-}
-float VECTORIZED vectorized_fmod(float a, float b) {
-  return fmod(a, b);
-}
 #undef hypot
 #undef pow
 #define hypot vectorized_hypot
 #define pow vectorized_pow
-#else
-#define vectorized_sin sin
-#define vectorized_cos cos
-#define vectorized_tan tan
-#define vectorized_fmod fmod
 #endif
 
-// Functions that have a quick form for most arguments. In a loop that has an `int* math_far` of its own they take that one, and
-// what it points to is not 0 afterwards if any argument was too far for it; elsewhere they take the form for all.
-__constant int math_far = 0;
-
-// x as r + quarter pi / 2, up to 2^16. pi / 2 is a sum of three floats; all of the first's products with whole numbers leave
-// exact differences here, so that r's error is that of two roundings even where nearly all of x cancels.
-float INLINED beside_few_quarters(float x, int* quarter, int* far) {
-  *far |= fabs(x) > 65536.0f;
-  const float shifted = fma(x, 0.636619772f, 12582912.0f), k = shifted - 12582912.0f;
-  *quarter = as_int(shifted);
-  return fma(k, -5.39030295e-15f, fma(k, -7.54978942e-08f, fma(k, -1.57079625f, x)));
-}
-float VECTORIZED sin_within(float x, int* far) {
-  int quarter;
-  const float r = beside_few_quarters(x, &quarter, far);
-  return fabs(x) < 0x1p-12f ? x : sin_of(r, quarter);
-}
-float VECTORIZED cos_within(float x, int* far) {
-  int quarter;
-  const float r = beside_few_quarters(x, &quarter, far);
-  return sin_of(r, quarter + 1);
-}
-float VECTORIZED tan_within(float x, int* far) {
-  int quarter;
-  const float r = beside_few_quarters(x, &quarter, far);
-  return tan_of(x, r, quarter);
-}
-// Exact: the quotient may be one too large or too small (it is not rounded correctly everywhere), the differences are not rounded.
-float VECTORIZED fmod_within(float a, float b, int* far) {
-  const float x = fabs(a), y = fabs(b), quotient = trunc(x / y);
-  *far |= quotient > 4194304.0f;
-  const float rest = fma(-quotient, y, x), positive = rest < 0 ? rest + y : rest;
-  return vectorized_copysign(x < y ? x : positive >= y ? positive - y : positive, a);
-}
-#define OF_ALL(f)                                  \
-  float VECTORIZED f##_within(float x, int far) { \
-    return vectorized_##f(x);                      \
-  }
-OF_ALL(sin)
-OF_ALL(cos)
-OF_ALL(tan)
-float VECTORIZED fmod_within(float a, float b, int far) {
-  return vectorized_fmod(a, b);
-}
-#ifdef cl_khr_fp64
-#define OF_DOUBLE(f, FAR)                           \
-  double VECTORIZED f##_within(double x, FAR far) { \
-    return vectorized_##f(x);                       \
-  }
-#define OF_TWO_DOUBLES(f, FAR)                                \
-  double VECTORIZED f##_within(double x, double y, FAR far) { \
-    return vectorized_##f(x, y);                              \
-  }
-OF_DOUBLE(sin, int)
-OF_DOUBLE(sin, int*)
-OF_DOUBLE(cos, int)
-OF_DOUBLE(cos, int*)
-OF_DOUBLE(tan, int)
-OF_DOUBLE(tan, int*)
-OF_TWO_DOUBLES(fmod, int)
-OF_TWO_DOUBLES(fmod, int*)
-#endif
-#undef sin
-#undef cos
-#undef tan
-#undef fmod
-#define sin(x) sin_within(x, math_far)
-#define cos(x) cos_within(x, math_far)
-#define tan(x) tan_within(x, math_far)
-#define fmod(a, b) fmod_within(a, b, math_far)
 // They are macros already with some compilers.
 #undef copysign
 #undef exp

@@ -3,15 +3,16 @@
 // dimension, in a loop that compilers turn into vector instructions (measured: 90 % of an explicit float16
 // loop's rate).
 //
-// QUICK: the expression calls functions of math_cpu.cl that have a quick form. Pieces of up to 512 elements are
-// then looked through first, without storing anything, and take it where no argument is too far for it.
+// QUICK: the expression calls functions that have a quick form. Pieces of up to 512 elements are
+// then looked through first, without storing anything, and take it where no argument is too far for it
+// (math_cpu_quick.cl).
 
 //$ HEAD
 #define INDEX uint
 #define REAL float
 //$ END
 #include "types.cl"
-#include "math_cpu.cl"
+#include "math_cpu_quick.cl"
 #include "activation.cl"
 #include "normal_cdf.cl"
 #define real REAL

@@ -3,8 +3,9 @@
 // dimension, in a loop that compilers turn into vector instructions (measured: 90 % of an explicit float16
 // loop's rate).
 //
-// QUICK: the expression calls functions of math_cpu.cl that have a quick form. Pieces of up to 512 elements are
-// then looked through first, without storing anything, and take it where no argument is too far for it.
+// QUICK: the expression calls functions that have a quick form. Pieces of up to 512 elements are
+// then looked through first, without storing anything, and take it where no argument is too far for it
+// (math_cpu_quick.cl).
 
 #define INDEX uint
 #define REAL float
@@ -12,7 +13,7 @@
 #define REAL_HIGHEST INFINITY
 // types.cl
 
-// math_cpu.cl
+// math_cpu_quick.cl
 
 // activation.cl
 
