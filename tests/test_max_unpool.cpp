@@ -97,7 +97,7 @@ void check(const Case& c, Placing placing, DType dtype, DType index_dtype, const
 TEST_CASE("max_unpool: exact, on odd shapes, both engines", "[small]") {
   for (const Case& c : kCases) {
     if (!is_selected(c.text())) continue;
-    INFO(again(c.text()) << c.text());
+    INFO(again(c.text()));
     check(c, Placing::row_major, DType::f32, DType::i64, "claims");
   }
 }
@@ -110,7 +110,7 @@ TEST_CASE("max_unpool: every placing and dtype") {
       for (size_t i = 1; i < (first ? std::size(kCases) : 2); i++) {
         const std::string text = kCases[i].text() + " " + name_of(placing) + " " + name_of(dtype);
         if (!is_selected(text)) continue;
-        INFO(again(text) << text);
+        INFO(again(text));
         check(kCases[i], placing, dtype, first ? DType::i32 : DType::i64, "claims");
       }
     }
