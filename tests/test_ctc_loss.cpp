@@ -193,6 +193,27 @@ TEST_CASE("ctc_loss of long sequences") {
     }
 }
 
+TEST_CASE("ctc_loss of more states than local memory is used for") {
+  Rng rng(6);
+  Batch b{700, 3, 600, {LossReduction::none, 0}, {700, 650}, {{}, {}}};
+  for (size_t n = 0; n < 2; n++)
+    for (int64_t i = 0; i < 600 - static_cast<int64_t>(n) * 100; i++) b.labels[n].push_back(i % 2 + 1);
+  const std::vector<float> logits = reals(element_count(b.shape()), rng, -3, 3);
+  const Values log_p = softmax_reference({logits.begin(), logits.end()}, b.shape(), 2, true);
+  const CtcLossInputs in = b.inputs(device_tensor(b.shape(), {log_p.begin(), log_p.end()}), DType::i64);
+  const Guarded loss({2}), dx(b.shape());
+  const Tensor alpha = alpha_of(in);
+  ctc_loss(stream(), in, loss.tensor(), alpha, b.params);
+  const Values stored = values_of(in.x);
+  Values expected;
+  for (size_t n = 0; n < 2; n++) expected.push_back(b.sequence(n).recursion(b.of(stored, n)));
+  CHECK(deviation(host_values(loss.tensor()), expected) <= tolerance(700, 4));
+  ctc_loss_backward(stream(), device_tensor({2}, {1, 1}), in, alpha, dx.tensor(), b.params);
+  const Values d = values_of(dx.tensor());
+  for (size_t row = 0; row < d.size(); row += 3)
+    CHECK(std::fabs(d[row] + d[row + 1] + d[row + 2]) <= 3e-2);  // as above, of twice as much
+}
+
 TEST_CASE("ctc_loss of infinite losses, of doubles and of nothing", "[small]") {
   const Batch b{2, 3, 2, {LossReduction::none}, {2, 0, 0}, {{1, 1}, {}, {1}}};
   const CtcLossInputs in =

@@ -29,7 +29,8 @@ std::string without_includes(std::string text, std::initializer_list<const char*
   return text;
 }
 
-constexpr std::initializer_list<const char*> kCpuIncludes = {"types", "math_cpu", "activation", "normal_cdf"};
+constexpr std::initializer_list<const char*> kCpuIncludes = {"types", "math_cpu_quick", "activation",
+                                                             "normal_cdf"};
 
 void check_golden(const std::string& name, const std::string& source,
                   std::initializer_list<const char*> includes = {"types", "activation", "normal_cdf"}) {

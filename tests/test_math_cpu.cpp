@@ -1,5 +1,6 @@
-// Mathematical functions in kernels against double: on CPUs our own (src/kernels/math_cpu.cl), elsewhere the
+// Mathematical functions in kernels against double: on CPUs our own (src/kernels/math_cpu*.cl), elsewhere the
 // driver's.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -130,6 +131,66 @@ TEST_CASE("math: errors of functions of two numbers") {
   }
 }
 
+TEST_CASE("math: functions with a quick form, near, far, and mixed within a run") {
+  const bool cpu = context().device().kind() == DeviceKind::cpu;
+  Rng rng(5);
+  std::vector<float> near, mixed;
+  for (int i = 0; i < 200000; i++) {
+    float v = static_cast<float>(rng.real(-65536, 65536));
+    if (i % 4 == 1) v = static_cast<float>(std::round(v / 1.5707963267948966) * 1.5707963267948966);
+    if (i % 4 == 2) v = static_cast<float>(rng.real(-4, 4));
+    if (i % 4 == 3) v = std::ldexp(v, static_cast<int>(rng.integer(-150, -16)));
+    near.push_back(v);
+    mixed.push_back(i / 700 % 3 == 0 && i % 100 == 7 ? v * 1e25f : v);
+  }
+  near[0] = -0.0f, near[1] = 65536, near[2] = -65536, near[3] = std::numeric_limits<float>::quiet_NaN();
+  mixed[3000] = kInf, mixed[5000] = std::nextafter(65536.0f, kInf);
+  for (const char* name : {"sin", "cos", "tan"})
+    for (const std::vector<float>* values : {&near, &mixed}) {
+      const std::vector<float>& at = *values;
+      const Case& c = *std::find_if(std::begin(kCases), std::end(kCases),
+                                    [&](const Case& one) { return std::string(one.name) == name; });
+      const Tensor x = device_tensor({static_cast<int64_t>(at.size())}, at);
+      pointwise(stream(), {x}, {x}, {}, std::string("y0 = ") + name + "(x0)");
+      const std::vector<float> got = host_values(x);
+      double worst = 0;
+      float where = 0;
+      for (size_t i = 0; i < at.size(); i++)
+        if (const double error = error_of(got[i], c.f(at[i])); error > worst) worst = error, where = at[i];
+      INFO(name << (values == &near ? " (near)" : " (mixed)") << " errs most at " << where);
+      CHECK(worst <= (cpu ? c.ours : c.builtin));
+      if (at[0] == 0) CHECK(std::signbit(got[0]) == (std::string(name) != "cos"));
+    }
+}
+
+TEST_CASE("math: fmod is exact, to the sign of zero") {
+  Rng rng(6);
+  for (const int most : {8, 21, 40, 250}) {  // binary places between the quotient's and 1
+    std::vector<float> a, b;
+    for (int i = 0; i < 100000; i++) {
+      const int exponent = static_cast<int>(rng.integer(-149, 126));
+      b.push_back(static_cast<float>(std::ldexp(rng.real(-2, 2), exponent)));
+      a.push_back(static_cast<float>(
+          std::ldexp(rng.real(-2, 2), std::min(126, exponent + static_cast<int>(rng.integer(-3, most))))));
+      if (i % 5 == 0) a.back() = b.back() * static_cast<float>(rng.integer(-1000, 1000));
+    }
+    a[0] = kInf, b[1] = kInf, b[2] = 0, a[3] = -0.0f, b[3] = 1;
+    const Tensor xs = device_tensor({static_cast<int64_t>(a.size())}, a), ys = device_tensor(xs.shape(), b),
+                 result(stream(), xs.shape());
+    pointwise(stream(), {xs, ys}, {result}, {}, "y0 = fmod(x0, x1)");
+    const std::vector<float> got = host_values(result);
+    size_t wrong = 0, where = 0;
+    for (size_t i = 0; i < a.size(); i++) {
+      const float exact = std::fmod(a[i], b[i]);
+      const bool same = std::isnan(exact) ? std::isnan(got[i])
+                                          : got[i] == exact && std::signbit(got[i]) == std::signbit(exact);
+      if (!same) wrong++, where = i;
+    }
+    INFO("up to 2^" << most << ", such as " << a[where] << ", " << b[where] << ": " << got[where]);
+    CHECK(wrong == 0);
+  }
+}
+
 TEST_CASE("math: edges of functions in kernels", "[small]") {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const std::vector<float> edges = {nan,     kInf,     -kInf, 0,    -1,   1,    1e-42f,
@@ -143,4 +204,12 @@ TEST_CASE("math: edges of functions in kernels", "[small]") {
       CHECK(error_of(got[i], c.f(edges[i])) <= 16);
     }
   }
+}
+
+TEST_CASE("math: functions with a quick form in a reduction", "[small]") {
+  const Tensor x = device_tensor({2, 3}, {0, 1, 2, 3, 1e6, 5}), y(stream(), {2, 1});
+  reduce(stream(), {x}, {y}, {}, sum_of("sin(x0) + fmod(x0, (real)2)"));
+  const std::vector<float> got = host_values(y);
+  CHECK(std::fabs(got[0] - (std::sin(1.0) + std::sin(2.0) + 1)) < 1e-6);
+  CHECK(std::fabs(got[1] - (std::sin(3.0) + std::sin(1e6) + std::sin(5.0) + 2)) < 1e-6);
 }

@@ -66,9 +66,12 @@
 // The logarithm of a state's class' probability; of a label that is no class, of 0.
 #define X_AT(t, c) ((c) >= 0 && (c) < C ? LOAD(A_DTYPE, x, (t) * x_t + (c) * x_c) : -INFINITY)
 
-real log_add(real a, real b, real c) {
-  const real most = max(a, max(b, c));
-  const real sum = exp(a - most) + exp(b - most) + exp(c - most);
+// e^v of v up to 0, as a term of a sum of 1 and more: below -80 it is as good as what it is at -80, and takes no denormal numbers.
+// Without calls, so that a loop over it becomes vector instructions.
+#define INTO_ONE(v) exp((v) < -80 ? -80 : (v))
+__attribute__((always_inline)) real log_add(real a, real b, real c) {
+  const real larger = a > b ? a : b, most = larger > c ? larger : c;
+  const real sum = INTO_ONE(a - most) + INTO_ONE(b - most) + INTO_ONE(c - most);
   return most == -INFINITY ? most : most + log(sum);
 }
 real loss_of(__global const real* alpha, int end, int states, int pitch) {
@@ -76,6 +79,43 @@ real loss_of(__global const real* alpha, int end, int states, int pitch) {
   __global const real* last = alpha + (long)(end - 1) * pitch;
   return -log_add(last[states - 1], states > 1 ? last[states - 2] : -INFINITY, -INFINITY);
 }
+
+#if LANES == 1 && STATES
+// A CPU's chain of up to STATES states, in loops that become vector instructions: their number is rounded up to whole ones, and
+// what lies behind the end has no class, and reaches nothing before it. `at`: of a state's class in x, -1 without one; `jumps`:
+// whether paths may come from the state but one. The first step takes its ones from a state in front of the chain.
+#define CHAIN
+#define FRONT 2
+#define WHOLE(states) (((states) + 15) & ~15)
+// STATE(s): the state that is element s; beta's chain is the other way round.
+#define START_CHAIN(STATE)                                                             \
+  __local long at[STATES];                                                             \
+  __local int jumps[STATES];                                                           \
+  __local real emitted[STATES], rows[2][STATES + FRONT];                               \
+  for (int s = 0; s < WHOLE(states); s++) {                                            \
+    const long c = s < states ? LABEL(STATE(s)) : -1;                                  \
+    at[s] = c >= 0 && c < C ? c * x_c : -1;                                            \
+    jumps[s] = (s & 1) && s < states && (s < 2 || c != LABEL(STATE(s - 2)));           \
+  }                                                                                    \
+  for (int s = 0; s < 2 * (STATES + FRONT); s++) rows[s / (STATES + FRONT)][s % (STATES + FRONT)] = -INFINITY; \
+  rows[0][FRONT - 1] = 0;
+#define STEP_CHAIN(round, t, row, STATE)                                               \
+  {                                                                                    \
+    __local real* before = rows[(round)&1] + FRONT;                                    \
+    __local real* now = rows[((round) + 1) & 1] + FRONT;                               \
+    for (int s = 0; s < WHOLE(states); s++)                                            \
+      emitted[s] = at[s] < 0 ? -INFINITY : (real)LOAD(A_DTYPE, x, (t) * x_t + at[s]);  \
+    INDEPENDENT_ROUNDS                                                                 \
+    for (int s = 0; s < WHOLE(states); s++) {                                          \
+      const real far = before[s - 2];                                                  \
+      now[s] = log_add(before[s], before[s - 1], jumps[s] ? far : -INFINITY) + emitted[s]; \
+    }                                                                                  \
+    for (int s = 0; s < states; s++) (row)[STATE(s)] = now[s];                         \
+    before[-1] = -INFINITY;                                                            \
+  }
+#define AS_IT_IS(s) (s)
+#define TURNED(s) (states - 1 - (s))
+#endif
 
 #if STATES
 #define BEFORE(s) before[(s)]
@@ -93,9 +133,13 @@ real loss_of(__global const real* alpha, int end, int states, int pitch) {
 
 __kernel __attribute__((reqd_work_group_size(LANES, 1, 1))) void ctc_alpha(
     SEQUENCES, __global real* alpha, long alpha_o, __global L_T* loss, long loss_o, long loss_n) {
-  BUFFERS
   SEQUENCE((long)get_group_id(0))
   alpha += alpha_o + n * T * pitch;
+#ifdef CHAIN
+  START_CHAIN(AS_IT_IS)
+  for (int t = 0; t < end; t++) STEP_CHAIN(t, t, alpha + (long)t * pitch, AS_IT_IS)
+#else
+  BUFFERS
   for (int t = 0; t < end; t++) {
     STEP(t)
     __global real* row = alpha + (long)t * pitch;
@@ -113,6 +157,7 @@ __kernel __attribute__((reqd_work_group_size(LANES, 1, 1))) void ctc_alpha(
     }
     SYNC
   }
+#endif
   SYNC_GLOBAL
   if (lane > 0) return;
   const real value = loss_of(alpha, end, states, pitch);
@@ -122,7 +167,6 @@ __kernel __attribute__((reqd_work_group_size(LANES, 1, 1))) void ctc_alpha(
 // Also links: of each label the place of the next equal one, plus 1; negative where it is not the first of its kind.
 __kernel __attribute__((reqd_work_group_size(LANES, 1, 1))) void ctc_beta(
     SEQUENCES, __global real* beta, long beta_o, __global int* links, long links_o) {
-  BUFFERS
   SEQUENCE((long)get_group_id(0))
   beta += beta_o + n * T * pitch;
   links += links_o + n * S;
@@ -133,6 +177,11 @@ __kernel __attribute__((reqd_work_group_size(LANES, 1, 1))) void ctc_beta(
     const int link = next < size ? next + 1 : S + 1;  // S + 1: there is none
     links[i] = earlier >= 0 ? -link : link;
   }
+#ifdef CHAIN
+  START_CHAIN(TURNED)
+  for (int t = end - 1; t >= 0; t--) STEP_CHAIN(end - 1 - t, t, beta + (long)t * pitch, TURNED)
+#else
+  BUFFERS
   for (int t = end - 1; t >= 0; t--) {
     STEP(t)
     __global real* row = beta + (long)t * pitch;
@@ -150,6 +199,7 @@ __kernel __attribute__((reqd_work_group_size(LANES, 1, 1))) void ctc_beta(
     }
     SYNC
   }
+#endif
 }
 
 // One more term of a sum of exp, held as its largest term and the sum below it.
@@ -166,7 +216,11 @@ __kernel __attribute__((reqd_work_group_size(LANES, 1, 1))) void ctc_gradient(
     SEQUENCES, __global const real* alpha, long alpha_o, __global const real* beta, long beta_o,
     __global const int* links, long links_o, __global const L_T* dloss, long dloss_o, long dloss_n, __global D_T* d,
     long d_o, long d_t, long d_n, long d_c, int N) {
+#ifdef CHAIN
+  __local real shares[STATES];
+#else
   __local real most_of[LANES], sum_of[LANES];
+#endif
   SEQUENCE((long)get_group_id(0) / T)
   const int t = (int)((long)get_group_id(0) - n * T);
   d += d_o + n * d_n + t * d_t;
@@ -175,11 +229,31 @@ __kernel __attribute__((reqd_work_group_size(LANES, 1, 1))) void ctc_gradient(
   const bool none = t >= end || (ZERO && value == INFINITY);
   real slope = LOAD(L_DTYPE, dloss + dloss_o, n * dloss_n);
   if (MEAN) slope = slope / max(1, size) / N;
+  INDEPENDENT_ROUNDS
   for (int c = lane; c < C; c += LANES) STORE(D_DTYPE, d, c * d_c, none ? 0 : exp(LOAD(A_DTYPE, x, t * x_t + c * x_c)) * slope);
   if (none) return;
   alpha += alpha_o + row;
   beta += beta_o + row;
   links += links_o + n * S;
+#ifdef CHAIN
+  // Every state's share of all paths, at most 1: none needs to be held against the largest.
+  for (int s = 0; s < states; s++) shares[s] = X_AT(t, LABEL(s));
+  INDEPENDENT_ROUNDS
+  for (int s = 0; s < states; s++) {
+    const real v = alpha[s] + beta[s] + value - shares[s], share = exp(v < -80 ? -80 : v);
+    shares[s] = v < -80 ? 0 : share;
+  }
+  for (int i = -1; i < size; i++) {
+    const long c = i < 0 ? blank : (long)labels[i * labels_s];
+    if (i >= 0 && (links[i] < 0 || c < 0 || c >= C || c == blank)) continue;
+    real sum = 0;
+    if (i < 0)
+      for (int s = 0; s < states; s += 2) sum += shares[s];
+    else
+      for (int j = i; j < size; j = abs(links[j]) - 1) sum += shares[2 * j + 1];
+    STORE(D_DTYPE, d, c * d_c, (exp(LOAD(A_DTYPE, x, t * x_t + c * x_c)) - sum) * slope);
+  }
+#else
   real most = -INFINITY, sum = 0;
   for (int s = 2 * lane; s < states; s += 2 * LANES) ADD_TERM(alpha[s] + beta[s], most, sum)
   most_of[lane] = most;
@@ -204,4 +278,5 @@ __kernel __attribute__((reqd_work_group_size(LANES, 1, 1))) void ctc_gradient(
     const real v = LOAD(A_DTYPE, x, t * x_t + c * x_c);
     STORE(D_DTYPE, d, c * d_c, (exp(v) - exp(most + log(sum) + value - v)) * slope);
   }
+#endif
 }

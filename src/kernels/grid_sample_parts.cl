@@ -35,10 +35,15 @@
 #define INNER 0
 #endif
 
-#if STRIP == 1  // a strip's arrays are registers then
-#define UNROLLED _Pragma("unroll")
+// With STRIP == 1 its arrays are registers then; loops around others become vector instructions, in which there are no loops and
+// no calls.
+#define ALWAYS_UNROLLED _Pragma("unroll")
+#if STRIP == 1
+#define UNROLLED ALWAYS_UNROLLED
+#define INLINED static
 #else
 #define UNROLLED
+#define INLINED static __attribute__((always_inline))
 #endif
 
 #if WIDE
@@ -68,7 +73,7 @@ typedef REAL real;
 #define TAP_OF(a, k) ((a) == 0 ? (k) % TAPS : (a) == 1 ? (k) / TAPS % TAPS : (k) / (TAPS * TAPS))
 
 // Mirrors v between low / 2 and high / 2; `slope` becomes its derivative.
-static real mirrored(real v, int twice_low, int twice_high, real* slope) {
+INLINED real mirrored(real v, int twice_low, int twice_high, real* slope) {
   if (twice_low == twice_high) {
     *slope = 0;
     return 0;
@@ -81,23 +86,24 @@ static real mirrored(real v, int twice_low, int twice_high, real* slope) {
 }
 
 // The coordinate v of x moved inside, as the padding says.
-static real moved_inside(real v, int size, real* slope) {
+INLINED real moved_inside(real v, int size, real* slope) {
   *slope = 1;
 #if REFLECTION
   v = ALIGN_CORNERS ? mirrored(v, 0, 2 * (size - 1), slope) : mirrored(v, -1, 2 * size - 1, slope);
 #endif
 #if BORDER || REFLECTION
   if (v <= 0 || v >= size - 1) *slope = 0;
-  v = fmin(fmax(v, (real)0), (real)(size - 1));
+  v = v > 0 ? v : 0;
+  v = v < size - 1 ? v : size - 1;
 #endif
   return v;
 }
 
 // A coordinate as an index; what no index can be lies outside.
-static int index_of(real v, int size) { return v >= 0 && v <= size - 1 ? (int)v : -1; }
+INLINED int index_of(real v, int size) { return v >= 0 && v <= size - 1 ? (int)v : -1; }
 
 // The taps along an axis of a coordinate of the grid: indices, -1 where there is none, weights, and their derivatives.
-static void find_taps(real coordinate, int size, int* at, real* weight, real* slope) {
+INLINED void find_taps(real coordinate, int size, int* at, real* weight, real* slope) {
   const real stretch = ALIGN_CORNERS ? (size - 1) * (real)0.5 : size * (real)0.5;
   real v = ALIGN_CORNERS ? (coordinate + 1) * (real)0.5 * (size - 1) : ((coordinate + 1) * size - 1) * (real)0.5;
   real inside;

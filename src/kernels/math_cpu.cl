@@ -193,9 +193,6 @@ KEEPS_BUILTIN_OF_TWO(atan2)
 KEEPS_BUILTIN_OF_TWO(copysign)
 KEEPS_BUILTIN_OF_TWO(hypot)
 KEEPS_BUILTIN_OF_TWO(pow)
-KEEPS_BUILTIN(sin)
-KEEPS_BUILTIN(cos)
-KEEPS_BUILTIN(tan)
 
 double INLINED nearest_double(double v) {
   return (v + 6755399441055744.0) - 6755399441055744.0;
@@ -227,58 +224,10 @@ float VECTORIZED vectorized_pow(float a, float b) {
          : a < 0 && a > -INFINITY && !is_whole ? NAN
                                             : result;
 }
-// x as r + quarter pi / 2, but for whole turns; r is up to pi / 4. 2/pi is a sum of numbers of 29 bits: what x times each
-// has beside multiples of 8 is exact. (No loop: one within another is not made into vectors.)
-double INLINED left_of_eight(double v) {
-  return fma(trunc(v * 0.125), -8.0, v);
-}
-float INLINED beside_quarters(float given, int* quarter) {
-  const double x = given;
-  const double low = left_of_eight(x * (478285810 * 0x1p-203)) + left_of_eight(x * (90590992 * 0x1p-174)) +
-                     left_of_eight(x * (461485765 * 0x1p-145)) + left_of_eight(x * (488592205 * 0x1p-116));
-  const double sum = low + left_of_eight(x * (352195499 * 0x1p-87)) + left_of_eight(x * (423170132 * 0x1p-58)) +
-                     left_of_eight(x * (341782637 * 0x1p-29));
-  const double whole = nearest_double(sum);
-  *quarter = (int)whole;
-  return (float)((sum - whole) * 1.5707963267948966);
-}
-// sin and cos of up to pi / 4, of r and its square.
-float INLINED sin_near(float r, float w) {
-  return fma(r * w, fma(fma(-0.000195879825f, w, 0.00833274887f), w, -0.166666647f), r);
-}
-float INLINED cos_near(float w) {
-  return fma(w * w, fma(fma(2.45479736e-05f, w, -0.00138883032f), w, 0.0416666647f), fma(w, -0.5f, 1.0f));
-}
-// sin(x + turns * pi / 2)
-float INLINED sin_of(float x, int turns) {
-  int quarter;
-  const float r = beside_quarters(x, &quarter), w = r * r;
-  const int q = (quarter + turns) & 3;
-  const float value = q & 1 ? cos_near(w) : sin_near(r, w);
-  return q & 2 ? -value : value;
-}
-float VECTORIZED vectorized_sin(float x) {
-  return sin_of(x, 0);
-}
-float VECTORIZED vectorized_cos(float x) {
-  return sin_of(x, 1);
-}
-float VECTORIZED vectorized_tan(float x) {
-  int quarter;
-  const float r = beside_quarters(x, &quarter), w = r * r;
-  const float s = sin_near(r, w), c = cos_near(w);
-  return quarter & 1 ? -c / s : s / c;
-}
 #undef hypot
 #undef pow
-#undef sin
-#undef cos
-#undef tan
 #define hypot vectorized_hypot
 #define pow vectorized_pow
-#define sin vectorized_sin
-#define cos vectorized_cos
-#define tan vectorized_tan
 #endif
 
 // They are macros already with some compilers.

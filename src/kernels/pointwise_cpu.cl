@@ -2,16 +2,26 @@
 // over one dimension. A work-group of one item takes a chunk of elements, run by run along the innermost
 // dimension, in a loop that compilers turn into vector instructions (measured: 90 % of an explicit float16
 // loop's rate).
+//
+// QUICK: the expression calls functions that have a quick form. Pieces of up to 512 elements are
+// then looked through first, without storing anything, and take it where no argument is too far for it
+// (math_cpu_quick.cl).
 
 //$ HEAD
 #define INDEX uint
 #define REAL float
 //$ END
 #include "types.cl"
-#include "math_cpu.cl"
+#include "math_cpu_quick.cl"
 #include "activation.cl"
 #include "normal_cdf.cl"
 #define real REAL
+
+#ifdef QUICK
+#define LENGTH 512
+#else
+#define LENGTH run
+#endif
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void pointwise(
     //$ PARAMETERS
@@ -27,15 +37,46 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void pointwise(
     __global const float* x0_q = x0_p + x0_o + c0;
     __global float* y0_q = y0_p + y0_o + c0;
     //$ END
+    const INDEX length = min(run, (INDEX)LENGTH);
+#ifdef QUICK
+    {
+      int any_far = 0, *math_far = &any_far;
+      INDEPENDENT_ROUNDS
+      for (INDEX j = 0; j < length; j++) {
+        //$ BODY
+        const float x0 = LOAD_f32(x0_q, j);
+        float y0;
+        y0 = x0;
+        //$ END
+      }
+      if (any_far == 0) {
+        INDEPENDENT_ROUNDS
+        for (INDEX j = 0; j < length; j++) {
+          //$ BODY
+          const float x0 = LOAD_f32(x0_q, j);
+          float y0;
+          y0 = x0;
+          //$ END
+          //$ STORES
+          STORE_f32(y0_q, j, y0);
+          //$ END
+        }
+        i += length;
+        continue;
+      }
+    }
+#endif
     INDEPENDENT_ROUNDS
-    for (INDEX j = 0; j < run; j++) {
+    for (INDEX j = 0; j < length; j++) {
       //$ BODY
       const float x0 = LOAD_f32(x0_q, j);
       float y0;
       y0 = x0;
+      //$ END
+      //$ STORES
       STORE_f32(y0_q, j, y0);
       //$ END
     }
-    i += run;
+    i += length;
   }
 }

@@ -13,7 +13,7 @@
 #define SLOT uint
 //$ END
 #include "types.cl"
-#include "math_cpu.cl"
+#include "math_cpu_quick.cl"
 #include "activation.cl"
 #include "normal_cdf.cl"
 #define real REAL

@@ -3,7 +3,7 @@
 // are neighbours along the innermost kept dimension.
 
 #include "rows.cl"
-#include "math_cpu.cl"
+#include "math_cpu_quick.cl"
 
 #ifndef LANES
 #define LANES 16

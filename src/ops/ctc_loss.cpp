@@ -70,7 +70,8 @@ int64_t lanes_for(const Context& context, int64_t work) {
 }
 
 Kernel kernel(const Context& context, const Problem& p, const char* name, int64_t lanes, DType loss) {
-  constexpr int64_t kMostStates = 2048;  // in two buffers of 8 KB, or 16 of doubles
+  // In two buffers of 8 KB, or 16 of doubles; a CPU has more of them.
+  const int64_t most = lanes == 1 ? 1024 : 2048;
   Defines defines;
   const auto type = [&](const char* macro, DType dtype) {
     defines.set(cat(macro, "_DTYPE"), dlprim::name_of(dtype)).set(cat(macro, "_T"), storage_type(dtype));
@@ -83,7 +84,7 @@ Kernel kernel(const Context& context, const Problem& p, const char* name, int64_
   type("D", p.desc.dx.dtype);
   int64_t states = 64;
   while (states < p.states()) states *= 2;
-  if (lanes == 1 || states > kMostStates) states = 0;
+  if (states > most) states = 0;
   defines.set("REAL", compute_type(p.real)).set("LANES", lanes).set("STATES", states);
   return context.state().programs.kernel("ctc_loss", name, defines);
 }

@@ -136,7 +136,7 @@ struct Sampler : GridSampleImpl {
     parts = whole ? problem.batch() : problem.batch() * ceil_div(problem.channels(), channels);
     items = ceil_div(problem.places(), block);
     Defines defines = defines_of(problem);
-    defines.set("STRIP", cpu ? 16 : 1).set("INNER", inner);
+    defines.set("STRIP", cpu ? 64 : 1).set("INNER", inner);
     const char* names[] = {"grid_sample", "grid_sample_backward_input", "grid_sample_backward_grid"};
     kernel = context.state().programs.kernel("grid_sample", names[static_cast<int>(direction)], defines);
     if (direction != Direction::backward_input || problem.desc.x.dtype == problem.real()) return;

@@ -2,6 +2,10 @@
 // over one dimension. A work-group of one item takes a chunk of elements, run by run along the innermost
 // dimension, in a loop that compilers turn into vector instructions (measured: 90 % of an explicit float16
 // loop's rate).
+//
+// QUICK: the expression calls functions that have a quick form. Pieces of up to 512 elements are
+// then looked through first, without storing anything, and take it where no argument is too far for it
+// (math_cpu_quick.cl).
 
 #define INDEX uint
 #define REAL float
@@ -9,13 +13,19 @@
 #define REAL_HIGHEST INFINITY
 // types.cl
 
-// math_cpu.cl
+// math_cpu_quick.cl
 
 // activation.cl
 
 // normal_cdf.cl
 
 #define real REAL
+
+#ifdef QUICK
+#define LENGTH 512
+#else
+#define LENGTH run
+#endif
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void pointwise(
     __global const float* x0_p, long x0_o,
@@ -39,8 +49,37 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void pointwise(
     __global const float* x0_q = x0_p + x0_o + c0 * x0_t0 + c1 * x0_t1 + c2;
     __global const float* x1_q = x1_p + x1_o + c0 * x1_t0 + c1 * x1_t1;
     __global float* y0_q = y0_p + y0_o + c0 * y0_t0 + c1 * y0_t1 + c2;
+    const INDEX length = min(run, (INDEX)LENGTH);
+#ifdef QUICK
+    {
+      int any_far = 0, *math_far = &any_far;
+      INDEPENDENT_ROUNDS
+      for (INDEX j = 0; j < length; j++) {
+        const float x0 = LOAD_f32(x0_q, j);
+        const float x1 = LOAD_f32(x1_q, 0);
+        float y0;
+        {
+        y0 = x0 + x1;
+        }
+      }
+      if (any_far == 0) {
+        INDEPENDENT_ROUNDS
+        for (INDEX j = 0; j < length; j++) {
+          const float x0 = LOAD_f32(x0_q, j);
+          const float x1 = LOAD_f32(x1_q, 0);
+          float y0;
+          {
+          y0 = x0 + x1;
+          }
+          STORE_f32(y0_q, j, y0);
+        }
+        i += length;
+        continue;
+      }
+    }
+#endif
     INDEPENDENT_ROUNDS
-    for (INDEX j = 0; j < run; j++) {
+    for (INDEX j = 0; j < length; j++) {
       const float x0 = LOAD_f32(x0_q, j);
       const float x1 = LOAD_f32(x1_q, 0);
       float y0;
@@ -49,6 +88,6 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void pointwise(
       }
       STORE_f32(y0_q, j, y0);
     }
-    i += run;
+    i += length;
   }
 }

@@ -14,7 +14,7 @@
 #define LANES 32
 // types.cl
 
-// math_cpu.cl
+// math_cpu_quick.cl
 
 // activation.cl
 

@@ -1,6 +1,8 @@
 // The text of pointwise kernels.
 #include "core/gen/pointwise.hpp"
 
+#include <regex>
+
 #include "core/check.hpp"
 #include "core/gen/slots.hpp"
 #include "core/kernel_source.hpp"
@@ -106,11 +108,15 @@ std::string pointwise_cpu_source(const PointwiseForm& form) {
       loads += cat("const ", compute_type(o.dtype), " ", o.name, " = LOAD_", name_of(o.dtype), "(", o.name,
                    "_q, ", at, ");\n");
   }
+  static const std::regex quick("\\b(sin|cos|tan|fmod)\\s*\\(");
+  const std::string head = common_head(form.real, form.wide),
+                    define = std::regex_search(form.body, quick) ? "#define QUICK\n" : "";
   return fill_slots(kernel_source("pointwise_cpu"),
-                    {{"HEAD", common_head(form.real, form.wide)},
+                    {{"HEAD", head + define},
                      {"PARAMETERS", parameter_list(form.operands, form.scalars, form.rank, 0)},
                      {"POSITION", position},
-                     {"BODY", loads + declare_outputs(form.operands) + body_block(form) + stores}});
+                     {"BODY", loads + declare_outputs(form.operands) + body_block(form)},
+                     {"STORES", stores}});
 }
 
 }  // namespace dlprim::detail

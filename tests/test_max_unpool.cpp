@@ -1,0 +1,183 @@
+// Max unpooling, both engines, bit for bit against plain loops.
+#include <dlprim/max_unpool.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+#include <dlprim/pool.hpp>
+
+#include "cases/nn.hpp"
+#include "catch.hpp"
+
+using namespace dlprim;
+using namespace dlprim::test;
+
+namespace {
+
+struct Case {
+  Shape x, y;
+  int spatial = 2;
+
+  int64_t planes() const { return element_count(x) / std::max<int64_t>(1, plane(x)); }
+  int64_t plane(const Shape& shape) const {
+    int64_t product = 1;
+    for (int i = shape.size() - spatial; i < shape.size(); i++) product *= shape[i];
+    return product;
+  }
+  std::string text() const {
+    return "x=" + to_string(x) + " y=" + to_string(y) + " spatial " + std::to_string(spatial);
+  }
+};
+
+const Case kCases[] = {
+    {{1, 1, 1, 1}, {1, 1, 1, 1}},    {{2, 3, 4, 5}, {2, 3, 9, 11}},
+    {{2, 3, 7}, {2, 3, 15}, 1},      {{3, 7}, {3, 4}, 1},
+    {{3, 4, 5}, {3, 8, 9}, 2},       {{2, 5, 2, 3, 4}, {2, 5, 5, 6, 7}, 3},
+    {{3, 2, 3, 4}, {3, 3, 4, 5}, 3}, {{0, 3, 4, 4}, {0, 3, 8, 8}},
+    {{2, 3, 0, 4}, {2, 3, 3, 8}},    {{2, 3, 3, 4}, {2, 3, 0, 8}},
+    {{1, 70, 3, 3}, {1, 70, 6, 5}},
+};
+
+/// Some outside on both sides, some twice.
+std::vector<float> some_indices(const Case& c, Rng& rng) {
+  std::vector<float> all;
+  const int64_t size = c.plane(c.y);
+  for (int64_t i = 0; i < element_count(c.x); i++) {
+    const int64_t kind = rng.integer(0, 9);
+    all.push_back(static_cast<float>(kind == 0   ? -rng.integer(1, size + 2)
+                                     : kind == 1 ? size + rng.integer(0, 3)
+                                                 : rng.integer(0, std::max<int64_t>(0, size - 1))));
+  }
+  return all;
+}
+
+struct Expected {
+  std::vector<float> y, dx;
+};
+
+Expected reference(const Case& c, const std::vector<float>& x, const std::vector<float>& indices,
+                   const std::vector<float>& dy) {
+  Expected e{std::vector<float>(dy.size(), 0.0f), std::vector<float>(x.size(), 0.0f)};
+  const int64_t from = c.plane(c.x), to = c.plane(c.y);
+  for (int64_t p = 0; p < c.planes(); p++)
+    for (int64_t i = 0; i < from; i++) {
+      const auto at = static_cast<size_t>(p * from + i);
+      const auto index = static_cast<int64_t>(indices[at]);
+      if (index < 0 || index >= to) continue;
+      e.y[static_cast<size_t>(p * to + index)] = x[at];
+      e.dx[at] = dy[static_cast<size_t>(p * to + index)];
+    }
+  return e;
+}
+
+std::vector<float> numbers(const Shape& shape, Rng& rng) {
+  return integers(element_count(shape), rng, 100);
+}
+
+void check(const Case& c, Placing placing, DType dtype, DType index_dtype, const char* by_gpu) {
+  Rng rng(7);
+  const std::vector<float> x = numbers(c.x, rng), dy = numbers(c.y, rng), indices = some_indices(c, rng);
+  const Expected expected = reference(c, x, indices, dy);
+  const Tensor xs = placed(placing, c.x, x, dtype), dys = placed(placing, c.y, dy, dtype),
+               at = placed(placing, c.x, indices, index_dtype);
+  for (const char* name : {"cpu", by_gpu}) {
+    const bool gpu = name == std::string(by_gpu);
+    const Guarded y(c.y, strides_in(placing, c.y), dtype), dx(c.x, strides_in(placing, c.x), dtype);
+    max_unpool(stream(), xs, at, c.spatial, y.tensor(), engine(name));
+    CHECK(host_values(y.tensor()) == expected.y);
+    CHECK(y.intact());
+    max_unpool_backward(stream(), dys, at, c.spatial, dx.tensor(), engine(gpu ? "direct" : "cpu"));
+    CHECK(host_values(dx.tensor()) == expected.dx);
+    CHECK(dx.intact());
+  }
+}
+
+}  // namespace
+
+TEST_CASE("max_unpool: exact, on odd shapes, both engines", "[small]") {
+  for (const Case& c : kCases) {
+    if (!is_selected(c.text())) continue;
+    INFO(again(c.text()));
+    check(c, Placing::row_major, DType::f32, DType::i64, "claims");
+  }
+}
+
+TEST_CASE("max_unpool: every placing and dtype") {
+  for (const Placing placing : kPlacings)
+    for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::i64, DType::i8}) {
+      const bool first = dtype == DType::f32;
+      if (!first && placing != Placing::gaps) continue;
+      for (size_t i = 1; i < (first ? std::size(kCases) : 2); i++) {
+        const std::string text = kCases[i].text() + " " + name_of(placing) + " " + name_of(dtype);
+        if (!is_selected(text)) continue;
+        INFO(again(text));
+        check(kCases[i], placing, dtype, first ? DType::i32 : DType::i64, "claims");
+      }
+    }
+}
+
+TEST_CASE("max_unpool: several images at a time, the last at an index stays") {
+  // 40 images, each of 1 MiB of owners: the second part finds the workspace as the first has left it.
+  const Case c{{40, 1, 300}, {40, 1, 262144}, 1};
+  check(c, Placing::row_major, DType::f32, DType::i32, "claims");
+  for (const char* name : {"cpu", "claims"}) {
+    const Tensor x = device_tensor({1, 1, 5}, {1, 2, 3, 4, 5}),
+                 indices = device_tensor({1, 1, 5}, {2, 0, 2, 0, 2}, DType::i32);
+    const Guarded y(Shape{1, 1, 3});
+    max_unpool(stream(), x, indices, 1, y.tensor(), engine(name));
+    CHECK(host_values(y.tensor()) == std::vector<float>{4, 0, 5});
+  }
+}
+
+TEST_CASE("max_unpool: undoes pooling") {
+  const Shape shape{2, 3, 8, 6};
+  Rng rng(9);
+  std::vector<float> values;
+  for (int64_t i = 0; i < element_count(shape); i++) values.push_back(static_cast<float>(i * 37 % 289 + 1));
+  const Tensor x = device_tensor(shape, values);
+  const PoolParams params{PoolMode::max, {2, 2}, {2, 2}};
+  const Tensor y(stream(), pool_output_shape(shape, params)), indices(stream(), y.shape(), DType::i64),
+      z(stream(), shape), again_y(stream(), y.shape());
+  pool(stream(), x, params, y, indices);
+  max_unpool(stream(), y, indices, 2, z);
+  pool(stream(), z, params, again_y);
+  CHECK(host_values(again_y) == host_values(y));
+  const std::vector<float> got = host_values(z);
+  int64_t kept = 0, wrong = 0;
+  for (size_t i = 0; i < got.size(); i++) {
+    if (got[i] != 0) kept++;
+    if (got[i] != 0 && got[i] != values[i]) wrong++;
+  }
+  CHECK(wrong == 0);
+  CHECK(kept == y.numel());
+}
+
+TEST_CASE("max_unpool: NaN, infinities and the sign of zero pass", "[small]") {
+  const Tensor x = device_tensor({1, 4}, {NAN, INFINITY, -INFINITY, -0.0f}),
+               indices = device_tensor({1, 4}, {3, 1, 0, 2}, DType::i64);
+  const Guarded y(Shape{1, 4});
+  max_unpool(stream(), x, indices, 1, y.tensor());
+  const std::vector<float> got = host_values(y.tensor());
+  CHECK(got[0] == -INFINITY);
+  CHECK(got[1] == INFINITY);
+  CHECK((got[2] == 0 && std::signbit(got[2])));
+  CHECK(std::isnan(got[3]));
+}
+
+TEST_CASE("max_unpool: what does not fit is refused by name", "[small]") {
+  const Tensor x(context(), {2, 3, 4, 4}), indices(context(), {2, 3, 4, 4}, DType::i64),
+      y(context(), {2, 3, 8, 8});
+  const auto refused = [](const Tensor& a, const Tensor& i, int spatial, const Tensor& b) {
+    return error_of<ValidationError>([&] { max_unpool(stream(), a, i, spatial, b); });
+  };
+  CHECK(refused(x, indices, 4, y) == "spatial: 4 must be 1, 2 or 3");
+  CHECK(refused(x, indices, 1, y) == "x: rank 4 must be 2 or 3");
+  CHECK(refused(x, Tensor(context(), {2, 3, 4, 5}, DType::i64), 2, y) ==
+        "indices: shape [2, 3, 4, 5] must be [2, 3, 4, 4]");
+  CHECK(refused(x, Tensor(context(), x.shape()), 2, y) == "indices: dtype f32 must be i32 or i64");
+  CHECK(refused(x, indices, 2, Tensor(context(), {2, 4, 8, 8})) == "y: size 4 of axis 1 must be 3");
+  CHECK(refused(x, indices, 2, Tensor(context(), y.shape(), DType::f16)) == "y: dtype f16 must be f32");
+  CHECK(refused(x, {}, 2, y) == "indices: is not defined");
+  CHECK(error_of<ValidationError>([&] { max_unpool_backward(stream(), y, indices, 2, y); }) ==
+        "indices: shape [2, 3, 4, 4] must be [2, 3, 8, 8]");
+}
