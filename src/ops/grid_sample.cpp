@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include <dlprim/copy.hpp>
 #include <dlprim/pointwise.hpp>
 
 #include "core/composed.hpp"
@@ -345,8 +346,9 @@ std::shared_ptr<const GridSampleImpl> plan(const Context& context, const Problem
                   " x=", brief(d.x), " grid=", brief(d.grid), " y=", brief(d.y));
   made.flops =
       2 * static_cast<double>(problem.combinations()) * static_cast<double>(element_count(d.y.shape));
-  made.bytes = traffic({d.x, d.grid, d.y});
-  if (problem.direction == Direction::backward_grid) made.bytes += traffic({problem.desc.dgrid});
+  const bool to_grid = problem.direction == Direction::backward_grid;
+  if (!to_grid || d.params.mode != GridSampleMode::nearest) made.bytes = traffic({d.x, d.grid, d.y});
+  if (to_grid) made.bytes += traffic({d.dgrid});
   info = std::make_shared<const PlanInfo>(std::move(made));
   return impl;
 }
@@ -403,6 +405,8 @@ void GridSampleBackwardGrid::run(const Stream& stream, const Tensor& dy, const T
   require_apart({{"dgrid", dgrid}}, {{"dy", dy}, {"x", x}, {"grid", grid}});
   if (dgrid.numel() == 0) return;
   const OperatorScope scope(stream, *info_);
+  // The nearest element does not change as the grid does.
+  if (desc_.params.mode == GridSampleMode::nearest) return fill(stream, dgrid, 0);
   impl_->backward_grid(stream, dy, x, grid, dgrid);
 }
 

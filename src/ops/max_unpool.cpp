@@ -6,6 +6,7 @@
 
 #include "core/composed.hpp"
 #include "ops/divisor.hpp"
+#include "ops/indexing.hpp"
 
 namespace dlprim {
 
@@ -43,11 +44,6 @@ struct Problem {
   Five indices() const { return {desc.indices, desc.spatial}; }
   Five y() const { return {desc.y, desc.spatial}; }
 };
-
-const char* word_of(DType dtype) {
-  const size_t size = size_of(dtype);
-  return size == 1 ? "uchar" : size == 2 ? "ushort" : size == 4 ? "uint" : "ulong";
-}
 
 void check(const Problem& problem) {
   const MaxUnpoolDesc& d = problem.desc;
@@ -92,7 +88,7 @@ struct MaxUnpool::Impl : EngineImpl {
     bool wide = false;
     for (const TensorDesc* t : {&p.desc.x, &p.desc.indices, &p.desc.y})
       wide = wide || extent_of(*t) >= (int64_t{1} << 31);
-    defines.set("WORD", word_of(p.desc.x.dtype))
+    defines.set("WORD", word_type(static_cast<int64_t>(size_of(p.desc.x.dtype))))
         .set("INDICES", p.desc.indices.dtype == DType::i32 ? "int" : "long");
     defines.set("FLAT", flat).set("UNIT", flat && every([](const Five& t) { return t.stride[4] == 1; }));
     defines.set("LAST", last).set("WIDE", wide);
