@@ -1,5 +1,5 @@
-// Affine grids: generated kernels, one pointwise forward, and backward a reduction for each two rows of
-// theta. The coordinates along each axis are written first, as vectors that broadcast.
+// Affine grids: the kernels of affine_grid.cl forward, and backward a generated reduction for each two rows
+// of theta, for which the coordinates along each axis are written first, as vectors that broadcast.
 #include <dlprim/affine_grid.hpp>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ DType real_of(const AffineGridDesc& d) {
   return d.theta.dtype == DType::f64 || d.grid.dtype == DType::f64 ? DType::f64 : DType::f32;
 }
 
-/// x, y (and z) of the places of a grid: vectors in a workspace.
+/// x, y (and z) of the places of a grid, for the reductions: vectors in a workspace.
 class Coordinates {
  public:
   Coordinates(const Context& context, const AffineGridDesc& d)

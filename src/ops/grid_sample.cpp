@@ -320,19 +320,33 @@ void check(const Problem& problem) {
   }
 }
 
+/// The gradient of the grid by `nearest`: which element is the nearest does not change as the grid does.
+struct Zeros : GridSampleImpl {
+  using GridSampleImpl::GridSampleImpl;
+  void backward_grid(const Stream& stream, const Tensor&, const Tensor&, const Tensor&,
+                     const Tensor& dgrid) const override {
+    fill(stream, dgrid, 0);
+  }
+};
+
+std::unique_ptr<const GridSampleImpl> make_sampler(const Context& context, const Problem& p, bool cpu) {
+  if (p.direction == Direction::backward_grid && p.desc.params.mode == GridSampleMode::nearest)
+    return std::make_unique<const Zeros>(p);
+  return std::make_unique<const Sampler>(context, p, cpu);
+}
+
 std::shared_ptr<const GridSampleImpl> plan(const Context& context, const Problem& problem,
                                            const Options& options, std::shared_ptr<const PlanInfo>& info) {
   check(problem);
   require_real(context, problem.real());
   const auto never = [](const Context&, const Problem&, const Options&) { return std::string(); };
   using Form = Engine<Problem, GridSampleImpl>;
-  const Form cpu{"cpu", never, [](const Context& c, const Problem& p, const Options&) {
-                   return std::unique_ptr<const GridSampleImpl>(std::make_unique<const Sampler>(c, p, true));
-                 }};
+  const Form cpu{"cpu", never,
+                 [](const Context& c, const Problem& p, const Options&) { return make_sampler(c, p, true); }};
   const Form direct{"direct", never, [](const Context& c, const Problem& p, const Options&) {
                       return p.direction == Direction::backward_input
                                  ? std::unique_ptr<const GridSampleImpl>(std::make_unique<const Lists>(c, p))
-                                 : std::make_unique<const Sampler>(c, p, false);
+                                 : make_sampler(c, p, false);
                     }};
   const bool first = context.device().kind() == DeviceKind::cpu;
   PlanInfo made;
@@ -405,8 +419,6 @@ void GridSampleBackwardGrid::run(const Stream& stream, const Tensor& dy, const T
   require_apart({{"dgrid", dgrid}}, {{"dy", dy}, {"x", x}, {"grid", grid}});
   if (dgrid.numel() == 0) return;
   const OperatorScope scope(stream, *info_);
-  // The nearest element does not change as the grid does.
-  if (desc_.params.mode == GridSampleMode::nearest) return fill(stream, dgrid, 0);
   impl_->backward_grid(stream, dy, x, grid, dgrid);
 }
 

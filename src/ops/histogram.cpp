@@ -143,31 +143,28 @@ void run(const Stream& stream, const char* op, const Counting& c, bool cpu) {
   launch.arg(c.y).arg(c.y.strides()[0]).run({items_in_groups(bins, 64)}, {64});
 }
 
-/// Both ends of row-major data, NaN if one element is.
-Tensor ends_of(const Stream& stream, const Tensor& x) {
-  const Tensor ends(stream, {2}, x.dtype() == DType::f64 ? DType::f64 : DType::f32);
-  Reduction both;
-  both.accumulators = 2;
-  both.init = "a0 = INFINITY; a1 = -INFINITY";
-  both.accumulate = "a0 = x0 < a0 || x0 != x0 ? x0 : a0; a1 = x0 > a1 || x0 != x0 ? x0 : a1";
-  both.combine = "a0 = b0 < a0 || b0 != b0 ? b0 : a0; a1 = b1 > a1 || b1 != b1 ? b1 : a1";
-  both.finish = "y0 = a0; y1 = a1";
+/// Both accumulators of a reduction of row-major data.
+Tensor pair_of(const Stream& stream, const Tensor& x, DType dtype, const Reduction& both) {
+  const Tensor ends(stream, {2}, dtype);
   reduce(stream, {x.reshape({x.numel()})}, {ends.slice(0, 0, 1), ends.slice(0, 1, 2)}, {}, both);
   return ends;
+}
+
+/// Both ends of row-major data, NaN if one element is.
+Tensor ends_of(const Stream& stream, const Tensor& x) {
+  return pair_of(
+      stream, x, x.dtype() == DType::f64 ? DType::f64 : DType::f32,
+      {2, "a0 = INFINITY; a1 = -INFINITY",
+       "a0 = x0 < a0 || x0 != x0 ? x0 : a0; a1 = x0 > a1 || x0 != x0 ? x0 : a1",
+       "a0 = b0 < a0 || b0 != b0 ? b0 : a0; a1 = b1 > a1 || b1 != b1 ? b1 : a1", "y0 = a0; y1 = a1"});
 }
 
 /// How many bins x's numbers need. Waits.
 int64_t bins_for(const Stream& stream, const Tensor& x) {
   if (x.numel() == 0) return 0;
-  const Tensor ends(stream, {2}, DType::i64);
-  Reduction both;
-  both.accumulators = 2;
-  both.init = "a0 = 0; a1 = 0";
-  both.accumulate = "a0 = min(a0, (real)x0); a1 = max(a1, (real)x0)";
-  both.combine = "a0 = min(a0, b0); a1 = max(a1, b1)";
-  both.finish = "y0 = a0; y1 = a1";
-  reduce(stream, {row_major(stream, x).reshape({x.numel()})}, {ends.slice(0, 0, 1), ends.slice(0, 1, 2)}, {},
-         both);
+  const Tensor ends = pair_of(stream, row_major(stream, x), DType::i64,
+                              {2, "a0 = 0; a1 = 0", "a0 = min(a0, (real)x0); a1 = max(a1, (real)x0)",
+                               "a0 = min(a0, b0); a1 = max(a1, b1)", "y0 = a0; y1 = a1"});
   const std::vector<int64_t> found = read<int64_t>(stream, ends);
   require(found[0] >= 0, "x", "the element ", found[0], " is below 0");
   return found[1] + 1;
