@@ -240,14 +240,14 @@ TEST_CASE("random bits never change", "[small]") {
   for (const Golden& golden : {
            Golden{
                Distribution::uniform, {0x40982783, 0x3f3144d4, 0x4084f5fe, 0x3f7decc8}, 0xbf4b0584b498a67e},
-           Golden{Distribution::normal, {0x3f19a69f, 0x3fad5314, 0x3db6bec8, 0x3fb93097}, 0x152b3439727709be},
+           Golden{Distribution::normal, {0x3f19a69f, 0x3fad5314, 0x3db6bec8, 0x3fb93097}, 0x594d047e34489179},
            Golden{Distribution::bernoulli, {0, 0, 0, 0}, 0x445a8e2f2d7c1915},
            Golden{Distribution::log_normal,
                   {0x3fe9470e, 0x4077e393, 0x3f8bf258, 0x4087fbb2},
-                  0xcf0a21a6d2a8c4cb},
+                  0xe8ad6488090ea341},
            Golden{Distribution::exponential,
                   {0x3cc2b6eb, 0x3f231085, 0x3dafa334, 0x3f111136},
-                  0x83e93fa0765920b3},
+                  0x4218e993ca4a66b5},
            Golden{Distribution::cauchy, {0x4198d231, 0x3e7773d8, 0x40c09905, 0x3f092d9d}, 0xb10fdaed4f65bad4},
            Golden{
                Distribution::geometric, {0x3f800000, 0x40400000, 0x3f800000, 0x40400000}, 0xe61182fed35290b3},

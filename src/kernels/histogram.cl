@@ -47,7 +47,7 @@ static Range range_of(VALUE low, VALUE high) {
 static int bin_of(VALUE v, int bins, Range r) {
   const VALUE scaled = (v - r.low) * bins;
   const VALUE near = scaled * r.inverse;
-  const VALUE quotient = GROUP == 1 ? scaled / r.width : fma(fma(-near, r.width, scaled), r.inverse, near);
+  const VALUE quotient = fma(fma(-near, r.width, scaled), r.inverse, near);
   return v >= r.low && v <= r.high ? min((int)quotient, bins - 1) : bins;
 }
 #define BIN_OF(v) bin_of(v, bins, range)

@@ -1,6 +1,7 @@
 // Random numbers into row-major memory: element i is made of word `offset` + i of the seed's stream, see
-// philox.cl. A work-item takes `blocks` blocks of four words, WORDS at a time (1 on GPUs, 8 on CPUs); some
-// words at either end may belong to no element. With DROPOUT the words decide which elements of x go to y.
+// philox.cl. A work-item takes BLOCKS blocks of four words, WORDS at a time: neighbouring ones on CPUs, where WORDS is 8;
+// on GPUs neighbouring work-items take neighbouring blocks. Some words at either end may belong to no element. With
+// DROPOUT the words decide which elements of x go to y.
 
 #define V 4
 #include "types.cl"
@@ -14,6 +15,10 @@
 #ifndef X_DTYPE  // of dropout's x
 #define X_DTYPE f32
 #define X_T float
+#endif
+#ifndef BLOCKS
+#define BLOCKS 4
+#define LOCAL 256  // work-items a group
 #endif
 // One of UNIFORM, NORMAL, LOG_NORMAL, EXPONENTIAL, CAUCHY, GEOMETRIC, INTEGERS, DROPOUT is defined, or none: Bernoulli.
 
@@ -72,21 +77,22 @@
 #define ELEMENT(value, x) (value)
 #endif
 
-__kernel void random_fill(SOURCE __global T* y, long y_o, long count, ulong seed, ulong offset, float a,
-                          float b, float top, ulong threshold, long low, int blocks, int aligned) {
-  const ulong first = offset / 4 + (ulong)get_global_id(0) * (ulong)blocks;
+__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void random_fill(SOURCE __global T* y, long y_o, long count, ulong seed, ulong offset, float a,
+                          float b, float top, ulong threshold, long low, int aligned) {
+  const ulong first = offset / 4 + (ulong)get_group_id(0) * (LOCAL * BLOCKS) + get_local_id(0) * (WORDS == 1 ? 1 : BLOCKS);
   const int some = threshold != 0;
   const uint last = (uint)(threshold - 1);
   y += y_o;
 #ifdef DROPOUT
   x += x_o;
 #endif
-  for (int k = 0; k < blocks; k += WORDS) {
-    const long e = (long)(4 * (first + (ulong)k) - offset);  // the first word's element; -3 to -1: none
+  for (int k = 0; k < BLOCKS; k += WORDS) {
+    const ulong block = first + (ulong)(WORDS == 1 ? k * LOCAL : k);
+    const long e = (long)(4 * block - offset);  // the first word's element; -3 to -1: none
     if (e >= count) return;
     uint word_of[4 * WORDS];
     VALUE value[4 * WORDS];
-    const words w = philox_stream(first + (ulong)k, seed, 0);
+    const words w = philox_stream(block, seed, 0);
     LANES_TO_ARRAY(w, word_of);
 #if defined(INTEGERS)
     // `threshold` numbers from `low` on: the upper half of their count times a fraction of 32 bits, or 64.
@@ -94,7 +100,7 @@ __kernel void random_fill(SOURCE __global T* y, long y_o, long count, ulong seed
       for (int i = 0; i < 4 * WORDS; i++) value[i] = (VALUE)(low + (long)(word_of[i] * threshold >> 32));
     } else {
       uint more[4 * WORDS];
-      const words v = philox_stream(first + (ulong)k, seed, 1);
+      const words v = philox_stream(block, seed, 1);
       LANES_TO_ARRAY(v, more);
       for (int i = 0; i < 4 * WORDS; i++)
         value[i] = (VALUE)(long)((ulong)low + mul_hi((ulong)word_of[i] << 32 | more[i], threshold));

@@ -25,9 +25,8 @@ float EXACT negative_log(uint w) {
   p = fma(p, m, 0.20002073f);
   p = fma(p, m, -0.2500001f);
   p = fma(p, m, 0.33333313f);
-  const float square = m * m;
-  const float tail = fma(-0.5f, square, fma(square * m, p, e * -2.12194440e-4f));
-  return -fma(e, 0.693359375f, m + tail);
+  p = fma(p, m, -0.5f);
+  return -fma(e, 0.6931472f, fma(m * m, p, m));
 }
 
 // The square root of a positive number.
@@ -36,18 +35,17 @@ float EXACT square_root(float x) {
   float y = as_float(0x5f3759dfu - (as_uint(x) >> 1));
   y *= fma(half_x * y, y, 1.5f);
   y *= fma(half_x * y, y, 1.5f);
-  y *= fma(half_x * y, y, 1.5f);
-  const float s = x * y;
+  const float s = x * y;  // to 18 bits; its remainder makes that all
   return fma(fma(-s, s, x), 0.5f * y, s);
 }
 
 // 1 / x of a positive number below 2^100.
 float EXACT reciprocal(float x) {
   float y = as_float(0x7ef311c7u - as_uint(x));
-  y = fma(fma(-x, y, 1.0f), y, y);
-  y = fma(fma(-x, y, 1.0f), y, y);
-  y = fma(fma(-x, y, 1.0f), y, y);
-  return fma(fma(-x, y, 1.0f), y, y);
+  float error = fma(-x, y, 1.0f);
+  y = fma(y * error, error + 1.0f, y);
+  error = fma(-x, y, 1.0f);
+  return fma(error, y, y);
 }
 
 // Sine and cosine of r quarter turns, r from -1/2 to 1/2.
@@ -99,8 +97,7 @@ float EXACT exponential(float x) {
   p = fma(p, r, 0.16666667f);
   p = fma(p, r, 0.5f);
   p = fma(fma(p, r, 1.0f), r, 1.0f);
-  const int whole = (int)k, half_way = whole >> 1;
-  const float result =
-      p * as_float((uint)(half_way + 127) << 23) * as_float((uint)(whole - half_way + 127) << 23);
+  // 2^(k - 1), from the low bits of `shifted`: 2^128 is no float.
+  const float result = p * as_float((as_uint(shifted) + 126u) << 23) * 2.0f;
   return x < -86.6f ? 0.0f : x > 88.72284f ? INFINITY : result;
 }

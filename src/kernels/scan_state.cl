@@ -9,6 +9,10 @@
 #define REVERSE 0
 #define PHASE 0
 #endif
+#ifndef TOTALS_GROUP
+#define TOTALS_GROUP 64
+#define TOTALS_LANES 64
+#endif
 #define SUM 0
 #define PRODUCT 1
 #define MAXIMUM 2
@@ -92,12 +96,23 @@ static struct State then(struct State first, struct State second) {
 }
 
 #if PHASE == 1
-// The totals of a row's parts become what lies before each.
-__kernel void scan_totals(__global uchar* ws_p, long ws_o, INDEX kept, INDEX parts) {
-  const INDEX k = (INDEX)get_global_id(0);
-  if (k >= kept) return;
+// The totals of a row's parts become what lies before each. TOTALS_LANES work-items share a row, neighbouring parts each.
+__kernel __attribute__((reqd_work_group_size(TOTALS_GROUP, 1, 1))) void scan_totals(__global uchar* ws_p, long ws_o,
+                                                                                    INDEX kept, INDEX parts) {
+  const int item = (int)get_local_id(0), lane = item % TOTALS_LANES;
+  const INDEX k = (INDEX)(get_global_id(0) / TOTALS_LANES);
+  const INDEX share = (parts + TOTALS_LANES - 1) / TOTALS_LANES, begin = lane * share;
+  const INDEX end = k < kept ? min(begin + share, parts) : 0;
   struct State state = identity();
-  for (INDEX p = 0; p < parts; p++) {
+#if TOTALS_LANES > 1
+  __local struct State L[TOTALS_GROUP];
+  for (INDEX p = begin; p < end; p++) state = then(state, STATE_AT((ulong)p * kept + k));
+  L[item] = state;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  state = identity();
+  for (int j = item - lane; j < item; j++) state = then(state, L[j]);
+#endif
+  for (INDEX p = begin; p < end; p++) {
     const struct State total = STATE_AT((ulong)p * kept + k);
     STATE_AT((ulong)p * kept + k) = state;
     state = then(state, total);

@@ -16,11 +16,23 @@ namespace dlprim {
 using namespace detail;
 
 namespace detail {
+namespace {
+
+/// Blocks of four words a work-item, and work-items a group.
+int blocks_of(bool cpu) {
+  return cpu ? 1024 : 4;
+}
+int local_of(bool cpu) {
+  return cpu ? 1 : 256;
+}
+
+}  // namespace
 
 RandomFill::RandomFill(const Context& context, const TensorDesc& y, const Defines& defines, bool cpu)
     : count_(element_count(y.shape)), cpu_(cpu) {
   Defines all = defines;
   all.set("DTYPE", name_of(y.dtype)).set("T", storage_type(y.dtype)).set("WORDS", cpu ? 8 : 1);
+  all.set("BLOCKS", blocks_of(cpu)).set("LOCAL", local_of(cpu));
   kernel_ = context.state().programs.kernel("random", "random_fill", all);
 }
 
@@ -33,14 +45,14 @@ void RandomFill::run(const Stream& stream, const Tensor* x, const Tensor& y, con
   if (count_ == 0) return;
   const bool aligned = (state.offset | static_cast<uint64_t>(y.offset() | (x ? x->offset() : 0))) % 4 == 0;
   const int64_t groups_of_four = ceil_div(count_ + 3, 4);  // the first one may hold a single element
-  const int blocks = cpu_ ? 1024 : 1;
-  const int64_t local = cpu_ ? 1 : 256;
   Launch launch(stream, kernel_);
   if (x) launch.arg(*x);
   launch.arg(y).arg(count_).arg(state.seed).arg(state.offset);
   launch.arg(draw.a).arg(draw.b).arg(draw.top).arg(draw.threshold).arg(draw.low);
-  launch.arg(blocks).arg(static_cast<int>(aligned));
-  launch.run({items_in_groups(ceil_div(groups_of_four, blocks), local)}, {static_cast<size_t>(local)});
+  launch.arg(static_cast<int>(aligned));
+  const int64_t local = local_of(cpu_);
+  launch.run({items_in_groups(ceil_div(groups_of_four, blocks_of(cpu_)), local)},
+             {static_cast<size_t>(local)});
 }
 
 void check_state(const RandomState& state, int64_t count) {

@@ -96,23 +96,27 @@ std::unique_ptr<const Reduce::Impl> make_gpu(const Context& context, const Probl
   form.vector = vector_width(p.form.operands, p.inputs, p.nest, form.along_reduced);
   if (!form.along_reduced) form.vector = std::min(form.vector, most_outputs(form));
   form.unroll = 4;
+  const int64_t target = int64_t{context.device().facts().compute_units} * kGroupsPerUnit;
   if (form.along_reduced) {
     // As few lanes an output as leave each with several accesses in flight: more outputs a group, fewer
     // barriers.
     const int64_t accesses = ceil_div(impl->reduced, form.vector * form.unroll);
     form.lanes_x = accesses >= 256 ? 256 : accesses >= 64 ? 64 : 16;
   } else {
+    // As many neighbouring outputs a group as leave enough groups; 16 accesses in a row suit the memory.
+    const auto groups_of = [&](int lanes) { return ceil_div(impl->kept, int64_t{lanes} * form.vector); };
     form.lanes_x = 64;
-    while (form.lanes_x > 8 && form.lanes_x / 2 * form.vector >= impl->kept) form.lanes_x /= 2;
+    while (form.lanes_x > 16 && groups_of(form.lanes_x) < target) form.lanes_x /= 2;
+    while (form.lanes_x > 8 && groups_of(form.lanes_x / 2) == 1) form.lanes_x /= 2;
   }
   form.lanes_y = kGpuGroup / form.lanes_x;
   const int share = form.along_reduced ? form.lanes_x : form.lanes_y;
   const int64_t blocks = ceil_div(impl->kept, form.along_reduced ? form.lanes_y : form.lanes_x * form.vector);
-  const int64_t target = int64_t{context.device().facts().compute_units} * kGroupsPerUnit;
   const int run = form.along_reduced ? form.vector : 1;
   split_into_parts(*impl, blocks, target, int64_t{share} * run * form.unroll, options.workspace_limit);
-  impl->parts_lanes = 32;
-  impl->parts_rows = kGpuGroup / 32;
+  // Many outputs' parts are added up by an item each, neighbouring outputs side by side.
+  impl->parts_lanes = impl->kept < kGpuGroup * int64_t{context.device().facts().compute_units} ? 32 : 1;
+  impl->parts_rows = kGpuGroup / impl->parts_lanes;
   impl->local = kGpuGroup;
   impl->groups = static_cast<size_t>(blocks);
   finish_impl(*impl, context, p, form);

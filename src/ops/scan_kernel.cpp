@@ -16,6 +16,7 @@ struct ScanKernel : EngineImpl {
   LoopNest nest;
   std::vector<ScanOperand> operands;
   int64_t n = 1, parts = 1, part = 1;
+  int totals_lanes = 1;           ///< that share a row of totals
   int64_t chunk = 0, blocks = 0;  ///< CPU: rows or groups of columns, so many a work-item
   size_t groups = 0, local = 1, state_bytes = 4;
   bool cpu = false;
@@ -39,12 +40,14 @@ struct Form {
   int vector = 4;
   bool wide_access = false;
   int lanes_x = 1, lanes_y = 1;
+  int totals_lanes = 1;
 };
 
 constexpr int kCpuColumns = 32;
 constexpr int kGpuColumns = 64;      // work-items of a group, each with a column
 constexpr int64_t kCpuPart = 32768;  // elements of a row that are worth a CPU work-group
 constexpr int64_t kGpuColumnPart = 64;
+constexpr int kTotalsGroup = 64;  // work-items of a group of scan_totals
 
 bool is_pair(ScanState state) {
   return state != ScanState::sum && state != ScanState::product;
@@ -60,11 +63,11 @@ size_t state_size(const Problem& p) {
 
 std::string head(const Problem& p, const Form& form, int phase) {
   std::string text = common_head(p.real, p.nest.wide);
-  text +=
-      cat("#define V ", form.vector, "\n#define VECTOR ", form.wide_access ? 1 : 0, "\n#define LX ",
-          form.lanes_x, "\n#define LY ", form.lanes_y, "\n#define LANES ", form.lanes_x, "\n#define PHASE ",
-          phase, "\n#define KIND ", static_cast<int>(p.scan.state), "\n#define EXCLUSIVE ",
-          p.scan.exclusive ? 1 : 0, "\n#define REVERSE ", p.scan.reverse ? 1 : 0, "\n");
+  text += cat("#define V ", form.vector, "\n#define VECTOR ", form.wide_access ? 1 : 0, "\n#define LX ",
+              form.lanes_x, "\n#define LY ", form.lanes_y, "\n#define LANES ", form.lanes_x,
+              "\n#define PHASE ", phase, "\n#define TOTALS_GROUP ", kTotalsGroup, "\n#define TOTALS_LANES ",
+              form.totals_lanes, "\n#define KIND ", static_cast<int>(p.scan.state), "\n#define EXCLUSIVE ",
+              p.scan.exclusive ? 1 : 0, "\n#define REVERSE ", p.scan.reverse ? 1 : 0, "\n");
   return text;
 }
 
@@ -236,6 +239,7 @@ void compile(ScanKernel& kernel, const Context& context, const Problem& p, const
     kernel.whole = programs.generated("scan", source(0), "scan");
     return;
   }
+  kernel.totals_lanes = form.totals_lanes;
   kernel.totals = programs.generated("scan", source(1), "scan");
   kernel.before = programs.generated("scan", source(1), "scan_totals");
   kernel.result = programs.generated("scan", source(2), "scan");
@@ -271,6 +275,8 @@ std::unique_ptr<const ScanKernel> make_gpu(const Context& context, const Problem
     blocks = ceil_div(p.nest.kept_count, form.lanes_y);
     split(*kernel, blocks, units * 16, form.vector, kGpuColumnPart, options.workspace_limit);
   }
+  // Few rows have as many totals as there are groups, too many for one work-item after the other.
+  if (p.nest.kept_count < units * kTotalsGroup) form.totals_lanes = kTotalsGroup;
   kernel->groups = static_cast<size_t>(blocks);
   kernel->local = static_cast<size_t>(form.lanes_x) * static_cast<size_t>(form.lanes_y);
   compile(*kernel, context, p, form);
@@ -342,12 +348,11 @@ void run_scan_kernel(const ScanKernel& kernel, const Stream& stream, const std::
   }
   launch_scan(kernel.totals);
   {
-    constexpr int64_t kGroup = 64;
     Launch launch(stream, kernel.before);
     launch.arg(workspace);
     bind_index(launch, kernel.nest.kept_count);
     bind_index(launch, kernel.parts);
-    launch.run({items_in_groups(kernel.nest.kept_count, kGroup)}, {kGroup});
+    launch.run({items_in_groups(kernel.nest.kept_count * kernel.totals_lanes, kTotalsGroup)}, {kTotalsGroup});
   }
   launch_scan(kernel.result);
 }

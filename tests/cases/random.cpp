@@ -34,7 +34,7 @@ float polynomial(float x, std::initializer_list<float> coefficients) {
 
 float square_root(float x) {
   float y = float_of(0x5f3759dfu - (bits_of(x) >> 1));
-  for (int round = 0; round < 3; round++) y *= std::fmaf(-0.5f * x * y, y, 1.5f);
+  for (int round = 0; round < 2; round++) y *= std::fmaf(-0.5f * x * y, y, 1.5f);
   const float s = x * y;
   return std::fmaf(std::fmaf(-s, s, x), 0.5f * y, s);
 }
@@ -99,17 +99,15 @@ float negative_log_reference(uint32_t w) {
     m -= 1;
   }
   const float p = polynomial(m, {0.06750956f, -0.11671449f, 0.11883568f, -0.12406032f, 0.14220327f,
-                                 -0.16667996f, 0.20002073f, -0.2500001f, 0.33333313f});
-  const auto power = static_cast<float>(e);
-  const float square = m * m;
-  const float tail = std::fmaf(-0.5f, square, std::fmaf(square * m, p, power * -2.12194440e-4f));
-  return -std::fmaf(power, 0.693359375f, m + tail);
+                                 -0.16667996f, 0.20002073f, -0.2500001f, 0.33333313f, -0.5f});
+  return -std::fmaf(static_cast<float>(e), 0.6931472f, std::fmaf(m * m, p, m));
 }
 
 float reciprocal_reference(float x) {
   float y = float_of(0x7ef311c7u - bits_of(x));
-  for (int round = 0; round < 4; round++) y = std::fmaf(std::fmaf(-x, y, 1.0f), y, y);
-  return y;
+  const float error = std::fmaf(-x, y, 1.0f);
+  y = std::fmaf(y * error, error + 1.0f, y);
+  return std::fmaf(std::fmaf(-x, y, 1.0f), y, y);
 }
 
 float random_reference(Distribution distribution, double a, double b, const RandomState& state, int64_t i) {
