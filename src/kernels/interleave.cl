@@ -2,8 +2,6 @@
 // of a row is the packed one at i * R + r. A work-item moves BLOCKS blocks of V places of all R planes through registers, so that
 // neighbouring work-items read and write neighbouring words on both sides; no local memory.
 
-#include "divisor.cl"
-
 // Elements of SIZE bytes. R planes along one dimension, or two: INNER to the inner one. V elements of a plane and P packed ones
 // are a word of up to 16 bytes; P divides R * V. OUTERS: dimensions beside rows and planes, d0 innermost.
 #ifndef SIZE
@@ -17,6 +15,8 @@
 #define OUTERS 3
 #define OFFSET int
 #endif
+#include "divisor.cl"
+#include "words.cl"
 #define GROUP 256
 #define WORDS (R * V / P)
 
@@ -37,45 +37,6 @@
   OFFSET in_planes = (OFFSET)((b) - rest * row) * V, in_packed = in_planes * R;                                    \
   STEP(0, d0) STEP(1, d1) STEP(2, d2) STEP(3, d3) STEP(4, d4) STEP(5, d5)
 #define BLOCK(k) ((int)get_group_id(0) * (GROUP * BLOCKS) + (k) * GROUP + (int)get_local_id(0))
-
-// A word is held as uints, of which a shorter one fills a part of the first.
-static void read_word(uint* word, __global const void* from, int bytes) {
-  if (bytes == 16) {
-    const uint4 four = *(__global const uint4*)from;
-    word[0] = four.x, word[1] = four.y, word[2] = four.z, word[3] = four.w;
-  } else if (bytes == 8) {
-    const uint2 two = *(__global const uint2*)from;
-    word[0] = two.x, word[1] = two.y;
-  } else if (bytes == 4) {
-    word[0] = *(__global const uint*)from;
-  } else {
-    word[0] = bytes == 2 ? *(__global const ushort*)from : *(__global const uchar*)from;
-  }
-}
-static void write_word(__global void* to, const uint* word, int bytes) {
-  if (bytes == 16)
-    *(__global uint4*)to = (uint4)(word[0], word[1], word[2], word[3]);
-  else if (bytes == 8)
-    *(__global uint2*)to = (uint2)(word[0], word[1]);
-  else if (bytes == 4)
-    *(__global uint*)to = word[0];
-  else if (bytes == 2)
-    *(__global ushort*)to = (ushort)word[0];
-  else
-    *(__global uchar*)to = (uchar)word[0];
-}
-// Element i of `to` = element k of `from`; `to` was 0 there.
-static void move_element(uint* to, int i, const uint* from, int k) {
-  if (SIZE == 8) {
-    to[2 * i] = from[2 * k];
-    to[2 * i + 1] = from[2 * k + 1];
-  } else if (SIZE == 4) {
-    to[i] = from[k];
-  } else {
-    const uint one = (from[k * SIZE / 4] >> (k * SIZE % 4 * 8)) & (SIZE == 2 ? 0xffff : 0xff);
-    to[i * SIZE / 4] |= one << (i * SIZE % 4 * 8);
-  }
-}
 
 // x: planes, y: packed.
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void interleave(__global const ELEMENT* restrict x, long x_o,
