@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "catch.hpp"
+#include "ops/interleave.hpp"
 #include "ops/transpose.hpp"
 #include "support.hpp"
 
@@ -15,6 +16,60 @@ namespace {
 template <class F>
 std::string refused(F&& f) {
   return error_of<ValidationError>(f);
+}
+
+/// Row-major small numbers, and the same permuted.
+std::vector<float> counted(const Shape& shape) {
+  std::vector<float> values(static_cast<size_t>(element_count(shape)));
+  for (size_t i = 0; i < values.size(); i++) values[i] = static_cast<float>(i % 125);
+  return values;
+}
+std::vector<float> permuted(const std::vector<float>& values, const Shape& shape, const Dims& axes) {
+  std::vector<float> result;
+  const Strides strides = contiguous_strides(shape);
+  for (size_t i = 0; i < values.size(); i++) {
+    auto rest = static_cast<int64_t>(i), from = int64_t{0};
+    for (int d = shape.size(); d-- > 0; rest /= shape[static_cast<int>(axes[d])])
+      from += rest % shape[static_cast<int>(axes[d])] * strides[static_cast<int>(axes[d])];
+    result.push_back(values[static_cast<size_t>(from)]);
+  }
+  return result;
+}
+
+/// Rows that lie `gap` elements apart.
+Strides with_gaps(const Shape& shape, int64_t gap) {
+  Shape longer = shape;
+  longer[longer.size() - 1] += gap;
+  return contiguous_strides(longer);
+}
+
+/// x of `shape` and its permuted copy, by Interleave, and copy() where it is f32. The last of either has gaps
+/// behind its rows where that is the planes' side.
+struct Planes {
+  Shape shape;
+  Dims axes;
+  bool joins = false;
+};
+void check_planes(const Planes& c, DType dtype, int64_t padding, int64_t gap) {
+  INFO(to_string(c.shape) << " permuted " << to_string(c.axes) << " " << name_of(dtype) << " " << padding
+                          << " gap " << gap);
+  const std::vector<float> values = counted(c.shape), expected = permuted(values, c.shape, c.axes);
+  const Guarded source(c.shape, with_gaps(c.shape, c.joins ? gap : 0), dtype, padding);
+  copy(stream(), device_tensor(c.shape, values, dtype), source.tensor());
+  const Tensor x = source.tensor().permute(c.axes);
+  const auto made = [&](auto run) {
+    const Guarded y(x.shape(), with_gaps(x.shape(), c.joins ? 0 : gap), dtype, padding);
+    run(y.tensor());
+    CHECK(host_values(y.tensor()) == expected);
+    CHECK(y.intact());
+  };
+  if (dtype == DType::f32) made([&](const Tensor& y) { copy(stream(), x, y); });
+  for (bool wide : {false, true})
+    if (!wide || (dtype == DType::f32 && padding == 37))
+      made([&](const Tensor& y) {
+        REQUIRE(detail::Interleave::suits(x, y));
+        detail::Interleave(context(), x, y, wide).run(stream(), x, y);
+      });
 }
 
 }  // namespace
@@ -46,21 +101,12 @@ TEST_CASE("copy: transposed tensors of every size of element", "[copy][small]") 
     for (const auto& [shape, axes] : cases)
       for (int64_t padding : {64, 37}) {
         INFO(to_string(shape) << " permuted " << to_string(axes) << " " << name_of(dtype) << " " << padding);
-        std::vector<float> values(static_cast<size_t>(element_count(shape)));
-        for (size_t i = 0; i < values.size(); i++) values[i] = static_cast<float>(i % 125);
+        const std::vector<float> values = counted(shape), expected = permuted(values, shape, axes);
         const Guarded source(shape, dtype, padding);
         copy(stream(), device_tensor(shape, values, dtype), source.tensor());
         const Tensor x = source.tensor().permute(axes);
         const Guarded y(x.shape(), dtype, padding);
         copy(stream(), x, y.tensor());
-        std::vector<float> expected;
-        const Strides strides = contiguous_strides(shape);
-        for (int64_t i = 0; i < x.numel(); i++) {
-          int64_t rest = i, from = 0;
-          for (int d = x.rank(); d-- > 0; rest /= x.shape()[d])
-            from += rest % x.shape()[d] * strides[static_cast<int>(axes[d])];
-          expected.push_back(values[static_cast<size_t>(from)]);
-        }
         CHECK(host_values(y.tensor()) == expected);
         CHECK(y.intact());
         if (!detail::Transpose::suits(x, y.tensor())) continue;
@@ -71,6 +117,46 @@ TEST_CASE("copy: transposed tensors of every size of element", "[copy][small]") 
           CHECK(tiles.intact());
         }
       }
+}
+
+TEST_CASE("copy: a few planes become neighbours, and neighbours planes", "[copy][small]") {
+  for (DType dtype : {DType::i8, DType::f16, DType::f32, DType::i64})
+    for (int64_t r : {2, 3, 4, 8})
+      for (const auto& [n, gap, padding] :
+           {std::tuple{56, 0, 64}, std::tuple{24, 16, 64}, std::tuple{27, 0, 64}, std::tuple{22, 3, 37}}) {
+        if (n != 56 && r > (n == 27 ? 3 : 2)) continue;  // each is a kernel to compile
+        check_planes({{2, r, 3, n}, {0, 2, 3, 1}, true}, dtype, padding, gap);
+        check_planes({{2, 3, n, r}, {0, 3, 1, 2}, false}, dtype, padding, gap);
+      }
+}
+
+TEST_CASE("copy: planes along two dimensions, 8 dimensions, and what no block of planes is",
+          "[copy][small]") {
+  const auto suits = [](const Tensor& x, const Tensor& y) { return detail::Interleave::suits(x, y); };
+  for (int64_t gap : {0, 8}) {
+    check_planes({{3, 2, 2, 2, 40}, {0, 3, 4, 1, 2}, true}, DType::f16, 64, gap);
+    check_planes({{3, 40, 2, 3}, {0, 3, 2, 1}, false}, DType::f32, 64, gap);
+    check_planes({{2, 3, 2, 3, 2, 3, 5, 8}, {1, 0, 3, 2, 5, 6, 7, 4}, true}, DType::f32, 64, gap);
+  }
+  check_planes({{1000, 2}, {1, 0}, false}, DType::f32, 64, 0);
+  // Planes that are all one, as of a nearest neighbour's upsampling.
+  const Tensor x = device_tensor({4, 80, 1}, counted({4, 80, 1})).expand({4, 80, 3});
+  const Guarded y({4, 80, 3});
+  REQUIRE(suits(x, y.tensor()));
+  detail::Interleave(context(), x, y.tensor()).run(stream(), x, y.tensor());
+  std::vector<float> expected;
+  for (float value : counted({320}))
+    for (int r = 0; r < 3; r++) expected.push_back(value);
+  CHECK(host_values(y.tensor()) == expected);
+  CHECK(y.intact());
+  const auto make = [](const Shape& shape, DType dtype = DType::f32) {
+    return Tensor(context(), shape, dtype);
+  };
+  CHECK(!suits(make({100, 9}).permute({1, 0}), make({9, 100})));
+  CHECK(!suits(make({100, 4}).slice(1, 0, 2).permute({1, 0}), make({2, 100})));
+  CHECK(!suits(make({100, 2}).permute({1, 0}), make({2, 100})));
+  CHECK(!suits(make({1000, 2}, DType::f16).permute({1, 0}), make({2, 1000})));
+  CHECK(!suits(make({1000, 2}), make({1000, 2})));
 }
 
 TEST_CASE("copy: every nonzero number becomes true", "[copy][small]") {

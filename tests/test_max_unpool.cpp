@@ -1,4 +1,4 @@
-// Max unpooling, both engines, bit for bit against plain loops.
+// Max unpooling, every engine, bit for bit against plain loops.
 #include <dlprim/max_unpool.hpp>
 
 #include <algorithm>
@@ -74,19 +74,26 @@ std::vector<float> numbers(const Shape& shape, Rng& rng) {
   return integers(element_count(shape), rng, 100);
 }
 
-void check(const Case& c, Placing placing, DType dtype, DType index_dtype, const char* by_gpu) {
+using Names = std::vector<const char*>;
+const Names kAny{"cpu", "claims"}, kDense{"cpu", "claims", "planes"};
+
+void check(const Case& c, Placing placing, DType dtype, DType index_dtype, const Names& engines,
+           int64_t padding = 64) {
   Rng rng(7);
   const std::vector<float> x = numbers(c.x, rng), dy = numbers(c.y, rng), indices = some_indices(c, rng);
   const Expected expected = reference(c, x, indices, dy);
   const Tensor xs = placed(placing, c.x, x, dtype), dys = placed(placing, c.y, dy, dtype),
                at = placed(placing, c.x, indices, index_dtype);
-  for (const char* name : {"cpu", by_gpu}) {
-    const bool gpu = name == std::string(by_gpu);
-    const Guarded y(c.y, strides_in(placing, c.y), dtype), dx(c.x, strides_in(placing, c.x), dtype);
+  for (const char* name : engines) {
+    INFO(name);
+    const Guarded y(c.y, strides_in(placing, c.y), dtype, padding);
     max_unpool(stream(), xs, at, c.spatial, y.tensor(), engine(name));
     CHECK(host_values(y.tensor()) == expected.y);
     CHECK(y.intact());
-    max_unpool_backward(stream(), dys, at, c.spatial, dx.tensor(), engine(gpu ? "direct" : "cpu"));
+  }
+  for (const char* name : {"cpu", "direct"}) {
+    const Guarded dx(c.x, strides_in(placing, c.x), dtype);
+    max_unpool_backward(stream(), dys, at, c.spatial, dx.tensor(), engine(name));
     CHECK(host_values(dx.tensor()) == expected.dx);
     CHECK(dx.intact());
   }
@@ -98,7 +105,7 @@ TEST_CASE("max_unpool: exact, on odd shapes, both engines", "[small]") {
   for (const Case& c : kCases) {
     if (!is_selected(c.text())) continue;
     INFO(again(c.text()));
-    check(c, Placing::row_major, DType::f32, DType::i64, "claims");
+    check(c, Placing::row_major, DType::f32, DType::i64, kDense);
   }
 }
 
@@ -111,7 +118,7 @@ TEST_CASE("max_unpool: every placing and dtype") {
         const std::string text = kCases[i].text() + " " + name_of(placing) + " " + name_of(dtype);
         if (!is_selected(text)) continue;
         INFO(again(text));
-        check(kCases[i], placing, dtype, first ? DType::i32 : DType::i64, "claims");
+        check(kCases[i], placing, dtype, first ? DType::i32 : DType::i64, kAny);
       }
     }
 }
@@ -119,14 +126,32 @@ TEST_CASE("max_unpool: every placing and dtype") {
 TEST_CASE("max_unpool: several images at a time, the last at an index stays") {
   // 40 images, each of 1 MiB of owners: the second part finds the workspace as the first has left it.
   const Case c{{40, 1, 300}, {40, 1, 262144}, 1};
-  check(c, Placing::row_major, DType::f32, DType::i32, "claims");
-  for (const char* name : {"cpu", "claims"}) {
+  check(c, Placing::row_major, DType::f32, DType::i32, kAny);
+  for (const char* name : kDense) {
     const Tensor x = device_tensor({1, 1, 5}, {1, 2, 3, 4, 5}),
                  indices = device_tensor({1, 1, 5}, {2, 0, 2, 0, 2}, DType::i32);
     const Guarded y(Shape{1, 1, 3});
     max_unpool(stream(), x, indices, 1, y.tensor(), engine(name));
     CHECK(host_values(y.tensor()) == std::vector<float>{4, 0, 5});
   }
+}
+
+TEST_CASE("max_unpool: dense planes, several to a work-group, in words and in elements", "[small]") {
+  for (const DType dtype : {DType::f32, DType::bf16, DType::i64, DType::i8})
+    for (const Case& c : {Case{{2, 3, 4, 8}, {2, 3, 8, 16}}, Case{{3, 50, 2, 3}, {3, 50, 4, 6}}})
+      for (const int64_t padding : {64, 37}) {
+        const std::string text = c.text() + " " + name_of(dtype) + " " + std::to_string(padding);
+        if (!is_selected(text)) continue;
+        INFO(again(text));
+        check(c, Placing::row_major, dtype, DType::i32, {"planes"}, padding);
+      }
+}
+
+TEST_CASE("max_unpool: dense planes in two ranges of local memory, and in three larger ones") {
+  check({{1, 2, 45, 90}, {1, 2, 90, 91}}, Placing::row_major, DType::f32, DType::i64, {"planes"});
+  check({{1, 2, 45, 64}, {1, 2, 90, 128}}, Placing::row_major, DType::f16, DType::i64, {"planes"});
+  if (context().device().facts().local_memory < 48000) return;
+  check({{1, 2, 60, 70}, {1, 2, 180, 160}}, Placing::row_major, DType::f32, DType::i32, {"planes"});
 }
 
 TEST_CASE("max_unpool: undoes pooling") {
@@ -178,6 +203,18 @@ TEST_CASE("max_unpool: what does not fit is refused by name", "[small]") {
   CHECK(refused(x, indices, 2, Tensor(context(), {2, 4, 8, 8})) == "y: size 4 of axis 1 must be 3");
   CHECK(refused(x, indices, 2, Tensor(context(), y.shape(), DType::f16)) == "y: dtype f16 must be f32");
   CHECK(refused(x, {}, 2, y) == "indices: is not defined");
+  const auto planes_refuse = [](const Shape& shape, const Tensor& to) {
+    return error_of<ValidationError>([&] {
+      const Tensor from(context(), shape), at(context(), shape, DType::i64);
+      max_unpool(stream(), from, at, 2, to, engine("planes"));
+    });
+  };
+  CHECK(planes_refuse({1, 1, 2, 2}, Tensor(context(), {1, 1, 300, 500})) ==
+        "engine: max_unpool: planes refused:\n  planes: planes of y have 150000 elements");
+  CHECK(planes_refuse({1, 1, 300, 300}, Tensor(context(), {1, 1, 2, 2})) ==
+        "engine: max_unpool: planes refused:\n  planes: planes of x have 90000 elements");
+  CHECK(planes_refuse({1, 1, 2, 2}, Tensor(context(), {1, 1, 4, 8}).slice(3, 0, 4)) ==
+        "engine: max_unpool: planes refused:\n  planes: strides [32, 32, 8, 1] are not row-major");
   CHECK(error_of<ValidationError>([&] { max_unpool_backward(stream(), y, indices, 2, y); }) ==
         "indices: shape [2, 3, 4, 4] must be [2, 3, 8, 8]");
 }

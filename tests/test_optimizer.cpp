@@ -278,6 +278,32 @@ TEST_CASE("moving averages of weights", "[small]") {
         "decay: 1.5 must be in [0, 1]");
 }
 
+TEST_CASE("more tensors and more buffers than a launch takes", "[small]") {
+  // Launches take some hundred tensors of at most 48 buffers; the long ones are several work-groups with
+  // rests.
+  std::vector<Shape> shapes = shapes_of(260);
+  shapes[1] = {2, 3500};
+  shapes[2] = {4097};
+  const auto list = [&](double value) {
+    std::vector<Tensor> tensors;
+    for (size_t i = 0; i < shapes.size(); i++) {
+      tensors.emplace_back(context(), shapes[i]);
+      const auto bytes = static_cast<size_t>(tensors.back().bytes());
+      if (i % 3 == 1 && bytes > 0)
+        tensors.back() =
+            Tensor::wrap(context(), cl::Buffer(context().cl(), CL_MEM_READ_WRITE, bytes), shapes[i]);
+      fill(stream(), tensors.back(), value + static_cast<double>(i));
+    }
+    return tensors;
+  };
+  const std::vector<Tensor> averages = list(1), w = list(5);
+  update_averages(stream(), averages, w, 0.75);
+  for (size_t i = 0; i < shapes.size(); i++) {
+    const std::vector<float> values = host_values(averages[i]);
+    CHECK(values == std::vector<float>(values.size(), static_cast<float>(i) + 2));
+  }
+}
+
 TEST_CASE("norms of many gradients, and clipping by them") {
   for (NormOrder order : {NormOrder::one, NormOrder::two, NormOrder::infinity})
     for (DType dtype : {DType::f32, DType::f16})

@@ -25,9 +25,10 @@ struct MaxUnpoolDesc {
 /// negative one does, too: pool() says -1 of windows without elements.
 class DLPRIM_API MaxUnpool : public Plan {
  public:
-  /// Engines: cpu, claims (a work-item for each element claims its place by a maximum of integers; 32 MiB of
-  /// workspace, or as many bytes as an image has). Throws ValidationError (ranks, shapes, dtypes, engine),
-  /// BuildError.
+  /// Engines: cpu; planes (row-major tensors, planes of y of at most 120000 elements: a work-group finds the
+  /// elements of some planes, or of a part of one, in local memory); claims (a work-item for each element
+  /// claims its place by a maximum of integers; 32 MiB of workspace, or as many bytes as an image has).
+  /// Throws ValidationError (ranks, shapes, dtypes, engine), BuildError.
   explicit MaxUnpool(const Context& context, const MaxUnpoolDesc& desc, const Options& options = {});
   /// y is written whole, and shares no memory with the others.
   void run(const Stream& stream, const Tensor& x, const Tensor& indices, const Tensor& y,

@@ -13,10 +13,11 @@ Launch::~Launch() {
   kernel_.shared().give_back(std::move(borrowed_));
 }
 
-void Launch::bind(const void* value, size_t size) {
+Launch& Launch::bind(const void* value, size_t size) {
   const cl_int code = clSetKernelArg(borrowed_(), next_, size, value);
   if (code != CL_SUCCESS) throw DeviceError(cat("clSetKernelArg(", kernel_.name(), ", ", next_, ")"), code);
   next_++;
+  return *this;
 }
 
 Launch& Launch::arg(const Tensor& tensor) {

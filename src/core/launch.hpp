@@ -39,10 +39,10 @@ class Launch {
   /// Throws ValidationError (missing arguments, ranges that do not divide or exceed the device),
   /// DeviceError, OutOfMemory.
   void run(std::initializer_list<size_t> global, std::initializer_list<size_t> local);
+  /// Any other argument, as clSetKernelArg takes it: a struct, or a buffer of storages that were touched.
+  Launch& bind(const void* value, size_t size);
 
  private:
-  void bind(const void* value, size_t size);
-
   const Stream& stream_;
   Kernel kernel_;
   cl::Kernel borrowed_;

@@ -3,9 +3,14 @@
 
 #include "sort_words_cpu.cl"
 
+#ifndef IN_LANES  // which of the two is wanted
+#define IN_LANES 0
+#endif
+
 #define ROWS_OF_TENSORS \
   ROW_TENSOR(const RAW, x), ROW_TENSOR(RAW, y), ROW_TENSOR(INDEX, i), ROW_SIZES, int flip, int rows, int n, int k, int block
 
+#if !IN_LANES
 // `space` has room for 2 n words of each work-item.
 __kernel void sort_rows(ROWS_OF_TENSORS, __global ulong* space, long space_o) {
   const int begin = (int)get_global_id(0) * block, end = begin + min(block, rows - begin);
@@ -25,7 +30,7 @@ __kernel void sort_rows(ROWS_OF_TENSORS, __global ulong* space, long space_o) {
   }
 }
 
-#if WORD_BITS < 128
+#else
 #define LONGEST 128
 #if WORD_BITS == 32
 #define LANES 16

@@ -1,5 +1,5 @@
-// Copies, casts and fills through the pointwise generator, or in tiles where x and y are transposed to each
-// other; transfers between host and device.
+// Copies, casts and fills through the pointwise generator, or by kernels of their own where x and y are
+// transposed to each other; transfers between host and device.
 #include <dlprim/copy.hpp>
 
 #include <cmath>
@@ -9,6 +9,7 @@
 #include <dlprim/pointwise.hpp>
 
 #include "core/composed.hpp"
+#include "ops/interleave.hpp"
 #include "ops/transpose.hpp"
 
 namespace dlprim {
@@ -25,9 +26,10 @@ Run run_of(const Tensor& t) {
   return {static_cast<size_t>(t.offset()) * size_of(t.dtype()), static_cast<size_t>(t.bytes())};
 }
 
-/// How a copy is made: in tiles, or by the generator.
+/// How a copy is made: a few planes at a time, in tiles, or by the generator.
 struct Copy {
   std::string text;
+  std::optional<Interleave> planes;
   std::optional<Transpose> tiles;
   std::optional<Pointwise> generated;
 };
@@ -35,13 +37,18 @@ struct Copy {
 std::shared_ptr<const Copy> copy_plan(const Stream& stream, const TensorDesc& x, const TensorDesc& y) {
   return stream.context().state().plans.get<Copy>(PlanKey("copy").add(x).add(y), [&] {
     const Context& context = stream.context();
-    Copy plan{cat("op=copy engine=tiles x=", brief(x), " y=", brief(y)), {}, {}};
     const bool to_bool = y.dtype == DType::boolean && x.dtype != DType::boolean;
-    if (Transpose::suits(x, y))
-      plan.tiles.emplace(context, x, y, context.device().kind() == DeviceKind::cpu);
+    const bool cpu = context.device().kind() == DeviceKind::cpu;
+    Copy plan;
+    if (!cpu && Interleave::suits(x, y))
+      plan.planes.emplace(context, x, y);
+    else if (Transpose::suits(x, y))
+      plan.tiles.emplace(context, x, y, cpu);
     else
       plan.generated.emplace(context, std::vector<TensorDesc>{x}, std::vector<TensorDesc>{y}, 0,
                              to_bool ? "y0 = x0 != 0" : "y0 = x0");
+    plan.text =
+        cat("op=copy engine=", plan.planes ? "interleave" : "tiles", " x=", brief(x), " y=", brief(y));
     return plan;
   });
 }
@@ -69,6 +76,7 @@ void copy(const Stream& stream, const Tensor& x, const Tensor& y) {
   const std::shared_ptr<const Copy> plan = copy_plan(stream, x, y);
   if (plan->generated) return plan->generated->run(stream, {x}, {y}, {});
   const OperatorScope scope(stream, plan->text, 0, static_cast<double>(2 * y.bytes()));
+  if (plan->planes) return plan->planes->run(stream, x, y);
   plan->tiles->run(stream, x, y);
 }
 

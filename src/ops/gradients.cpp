@@ -32,17 +32,34 @@ void require_given(const char* name, const Tensor& number, const Context& contex
   require_device_number(name, number, context);
 }
 
-/// In place.
-void change(const Stream& stream, const char* name, const std::vector<Tensor>& dw,
-            const MultiTensorForm& form, const std::vector<double>& scalars, const DeviceNumbers& numbers) {
-  const auto kernel = kernel_for(stream, name, dw, form);
-  if (!kernel) return;
-  kernel->check(stream, {&dw}, numbers);
-  double bytes = 0;
-  for (const Tensor& x : dw) bytes += 2 * static_cast<double>(x.bytes());
-  const OperatorScope scope(stream, cat("op=", name), 0, bytes);
-  kernel->run(stream, {&dw}, scalars, numbers);
-}
+/// What is done to dw in place: checked when made, enqueued by run().
+class Change {
+ public:
+  Change(const Stream& stream, const char* name, const std::vector<Tensor>& dw, const MultiTensorForm& form,
+         const DeviceNumbers& numbers)
+      : stream_(stream),
+        name_(name),
+        dw_(dw),
+        numbers_(numbers),
+        kernel_(kernel_for(stream, name, dw, form)) {
+    if (kernel_) places_ = kernel_->check(stream, {&dw}, numbers);
+  }
+  void run(const std::vector<double>& scalars = {}) const {
+    if (!kernel_) return;
+    double bytes = 0;
+    for (const Tensor& x : dw_) bytes += 2 * static_cast<double>(x.bytes());
+    const OperatorScope scope(stream_, cat("op=", name_), 0, bytes);
+    kernel_->run(stream_, {&dw_}, places_, scalars, numbers_);
+  }
+
+ private:
+  const Stream& stream_;
+  const char* name_;
+  const std::vector<Tensor>& dw_;
+  DeviceNumbers numbers_;
+  std::shared_ptr<const MultiTensor> kernel_;
+  TensorPlaces places_;
+};
 
 MultiTensorForm norm_form(NormOrder order) {
   MultiTensorForm form;
@@ -70,10 +87,9 @@ void gradient_norm(const Stream& stream, const std::vector<Tensor>& dw, NormOrde
   require_device_number("factor", factor, context);
   require_apart({{"norm", norm}, {"factor", factor}}, {});
   const auto kernel = kernel_for(stream, "gradient_norm", dw, norm_form(order));
-  const std::vector<const std::vector<Tensor>*> lists = {&dw};
   DeviceNumbers numbers;
-  if (kernel) kernel->check(stream, lists, numbers);
-  const int64_t groups = kernel ? kernel->groups(lists) : 0;
+  const TensorPlaces places = kernel ? kernel->check(stream, {&dw}, numbers) : TensorPlaces();
+  const int64_t groups = places.groups;
   const DType real = kernel ? kernel->real() : DType::f32;
   if (groups > 0) numbers.parts = Tensor(stream, {groups}, real);
   Defines defines;
@@ -86,7 +102,7 @@ void gradient_norm(const Stream& stream, const std::vector<Tensor>& dw, NormOrde
   double bytes = 0;
   for (const Tensor& x : dw) bytes += static_cast<double>(x.bytes());
   const OperatorScope scope(stream, "op=gradient_norm", 0, bytes);
-  if (groups > 0) kernel->run(stream, lists, {}, numbers);
+  if (groups > 0) kernel->run(stream, {&dw}, places, {}, numbers);
   Launch launch(stream, finish);
   launch.arg(numbers.parts).arg(to_int("groups", groups)).arg(norm).arg(factor);
   launch.arg(static_cast<int>(factor.defined())).arg(static_cast<float>(max_norm));
@@ -100,7 +116,7 @@ void scale_gradients(const Stream& stream, const std::vector<Tensor>& dw, const 
   DeviceNumbers numbers;
   numbers.factor = factor;
   numbers.scale = scale;
-  change(stream, "scale_gradients", dw, form, {}, numbers);
+  Change(stream, "scale_gradients", dw, form, numbers).run();
 }
 
 void clip_gradients_by_norm(const Stream& stream, const std::vector<Tensor>& dw, double max_norm,
@@ -115,7 +131,7 @@ void clip_gradients_by_value(const Stream& stream, const std::vector<Tensor>& dw
   MultiTensorForm form;
   form.scalars = 1;
   form.body = "x0 = x0 > s0 ? s0 : x0 < -s0 ? -s0 : x0;";
-  change(stream, "clip_gradients_by_value", dw, form, {limit}, {});
+  Change(stream, "clip_gradients_by_value", dw, form, {}).run({limit});
 }
 
 void unscale_gradients(const Stream& stream, const std::vector<Tensor>& dw, const Tensor& scale,
@@ -130,10 +146,9 @@ void unscale_gradients(const Stream& stream, const std::vector<Tensor>& dw, cons
   numbers.scale = scale;
   numbers.flag = found_inf;
   numbers.skips = false;
-  const auto kernel = kernel_for(stream, "unscale_gradients", dw, form);
-  if (kernel) kernel->check(stream, {&dw}, numbers);
+  const Change change(stream, "unscale_gradients", dw, form, numbers);
   fill(stream, found_inf, 0);
-  change(stream, "unscale_gradients", dw, form, {}, numbers);
+  change.run();
 }
 
 void update_loss_scale(const Stream& stream, const Tensor& scale, const Tensor& good_steps,

@@ -2,7 +2,8 @@
 #include "ops/multi_tensor.hpp"
 
 #include <algorithm>
-#include <climits>
+#include <cstring>
+#include <utility>
 
 #include "core/composed.hpp"
 #include "core/gen/arguments.hpp"
@@ -12,15 +13,21 @@
 namespace dlprim::detail {
 namespace {
 
-constexpr size_t kMostPlaces = 32;  // bits of `aligned`
+constexpr int kGpuChunk = 1 << 12, kCpuChunk = 1 << 15;  // what is left of one fits in 16 bits
 
-/// A launch's arguments may have CL_DEVICE_MAX_PARAMETER_SIZE bytes; 200 are for those beside the lists.
-size_t places_of(const Context& context, size_t lists) {
+/// A launch's arguments may have CL_DEVICE_MAX_PARAMETER_SIZE bytes; kOthers are for those that are neither
+/// buffers nor in the table. Where there is room, resnet50's parameters with one state are one launch.
+TableSize table_size(const Context& context, size_t lists) {
+  constexpr size_t kOthers = 176;
   size_t most = 1024;
   cl_check(
       clGetDeviceInfo(context.device().cl()(), CL_DEVICE_MAX_PARAMETER_SIZE, sizeof most, &most, nullptr),
       "clGetDeviceInfo");
-  return std::clamp<size_t>((std::max<size_t>(most, 1024) - 200) / (16 * lists + 12), 1, kMostPlaces);
+  TableSize size{lists, 0, most >= 2048 ? size_t{48} : size_t{16}};
+  const size_t buffers = size.buffers * sizeof(cl_mem);
+  const size_t room = std::clamp<size_t>(most, 1024, 4352) - kOthers - buffers;
+  while (TableSize{lists, size.places + 1, size.buffers}.bytes() <= room) size.places++;
+  return size;
 }
 
 /// The loads, the body and the stores of element `index`.
@@ -38,43 +45,39 @@ std::string element_text(const MultiTensorForm& form, const char* index) {
 
 /// The slots of the loop over V elements at a time.
 struct VectorTexts {
-  std::string load, body, store;
+  std::string values, load, body, store;
   explicit VectorTexts(const MultiTensorForm& form) {
     std::string results;
     for (size_t k = 0; k < form.lists.size(); k++) {
       const TensorList& list = form.lists[k];
       const char* type = name_of(list.dtype);
-      load += cat("real X", k, "[V];\n");
-      if (list.read) load += cat("VLOAD_", type, "(x", k, "_p, i, X", k, ");\n");
-      body += list.read ? cat("real x", k, " = X", k, "[e];\n") : cat("real x", k, ";\n");
+      values += cat("real X", k, "[ROUNDS][V];\n");
+      if (list.read) load += cat("VLOAD_", type, "(x", k, "_p, at, X", k, "[r]);\n");
+      body += list.read ? cat("real x", k, " = X", k, "[r][e];\n") : cat("real x", k, ";\n");
       if (!list.written) continue;
-      results += cat('X', k, "[e] = x", k, ";\n");
-      store += cat("VSTORE_", type, "(x", k, "_p, i, X", k, ");\n");
+      results += cat('X', k, "[r][e] = x", k, ";\n");
+      store += cat("VSTORE_", type, "(x", k, "_p, at, X", k, "[r]);\n");
     }
     body += cat(form.body, '\n', results);
   }
 };
 
-/// The parameters of the lists, and how a group chooses its place among them.
+/// The buffers' parameters, and how a group finds the elements of its place.
 struct PlaceTexts {
-  std::string parameters, choose, advance;
-  PlaceTexts(const MultiTensorForm& form, size_t places) {
-    for (size_t p = 0; p < places; p++) {
-      std::string chosen;
-      for (size_t k = 0; k < form.lists.size(); k++) {
-        const char* type = storage_type(form.lists[k].dtype);
-        const std::string at = cat('x', k, '_', p, " + x", k, "_o", p);
-        parameters += cat("__global ", type, "* x", k, '_', p, ", long x", k, "_o", p, ",\n");
-        if (p == 0) choose += cat("__global ", type, "* x", k, "_p = ", at, ";\n");
-        if (p == 0) advance += cat('x', k, "_p += begin;\n");
-        chosen += cat(", x", k, "_p = ", at);
-      }
-      parameters += cat("long n_", p, ", int g_", p, ",\n");
-      choose += p == 0 ? std::string("long n = n_0;\n")
-                       : cat("if (group >= g_", p, ") place = ", p, ", first = g_", p, ", n = n_", p, chosen,
-                             ";\n");
-    }
+  std::string parameters, choose;
+  PlaceTexts(const MultiTensorForm& form, size_t buffers) {
+    for (size_t b = 0; b < buffers; b++) parameters += cat("__global char* buffer_", b, ",\n");
     for (int s = 0; s < form.scalars; s++) parameters += cat("real s", s, ",\n");
+    std::string aligned = "const int aligned = 1";
+    for (size_t k = 0; k < form.lists.size(); k++) {
+      const char* type = storage_type(form.lists[k].dtype);
+      choose += cat("__global char* start_", k, " = buffer_0;\nswitch (table.buffer[", k, "][place]) {\n");
+      for (size_t b = 1; b < buffers; b++)
+        choose += cat("case ", b, ": start_", k, " = buffer_", b, "; break;\n");
+      choose += cat("}\n__global ", type, "* x", k, "_p = TENSOR(", k, ", ", type, ", start_", k, ");\n");
+      aligned += cat(" && IS_ALIGNED(", k, ", ", type, ')');
+    }
+    choose += aligned + ";\n";
   }
 };
 
@@ -87,16 +90,18 @@ std::string cpu_loop(const MultiTensorForm& form) {
              element_text(form, "i"), "}\n");
 }
 
-std::string source_of(const MultiTensorForm& form, DType real, size_t places, bool cpu) {
+std::string source_of(const MultiTensorForm& form, DType real, const TableSize& table, bool cpu) {
   const VectorTexts vector(form);
-  const PlaceTexts place(form, places);
-  const std::string head = cat(real == DType::f64 ? "#define REAL double\n" : "#define REAL float\n",
-                               "#define V 4\n#define LOCAL ", cpu ? 1 : 256, '\n');
+  const PlaceTexts place(form, table.buffers);
+  const std::string head =
+      cat("#define REAL ", real == DType::f64 ? "double" : "float", "\n#define V 4\n#define LOCAL ",
+          cpu ? 1 : 256, "\n#define ROUNDS ", form.lists.size() <= 2 ? 4 : 2, "\n#define LISTS ", table.lists,
+          "\n#define PLACES ", table.places, "\n#define BUFFERS ", table.buffers, '\n');
   return fill_slots(kernel_source("multi_tensor"), {{"HEAD", head},
                                                     {"PARAMETERS", place.parameters},
                                                     {"CHOOSE", place.choose},
-                                                    {"ADVANCE", place.advance},
                                                     {"CPU", cpu_loop(form)},
+                                                    {"VALUES", vector.values},
                                                     {"LOAD", vector.load},
                                                     {"BODY", vector.body},
                                                     {"STORE", vector.store},
@@ -105,13 +110,75 @@ std::string source_of(const MultiTensorForm& form, DType real, size_t places, bo
 }
 
 /// The elements lie side by side, in whatever order.
-bool has_no_gaps(const TensorDesc& desc) {
-  return element_count(desc.shape) == 0 || extent_of(desc) == element_count(desc.shape);
+bool has_no_gaps(const Tensor& x) {
+  return x.is_contiguous() || extent_of(x) == x.numel();
+}
+
+/// Of tensors without gaps, quickly; false says nothing.
+bool surely_apart(const Tensor& a, const Tensor& b) {
+  if (a.storage()->buffer() != b.storage()->buffer()) return true;
+  const auto begin = [](const Tensor& x) { return x.offset() * static_cast<int64_t>(size_of(x.dtype())); };
+  return begin(a) + a.bytes() <= begin(b) || begin(b) + b.bytes() <= begin(a);
 }
 
 void bind(Launch& launch, const Tensor& number) {
   launch.arg(number).arg(static_cast<int>(number.defined()));
 }
+
+/// The argument by value, as multi_tensor.cl lays it out, and the buffers that it names.
+class Table {
+ public:
+  Table(const TableSize& size, int chunk) : size_(size), chunk_(chunk), bytes_(size.bytes()) {}
+
+  /// False if there is no room for the place.
+  bool add(const TensorLists& lists, const TensorPlace& place) {
+    if (places_ == size_.places) return false;
+    const size_t buffers_before = buffers_.size();
+    for (size_t k = 0; k < lists.size(); k++) {
+      const Tensor& x = (*lists[k])[place.index];
+      const uint64_t at = static_cast<uint64_t>(x.offset()) * size_of(x.dtype());
+      const std::pair<cl_mem, uint32_t> wanted(x.storage()->buffer(), static_cast<uint32_t>(at >> 32));
+      const auto found = std::find(buffers_.begin(), buffers_.end(), wanted);
+      const auto b = static_cast<size_t>(found - buffers_.begin());
+      if (b == size_.buffers) {
+        buffers_.resize(buffers_before);
+        return false;
+      }
+      if (found == buffers_.end()) buffers_.push_back(wanted);
+      put(size_.low() + 4 * (k * size_.places + places_), static_cast<uint32_t>(at));
+      put(size_.buffer() + k * size_.places + places_, static_cast<uint8_t>(b));
+    }
+    const int64_t groups = ceil_div(place.count, chunk_);
+    put(size_.rest() + 2 * places_, static_cast<uint16_t>(place.count - (groups - 1) * chunk_));
+    groups_ += groups;
+    places_++;
+    put(4 * places_, to_int("groups", groups_));
+    return true;
+  }
+  void bind(Launch& launch) {
+    for (size_t b = 0; b < size_.buffers; b++) {
+      const cl_mem buffer = b < buffers_.size() ? buffers_[b].first : nullptr;
+      if (b < buffers_.size()) put(size_.high() + 4 * b, buffers_[b].second);
+      launch.bind(&buffer, sizeof buffer);
+    }
+  }
+  const std::vector<char>& bytes() const { return bytes_; }
+  size_t places() const { return places_; }
+  int64_t groups() const { return groups_; }
+
+ private:
+  template <class T>
+  void put(size_t at, T value) {
+    std::memcpy(bytes_.data() + at, &value, sizeof value);
+  }
+
+  TableSize size_;
+  int chunk_;
+  std::vector<char> bytes_;
+  std::vector<std::pair<cl_mem, uint32_t>> buffers_;  ///< and the upper half of what their offsets begin with
+  size_t places_ = 0;
+  int64_t groups_ = 0;
+};
 
 }  // namespace
 
@@ -125,109 +192,92 @@ MultiTensor::MultiTensor(const Context& context, const MultiTensorForm& form)
     require((list.dtype == DType::f64) == (real_ == DType::f64), list.name, "dtype ", name_of(list.dtype),
             " stands beside f64");
   require_real(context, real_);
-  chunk_ = cpu_ ? 1 << 15 : 1 << 12;
-  places_ = places_of(context, lists_.size());
-  kernel_ = context.state().programs.generated("multi_tensor", source_of(form, real_, places_, cpu_),
+  chunk_ = cpu_ ? kCpuChunk : kGpuChunk;
+  table_ = table_size(context, lists_.size());
+  kernel_ = context.state().programs.generated("multi_tensor", source_of(form, real_, table_, cpu_),
                                                "multi_tensor");
 }
 
-void MultiTensor::check(const Stream& stream, const std::vector<const std::vector<Tensor>*>& lists,
-                        const DeviceNumbers& numbers) const {
+void MultiTensor::check_one(const Context& context, const ArgName& name, DType dtype, const Tensor& x,
+                            const Tensor& first) const {
+  // What passes here passes below, which takes longer.
+  if (x.defined() && x.dtype() == dtype && x.context() == context && x.shape() == first.shape() &&
+      x.strides() == first.strides() && (&x != &first || has_no_gaps(x)))
+    return;
+  require_context(name, x, context);
+  require_dtype(name, x, dtype);
+  require_shape(name, x, first.shape());
+  require(has_no_gaps(x), name, "strides ", x.strides(), " leave gaps");
+  require_tensor(name, x, context, TensorDesc(first.shape(), first.strides(), dtype, TensorDesc(x).aligned));
+}
+
+TensorPlaces MultiTensor::check(const Stream& stream, const TensorLists& lists,
+                                const DeviceNumbers& numbers) const {
   const Context& context = stream.context();
   for (size_t k = 0; k < lists.size(); k++)
     require(lists[k]->size() == lists[0]->size(), lists_[k].name, lists[k]->size(), " tensors, of ",
             lists_[0].name, " there are ", lists[0]->size());
-  for (size_t i = 0; i < lists[0]->size(); i++) {
+  for (size_t i = 0; i < lists[0]->size(); i++)
     for (size_t k = 0; k < lists.size(); k++) {
-      const Tensor &x = (*lists[k])[i], &first = (*lists[0])[i];
+      const Tensor& x = (*lists[k])[i];
       const ArgName name(lists_[k].name, i);
-      require_context(name, x, context);
-      require_dtype(name, x, lists_[k].dtype);
-      require_shape(name, x, first.shape());
-      require(has_no_gaps(x), name, "strides ", to_string(x.strides()), " leave gaps");
-      TensorDesc like(first);
-      like.dtype = lists_[k].dtype;
-      require_tensor(name, x, context,
-                     TensorDesc(like.shape, like.strides, like.dtype, TensorDesc(x).aligned));
+      check_one(context, name, lists_[k].dtype, x, (*lists[0])[i]);
       for (size_t j = 0; j < k; j++)
-        if (lists_[k].written || lists_[j].written)
-          require_no_overlap(ArgName(lists_[k].name, i), x, ArgName(lists_[j].name, i), (*lists[j])[i]);
+        if ((lists_[k].written || lists_[j].written) && !surely_apart(x, (*lists[j])[i]))
+          require_no_overlap(name, x, ArgName(lists_[j].name, i), (*lists[j])[i]);
     }
-  }
   require_device_number("factor", numbers.factor, context);
   require_device_number("scale", numbers.scale, context);
   require_device_number("found_inf", numbers.flag, context);
+  return places(lists);
 }
 
-std::vector<MultiTensor::Place> MultiTensor::places(
-    const std::vector<const std::vector<Tensor>*>& lists) const {
-  std::vector<Place> result;
-  const auto follows = [&](size_t i, const Place& place) {
+TensorPlaces MultiTensor::places(const TensorLists& lists) const {
+  TensorPlaces result;
+  result.all.reserve(lists[0]->size());
+  const auto follows = [&](size_t i, const TensorPlace& place) {
     return std::all_of(lists.begin(), lists.end(), [&](const std::vector<Tensor>* list) {
       const Tensor &x = (*list)[i], &first = (*list)[place.index];
-      return x.storage() == first.storage() && x.offset() == first.offset() + place.count;
+      return x.offset() == first.offset() + place.count && x.storage() == first.storage();
     });
   };
   for (size_t i = 0; i < lists[0]->size(); i++) {
     const int64_t count = (*lists[0])[i].numel();
     if (count == 0) continue;
-    if (!result.empty() && follows(i, result.back()))
-      result.back().count += count;
+    if (!result.all.empty() && follows(i, result.all.back()))
+      result.all.back().count += count;
     else
-      result.push_back({i, count});
+      result.all.push_back({i, count});
   }
+  for (const TensorPlace& place : result.all) result.groups += ceil_div(place.count, chunk_);
   return result;
 }
 
-int64_t MultiTensor::groups(const std::vector<const std::vector<Tensor>*>& lists) const {
-  int64_t sum = 0;
-  for (const Place& place : places(lists)) sum += ceil_div(place.count, chunk_);
-  return sum;
-}
-
-void MultiTensor::run(const Stream& stream, const std::vector<const std::vector<Tensor>*>& lists,
+void MultiTensor::run(const Stream& stream, const TensorLists& lists, const TensorPlaces& places,
                       const std::vector<double>& scalars, const DeviceNumbers& numbers) const {
-  const std::vector<Place> all = places(lists);
+  for (const std::vector<Tensor>* list : lists)
+    for (const TensorPlace& place : places.all) (*list)[place.index].storage()->touch(stream.state().queue);
   int64_t before = 0;
-  for (size_t i = 0; i < all.size(); i += places_) {
-    const size_t count = std::min(places_, all.size() - i);
-    launch(stream, lists, all.data() + i, count, scalars, numbers, before);
-    for (size_t k = i; k < i + count; k++) before += ceil_div(all[k].count, chunk_);
+  for (size_t i = 0; i < places.all.size();) {
+    Table table(table_, chunk_);
+    while (i < places.all.size() && table.add(lists, places.all[i])) i++;
+    Launch launch(stream, kernel_);
+    table.bind(launch);
+    for (double s : scalars)
+      if (real_ == DType::f64)
+        launch.arg(s);
+      else
+        launch.arg(static_cast<float>(s));
+    launch.bind(table.bytes().data(), table.bytes().size());
+    launch.arg(static_cast<int>(table.places())).arg(chunk_);
+    bind(launch, numbers.factor);
+    bind(launch, numbers.scale);
+    launch.arg(numbers.flag).arg(static_cast<int>(numbers.flag.defined() && numbers.skips));
+    launch.arg(numbers.parts.defined() ? numbers.parts.slice(0, before, numbers.parts.numel()) : Tensor());
+    const int64_t local = cpu_ ? 1 : 256;
+    launch.run({static_cast<size_t>(table.groups() * local)}, {static_cast<size_t>(local)});
+    before += table.groups();
   }
-}
-
-void MultiTensor::launch(const Stream& stream, const std::vector<const std::vector<Tensor>*>& lists,
-                         const Place* first, size_t count, const std::vector<double>& scalars,
-                         const DeviceNumbers& numbers, int64_t groups_before) const {
-  Launch launch(stream, kernel_);
-  uint32_t aligned = 0;
-  int64_t groups = 0;
-  for (size_t p = 0; p < places_; p++) {
-    bool whole = p < count;
-    for (const std::vector<Tensor>* list : lists) {
-      const Tensor x = p < count ? (*list)[first[p].index] : Tensor();
-      whole = whole && x.offset() % 4 == 0;
-      launch.arg(x);
-    }
-    aligned |= static_cast<uint32_t>(whole) << p;
-    launch.arg(p < count ? first[p].count : int64_t{0});
-    launch.arg(p < count ? to_int("groups", groups) : INT_MAX);
-    if (p < count) groups += ceil_div(first[p].count, chunk_);
-  }
-  to_int("groups", groups);
-  for (double s : scalars)
-    if (real_ == DType::f64)
-      launch.arg(s);
-    else
-      launch.arg(static_cast<float>(s));
-  launch.arg(aligned).arg(chunk_);
-  bind(launch, numbers.factor);
-  bind(launch, numbers.scale);
-  launch.arg(numbers.flag).arg(static_cast<int>(numbers.flag.defined() && numbers.skips));
-  launch.arg(numbers.parts.defined() ? numbers.parts.slice(0, groups_before, numbers.parts.numel())
-                                     : Tensor());
-  const int64_t local = cpu_ ? 1 : 256;
-  launch.run({static_cast<size_t>(groups * local)}, {static_cast<size_t>(local)});
 }
 
 void require_device_number(const char* name, const Tensor& number, const Context& context) {

@@ -7,6 +7,7 @@
 
 #include <dlprim/tensor.hpp>
 
+#include "core/check.hpp"
 #include "core/launch.hpp"
 
 namespace dlprim::detail {
@@ -37,37 +38,52 @@ struct DeviceNumbers {
   Tensor parts;       ///< for the sums of each group
 };
 
+using TensorLists = std::vector<const std::vector<Tensor>*>;
+
+/// Places of the lists, neighbours in memory together: the first one's index, and the elements of all.
+struct TensorPlace {
+  size_t index;
+  int64_t count;
+};
+struct TensorPlaces {
+  std::vector<TensorPlace> all;
+  int64_t groups = 0;  ///< work-groups of a run, all launches together
+};
+
+/// Of the kernel's argument that says where a launch's tensors lie: how much fits, and where its parts begin.
+struct TableSize {
+  size_t lists = 1, places = 0, buffers = 0;
+  size_t high() const { return 4 * (places + 1); }
+  size_t low() const { return high() + 4 * buffers; }
+  size_t rest() const { return low() + 4 * lists * places; }
+  size_t buffer() const { return rest() + 2 * places; }
+  size_t bytes() const { return (buffer() + lists * places + 3) / 4 * 4; }
+};
+
 class MultiTensor {
  public:
   /// Throws ValidationError for dtypes that are not floating, f64 beside others, or on a device without it.
   MultiTensor(const Context& context, const MultiTensorForm& form);
   /// As many tensors in each list, of equal shapes and strides at each place, without gaps, that share no
-  /// memory. Throws ValidationError.
-  void check(const Stream& stream, const std::vector<const std::vector<Tensor>*>& lists,
-             const DeviceNumbers& numbers) const;
-  /// Checked tensors. Neighbours that are views of one memory, in all lists, count as one place.
-  void run(const Stream& stream, const std::vector<const std::vector<Tensor>*>& lists,
+  /// memory. Neighbours that are views of one memory, in all lists, count as one place. Throws
+  /// ValidationError.
+  TensorPlaces check(const Stream& stream, const TensorLists& lists, const DeviceNumbers& numbers) const;
+  /// Checked tensors, and their places.
+  void run(const Stream& stream, const TensorLists& lists, const TensorPlaces& places,
            const std::vector<double>& scalars, const DeviceNumbers& numbers) const;
-  /// Work-groups of a run, all launches together.
-  int64_t groups(const std::vector<const std::vector<Tensor>*>& lists) const;
   DType real() const { return real_; }
 
  private:
-  struct Place {
-    size_t index;
-    int64_t count;
-  };
-  std::vector<Place> places(const std::vector<const std::vector<Tensor>*>& lists) const;
-  void launch(const Stream& stream, const std::vector<const std::vector<Tensor>*>& lists, const Place* first,
-              size_t count, const std::vector<double>& scalars, const DeviceNumbers& numbers,
-              int64_t groups_before) const;
+  void check_one(const Context& context, const ArgName& name, DType dtype, const Tensor& x,
+                 const Tensor& first) const;
+  TensorPlaces places(const TensorLists& lists) const;
 
   std::vector<TensorList> lists_;
   int scalars_ = 0;
   DType real_ = DType::f32;
   bool cpu_ = false;
   int chunk_ = 0;
-  size_t places_ = 1;  ///< of a launch
+  TableSize table_;
   Kernel kernel_;
 };
 

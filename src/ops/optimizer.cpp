@@ -175,20 +175,20 @@ void Optimizer::run(const Stream& stream, const OptimizerTensors& tensors, const
   require(tensors.states.size() == static_cast<size_t>(states(desc_)), "states", tensors.states.size(),
           " lists must be ", states(desc_));
   require(desc_.master || tensors.master.empty(), "master", "is given, but the description has none");
-  std::vector<const std::vector<Tensor>*> lists = {desc_.master ? &tensors.master : &tensors.w, &tensors.dw};
+  TensorLists lists = {desc_.master ? &tensors.master : &tensors.w, &tensors.dw};
   for (const std::vector<Tensor>& state : tensors.states) lists.push_back(&state);
   if (desc_.master) lists.push_back(&tensors.w);
   DeviceNumbers numbers;
   numbers.factor = step.factor;
   numbers.scale = step.scale;
   numbers.flag = step.found_inf;
-  impl_->kernel.check(stream, lists, numbers);
+  const TensorPlaces places = impl_->kernel.check(stream, lists, numbers);
   double bytes = 0;
   for (size_t k = 0; k < lists.size(); k++)
     for (const Tensor& x : *lists[k])
       bytes += static_cast<double>(x.bytes()) * (k == 1 || (desc_.master && k + 1 == lists.size()) ? 1 : 2);
   const OperatorScope scope(stream, info_->text, 0, bytes);
-  impl_->kernel.run(stream, lists, scalars_of(desc_, step), numbers);
+  impl_->kernel.run(stream, lists, places, scalars_of(desc_, step), numbers);
 }
 
 void optimize(const Stream& stream, const OptimizerDesc& desc, const OptimizerTensors& tensors,
@@ -213,10 +213,10 @@ void update_averages(const Stream& stream, const std::vector<Tensor>& averages, 
   PlanKey key("update_averages");
   const auto kernel = stream.context().state().plans.get<MultiTensor>(
       key.add(averages[0].dtype()).add(w[0].dtype()), [&] { return MultiTensor(stream.context(), form); });
-  const std::vector<const std::vector<Tensor>*> lists = {&averages, &w};
-  kernel->check(stream, lists, {});
+  const TensorLists lists = {&averages, &w};
+  const TensorPlaces places = kernel->check(stream, lists, {});
   const OperatorScope scope(stream, "op=update_averages", 0, 0);
-  kernel->run(stream, lists, {decay, 1 - decay}, {});
+  kernel->run(stream, lists, places, {decay, 1 - decay}, {});
 }
 
 }  // namespace dlprim

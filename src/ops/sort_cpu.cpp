@@ -22,8 +22,9 @@ struct Cpu : SortImpl {
     block = std::max<int64_t>({1, ceil_div(p.at.rows, groups), std::min<int64_t>(most, p.at.rows)});
     if (in_lanes) block = round_up(block, p.key_bits() <= 16 ? 16 : 8);
     if (!in_lanes) bytes = ceil_div(p.at.rows, block) * 2 * p.n * p.word_bytes();
-    kernel = context.state().programs.kernel("sort_cpu", in_lanes ? "sort_lanes" : "sort_rows",
-                                             sort_defines(p, in_lanes && p.key_bits() <= 16));
+    Defines defines = sort_defines(p, in_lanes && p.key_bits() <= 16);
+    defines.set("IN_LANES", in_lanes);  // no compiler's time for the other kernel
+    kernel = context.state().programs.kernel("sort_cpu", in_lanes ? "sort_lanes" : "sort_rows", defines);
   }
   size_t workspace_size() const override { return static_cast<size_t>(bytes); }
 

@@ -53,10 +53,12 @@ struct Radix : SortImpl {
       if (!cpu) defines.set("GROUP", static_cast<int>(group)).set("EACH", each);
       return programs.kernel(file, name, defines);
     };
-    scan = kernel("radix_scan", false, false);
+    // A program for the first pass, one for the last and one for those between, as many as there are.
+    scan = kernel("radix_scan", true, passes() == 1);
     for (int pass = 0; pass < passes(); pass++) {
-      count.push_back(kernel("radix_count", pass == 0, false));
-      move.push_back(kernel("radix_move", pass == 0, pass == passes() - 1));
+      const bool first = pass == 0, last = pass == passes() - 1;
+      count.push_back(kernel("radix_count", first, last));
+      move.push_back(kernel("radix_move", first, last));
     }
   }
 
