@@ -278,7 +278,7 @@ TEST_CASE("moving averages of weights", "[small]") {
         "decay: 1.5 must be in [0, 1]");
 }
 
-TEST_CASE("more tensors and more buffers than a launch takes", "[small]") {
+TEST_CASE("more tensors and more buffers than a launch takes") {
   // Launches take some hundred tensors of at most 48 buffers; the long ones are several work-groups with
   // rests.
   std::vector<Shape> shapes = shapes_of(260);
