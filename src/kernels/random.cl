@@ -80,16 +80,17 @@
 __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void random_fill(SOURCE __global T* y, long y_o, long count, ulong seed, ulong offset, float a,
                           float b, float top, ulong threshold, long low, int aligned) {
   const ulong first = offset / 4 + (ulong)get_group_id(0) * (LOCAL * BLOCKS) + get_local_id(0) * (WORDS == 1 ? 1 : BLOCKS);
+  const long e = (long)(4 * first - offset);  // the first word's element; -3 to -1: none
+  const int left = (int)min(count - e, (long)4 * BLOCKS * LOCAL);
   const int some = threshold != 0;
   const uint last = (uint)(threshold - 1);
   y += y_o;
 #ifdef DROPOUT
   x += x_o;
 #endif
-  for (int k = 0; k < BLOCKS; k += WORDS) {
-    const ulong block = first + (ulong)(WORDS == 1 ? k * LOCAL : k);
-    const long e = (long)(4 * block - offset);  // the first word's element; -3 to -1: none
-    if (e >= count) return;
+  for (int k = 0; k < (WORDS == 1 ? LOCAL : 1) * BLOCKS; k += WORDS == 1 ? LOCAL : WORDS) {
+    if (4 * k >= left) return;
+    const ulong block = first + (uint)k;
     uint word_of[4 * WORDS];
     VALUE value[4 * WORDS];
     const words w = philox_stream(block, seed, 0);
@@ -118,24 +119,25 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void random_fill(SOU
 #endif
     VALUE ordered[4 * WORDS];
     IN_ORDER(value, ordered);
+    const long at = e + 4 * k;
 #if WORDS == 1
-    if (aligned && e + 4 <= count) {
+    if (aligned && 4 * k + 4 <= left) {
 #ifdef DROPOUT
       float xs[4];
-      JOIN(VLOAD_, X_DTYPE)(x, e, xs);
+      JOIN(VLOAD_, X_DTYPE)(x, at, xs);
       for (int i = 0; i < 4; i++) ordered[i] = ELEMENT(ordered[i], xs[i]);
 #endif
-      JOIN(VSTORE_, DTYPE)(y, e, ordered);
+      JOIN(VSTORE_, DTYPE)(y, at, ordered);
       continue;
     }
 #endif
-    const int begin = e < 0 ? (int)-e : 0, end = (int)min(4L * WORDS, count - e);
+    const int begin = at < 0 ? (int)-at : 0, end = min(4 * WORDS, left - 4 * k);
     if (begin == 0 && end == 4 * WORDS) {
       for (int i = 0; i < 4 * WORDS; i++)
-        JOIN(STORE_, DTYPE)(y, e + i, ELEMENT(ordered[i], JOIN(LOAD_, X_DTYPE)(x, e + i)));
+        JOIN(STORE_, DTYPE)(y, at + i, ELEMENT(ordered[i], JOIN(LOAD_, X_DTYPE)(x, at + i)));
     } else {
       for (int i = begin; i < end; i++)
-        JOIN(STORE_, DTYPE)(y, e + i, ELEMENT(ordered[i], JOIN(LOAD_, X_DTYPE)(x, e + i)));
+        JOIN(STORE_, DTYPE)(y, at + i, ELEMENT(ordered[i], JOIN(LOAD_, X_DTYPE)(x, at + i)));
     }
   }
 }

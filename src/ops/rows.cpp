@@ -94,19 +94,20 @@ void RowForm::choose(const Device& device, const RowNest& nest, int64_t register
   };
   const int64_t accesses = std::max<int64_t>(1, ceil_div(nest.size() + (ragged ? vector - 1 : 0), vector));
   const int64_t deepest = std::max<int64_t>(1, registers / vector);
-  // Four accesses in flight a lane; but eight lanes or a whole row read together, and neighbouring rows are
-  // read together anyway.
-  const int64_t least = nest.across() ? 1 : std::min<int64_t>(8, power(accesses));
+  // Four accesses in flight a lane; but four lanes or a whole row read together. Neighbouring rows are read
+  // together anyway: where these are many, a lane takes as much as it can hold.
+  const int64_t least = nest.across() ? 1 : std::min<int64_t>(4, power(accesses));
+  const bool many = nest.across() && nest.rows() >= int64_t{1024} * device.facts().compute_units;
   const int64_t group = std::min(kGroup, most), across = std::min<int64_t>(32, group);
-  lanes = std::clamp(power(ceil_div(accesses, 4)), least,
+  lanes = std::clamp(power(ceil_div(accesses, many ? deepest : 4)), least,
                      nest.across() ? std::max<int64_t>(1, group / across) : group);
   // Rows that do not fit even so get a larger group, alone.
   if (ceil_div(accesses, lanes) > deepest && !nest.across())
     while (lanes < std::min<int64_t>(1024, most) && ceil_div(accesses, lanes) > deepest) lanes *= 2;
-  items = power(ceil_div(accesses, lanes));
+  items = ceil_div(accesses, lanes);
   hold = items <= deepest;
   if (!hold) {
-    items = std::min<int64_t>(deepest, 4);
+    items = std::clamp<int64_t>(16 / vector, 1, 4);
     lanes = std::min<int64_t>(lanes, nest.across() ? lanes : 512);
   }
   rows = std::max<int64_t>(1, group / lanes);

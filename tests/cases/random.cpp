@@ -59,13 +59,18 @@ float normal(uint32_t w0, uint32_t w1, bool second) {
   return r * cosines[(quarter + (second ? 3 : 0)) % 4];  // the sine is the cosine a quarter turn before
 }
 
+float near_reciprocal(float x) {
+  const float y = float_of(0x7ef311c7u - bits_of(x)), error = std::fmaf(-x, y, 1.0f);
+  return std::fmaf(y * error, error + 1.0f, y);
+}
+
 float tangent(uint32_t w) {
   const bool negative = w < 0x80000000u;
   const uint32_t size = negative ? 0x7fffffffu - w : w - 0x80000000u;
   const bool beyond = size >= 0x40000000u;
   const Turned t(std::fmaf(static_cast<float>(beyond ? 0x7fffffffu - size : size), 0x1p-31f, 0x1p-32f));
   const float above = beyond ? t.cosine : t.sine, below = beyond ? t.sine : t.cosine;
-  const float inverse = reciprocal_reference(below), q = above * inverse;
+  const float inverse = near_reciprocal(below), q = above * inverse;
   const float result = std::fmaf(std::fmaf(-below, q, above), inverse, q);
   return negative ? -result : result;
 }
@@ -104,9 +109,7 @@ float negative_log_reference(uint32_t w) {
 }
 
 float reciprocal_reference(float x) {
-  float y = float_of(0x7ef311c7u - bits_of(x));
-  const float error = std::fmaf(-x, y, 1.0f);
-  y = std::fmaf(y * error, error + 1.0f, y);
+  const float y = near_reciprocal(x);
   return std::fmaf(std::fmaf(-x, y, 1.0f), y, y);
 }
 
