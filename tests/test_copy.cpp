@@ -64,13 +64,15 @@ void check_planes(const Planes& c, DType dtype, int64_t padding, int64_t gap) {
     CHECK(y.intact());
   };
   if (dtype == DType::f32) made([&](const Tensor& y) { copy(stream(), x, y); });
-  for (bool cpu : {false, true})
+  for (bool cpu : {false, true}) {
+    if (cpu && dtype != DType::f32 && padding != 37) continue;  // its loops are the same for every dtype
     for (bool wide : {false, true})
       if (!wide || (dtype == DType::f32 && padding == 37))
         made([&](const Tensor& y) {
           REQUIRE(detail::Interleave::suits(x, y));
           detail::Interleave(context(), x, y, cpu, wide).run(stream(), x, y);
         });
+  }
 }
 
 }  // namespace
@@ -124,7 +126,7 @@ TEST_CASE("copy: a few planes become neighbours, and neighbours planes", "[copy]
   for (DType dtype : {DType::i8, DType::f16, DType::f32, DType::i64})
     for (int64_t r : {2, 3, 4, 8})
       for (const auto& [n, gap, padding] :
-           {std::tuple{56, 0, 64}, std::tuple{24, 16, 64}, std::tuple{27, 0, 64}, std::tuple{22, 3, 37}}) {
+           {std::tuple{56, 16, 64}, std::tuple{27, 0, 64}, std::tuple{22, 3, 37}}) {
         if (n != 56 && r > (n == 27 ? 3 : 2)) continue;  // each is a kernel to compile
         check_planes({{2, r, 3, n}, {0, 2, 3, 1}, true}, dtype, padding, gap);
         check_planes({{2, 3, n, r}, {0, 3, 1, 2}, false}, dtype, padding, gap);
