@@ -64,12 +64,15 @@ void check_planes(const Planes& c, DType dtype, int64_t padding, int64_t gap) {
     CHECK(y.intact());
   };
   if (dtype == DType::f32) made([&](const Tensor& y) { copy(stream(), x, y); });
-  for (bool wide : {false, true})
-    if (!wide || (dtype == DType::f32 && padding == 37))
-      made([&](const Tensor& y) {
-        REQUIRE(detail::Interleave::suits(x, y));
-        detail::Interleave(context(), x, y, wide).run(stream(), x, y);
-      });
+  for (bool cpu : {false, true}) {
+    if (cpu && dtype != DType::f32 && padding != 37) continue;  // its loops are the same for every dtype
+    for (bool wide : {false, true})
+      if (!wide || (dtype == DType::f32 && padding == 37))
+        made([&](const Tensor& y) {
+          REQUIRE(detail::Interleave::suits(x, y));
+          detail::Interleave(context(), x, y, cpu, wide).run(stream(), x, y);
+        });
+  }
 }
 
 }  // namespace
@@ -123,7 +126,7 @@ TEST_CASE("copy: a few planes become neighbours, and neighbours planes", "[copy]
   for (DType dtype : {DType::i8, DType::f16, DType::f32, DType::i64})
     for (int64_t r : {2, 3, 4, 8})
       for (const auto& [n, gap, padding] :
-           {std::tuple{56, 0, 64}, std::tuple{24, 16, 64}, std::tuple{27, 0, 64}, std::tuple{22, 3, 37}}) {
+           {std::tuple{56, 16, 64}, std::tuple{27, 0, 64}, std::tuple{22, 3, 37}}) {
         if (n != 56 && r > (n == 27 ? 3 : 2)) continue;  // each is a kernel to compile
         check_planes({{2, r, 3, n}, {0, 2, 3, 1}, true}, dtype, padding, gap);
         check_planes({{2, 3, n, r}, {0, 3, 1, 2}, false}, dtype, padding, gap);
@@ -138,12 +141,12 @@ TEST_CASE("copy: planes along two dimensions, 8 dimensions, and what no block of
     check_planes({{3, 40, 2, 3}, {0, 3, 2, 1}, false}, DType::f32, 64, gap);
     check_planes({{2, 3, 2, 3, 2, 3, 5, 8}, {1, 0, 3, 2, 5, 6, 7, 4}, true}, DType::f32, 64, gap);
   }
-  check_planes({{1000, 2}, {1, 0}, false}, DType::f32, 64, 0);
+  check_planes({{2500, 2}, {1, 0}, false}, DType::f32, 64, 0);
   // Planes that are all one, as of a nearest neighbour's upsampling.
   const Tensor x = device_tensor({4, 80, 1}, counted({4, 80, 1})).expand({4, 80, 3});
   const Guarded y({4, 80, 3});
   REQUIRE(suits(x, y.tensor()));
-  detail::Interleave(context(), x, y.tensor()).run(stream(), x, y.tensor());
+  detail::Interleave(context(), x, y.tensor(), false).run(stream(), x, y.tensor());
   std::vector<float> expected;
   for (float value : counted({320}))
     for (int r = 0; r < 3; r++) expected.push_back(value);

@@ -65,6 +65,9 @@ TEST_CASE("pixel shuffle and back", "[small]") {
     check(shape, 2, Placing::row_major, DType::f32);
   check({2, 18, 3, 5}, 3, Placing::row_major, DType::f32);
   check({2, 3, 3, 5}, 1, Placing::row_major, DType::f32);
+  check({2, 32, 3, 14}, 4, Placing::row_major, DType::f32);
+  check({2, 8, 3, 28}, 2, Placing::row_major, DType::bf16);
+  check({2, 8, 3, 14}, 2, Placing::channels_last, DType::f16);
   for (Placing placing : {Placing::channels_last, Placing::gaps}) check({2, 8, 3, 5}, 2, placing, DType::f32);
   for (DType dtype : {DType::f16, DType::bf16, DType::i32}) check({2, 8, 3, 5}, 2, Placing::row_major, dtype);
 }

@@ -40,8 +40,8 @@ std::shared_ptr<const Copy> copy_plan(const Stream& stream, const TensorDesc& x,
     const bool to_bool = y.dtype == DType::boolean && x.dtype != DType::boolean;
     const bool cpu = context.device().kind() == DeviceKind::cpu;
     Copy plan;
-    if (!cpu && Interleave::suits(x, y))
-      plan.planes.emplace(context, x, y);
+    if (Interleave::suits(x, y))
+      plan.planes.emplace(context, x, y, cpu);
     else if (Transpose::suits(x, y))
       plan.tiles.emplace(context, x, y, cpu);
     else

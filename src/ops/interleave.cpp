@@ -1,4 +1,4 @@
-// Words, blocks and dimensions of interleave.cl.
+// Words, blocks and dimensions of interleave.cl and interleave_cpu.cl.
 #include "ops/interleave.hpp"
 
 #include <algorithm>
@@ -20,6 +20,7 @@ constexpr int64_t kItemBytes =
     32;                          // that a work-item has in flight: 2048 of them to a multiprocessor are 64 KB
 constexpr int64_t kGroup = 256;  // as in the kernel
 constexpr size_t kOuter = 6;     // other dimensions that the kernel takes
+constexpr int64_t kPart = 1024;  // places that a CPU goes along at a time
 
 /// The loops of such a copy. Of each dimension strides[0] is in the planes, strides[1] in the packed tensor.
 struct Loops {
@@ -78,31 +79,42 @@ bool Interleave::suits(const TensorDesc& x, const TensorDesc& y) {
   return loops && nest.kept_count / loops->planes < INT_MAX - 4096;
 }
 
-Interleave::Interleave(const Context& context, const TensorDesc& x, const TensorDesc& y, bool wide) {
+Interleave::Interleave(const Context& context, const TensorDesc& x, const TensorDesc& y, bool cpu,
+                       bool wide) {
   const LoopNest nest = make_loop_nest({x}, {y}, false);
   const Loops loops = *find_loops(nest);
   const TensorDesc &planes = loops.joins ? x : y, &packed = loops.joins ? y : x;
   wide_ = wide || nest.wide;
-  const auto size = static_cast<int64_t>(size_of(x.dtype));
-  const int64_t count = loops.planes;
-  // A plane's word is such a part of 16 bytes as makes the packed side's words neighbours, too, but 4 bytes
-  // or more; of an odd number of planes it takes 16 bytes to make whole words.
-  const int64_t bytes = kWord / std::gcd<int64_t>(count, 4);
-  const int64_t v = planes.aligned ? fitting(std::max<int64_t>(1, bytes / size), loops.places,
-                                             {&loops.small, &loops.outer}, 0)
-                                   : 1;
-  const int64_t p = packed.aligned ? fitting(kWord / size, count * v, {&loops.outer}, 1) : 1;
-  row_ = loops.places / v;
-  count_ = nest.kept_count / (count * v);
-  blocks_ = std::clamp<int64_t>(kItemBytes / (count * v * size), 1, 4);
+  places_ = loops.places;
   outer_ = loops.outer;
   for (size_t i = 0; i < loops.small.size(); i++) steps_[i] = loops.small[i].strides[0];
+  const auto size = static_cast<int64_t>(size_of(x.dtype));
+  const int64_t count = loops.planes;
   Defines defines;
-  defines.set("SIZE", size).set("ELEMENT", word_type(size)).set("OFFSET", wide_ ? "long" : "int");
-  defines.set("R", count).set("INNER", loops.small[0].size).set("V", v).set("P", p);
-  defines.set("BLOCKS", blocks_).set("OUTERS", static_cast<int64_t>(outer_.size()));
-  kernel_ =
-      context.state().programs.kernel("interleave", loops.joins ? "interleave" : "deinterleave", defines);
+  defines.set("ELEMENT", word_type(size)).set("OFFSET", wide_ ? "long" : "int");
+  defines.set("R", count)
+      .set("INNER", loops.small[0].size)
+      .set("OUTERS", static_cast<int64_t>(outer_.size()));
+  if (cpu) {
+    row_ = ceil_div(places_, kPart);
+    count_ = nest.kept_count / (count * places_) * row_;
+    chunk_ = cpu_chunk(context, count_, ceil_div(8192, count * std::min(kPart, places_)));
+    defines.set("PART", kPart);
+  } else {
+    // A plane's word is such a part of 16 bytes as makes the packed side's words neighbours, too, but 4 bytes
+    // or more; of an odd number of planes it takes 16 bytes to make whole words.
+    const int64_t bytes = kWord / std::gcd<int64_t>(count, 4);
+    const int64_t v =
+        planes.aligned ? fitting(std::max<int64_t>(1, bytes / size), places_, {&loops.small, &loops.outer}, 0)
+                       : 1;
+    const int64_t p = packed.aligned ? fitting(kWord / size, count * v, {&loops.outer}, 1) : 1;
+    row_ = places_ / v;
+    count_ = nest.kept_count / (count * v);
+    blocks_ = std::clamp<int64_t>(kItemBytes / (count * v * size), 1, 4);
+    defines.set("SIZE", size).set("V", v).set("P", p).set("BLOCKS", blocks_);
+  }
+  kernel_ = context.state().programs.kernel(cpu ? "interleave_cpu" : "interleave",
+                                            loops.joins ? "interleave" : "deinterleave", defines);
   outer_.resize(kOuter, LoopDim{1, {0, 0}});
 }
 
@@ -114,6 +126,10 @@ void Interleave::run(const Stream& stream, const Tensor& x, const Tensor& y) con
   for (const LoopDim& dim : outer_) {
     bind_divisor(launch, static_cast<int>(dim.size));
     for (int64_t stride : dim.strides) bind_offset(launch, wide_, stride);
+  }
+  if (chunk_) {
+    launch.arg(static_cast<int>(places_)).arg(static_cast<int>(chunk_));
+    return launch.run({static_cast<size_t>(ceil_div(count_, chunk_))}, {1});
   }
   const int64_t groups = ceil_div(count_, kGroup * blocks_);
   launch.run({static_cast<size_t>(groups * kGroup)}, {static_cast<size_t>(kGroup)});
