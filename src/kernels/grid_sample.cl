@@ -145,17 +145,13 @@ __kernel void grid_sample(TENSOR(const X_T, x), TENSOR(const GRID_T, grid), TENS
 #else
     for (int s = 0; s < count; s++) {
       TAKE_PLACE(s)
+      FOUR_TOGETHER
       for (int c = c_begin; c < c_end; c++) {
         __global const X_T* channel = x + c * (index_t)x_c;
         real sum = 0;
-        if (ALL_INSIDE) {
-          UNROLLED
-          for (int k = 0; k < COMBINATIONS; k++) sum += own_weight[k] * LOAD_X(channel, own[k]);
-        } else {
-          UNROLLED
-          for (int k = 0; k < COMBINATIONS; k++)
-            if (own[k] >= 0) sum += own_weight[k] * LOAD_X(channel, own[k]);
-        }
+        UNROLLED
+        for (int k = 0; k < COMBINATIONS; k++)
+          if (own[k] >= 0) sum += own_weight[k] * LOAD_X(channel, own[k]);
         STORE_Y(y, c * (index_t)y_c + in_y[s], sum);
       }
     }
@@ -202,6 +198,7 @@ __kernel void grid_sample_backward_grid(TENSOR(const X_T, x), TENSOR(const GRID_
       TAKE_PLACE(s)
       real sum[COMBINATIONS];
       for (int k = 0; k < COMBINATIONS; k++) sum[k] = 0;
+      FOUR_TOGETHER
       for (int c = 0; c < C; c++) {
         __global const X_T* channel = x + c * (index_t)x_c;
         const real d = LOAD_Y(y, c * (index_t)y_c + in_y[s]);

@@ -40,9 +40,11 @@
 #define ALWAYS_UNROLLED _Pragma("unroll")
 #if STRIP == 1
 #define UNROLLED ALWAYS_UNROLLED
+#define FOUR_TOGETHER _Pragma("unroll 4")  // the loads of four rounds are issued before the first is used
 #define INLINED static
 #else
 #define UNROLLED
+#define FOUR_TOGETHER
 #define INLINED static __attribute__((always_inline))
 #endif
 
@@ -63,7 +65,7 @@ typedef REAL real;
 #define STORE_GRID(p, i, v) JOIN(STORE_, GRID_DTYPE)(p, i, v)
 
 #define TENSOR(type, t) \
-  __global type *t, long t##_o, long t##_n, long t##_c, long t##_d, long t##_h, long t##_w
+  __global type *restrict t, long t##_o, long t##_n, long t##_c, long t##_d, long t##_h, long t##_w
 #define SIZES int N, int C, int D, int H, int W, int O, int P, int Q
 #define PLACES (O * P * Q)
 // Where place (o, p, q) lies in a tensor.

@@ -36,6 +36,9 @@
 #define ELEMENT(v) state_of(X[v], 0, PLACE(t + v))
 #endif
 
+// The lanes' elements may be added up in any order: they meet after the last.
+#define TOTAL_AT_END (PHASE == 1 && LX > 1 && (KIND == SUM || KIND == PRODUCT))
+
 __kernel __attribute__((reqd_work_group_size(LX* LY, 1, 1))) void scan(
     //$ PARAMETERS
     __global const float* x_p, long x_o, __global float* y_p, long y_o, INDEX n0, INDEX x_t0, INDEX y_t0, INDEX x_u,
@@ -44,7 +47,9 @@ __kernel __attribute__((reqd_work_group_size(LX* LY, 1, 1))) void scan(
     __global uchar* ws_p, long ws_o, INDEX kept, INDEX n, INDEX part) {
   const int item = (int)get_local_id(0);
   const INDEX k = (INDEX)get_group_id(0) * LY + item / LX;
-  const INDEX begin = (INDEX)get_group_id(1) * part, end = min(begin + part, n);
+  // What the first launch read last may still be in the cache.
+  const INDEX place = PHASE == 2 ? (INDEX)(get_num_groups(1) - 1 - get_group_id(1)) : (INDEX)get_group_id(1);
+  const INDEX begin = place * part, end = min(begin + part, n);
   if (k < kept) {
     //$ BASE
     x_p += x_o + k * x_t0;
@@ -53,7 +58,7 @@ __kernel __attribute__((reqd_work_group_size(LX* LY, 1, 1))) void scan(
   }
   struct State carry = identity();
 #if PHASE == 2
-  if (k < kept) carry = STATE_AT((ulong)get_group_id(1) * kept + k);
+  if (k < kept) carry = STATE_AT((ulong)place * kept + k);
 #endif
 #if LX > 1
   const int lane = item % LX;
@@ -93,6 +98,9 @@ __kernel __attribute__((reqd_work_group_size(LX* LY, 1, 1))) void scan(
 #pragma unroll
     for (int v = 0; v < V; v++)
       if (v < count) own = then(own, ELEMENT(v));
+#if TOTAL_AT_END
+    carry = then(carry, own);
+#else
     struct State state = carry;
 #if LX > 1
     L[item] = own;
@@ -109,6 +117,7 @@ __kernel __attribute__((reqd_work_group_size(LX* LY, 1, 1))) void scan(
     barrier(CLK_LOCAL_MEM_FENCE);
 #else
     carry = then(carry, own);
+#endif
 #endif
 #if PHASE != 1
     struct State Y[V];
@@ -143,7 +152,14 @@ __kernel __attribute__((reqd_work_group_size(LX* LY, 1, 1))) void scan(
     }
 #endif
   }
+#if TOTAL_AT_END
+  L[item] = carry;
+  for (int half_ = LX / 2; half_ > 0; half_ /= 2) {
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (lane < half_) L[item] = carry = then(carry, L[item + half_]);
+  }
+#endif
 #if PHASE == 1
-  if (k < kept && lane == 0) STATE_AT((ulong)get_group_id(1) * kept + k) = carry;
+  if (k < kept && lane == 0) STATE_AT((ulong)place * kept + k) = carry;
 #endif
 }
