@@ -14,7 +14,7 @@ namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN(), kInf = std::numeric_limits<float>::infinity();
 constexpr PoolMode kModes[] = {PoolMode::max, PoolMode::average, PoolMode::lp};
-const char* const kEngines[] = {"generated", "wide", "scatter", "direct", "cpu"};
+const char* const kEngines[] = {"generated", "wide", "scatter", "direct", "cpu"};  // that need not be aligned
 
 struct Case {
   Shape x;
@@ -96,12 +96,18 @@ const std::vector<Case>& odd_cases() {
   return cases;
 }
 
-bool serves(const char* name, const Case& c, PoolMode mode, bool backward, bool with_indices, Placing placing,
-            std::string& text) {
+struct Form {
+  Placing placing = Placing::row_major;
+  DType dtype = DType::f32, indices = DType::i32;
+  bool aligned = false;
+};
+
+bool serves(const char* name, const Case& c, PoolMode mode, bool backward, bool with_indices,
+            const Form& form, std::string& text) {
   const Shape out = pool_output_shape(c.x, c.params(mode));
-  const Strides x = strides_in(placing, c.x), y = strides_in(placing, out);
+  const Strides x = strides_in(form.placing, c.x), y = strides_in(form.placing, out);
   text = error_of<ValidationError>([&] {
-    const TensorDesc dx(c.x, x, DType::f32, false), dy(out, y, DType::f32, false);
+    const TensorDesc dx(c.x, x, DType::f32, form.aligned), dy(out, y, DType::f32, form.aligned);
     std::optional<TensorDesc> indices, saved_x, saved_y;
     if (with_indices) indices = TensorDesc(out, y, DType::i32, false);
     if (backward && mode == PoolMode::lp) saved_x = dx, saved_y = dy;
@@ -112,12 +118,6 @@ bool serves(const char* name, const Case& c, PoolMode mode, bool backward, bool 
   });
   return text == "(nothing was thrown)";
 }
-
-struct Form {
-  Placing placing = Placing::row_major;
-  DType dtype = DType::f32, indices = DType::i32;
-  bool aligned = false;
-};
 
 /// deviation() without going through float.
 double deviation_of(const Tensor& t, const Values& expected) {
@@ -176,7 +176,7 @@ int check(const Case& c, PoolMode mode, const char* name, const Form& form = {})
   Tensor wanted;
   std::string refusal;
   int ran = 0;
-  if (serves(name, c, mode, false, false, form.placing, refusal)) {
+  if (serves(name, c, mode, false, false, form, refusal)) {
     ran++;
     pool(stream(), x, params, twice.tensor(), {}, engine(name));
     pool(stream(), x, params, y.tensor(), {}, engine(name));
@@ -186,14 +186,14 @@ int check(const Case& c, PoolMode mode, const char* name, const Form& form = {})
   }
   if (max) {
     wanted = indices.tensor();
-    const bool forward = serves(name, c, mode, false, true, form.placing, refusal);
+    const bool forward = serves(name, c, mode, false, true, form, refusal);
     pool(stream(), x, params, y.tensor(), wanted, engine(forward ? name : "cpu"));
     CHECK(deviation_of(y.tensor(), expected.y) <= tolerance);
     CHECK(host_values(wanted) == std::vector<float>(expected.indices.begin(), expected.indices.end()));
     CHECK(indices.intact());
     CHECK(y.intact());
   }
-  if (!serves(name, c, mode, true, max, form.placing, refusal)) return ran;
+  if (!serves(name, c, mode, true, max, form, refusal)) return ran;
   const Tensor dy = input(shape, integers(element_count(shape), rng, 9));
   PoolSaved saved{wanted, {}, {}};
   if (mode == PoolMode::lp) {
@@ -253,6 +253,15 @@ TEST_CASE("pooling in every form of memory", "[small]") {
       }
   for (Placing placing : {Placing::channels_last, Placing::gaps})
     check(adaptive({2, 5, 13, 19}, {4, 5}), PoolMode::max, "scatter", {placing, DType::f32, DType::i64});
+  const Case columns[] = {{{2, 3, 7, 24}, {3, 3}, {2, 2}, {1, 1}},
+                          {{2, 3, 5, 16}, {2, 3}, {1, 2}, {1, 0}, {0, 1}, {1, 2}, {}, true, false},
+                          {{1, 2, 6, 8}, {2, 2}, {3, 3}},
+                          {{2, 3, 4, 5, 16}, {2, 2, 2}, {2, 2, 2}},
+                          adaptive({2, 3, 9, 24}, {3, 5}),
+                          adaptive({2, 3, 3, 8}, {4, 11})};
+  for (const Case& c : columns)
+    for (DType dtype : {DType::f32, DType::bf16})
+      CHECK(check(c, PoolMode::average, "columns", {Placing::row_major, dtype, DType::i32, true}) > 0);
   check(adaptive({2, 4, 9, 40}, {1, 1}), PoolMode::max, "wide", {Placing::gaps});
   check(adaptive({2, 4, 9, 4}, {1, 1}), PoolMode::average, "generated", {Placing::channels_last});
 }

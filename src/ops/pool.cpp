@@ -131,8 +131,8 @@ std::shared_ptr<const PoolPlan> plan(const Context& context, const PoolProblem& 
                                      std::shared_ptr<const PlanInfo>& info) {
   require(problem.x.dtype != DType::f64 || context.device().probes().fp64, "dtype", "f64 on ",
           context.device().name(), ", which has none");
-  std::vector<Engine<PoolProblem, PoolPlan>> engines = {kPoolGenerated, kPoolWide, kPoolScatter, kPoolDirect,
-                                                        kPoolCpu};
+  std::vector<Engine<PoolProblem, PoolPlan>> engines = {kPoolGenerated, kPoolWide,   kPoolScatter,
+                                                        kPoolColumns,   kPoolDirect, kPoolCpu};
   if (context.device().kind() == DeviceKind::cpu)
     std::rotate(engines.begin() + 1, engines.end() - 1, engines.end());
   PlanInfo made;

@@ -206,18 +206,30 @@ bool unit_strides(const PoolProblem& problem, int axis) {
                      [&](const TensorDesc& t) { return t.strides[axis] == 1 || t.shape[axis] == 1; });
 }
 
+/// How many elements are 16 bytes.
+int64_t elements_together(const PoolProblem& problem) {
+  return 16 / static_cast<int64_t>(size_of(problem.x.dtype));
+}
+
+/// Whether all elements along the axis, at stride 1, can be moved `together` at a time.
+bool lie_together(const TensorDesc& t, int axis, int64_t together) {
+  bool fits = t.aligned;
+  for (int i = 0; i < 5; i++) {
+    const int64_t step = i == axis ? t.shape[i] : t.shape[i] > 1 ? t.strides[i] : 0;
+    fits &= step % together == 0;
+  }
+  return fits;
+}
+
 /// How many channels a work-item takes: 16 bytes of them where they always lie so.
 int64_t channels_together(const PoolProblem& problem) {
-  const int64_t together = 16 / static_cast<int64_t>(size_of(problem.x.dtype));
+  const int64_t together = elements_together(problem);
   if (together < 4 || !problem.channels_last() || !unit_strides(problem, 1)) return 1;
-  for (const TensorDesc& t : problem.tensors()) {
-    if (!t.aligned) return 1;
-    for (int i = 0; i < 5; i++) {
-      const int64_t step = i == 1 ? t.shape[i] : t.shape[i] > 1 ? t.strides[i] : 0;
-      if (step % together != 0) return 1;
-    }
-  }
-  return together;
+  const std::vector<TensorDesc> tensors = problem.tensors();
+  return std::all_of(tensors.begin(), tensors.end(),
+                     [&](const TensorDesc& t) { return lie_together(t, 1, together); })
+             ? together
+             : 1;
 }
 
 int64_t power_of_two_from(int64_t n) {
@@ -226,11 +238,11 @@ int64_t power_of_two_from(int64_t n) {
   return result;
 }
 
-/// An item for each element of `grid`, or for `together` channels of it.
-void spread_items(KernelPool& plan, const Shape& grid, int64_t together) {
+/// An item for each element of `grid`, or for some channels of it, of which there are `groups`.
+void spread_items(KernelPool& plan, const Shape& grid, int64_t groups) {
   plan.grid = grid;
   plan.images = grid[0];
-  plan.groups = grid[1] / together;
+  plan.groups = groups;
   plan.items = plan.groups * grid[2] * grid[3] * grid[4];
   const int64_t most = std::min<int64_t>(256, static_cast<int64_t>(plan.kernel.max_work_group()));
   const int64_t across = std::min(most, power_of_two_from(plan.items));
@@ -244,7 +256,28 @@ std::unique_ptr<const PoolPlan> make_direct(const Context& context, const PoolPr
   Defines defines = common_defines(problem, needs_wide_index(problem));
   defines.set("V", together);
   auto plan = make_kernel(context, problem, "pool", kernel_of(problem), defines, Tail::grid);
-  spread_items(*plan, problem.written().shape, together);
+  spread_items(*plan, problem.written().shape, problem.written().shape[1] / together);
+  return plan;
+}
+
+std::string refuse_columns(const Context&, const PoolProblem& p, const Options&) {
+  if (!p.backward || p.mode != PoolMode::average) return "for the backward direction of averages";
+  const int64_t together = elements_together(p);
+  if (together < 4) return cat("columns go by four or more, but elements are ", name_of(p.x.dtype));
+  if (p.x.strides[4] != 1) return "dx's columns do not lie side by side";
+  if (!lie_together(p.x, 4, together)) return cat("dx's rows are not made of aligned ", together, " columns");
+  return {};
+}
+
+std::unique_ptr<const PoolPlan> make_columns(const Context& context, const PoolProblem& problem,
+                                             const Options&) {
+  const int64_t together = elements_together(problem);
+  Defines defines = common_defines(problem, needs_wide_index(problem));
+  defines.set("V", together);
+  auto plan = make_kernel(context, problem, "pool_columns", kernel_of(problem), defines, Tail::grid);
+  Shape blocks = problem.x.shape;
+  blocks[4] /= together;
+  spread_items(*plan, blocks, blocks[1]);
   return plan;
 }
 
@@ -261,7 +294,7 @@ std::unique_ptr<const PoolPlan> make_scatter(const Context& context, const PoolP
   const Defines defines = common_defines(problem, needs_wide_index(problem));
   auto plan = make_kernel(context, problem, "pool", "pool_scatter", defines, Tail::grid);
   plan->zero.emplace(context, std::vector<TensorDesc>{}, std::vector<TensorDesc>{problem.x}, 0, "y0 = 0");
-  spread_items(*plan, problem.y.shape, 1);
+  spread_items(*plan, problem.y.shape, problem.y.shape[1]);
   return plan;
 }
 
@@ -322,6 +355,7 @@ std::unique_ptr<const PoolPlan> make_cpu(const Context& context, const PoolProbl
 const Engine<PoolProblem, PoolPlan> kPoolGenerated{"generated", refuse_generated, make_generated};
 const Engine<PoolProblem, PoolPlan> kPoolWide{"wide", refuse_wide, make_wide};
 const Engine<PoolProblem, PoolPlan> kPoolScatter{"scatter", refuse_scatter, make_scatter};
+const Engine<PoolProblem, PoolPlan> kPoolColumns{"columns", refuse_columns, make_columns};
 const Engine<PoolProblem, PoolPlan> kPoolDirect{"direct", never, make_direct};
 const Engine<PoolProblem, PoolPlan> kPoolCpu{"cpu", never, make_cpu};
 

@@ -57,6 +57,7 @@ struct PoolPlan : EngineImpl {
 
 /// Generated kernels for global windows; a kernel for large ones; one that puts maxima's gradients where they
 /// belong; the plain one; those for CPUs.
-extern const Engine<PoolProblem, PoolPlan> kPoolGenerated, kPoolWide, kPoolScatter, kPoolDirect, kPoolCpu;
+extern const Engine<PoolProblem, PoolPlan> kPoolGenerated, kPoolWide, kPoolScatter, kPoolColumns, kPoolDirect,
+    kPoolCpu;
 
 }  // namespace dlprim::detail
