@@ -190,7 +190,21 @@ __kernel void race_keys(__global const W_T* w, long w_o, long row_step, long ste
   keys[keys_o + i] = key == 0 ? 0 : (ulong)key << 32 | ~(uint)c;
 }
 
-// A group has a row: the largest key, then the largest below it, and so on.
+// Of all work-items' values the largest, for each of them.
+static ulong group_largest(ulong value, __local ulong* best, int lane) {
+  best[lane] = value;
+  for (int k = LOCAL / 2; k > 0; k /= 2) {
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (lane < k) best[lane] = max(best[lane], best[lane + k]);
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+  const ulong largest = best[0];
+  barrier(CLK_LOCAL_MEM_FENCE);
+  return largest;
+}
+
+// A group has a row: the largest key, then the largest below it, and so on. A work-item knows the largest of its columns,
+// every LOCAL-th. When that is taken, all look together for the next one of those columns.
 __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void pick_largest(
     __global const ulong* keys, long keys_o, int width, __global Y_T* y, long y_o, long row_step, long step,
     int samples) {
@@ -198,23 +212,20 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void pick_largest(
   const int lane = (int)get_local_id(0);
   keys += keys_o + (long)get_group_id(0) * width;
   y += y_o + (long)get_group_id(0) * row_step;
-  ulong last = ~0ul;
+  ulong mine = 0;
+  for (int c = lane; c < width; c += LOCAL) mine = max(mine, keys[c]);
   for (int s = 0; s < samples; s++) {
-    ulong largest = 0;
-    for (int c = lane; c < width; c += LOCAL) {
+    const ulong taken = group_largest(mine, best, lane);
+    if (lane == 0) STORE_INDEX(y, s * step, taken == 0 ? -1L : (long)(uint)~(uint)taken);
+    if (taken == 0 || s + 1 == samples) continue;
+    const int owner = (int)(~(uint)taken % LOCAL);
+    ulong next = 0;
+    for (int c = owner + lane * LOCAL; c < width; c += LOCAL * LOCAL) {
       const ulong key = keys[c];
-      largest = key < last ? max(largest, key) : largest;
+      next = key < taken ? max(next, key) : next;
     }
-    best[lane] = largest;
-    for (int k = LOCAL / 2; k > 0; k /= 2) {
-      barrier(CLK_LOCAL_MEM_FENCE);
-      if (lane < k) best[lane] = max(best[lane], best[lane + k]);
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    last = best[0];
-    barrier(CLK_LOCAL_MEM_FENCE);
-    if (lane == 0) STORE_INDEX(y, s * step, last == 0 ? -1L : (long)(uint)~(uint)last);
-    if (last == 0) last = 1;  // nothing is left
+    next = group_largest(next, best, lane);
+    if (lane == owner) mine = next;
   }
 }
 
