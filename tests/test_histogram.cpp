@@ -43,7 +43,8 @@ void check(const Shape& shape, int64_t bins, DType dtype, DType y_dtype, Placing
     CHECK(y.intact());
   }
   if (!is_floating(y_dtype)) return;
-  for (const char* name : {"parts", "sorted"}) {
+  for (const char* name : {"parts", "sorted", "exact", "exact:halves=1,narrow=1"}) {
+    if (y_dtype == DType::f64 && name[0] == 'e') continue;
     INFO("engine " << name);
     const Guarded y({bins}, {2}, y_dtype), twice({bins}, y_dtype);
     bincount(stream(), x, weights, y.tensor(), engine(name));
@@ -120,6 +121,53 @@ TEST_CASE("bincount: dtypes, forms of memory, many elements and many bins") {
   check({100003}, 20000, DType::i64, DType::f32, Placing::row_major, 0, 19999);
 }
 
+TEST_CASE("bincount: exact sums are rounded once") {
+  const auto sums = [&](const std::vector<float>& weights, const std::vector<int64_t>& x, int64_t bins) {
+    const Guarded y({bins});
+    const Shape shape{static_cast<int64_t>(x.size())};
+    bincount(stream(), index_tensor(shape, x), device_tensor(shape, weights), y.tensor(), engine("exact"));
+    const std::vector<float> result = host_values(y.tensor());
+    bincount(stream(), index_tensor(shape, x), device_tensor(shape, weights), y.tensor(),
+             engine("exact:halves=1,narrow=1"));
+    CHECK(y.intact());
+    const std::vector<float> narrow = host_values(y.tensor());
+    for (size_t b = 0; b < result.size(); b++)
+      CHECK((result[b] == narrow[b] || (std::isnan(result[b]) && std::isnan(narrow[b]))));
+    return result;
+  };
+  // Few bins are in local memory, many are not.
+  for (const int64_t bins : {int64_t{7}, int64_t{5000}}) {
+    INFO(bins << " bins");
+    // From the largest weights to the smallest, which cancel, and what a sum in f32 would lose.
+    std::vector<float> found =
+        sums({1e30f, 3e-40f, -1e30f, 1, 3e38f, 3e38f, kInf, -kInf, kInf, 1, kNan, -kInf, 2},
+             {0, 0, 0, 1, 1, 1, 2, 3, 4, 4, 5, 4, 6}, bins);
+    found.resize(7);
+    CHECK(found[0] == 3e-40f);
+    CHECK((found[1] == kInf && found[2] == kInf && found[3] == -kInf));
+    CHECK((std::isnan(found[4]) && std::isnan(found[5]) && found[6] == 2));
+    // Halves go to even numbers, unless the smallest weight of all is there too.
+    const float half = std::ldexp(1.0f, -24), least = std::ldexp(1.0f, -149);
+    found = sums({1, half, 1, half, least, -1, -half, -1, -half, -least, 1, half, -least},
+                 {0, 0, 1, 1, 1, 2, 2, 3, 3, 3, 4, 4, 4}, bins);
+    found.resize(5);
+    const float next = std::nextafter(1.0f, 2.0f);
+    CHECK(found == std::vector<float>{1, next, -1, -next, 1});
+  }
+  // Sums of whole multiples of 2^-40 below 2^13 are exact in f64.
+  Rng rng(3);
+  std::vector<int64_t> x;
+  std::vector<float> weights;
+  std::vector<double> expected(300, 0.0);
+  for (int i = 0; i < 50001; i++) {
+    x.push_back(rng.integer(0, 299));
+    weights.push_back(std::ldexp(static_cast<float>(rng.integer(-(1 << 23), 1 << 23)),
+                                 static_cast<int>(rng.integer(-40, -20))));
+    expected[static_cast<size_t>(x.back())] += static_cast<double>(weights.back());
+  }
+  CHECK(sums(weights, x, 300) == std::vector<float>(expected.begin(), expected.end()));
+}
+
 TEST_CASE("bincount: as many bins as are needed", "[small]") {
   const Tensor x = index_tensor({4}, {3, 1, 1, 0}), none(stream(), {0}, DType::i32),
                weights = device_tensor({4}, {0.5f, 1, 2, 4}, DType::f16);
@@ -183,6 +231,8 @@ TEST_CASE("histogram: refusals", "[small]") {
   CHECK(refused([&] { bincount(stream(), x, real, y); }) == "y: dtype i64 must be f32, f16, bf16 or f64");
   CHECK(refused([&] { bincount(stream(), x, Tensor(stream(), {2}, DType::boolean)); }) ==
         "y: dtype bool counts nothing");
+  CHECK(refused([&] { bincount(stream(), x, real, Tensor(stream(), {(1 << 20) + 1}), engine("exact")); }) ==
+        "engine: exact takes no f64 and at most 1048576 bins");
   CHECK(refused([&] { bincount(stream(), x, {}, -1); }) == "minlength: -1 is below 0");
   CHECK(refused([&] { bincount(stream(), x, y, engine("magic")); }) == "engine: there is no engine 'magic'");
   CHECK(refused([&] { histc(stream(), x, y); }) == "x: dtype i64 must be f32, f16, bf16 or f64");

@@ -14,7 +14,7 @@ using namespace dlprim::test;
 namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN(), kInf = std::numeric_limits<float>::infinity();
-const std::vector<std::string> kEngines = {"rows", "select:group=32", "select:group=32,parts=1"};
+const std::vector<std::string> kEngines = {"rows", "select:group=32", "select:group=32,parts=1", "bitonic"};
 
 struct Case {
   Shape x;
@@ -113,6 +113,7 @@ TEST_CASE("kth value: medians, every engine", "[small]") {
 TEST_CASE("kth value: long rows, many equal, all different") {
   for (const std::string& name : kEngines)
     for (int limit : {0, 3, 1000000}) {
+      if (name == "bitonic") continue;  // not for long rows
       check({{2, 5000}, 1, 2501}, DType::f32, Placing::row_major, name, limit);
       check({{2, 5001}, 1, 1, Median::nan_median}, DType::f32, Placing::row_major, name, limit);
     }
@@ -121,15 +122,25 @@ TEST_CASE("kth value: long rows, many equal, all different") {
   check({{1, 40001}, 1, 20000}, DType::f32, Placing::row_major, "auto", 1000000);
 }
 
+TEST_CASE("kth value: short rows, along memory and across") {
+  for (int n : {1, 8, 9, 16, 64, 128}) {
+    check({{301, n}, 1, (n + 1) / 2}, DType::f32, Placing::row_major, "bitonic", 9);
+    check({{2, n, 301}, 1, 1, Median::nan_median}, DType::f32, Placing::row_major, "bitonic", 9);
+  }
+  check({{70, 130}, 0, 1, Median::median}, DType::bf16, Placing::row_major, "bitonic", 9);
+}
+
 TEST_CASE("kth value: dtypes and forms of memory") {
   for (DType dtype : {DType::f16, DType::bf16, DType::f64, DType::i8, DType::u8, DType::i16, DType::i32,
                       DType::i64, DType::boolean})
-    check({{3, 77}, 1, 1, Median::median}, dtype, Placing::row_major, "rows");
+    for (const char* name : {"rows", "bitonic"})
+      check({{3, 77}, 1, 1, Median::median}, dtype, Placing::row_major, name);
   check({{3, 77}, 1, 1, Median::nan_median}, DType::f64, Placing::row_major, "select:group=32");
   check({{3, 77}, 1, 1, Median::nan_median}, DType::u8, Placing::row_major, "select:group=32,parts=1");
   for (Placing placing : {Placing::channels_last, Placing::gaps}) {
     check({{3, 50, 2, 3}, 1, 7}, DType::f32, placing, "rows");
     if (placing == Placing::gaps) check({{3, 50, 2, 3}, 1, 7}, DType::f32, placing, "select:group=32");
+    check({{3, 50, 2, 3}, 1, 7}, DType::f32, placing, "bitonic");
   }
 }
 
@@ -153,7 +164,7 @@ TEST_CASE("kth value: NaNs", "[small]") {
 
 TEST_CASE("kth value: values or indices alone", "[small]") {
   const Tensor x = device_tensor({2, 5}, {3, 1, 4, 1, 5, 9, 2, 6, 5, 3});
-  for (const char* name : {"rows", "select:group=32"}) {
+  for (const char* name : {"rows", "select:group=32", "bitonic"}) {
     INFO("engine " << name);
     const Guarded y({2, 1}), indices({2, 1}, DType::i32);
     kth_value(stream(), x, 2, 1, y.tensor(), {}, engine(name));
@@ -211,5 +222,7 @@ TEST_CASE("kth value: refusals", "[small]") {
   CHECK(refused(x, 1, y, y) == "indices: dtype f32 must be i32 or i64");
   CHECK(refused(Tensor(context(), {2, 0}), 1, y, {}) == "k: 1 is more than the 0 elements along axis 1");
   CHECK(refused(x, 1, x.slice(1, 0, 1), {}) == "y: shares memory with x");
+  CHECK(refused(Tensor(context(), {2, 129}), 1, y, {}, "bitonic") ==
+        "engine: kth_value: bitonic refused:\n  bitonic: rows of 129 are longer than 128");
   CHECK(refused(x, 1, y, {}, "magic") == "engine: kth_value has no engine 'magic'");
 }

@@ -198,6 +198,30 @@ TEST_CASE("sort: long rows") {
     }
 }
 
+TEST_CASE("sort: values alone have the bits that they have beside their places") {
+  Rng rng(9);
+  std::vector<float> values = integers(3 * 1001, rng, 6);
+  for (float& v : values) {
+    const int64_t kind = rng.integer(0, 9);
+    const float nan = std::numeric_limits<float>::quiet_NaN();
+    v = kind == 0 ? nan : kind == 1 ? -nan : kind == 2 ? -0.0f : kind == 3 ? 0.0f : v;
+  }
+  for (DType dtype : {DType::i8, DType::u8, DType::bf16, DType::f32, DType::i64})
+    for (bool descending : {false, true}) {
+      INFO(name_of(dtype) << " descending=" << descending);
+      std::vector<float> usable = values;
+      if (!is_floating(dtype))
+        for (float& v : usable) v = std::isnan(v) ? 1 : dtype == DType::u8 ? std::abs(v) : v;
+      const Tensor x = placed(Placing::row_major, {3, 1001}, usable, dtype);
+      const Guarded y({3, 1001}, dtype), alone({3, 1001}, dtype), indices({3, 1001}, DType::i64);
+      const Options options = engine("radix:group=32,each=4");
+      sort(stream(), x, {1, descending}, y.tensor(), indices.tensor(), options);
+      sort(stream(), x, {1, descending}, alone.tensor(), {}, options);
+      CHECK(host_bytes(alone.tensor()) == host_bytes(y.tensor()));
+      CHECK((alone.intact() && y.intact()));
+    }
+}
+
 TEST_CASE("sort: all 32 and all 64 bits of integers count") {
   Rng rng(5);
   std::vector<int64_t> x(3000);

@@ -1,6 +1,6 @@
 // Counting elements: by their value, or by the part of a range in which they lie. The same input gives the
 // same bits, weighted too. Engines, of which each runs on every device: parts, bins for each work-group;
-// atomics, on integers only, and sorted, for weights.
+// atomics, without weights; exact and sorted, for weights.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,8 @@ namespace dlprim {
 /// ValidationError.
 DLPRIM_API void bincount(const Stream& stream, const Tensor& x, const Tensor& y, const Options& options = {});
 /// y[b]: the sum of the weights of elements that are b. weights: of x's shape; weights and y are floating, in
-/// any mix. Sums are made in f32, in f64 if one of the two is f64.
+/// any mix. Sums are made in f32, in f64 if one of the two is f64; on GPUs sums in f32 are exact and
+/// rounded once, with up to 2^20 bins. Those are also engine `exact`'s limits.
 DLPRIM_API void bincount(const Stream& stream, const Tensor& x, const Tensor& weights, const Tensor& y,
                          const Options& options = {});
 /// As torch.bincount: a new i64 tensor with a bin for each number up to the largest, and not fewer than

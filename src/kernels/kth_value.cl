@@ -2,25 +2,13 @@
 // element with the key. kth_rows does all for rows that LANES work-items take. Few long rows are cut into parts: kth_start,
 // kth_nans (of medians), kth_rank; select_count and select_pick for each digit; kth_find, kth_store.
 
+#include "kth_rank.cl"
 #include "top_k_select.cl"
 
-#ifndef MEDIAN
-#define MEDIAN 0  // 1: as torch.median, 2: as torch.nanmedian
-#endif
 #ifndef LANES
 #define LANES 32
 #endif
 #define ROWS (GROUP / LANES)
-#define RANKS (MEDIAN && KIND == 2)  // places depend on how many NaNs there are
-
-// The place, from 1 on.
-static uint rank_of(int n, uint nans, int k) {
-#if RANKS
-  if (MEDIAN == 1 && nans > 0) return (uint)n - nans + 1;
-  if (MEDIAN == 2) return ((uint)max(0, n - (int)nans - 1)) / 2 + 1;
-#endif
-  return (uint)k + 1;
-}
 
 #define RESULT(row, place)                                                                         \
   {                                                                                                \

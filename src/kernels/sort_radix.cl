@@ -3,11 +3,9 @@
 // radix_scan adds them up over a row's tiles, radix_move sorts a tile by its digit in local memory and writes its runs
 // where they belong. The first pass makes the words, the last one writes elements and indices.
 
+#include "sort_digits.cl"
 #include "sort_word.cl"
 
-#ifndef GROUP
-#define GROUP 256
-#endif
 #ifndef EACH  // words of a work-item, a power of two
 #define EACH 16
 #endif
@@ -26,7 +24,7 @@
 #define AT(e) ((e) + (e) / EACH)
 
 #if FIRST
-#define WORD_AT(e) word_of(key_of(x[x_row + (e) * x_axis], flip), (uint)(e))
+#define WORD_AT(e) WORD_OF(x[x_row + (e) * x_axis], e)
 #else
 #define WORD_AT(e) WORDS_IN(const, from)[(long)row * n + (e)]
 #endif
@@ -34,22 +32,6 @@
 #define PASS                                                                                              \
   ROW_TENSOR(const RAW, x), ROW_SIZES, int flip, __global const ulong *from, long from_o, __global uint *counts,     \
       long counts_o, int n, int tiles, int shift
-
-// The sum of `value` over the work-items before this one. All of them call it; `sums` has GROUP elements. PoCL makes wrong
-// code of functions with barriers that it does not inline.
-__attribute__((always_inline)) static uint sum_before(uint value, __local uint* sums) {
-  const int item = (int)get_local_id(0);
-  uint sum = value;
-  barrier(CLK_LOCAL_MEM_FENCE);
-  sums[item] = sum;
-  for (int step = 1; step < GROUP; step *= 2) {
-    barrier(CLK_LOCAL_MEM_FENCE);
-    const uint other = item >= step ? sums[item - step] : 0;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    sums[item] = sum += other;
-  }
-  return sum - value;
-}
 
 // counts[row][digit][tile]
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
@@ -60,10 +42,12 @@ void radix_count(PASS) {
   for (int d = item; d < DIGITS; d += GROUP) found[d] = 0;
   barrier(CLK_LOCAL_MEM_FENCE);
   const int begin = tile * TILE, count = min(TILE, n - begin);
-  for (int e = item; e < count; e += GROUP) {
-    const Word w = WORD_AT(begin + e);
-    atomic_inc(&found[DIGIT(w)]);
-  }
+  Word v[EACH];
+#pragma unroll
+  for (int m = 0; m < EACH; m++) v[m] = WORD_AT(begin + min(item + m * GROUP, count - 1));
+#pragma unroll
+  for (int m = 0; m < EACH; m++)
+    if (item + m * GROUP < count) atomic_inc(&found[DIGIT(v[m])]);
   barrier(CLK_LOCAL_MEM_FENCE);
   for (int d = item; d < DIGITS; d += GROUP) counts[counts_o + ((long)row * DIGITS + d) * tiles + tile] = found[d];
 }
@@ -99,54 +83,45 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
 void radix_move(PASS, __global const uint* totals, long totals_o, __global ulong* to, long to_o, ROW_TENSOR(RAW, y),
                 ROW_TENSOR(INDEX, i), int k) {
   __local Word words[AT(TILE)];
-  __local ushort ranks[16 * GROUP];
-  __local uint sums[GROUP], starts[DIGITS];
+  __local Ranks ranks;
+  __local uint sums[2 * GROUP], starts[DIGITS];
   const int item = (int)get_local_id(0), tile = (int)get_group_id(0), row = (int)get_group_id(1);
   const long x_row = ROW_OFFSET(x, row);
   const int begin = tile * TILE, count = min(TILE, n - begin);
 #pragma unroll
   for (int m = 0; m < EACH; m++) {
     const int e = item + m * GROUP;
-    words[AT(e)] = e < count ? WORD_AT(begin + e) : last_word();
+    words[AT(e)] = WORD_AT(begin + min(e, count - 1));
   }
   barrier(CLK_LOCAL_MEM_FENCE);
 
-  // By the lower half of the digit, then by the upper one. ranks[half][item] counts, then says where the next goes.
+  // By the lower half of the digit, then by the upper one. What fills the last tile stays behind all others.
+#define NIBBLE(m) (item * EACH + (m) < count ? (int)(KEY_OF(v[m]) >> half_shift) & 15 : 15)
   for (int half_shift = shift; half_shift < shift + 8; half_shift += 4) {
     Word v[EACH];
-    __local ushort* mine = ranks + item * 16;
 #pragma unroll
-    for (int m = 0; m < 16; m++) ranks[m * GROUP + item] = 0;
+    for (int m = 0; m < 16; m++) ranks.of[m * GROUP + item] = 0;
 #pragma unroll
     for (int m = 0; m < EACH; m++) {
       v[m] = words[AT(item * EACH + m)];
-      ranks[((int)(KEY_OF(v[m]) >> half_shift) & 15) * GROUP + item]++;
+      ranks.of[NIBBLE(m) * GROUP + item]++;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    uint sum = 0;
-#pragma unroll
-    for (int m = 0; m < 16; m++) sum += mine[m];
-    sum = sum_before(sum, sums);
-#pragma unroll
-    for (int m = 0; m < 16; m++) {
-      const uint next = sum + mine[m];
-      mine[m] = (ushort)sum;
-      sum = next;
-    }
+    place_digits(&ranks, sums);
     barrier(CLK_LOCAL_MEM_FENCE);
 #pragma unroll
     for (int m = 0; m < EACH; m++) {
-      const int place = ranks[((int)(KEY_OF(v[m]) >> half_shift) & 15) * GROUP + item]++;
+      const int place = ranks.of[NIBBLE(m) * GROUP + item]++;
       words[AT(place)] = v[m];
     }
     barrier(CLK_LOCAL_MEM_FENCE);
   }
 
   // A digit's run starts behind all smaller digits of the row and its own of the tiles before.
-  uint before = 0;
+  uint before = 0, total;
 #pragma unroll
   for (int m = 0; m < DIGITS_EACH; m++) before += totals[totals_o + (long)row * DIGITS + item * DIGITS_EACH + m];
-  before = sum_before(before, sums);
+  before = sum_before(before, sums, &total);
 #pragma unroll
   for (int m = 0; m < DIGITS_EACH; m++) {
     const int d = item * DIGITS_EACH + m;

@@ -19,6 +19,9 @@
 #ifndef WORD_BITS  // 32: 16 of key and index each; 64: 32 each; 128: 64 of key, 32 of index
 #define WORD_BITS 64
 #endif
+#ifndef KEYS_ALONE  // words are elements, without an index: where only values are wanted and sorting is stable by itself
+#define KEYS_ALONE 0
+#endif
 #ifndef INDEX
 #define INDEX long
 #endif
@@ -61,7 +64,10 @@ static RAW element_of(Key key, __global const RAW* x, int flip) {
   return (RAW)key;
 }
 
-#if WORD_BITS == 128
+#if KEYS_ALONE
+typedef RAW Word;
+#define KEY_OF(w) key_of(w, flip)
+#elif WORD_BITS == 128
 typedef struct {
   ulong key;
   uint index;
@@ -90,12 +96,22 @@ static Word word_of(Key key, uint index) { return (Word)key << HALF | index; }
 static Word last_word(void) { return ~(Word)0; }
 #endif
 
+#if KEYS_ALONE
+#define WORD_OF(element, place) (element)
+#else
+#define WORD_OF(element, place) word_of(key_of(element, flip), (uint)(place))
+#endif
+
 // Words in memory are counted in ulongs, as the host does, whatever their size.
 #define WORDS_IN(constant, t) ((__global constant Word*)(t + t##_o))
 
 // Writes the result at `place` of a row: x_row, y_row and i_row are the row's offsets.
+#if KEYS_ALONE
+#define STORE_WORD(w, place) y[y_row + (place) * y_axis] = (w);
+#else
 #define STORE_WORD(w, place)                                                                                   \
   {                                                                                                            \
     if (HAS_Y) y[y_row + (place) * y_axis] = element_of(KEY_OF(w), x + x_row + (long)INDEX_OF(w) * x_axis, flip); \
     if (HAS_INDICES) i[i_row + (place) * i_axis] = (INDEX)INDEX_OF(w);                                         \
   }
+#endif

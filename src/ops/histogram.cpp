@@ -1,5 +1,5 @@
-// Counting elements: histogram.cl; weights on GPUs are scattered by sorting, since there are no atomics on
-// floats that give the same bits twice.
+// Counting elements: histogram.cl. There are no atomics on floats that give the same bits twice: weights on
+// GPUs are added exactly, as integers (histogram_exact.cl), or scattered by sorting.
 #include <dlprim/copy.hpp>
 #include <dlprim/gather.hpp>
 #include <dlprim/histogram.hpp>
@@ -119,12 +119,63 @@ Parts count_on_gpu(const Stream& stream, const Counting& c, Defines defines) {
   return parts;
 }
 
-/// Whether each work-group has bins of its own; otherwise it is the engine `other`.
-bool in_parts(const Context& context, const Options& options, const char* other) {
+/// Of histogram_exact.cl: how a bin's integers are laid out, and whether bins are in local memory.
+struct ExactForm {
+  int bits = 16, words = 17, group = 256, local = 0, halves = 0, narrow = 0;
+
+  ExactForm(const Context& context, const Options& options, int64_t count, int64_t bins) {
+    const DeviceFacts& facts = context.device().facts();
+    const EngineRequest request(options);
+    if (request.names("exact")) request.take({{"halves", &halves}, {"narrow", &narrow}});
+    if (narrow || count > 1 << 24) bits = 8, words = 33;
+    while (group > facts.max_work_group) group /= 2;
+    const int64_t rounded = round_up(bins, 64);
+    if (static_cast<uint64_t>(rounded * words) * 8 <= facts.local_memory) local = static_cast<int>(rounded);
+  }
+};
+
+void add_exactly(const Stream& stream, const Counting& c, const ExactForm& form) {
+  const int bins = static_cast<int>(c.y.numel()), count = static_cast<int>(c.x.numel());
+  if (bins == 0) return;
+  const OperatorScope scope(stream, cat("op=bincount engine=exact x=", brief(c.x), " y=", brief(c.y)), 0,
+                            static_cast<double>(c.x.bytes() + c.weights.bytes() + c.y.bytes()));
+  const Tensor sums(stream, {static_cast<int64_t>(bins) * form.words}, DType::i64);
+  fill(stream, sums, 0);
+  Defines defines = defines_of(c);
+  defines.set("BITS", form.bits).set("GROUP", form.group).set("LOCAL_BINS", form.local);
+  defines.set("HALVES", form.halves);
+  const auto kernel = [&](const char* name) {
+    return stream.context().state().programs.kernel("histogram_exact", name, defines);
+  };
+  if (count > 0) {
+    const auto group = static_cast<size_t>(form.group);
+    const int64_t most = 8LL * stream.context().device().facts().compute_units;
+    const int64_t groups = std::clamp<int64_t>(ceil_div(count, 16 * form.group), 1, most);
+    Launch launch(stream, kernel("histogram_exact_sums"));
+    launch.arg(c.x).arg(c.weights).arg(sums).arg(count).arg(bins);
+    launch.run({static_cast<size_t>(groups) * group}, {group});
+  }
+  Launch launch(stream, kernel("histogram_exact_finish"));
+  launch.arg(sums).arg(bins).arg(c.y).arg(c.y.strides()[0]).run({items_in_groups(bins, 64)}, {64});
+}
+
+/// Whether each work-group has bins of its own; otherwise it is one of the engines `others`.
+bool in_parts(const Context& context, const Options& options, std::initializer_list<const char*> others) {
   const EngineRequest request(options);
-  require(request.automatic() || request.names("parts") || request.names(other), "engine",
-          "there is no engine '", options.engine, "'");
+  bool known = request.automatic() || request.names("parts");
+  for (const char* other : others) known = known || request.names(other);
+  require(known, "engine", "there is no engine '", options.engine, "'");
   return request.automatic() ? context.device().kind() == DeviceKind::cpu : request.names("parts");
+}
+
+/// Whether weights are added exactly, not sorted.
+bool is_exact(const Options& options, const Counting& c) {
+  constexpr int64_t kMost = 1 << 20;  // bins, of 136 bytes or 264
+  const bool serves = c.accumulator() == DType::f32 && c.y.numel() <= kMost;
+  const EngineRequest request(options);
+  if (!request.names("exact")) return serves && request.automatic();
+  require(serves, "engine", "exact takes no f64 and at most ", kMost, " bins");
+  return true;
 }
 
 void run(const Stream& stream, const char* op, const Counting& c, bool cpu) {
@@ -176,7 +227,7 @@ void bincount(const Stream& stream, const Tensor& x, const Tensor& y, const Opti
   require_defined({{"x", x}, {"y", y}});
   check(stream, x, y);
   require_whole(x);
-  const bool parts = in_parts(stream.context(), options, "atomics");
+  const bool parts = in_parts(stream.context(), options, {"atomics"});
   run(stream, "bincount", {row_major(stream, x), {}, y, false, {}, {}}, parts);
 }
 
@@ -191,8 +242,16 @@ void bincount(const Stream& stream, const Tensor& x, const Tensor& weights, cons
   require_floating("y", y, true);
   require_real(stream.context(), weights.dtype());
   require_no_overlap("y", y, "weights", weights);
-  if (in_parts(stream.context(), options, "sorted")) {
-    run(stream, "bincount", {row_major(stream, x), row_major(stream, weights), y, false, {}, {}}, true);
+  const auto counting = [&] {
+    return Counting{row_major(stream, x), row_major(stream, weights), y, false, {}, {}};
+  };
+  if (in_parts(stream.context(), options, {"exact", "sorted"})) {
+    run(stream, "bincount", counting(), true);
+    return;
+  }
+  if (is_exact(options, {x, weights, y, false, {}, {}})) {
+    const ExactForm form(stream.context(), options, x.numel(), y.numel());
+    add_exactly(stream, counting(), form);
     return;
   }
   const Tensor bins(stream, x.shape(), DType::i32);
@@ -227,7 +286,7 @@ void histc(const Stream& stream, const Tensor& x, const Tensor& y, const Histogr
   require_floating("x", x, true);
   require(std::isfinite(range.low) && std::isfinite(range.high) && range.low <= range.high, "range", "from ",
           range.low, " to ", range.high, " is none");
-  const bool parts = in_parts(stream.context(), options, "atomics");
+  const bool parts = in_parts(stream.context(), options, {"atomics"});
   Counting counting{row_major(stream, x), {}, y, true, range, {}};
   if (range.low == range.high) counting.ends = ends_of(stream, counting.x);
   run(stream, "histc", counting, parts);

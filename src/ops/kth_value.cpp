@@ -1,4 +1,5 @@
-// The engines of k-th values and medians: `rows`, for CPUs (kth_value_cpu.cl), and `select` (kth_value.cl).
+// Engines of k-th values and medians: `rows`, for CPUs (kth_value_cpu.cl), and `select` (kth_value.cl). A
+// third one is in sort_bitonic.cpp.
 #include <algorithm>
 
 #include "core/composed.hpp"

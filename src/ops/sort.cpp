@@ -9,7 +9,7 @@ namespace dlprim {
 namespace detail {
 
 extern const SortEngine kSortLanes, kSortRows, kSortPieces, kSortBitonic, kSortRadix, kSortBoostCompute,
-    kTopKFilter, kTopKSelect, kKthRows, kKthSelect;
+    kTopKFilter, kTopKSelect, kKthRows, kKthSelect, kKthBitonic;
 
 namespace {
 
@@ -44,7 +44,8 @@ const std::vector<SortEngine>& top_k_engines(const Context& context) {
 }
 
 const std::vector<SortEngine>& kth_engines(const Context& context) {
-  static const std::vector<SortEngine> cpu = {kKthRows, kKthSelect}, gpu = {kKthSelect, kKthRows};
+  static const std::vector<SortEngine> cpu = {kKthRows, kKthSelect, kKthBitonic},
+                                       gpu = {kKthBitonic, kKthSelect, kKthRows};
   return context.device().kind() == DeviceKind::cpu ? cpu : gpu;
 }
 
@@ -98,6 +99,7 @@ SortProblem problem_of(const Asked& a) {
     require(a.k >= 1 && a.k <= p.n, "k", a.k, " does not lie in [1, ", p.n, "]");
     p.rank = a.median == Median::none ? static_cast<int>(a.k) - 1 : (p.n - 1) / 2;
     p.median = a.median;
+    p.one = true;
   }
   return p;
 }

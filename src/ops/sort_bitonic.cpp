@@ -1,4 +1,4 @@
-// Sorting engine `bitonic`: short rows, in local memory.
+// Engine `bitonic` of sort, top-k, k-th values and medians: short rows, in local memory.
 #include <algorithm>
 
 #include "core/composed.hpp"
@@ -6,7 +6,7 @@
 
 namespace dlprim::detail {
 
-extern const SortEngine kSortBitonic;
+extern const SortEngine kSortBitonic, kKthBitonic;
 
 namespace {
 
@@ -36,10 +36,20 @@ BitonicSorter::BitonicSorter(const Context& context, const SortProblem& p, int n
   int log_row = 3;
   while ((1 << log_row) < n) log_row++;
   const int64_t row = int64_t{1} << log_row;
-  group_ = std::max<int64_t>(row / 8, std::min(64, context.device().facts().max_work_group));
+  const DeviceFacts& facts = context.device().facts();
+  const SortRows::Steps& steps = p.at.steps[0];
+  const bool across = steps.rows[static_cast<size_t>(p.at.dims - 1)] == 1 && steps.axis != 1 && !from_words;
+  // Many rows side by side for whole lines of memory.
+  const int64_t word_bytes = halves(p) && !from_words ? 4 : p.word_bytes();
+  int64_t most = across ? 256 : 64;
+  while (most > facts.max_work_group ||
+         local_bytes(8 * most, word_bytes) > static_cast<int64_t>(facts.local_memory))
+    most /= 2;
+  group_ = std::max(row / 8, most);
   rows_each_ = group_ * 8 / row;
   Defines defines = sort_defines(p, halves(p) && !from_words);
-  defines.set("LOG_ROW", log_row).set("GROUP", group_).set("FROM_WORDS", from_words);
+  defines.set("LOG_ROW", log_row).set("GROUP", group_).set("FROM_WORDS", from_words).set("ACROSS", across);
+  defines.set("ONE", p.one).set("MEDIAN", static_cast<int>(p.median));
   kernel_ = context.state().programs.kernel("sort_bitonic", "sort_bitonic", defines);
 }
 
@@ -50,7 +60,7 @@ void BitonicSorter::run(const Stream& stream, const SortProblem& p, const SortTe
   p.at.bind(launch, 1, tensors.y);
   p.at.bind(launch, 2, tensors.indices);
   p.bind_sizes(launch);
-  launch.arg(p.at.rows).arg(n_).arg(p.k).arg(words);
+  launch.arg(p.at.rows).arg(n_).arg(p.one ? p.rank : p.k).arg(words);
   launch.run({static_cast<size_t>(ceil_div(p.at.rows, rows_each_) * group_)}, {static_cast<size_t>(group_)});
 }
 
@@ -71,6 +81,12 @@ std::string refuse(const Context& context, const SortProblem& p, const Options&)
   return {};
 }
 
+/// Sorting all for one element is worth it where rows are short.
+std::string refuse_kth(const Context&, const SortProblem& p, const Options&) {
+  constexpr int kLongest = 128;
+  return p.n > kLongest ? cat("rows of ", p.n, " are longer than ", kLongest) : std::string();
+}
+
 std::unique_ptr<const SortImpl> make(const Context& context, const SortProblem& p, const Options&) {
   return std::make_unique<Bitonic>(context, p);
 }
@@ -78,5 +94,6 @@ std::unique_ptr<const SortImpl> make(const Context& context, const SortProblem& 
 }  // namespace
 
 const SortEngine kSortBitonic = {"bitonic", refuse, make};
+const SortEngine kKthBitonic = {"bitonic", refuse_kth, make};
 
 }  // namespace dlprim::detail

@@ -42,7 +42,8 @@ struct SortProblem {
   bool y = false, indices = false;
   bool descending = false;
   bool sorted = true;
-  int rank = 0;  ///< of a k-th value or median, from 0 on; NaNs may move it
+  bool one = false;  ///< a k-th value or median alone is wanted
+  int rank = 0;      ///< of that, from 0 on; NaNs may move it
   Median median = Median::none;
 
   int key_bits() const { return static_cast<int>(size_of(dtype)) * 8; }
@@ -71,7 +72,7 @@ struct SortImpl : EngineImpl {
 };
 
 /// Rows sorted in local memory by sort_bitonic.cl: those of x, or rows of words [rows, n] that another kernel
-/// made of x's elements (sort_defines).
+/// made of x's elements (sort_defines). Of each row it writes what the problem asks for.
 class BitonicSorter {
  public:
   /// The longest rows that fit.

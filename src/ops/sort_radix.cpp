@@ -25,7 +25,11 @@ struct Radix : SortImpl {
       tile = static_cast<int>(std::max(kLeast, ceil_div(p.n, pieces)));
     } else {
       int items = 256;
-      each = facts.local_memory >= 48 << 10 && p.key_bits() < 64 ? 16 : 8;
+      constexpr int64_t kOthers = 12 << 10;  // bytes of local memory besides the words
+      each =
+          word_bytes() <= 8 && 256 * 17 * word_bytes() + kOthers <= static_cast<int64_t>(facts.local_memory)
+              ? 16
+              : 8;
       const EngineRequest request(options);
       if (request.names("radix")) request.take({{"group", &items}, {"each", &each}});
       while (items > facts.max_work_group) items /= 2;
@@ -33,7 +37,7 @@ struct Radix : SortImpl {
       tile = static_cast<int>(group) * each;
     }
     tiles = static_cast<int>(ceil_div(p.n, tile));
-    const int64_t words = static_cast<int64_t>(p.at.rows) * p.n * p.word_bytes();
+    const int64_t words = 8 * words_size();
     if (passes() > 1) words_at[0] = parts.add(static_cast<size_t>(words));
     if (passes() > 2) words_at[1] = parts.add(static_cast<size_t>(words));
     counts_at = parts.add(static_cast<size_t>(p.at.rows) * kDigits * static_cast<size_t>(tiles) * 4);
@@ -41,6 +45,11 @@ struct Radix : SortImpl {
     make_kernels(context, each);
   }
 
+  /// Elements are sorted without their places.
+  bool alone() const { return !cpu && !p.indices; }
+  int64_t word_bytes() const { return alone() ? p.key_bits() / 8 : p.word_bytes(); }
+  /// Of a tensor of i64.
+  int64_t words_size() const { return ceil_div(static_cast<int64_t>(p.at.rows) * p.n * word_bytes(), 8); }
   int passes() const { return p.key_bits() / 8; }
   size_t workspace_size() const override { return parts.size(); }
 
@@ -50,7 +59,7 @@ struct Radix : SortImpl {
     const auto kernel = [&](const char* name, bool first, bool last) {
       Defines defines = sort_defines(p);
       defines.set("FIRST", first).set("LAST", last);
-      if (!cpu) defines.set("GROUP", static_cast<int>(group)).set("EACH", each);
+      if (!cpu) defines.set("GROUP", static_cast<int>(group)).set("EACH", each).set("KEYS_ALONE", alone());
       return programs.kernel(file, name, defines);
     };
     // A program for the first pass, one for the last and one for those between, as many as there are.
@@ -63,7 +72,7 @@ struct Radix : SortImpl {
   }
 
   void run(const Stream& stream, const SortTensors& t, const Tensor& ws) const override {
-    const Shape size{static_cast<int64_t>(p.at.rows) * p.n * p.word_bytes() / 8};
+    const Shape size{words_size()};
     const Tensor words[2] = {passes() > 1 ? workspace_part(ws, words_at[0], size, DType::i64) : Tensor(),
                              passes() > 2 ? workspace_part(ws, words_at[1], size, DType::i64) : Tensor()};
     const int64_t counters = static_cast<int64_t>(p.at.rows) * kDigits;

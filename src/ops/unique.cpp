@@ -57,7 +57,7 @@ struct Form {
         request.automatic() ? context.device().kind() == DeviceKind::cpu : request.names("chunks");
     const DeviceFacts& facts = context.device().facts();
     while (!cpu && group < 256 && 2 * group <= facts.max_work_group) group *= 2;
-    constexpr int64_t kItems = 4;  // ITEMS of unique.cl
+    constexpr int64_t kItems = 8;  // ITEMS of unique.cl
     const int64_t tiles = ceil_div(ceil_div(count, 8LL * std::max(1, facts.compute_units)), kItems * group);
     chunk = static_cast<int>(cpu ? cpu_chunk(context, count, 4096)
                                  : std::max<int64_t>(1, tiles) * kItems * group);
@@ -69,7 +69,8 @@ void find_heads(const Stream& stream, const Sorted& sorted, const UniqueResults&
   const int count = static_cast<int>(sorted.v.numel()), room = static_cast<int>(r.y.numel());
   const DType dtype = sorted.v.dtype();
   const Tensor places(stream, {std::max(form.chunks, 1)}, DType::i32);
-  const Tensor starts = r.counts.defined() ? Tensor(stream, {count}, DType::i32) : Tensor();
+  const Tensor bounds =
+      r.counts.defined() ? Tensor(stream, {2 * std::max(form.chunks, 1)}, DType::i32) : Tensor();
   const bool direct = !r.inverse.defined() || r.inverse.is_contiguous();
   const Tensor inverse = direct ? r.inverse : Tensor(stream, r.inverse.shape(), r.inverse.dtype());
   const char* word = word_type(static_cast<int64_t>(size_of(dtype)));
@@ -77,14 +78,14 @@ void find_heads(const Stream& stream, const Sorted& sorted, const UniqueResults&
   defines.set("DTYPE", name_of(dtype)).set("T", storage_type(dtype)).set("WORD", word);
   defines.set("INDEX", storage_type(r.count.dtype())).set("GROUP", form.group);
   defines.set("HAS_ORDER", sorted.order.defined()).set("HAS_INVERSE", inverse.defined());
-  defines.set("HAS_COUNTS", starts.defined());
+  defines.set("HAS_COUNTS", r.counts.defined());
   Defines scan;
   scan.set("M_DTYPE", "bool").set("M", "uchar").set("RANK", 1).set("ELEMENT", "uint");
   scan.set("C", storage_type(r.count.dtype())).set("MODE", 0).set("FLAT", 1);
   ProgramCache& programs = stream.context().state().programs;
   const auto kernel = [&](const char* name) { return programs.kernel("unique", name, defines); };
   const Kernel counting = kernel("unique_count"), moving = kernel("unique_move"),
-               measuring = kernel("unique_lengths"),
+               measuring = kernel("unique_tails"),
                scanning = programs.kernel("compact", "compact_scan", scan);
 
   const auto group = static_cast<size_t>(form.group), items = static_cast<size_t>(form.chunks) * group;
@@ -93,11 +94,14 @@ void find_heads(const Stream& stream, const Sorted& sorted, const UniqueResults&
   Launch(stream, scanning).arg(places).arg(form.chunks).arg(r.count).run({group}, {group});
   Launch last(stream, moving);
   last.arg(sorted.v).arg(places).arg(count).arg(form.chunk).arg(sorted.order);
-  last.arg(r.y).arg(r.y.strides()[0]).arg(room).arg(starts).arg(inverse).run({items}, {group});
-  if (starts.defined()) {
+  const int64_t counts_step = r.counts.defined() ? r.counts.strides()[0] : 0;
+  last.arg(r.y).arg(r.y.strides()[0]).arg(room).arg(r.counts).arg(counts_step).arg(bounds).arg(inverse);
+  last.run({items}, {group});
+  if (r.counts.defined()) {
     Launch launch(stream, measuring);
-    launch.arg(starts).arg(r.count).arg(count).arg(r.counts).arg(r.counts.strides()[0]).arg(room);
-    launch.run({items_in_groups(std::min(count, room), 64)}, {64});
+    launch.arg(places).arg(form.chunks).arg(r.count).arg(bounds).arg(count);
+    launch.arg(r.counts).arg(counts_step).arg(room);
+    launch.run({items_in_groups(form.chunks, 64)}, {64});
   }
   if (!direct) copy(stream, inverse, r.inverse);
 }
