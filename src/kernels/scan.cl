@@ -36,11 +36,6 @@
 #define ELEMENT(v) state_of(X[v], 0, PLACE(t + v))
 #endif
 
-// A row's lanes are cut into SPANS spans of SPAN lanes. One lane scans those of a span, and every lane adds the totals of the spans
-// before by itself: two barriers or three, where doubling distances would need two a step. Neighbouring spans lie in other banks.
-#define SPANS (LX < 16 ? LX : 16)
-#define SPAN (LX / SPANS)
-#define SLOT(i) ((i) + (i) / 16)
 // The lanes' elements may be added up in any order: they meet after the last.
 #define TOTAL_AT_END (PHASE == 1 && LX > 1 && (KIND == SUM || KIND == PRODUCT))
 
@@ -67,13 +62,7 @@ __kernel __attribute__((reqd_work_group_size(LX* LY, 1, 1))) void scan(
 #endif
 #if LX > 1
   const int lane = item % LX;
-  __local struct State L[SLOT(LX * LY)];
-#if SPAN > 1
-  __local struct State T[LY * SPANS];
-#define TOTAL(j) T[item / LX * SPANS + (j)]
-#else
-#define TOTAL(j) L[SLOT(item - lane + (j))]
-#endif
+  __local struct State L[LX * LY];
 #else
   const int lane = 0;
 #endif
@@ -114,27 +103,17 @@ __kernel __attribute__((reqd_work_group_size(LX* LY, 1, 1))) void scan(
 #else
     struct State state = carry;
 #if LX > 1
-    L[SLOT(item)] = own;
+    L[item] = own;
     barrier(CLK_LOCAL_MEM_FENCE);
-#if SPAN > 1
-    if (lane < SPANS) {
-      struct State sum = identity();
-      for (int j = item - lane + lane * SPAN, j_end = j + SPAN; j < j_end; j++) {
-        const struct State next = L[SLOT(j)];
-        L[SLOT(j)] = sum;
-        sum = then(sum, next);
-      }
-      T[item / LX * SPANS + lane] = sum;
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-#endif
 #pragma unroll
-    for (int j = 0; j < SPANS; j++) {
-      const struct State total = TOTAL(j);
-      if (j < lane / SPAN) state = then(state, total);
-      carry = then(carry, total);
+    for (int step = 1; step < LX; step *= 2) {
+      if (lane >= step) own = then(L[item - step], own);
+      barrier(CLK_LOCAL_MEM_FENCE);
+      L[item] = own;
+      barrier(CLK_LOCAL_MEM_FENCE);
     }
-    if (SPAN > 1) state = then(state, L[SLOT(item)]);
+    if (lane > 0) state = then(state, L[item - 1]);
+    carry = then(carry, L[item - lane + LX - 1]);
     barrier(CLK_LOCAL_MEM_FENCE);
 #else
     carry = then(carry, own);
@@ -174,10 +153,10 @@ __kernel __attribute__((reqd_work_group_size(LX* LY, 1, 1))) void scan(
 #endif
   }
 #if TOTAL_AT_END
-  L[SLOT(item)] = carry;
+  L[item] = carry;
   for (int half_ = LX / 2; half_ > 0; half_ /= 2) {
     barrier(CLK_LOCAL_MEM_FENCE);
-    if (lane < half_) L[SLOT(item)] = carry = then(carry, L[SLOT(item + half_)]);
+    if (lane < half_) L[item] = carry = then(carry, L[item + half_]);
   }
 #endif
 #if PHASE == 1
