@@ -23,23 +23,32 @@ struct Step {
   Tensor x, dy, gamma, beta, running_mean, running_var;
   Guarded y, mean, inv_std, dx, dgamma, dbeta;
 
-  Step(const Shape& shape_, Placing placing_, DType dtype_, double offset = 0, double spread = 1)
+  /// Nothing is aligned, unless `padding` is a multiple of 16.
+  Step(const Shape& shape_, Placing placing_, DType dtype_, double offset = 0, double spread = 1,
+       int64_t padding = 37)
       : shape(shape_),
         placing(placing_),
         dtype(dtype_),
         channels(shape_[1]),
-        y(shape, strides_in(placing, shape), dtype, 37),
-        mean({channels}, DType::f32, 37),
-        inv_std({channels}, DType::f32, 37),
-        dx(shape, strides_in(placing, shape), dtype, 37),
-        dgamma({channels}, DType::f32, 37),
-        dbeta({channels}, DType::f32, 37) {
+        y(shape, strides_in(placing, shape), dtype, padding),
+        mean({channels}, DType::f32, padding),
+        inv_std({channels}, DType::f32, padding),
+        dx(shape, strides_in(placing, shape), dtype, padding),
+        dgamma({channels}, DType::f32, padding),
+        dbeta({channels}, DType::f32, padding) {
     Rng rng(31);
     const int64_t count = element_count(shape);
-    x = placed(placing, shape, reals(count, rng, offset - spread, offset + spread), dtype);
-    dy = placed(placing, shape, reals(count, rng), dtype);
+    const auto given = [&](Placing where, const Shape& size, const std::vector<float>& values, DType type) {
+      const Tensor misaligned = placed(where, size, values, type);
+      if (padding % 16 != 0) return misaligned;
+      const Tensor t = Guarded(size, strides_in(where, size), type, padding).tensor();
+      copy(stream(), misaligned, t);
+      return t;
+    };
+    x = given(placing, shape, reals(count, rng, offset - spread, offset + spread), dtype);
+    dy = given(placing, shape, reals(count, rng), dtype);
     const auto channel = [&](double low, double high) {
-      return placed(Placing::row_major, {channels}, reals(channels, rng, low, high));
+      return given(Placing::row_major, {channels}, reals(channels, rng, low, high), DType::f32);
     };
     gamma = channel(0.5, 2), beta = channel(-1, 1), running_mean = channel(-1, 1),
     running_var = channel(0.5, 2);
@@ -51,11 +60,11 @@ struct Step {
   }
 };
 
-void check(const Shape& shape, Placing placing, DType dtype, double offset = 0) {
+void check(const Shape& shape, Placing placing, DType dtype, double offset = 0, int64_t padding = 37) {
   INFO("batch_norm of " << name_of(dtype) << to_string(shape) << " " << name_of(placing) << " around "
                         << offset);
   const BatchNormParams params{1e-3, 0.2};
-  const Step s(shape, placing, dtype, offset);
+  const Step s(shape, placing, dtype, offset, 1, padding);
   const Values mean_before = values_of(s.running_mean), var_before = values_of(s.running_var);
   batch_norm_training(stream(), s.x, s.gamma, s.beta, params, s.running_mean, s.running_var, s.y.tensor(),
                       s.mean.tensor(), s.inv_std.tensor());
@@ -91,7 +100,7 @@ void check(const Shape& shape, Placing placing, DType dtype, double offset = 0) 
   CHECK(s.intact());
 
   // Again, from the same input: the same bits.
-  const Step t(shape, placing, dtype, offset);
+  const Step t(shape, placing, dtype, offset, 1, padding);
   batch_norm_training(stream(), t.x, t.gamma, t.beta, params, {}, {}, t.y.tensor(), t.mean.tensor(),
                       t.inv_std.tensor());
   batch_norm_backward(stream(), t.dy, t.x, t.gamma, t.mean.tensor(), t.inv_std.tensor(), t.dx.tensor(),
@@ -102,7 +111,7 @@ void check(const Shape& shape, Placing placing, DType dtype, double offset = 0) 
   CHECK(host_bytes(s.dgamma.tensor()) == host_bytes(t.dgamma.tensor()));
 
   // Inference with statistics of its own.
-  const Guarded y(shape, strides_in(placing, shape), dtype, 37);
+  const Guarded y(shape, strides_in(placing, shape), dtype, padding);
   batch_norm_inference(stream(), t.x, t.gamma, t.beta, t.running_mean, t.running_var, params, y.tensor());
   Values normal = values_of(t.x);
   const AxisView view(shape, 1);
@@ -131,6 +140,11 @@ TEST_CASE("batch normalisation of 16-bit floats", "[small]") {
     check({3, 5, 4, 7}, Placing::row_major, dtype);
     check({3, 5, 4, 8}, Placing::channels_last, dtype);
   }
+}
+
+TEST_CASE("batch normalisation of aligned channels that lie side by side", "[small]") {
+  for (DType dtype : {DType::f32, DType::f16, DType::bf16})
+    for (int64_t channels : {16, 12}) check({2, channels, 3, 5}, Placing::channels_last, dtype, 0, 64);
 }
 
 TEST_CASE("batch normalisation of larger shapes") {
@@ -293,7 +307,13 @@ TEST_CASE("batch normalisation in place", "[small]") {
 
 TEST_CASE("batch normalisation with a workspace of the user's", "[small]") {
   const Step s({3, 5, 4}, Placing::row_major, DType::f32), t({3, 5, 4}, Placing::row_major, DType::f32);
-  const BatchNormDesc desc{s.x, s.y.tensor(), {}, true, true, true, {}};
+  BatchNormDesc desc{s.x, s.y.tensor(), {}, true, true, true, {}};
+  CHECK(error_of<ValidationError>([&] {
+          BatchNormTraining(context(), desc)
+              .run(stream(), s.x, s.gamma, s.beta, s.running_mean, s.running_var, s.y.tensor(),
+                   s.mean.tensor(), s.inv_std.tensor());
+        }).rfind("gamma: starts at element", 0) == 0);
+  desc.aligned = false;
   const BatchNormTraining plan(context(), desc);
   CHECK(plan.engine() == "generated");
   CHECK(plan.workspace_size() >= 20);

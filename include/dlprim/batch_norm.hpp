@@ -27,6 +27,7 @@ struct BatchNormDesc {
   bool running = true;                 ///< training: running statistics are updated
   bool gamma = true, beta = true;      ///< without them: 1 and 0
   std::optional<TensorDesc> residual;  ///< of x's shape
+  bool aligned = true;                 ///< all [C] start on 16-byte boundaries, as TensorDesc::aligned
 };
 
 /// By the batch's statistics; see batch_norm_training.
@@ -70,6 +71,7 @@ struct BatchNormBackwardDesc {
   std::optional<TensorDesc> dx, dresidual;
   bool gamma = true, dgamma = true, dbeta = true;
   Activation activation = Activation::identity;
+  bool aligned = true;  ///< all [C] start on 16-byte boundaries, as TensorDesc::aligned
 };
 
 /// Of BatchNormTraining.

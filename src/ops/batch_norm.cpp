@@ -3,6 +3,8 @@
 #include <dlprim/batch_norm.hpp>
 #include <dlprim/pointwise.hpp>
 
+#include <algorithm>
+
 #include "ops/activation_impl.hpp"
 #include "ops/norm_parts.hpp"
 
@@ -33,15 +35,15 @@ struct BatchNormBackward::Impl {
 namespace {
 
 /// A [C] tensor. It may be a view of a larger one, so nothing is known of its alignment.
-TensorDesc channel_desc(const TensorDesc& x, const TensorDesc& y) {
+TensorDesc channel_desc(const TensorDesc& x, const TensorDesc& y, bool aligned) {
   const bool wide = x.dtype == DType::f64 || y.dtype == DType::f64;
-  return {{x.shape[1]}, {1}, wide ? DType::f64 : DType::f32, false};
+  return {{x.shape[1]}, {1}, wide ? DType::f64 : DType::f32, aligned};
 }
 
 /// The same as [1, C, 1, ...], which broadcasts to the activations.
 TensorDesc across_desc(const TensorDesc& x, const TensorDesc& channel) {
   const int rank = x.shape.size();
-  TensorDesc result{Dims::filled(rank, 1), Dims::filled(rank, 1), channel.dtype, false};
+  TensorDesc result{Dims::filled(rank, 1), Dims::filled(rank, 1), channel.dtype, channel.aligned};
   result.shape[1] = x.shape[1];
   return result;
 }
@@ -118,9 +120,14 @@ PlanInfo make_info(const TensorDesc& x, const TensorDesc& y, const std::optional
   return info;
 }
 
+bool all_aligned(std::initializer_list<const Tensor*> tensors) {
+  return std::all_of(tensors.begin(), tensors.end(),
+                     [](const Tensor* t) { return !t->defined() || TensorDesc(*t).aligned; });
+}
+
 PlanKey key_of(const char* op, const BatchNormDesc& d) {
   PlanKey key = PlanKey(op).add(d.x).add(d.y).add(d.params.epsilon).add(d.params.momentum);
-  key.add(d.params.activation).add(d.running).add(d.gamma).add(d.beta);
+  key.add(d.params.activation).add(d.running).add(d.gamma).add(d.beta).add(d.aligned);
   add_optional(key, d.residual);
   return key;
 }
@@ -137,7 +144,7 @@ BatchNormTraining::BatchNormTraining(const Context& context, const BatchNormDesc
   require(count >= 2 || desc.x.shape[1] == 0, "x", "shape ", desc.x.shape, " has ", count,
           " values a channel, a variance needs at least 2");
 
-  const TensorDesc c = channel_desc(desc.x, desc.y), wide = across_desc(desc.x, c);
+  const TensorDesc c = channel_desc(desc.x, desc.y, desc.aligned), wide = across_desc(desc.x, c);
   WorkspaceParts parts;
   const size_t variance_at = parts.add(static_cast<size_t>(traffic({c})));
   NamedInputs in;
@@ -211,7 +218,7 @@ BatchNormInference::BatchNormInference(const Context& context, const BatchNormDe
                                        const Options& options)
     : Plan(nullptr), desc_(desc) {
   check_forward(desc);
-  const TensorDesc c = channel_desc(desc.x, desc.y), wide = across_desc(desc.x, c);
+  const TensorDesc c = channel_desc(desc.x, desc.y, desc.aligned), wide = across_desc(desc.x, c);
   NamedInputs in;
   in.add(desc.x), in.add(wide);
   const std::string inv_std = cat("(1 / sqrt(", in.add(wide), " + s0))");
@@ -262,7 +269,7 @@ BatchNormBackward::BatchNormBackward(const Context& context, const BatchNormBack
                                      const Options& options)
     : Plan(nullptr), desc_(desc) {
   check_backward(desc);
-  const TensorDesc c = channel_desc(desc.x, desc.dy), wide = across_desc(desc.x, c);
+  const TensorDesc c = channel_desc(desc.x, desc.dy, desc.aligned), wide = across_desc(desc.x, c);
   auto impl = std::make_shared<Impl>();
   impl->channel = c;
   WorkspaceParts parts;
@@ -372,8 +379,9 @@ void batch_norm_training(const Stream& stream, const Tensor& x, const Tensor& ga
   require(running_mean.defined() == running_var.defined(),
           running_mean.defined() ? "running_var" : "running_mean",
           "is not defined, though the other running statistic is");
-  const BatchNormDesc desc{
+  BatchNormDesc desc{
       x, y, params, running_mean.defined(), gamma.defined(), beta.defined(), described(residual)};
+  desc.aligned = all_aligned({&gamma, &beta, &running_mean, &running_var, &mean, &inv_std});
   cached_plan<BatchNormTraining>(stream, key_of("batch_norm_training", desc), desc)
       ->run(stream, x, gamma, beta, running_mean, running_var, y, mean, inv_std, residual);
 }
@@ -382,7 +390,8 @@ void batch_norm_inference(const Stream& stream, const Tensor& x, const Tensor& g
                           const Tensor& running_mean, const Tensor& running_var,
                           const BatchNormParams& params, const Tensor& y, const Tensor& residual) {
   require_defined({{"x", x}, {"y", y}});
-  const BatchNormDesc desc{x, y, params, true, gamma.defined(), beta.defined(), described(residual)};
+  BatchNormDesc desc{x, y, params, true, gamma.defined(), beta.defined(), described(residual)};
+  desc.aligned = all_aligned({&gamma, &beta, &running_mean, &running_var});
   cached_plan<BatchNormInference>(stream, key_of("batch_norm_inference", desc), desc)
       ->run(stream, x, gamma, beta, running_mean, running_var, y, residual);
 }
@@ -392,18 +401,19 @@ void batch_norm_backward(const Stream& stream, const Tensor& dy, const Tensor& x
                          const Tensor& dbeta, Activation activation, const Tensor& y,
                          const Tensor& dresidual) {
   require_defined({{"dy", dy}, {"x", x}});
-  const BatchNormBackwardDesc desc{dy,
-                                   x,
-                                   described(y),
-                                   described(dx),
-                                   described(dresidual),
-                                   gamma.defined(),
-                                   dgamma.defined(),
-                                   dbeta.defined(),
-                                   activation};
+  BatchNormBackwardDesc desc{dy,
+                             x,
+                             described(y),
+                             described(dx),
+                             described(dresidual),
+                             gamma.defined(),
+                             dgamma.defined(),
+                             dbeta.defined(),
+                             activation};
+  desc.aligned = all_aligned({&gamma, &mean, &inv_std, &dgamma, &dbeta});
   PlanKey key = PlanKey("batch_norm_backward").add(desc.dy).add(desc.x);
   for (const auto* optional : {&desc.y, &desc.dx, &desc.dresidual}) add_optional(key, *optional);
-  key.add(desc.gamma).add(desc.dgamma).add(desc.dbeta).add(activation);
+  key.add(desc.gamma).add(desc.dgamma).add(desc.dbeta).add(activation).add(desc.aligned);
   cached_plan<BatchNormBackward>(stream, key, desc)
       ->run(stream, dy, x, gamma, mean, inv_std, dx, dgamma, dbeta, y, dresidual);
 }

@@ -266,7 +266,8 @@ std::string refuse_columns(const Context&, const PoolProblem& p, const Options&)
   if (together < 4) return cat("columns go by four or more, but elements are ", name_of(p.x.dtype));
   if (p.x.strides[4] != 1) return "dx's columns do not lie side by side";
   const PoolAxis& w = p.axes[2];
-  if (!p.adaptive && w.kernel > w.stride) return "windows overlap, which `direct` has the bounds compiled in for";
+  if (!p.adaptive && w.kernel > w.stride)
+    return "windows overlap, which `direct` has the bounds compiled in for";
   if (!lie_together(p.x, 4, together)) return cat("dx's rows are not made of aligned ", together, " columns");
   return {};
 }
