@@ -77,8 +77,9 @@
 #define ELEMENT(value, x) (value)
 #endif
 
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void random_fill(SOURCE __global T* y, long y_o, long count, ulong seed, ulong offset, float a,
-                          float b, float top, ulong threshold, long low, int aligned) {
+__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void random_fill(
+    SOURCE __global T* y, long y_o, long count, ulong seed, ulong offset, float a, float b, float top, ulong threshold,
+    long low, int aligned) {
   const ulong first = offset / 4 + (ulong)get_group_id(0) * (LOCAL * BLOCKS) + get_local_id(0) * (WORDS == 1 ? 1 : BLOCKS);
   const long e = (long)(4 * first - offset);  // the first word's element; -3 to -1: none
   const int left = (int)min(count - e, (long)4 * BLOCKS * LOCAL);

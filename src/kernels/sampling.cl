@@ -190,8 +190,9 @@ __kernel void race_keys(__global const W_T* w, long w_o, long row_step, long ste
   keys[keys_o + i] = key == 0 ? 0 : (ulong)key << 32 | ~(uint)c;
 }
 
-// Of all work-items' values the largest, for each of them.
-static ulong group_largest(ulong value, __local ulong* best, int lane) {
+// Of all work-items' values the largest, for each of them. PoCL makes wrong code of functions with barriers that it does not
+// inline.
+__attribute__((always_inline)) static ulong group_largest(ulong value, __local ulong* best, int lane) {
   best[lane] = value;
   for (int k = LOCAL / 2; k > 0; k /= 2) {
     barrier(CLK_LOCAL_MEM_FENCE);
