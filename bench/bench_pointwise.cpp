@@ -27,11 +27,12 @@ void run_case(benchmark::State& state, const cases::PointwiseCase& c) {
 void run_function(benchmark::State& state, const ElementwiseFunction& f, int64_t batch, bool backward) {
   const Stream& stream = test::stream();
   const bool integers = f.domain == ElementwiseFunction::Domain::integers;
-  const test::ElementwiseCase c(f, backward, integers ? DType::i32 : DType::f32, [&](DType dtype, bool) {
+  const auto make = [&](const std::string&, DType dtype, bool) {
     const Tensor x(stream, {batch, 64, 56, 56}, dtype);
     fill(stream, x, 1);
     return x;
-  });
+  };
+  const test::ElementwiseCase c(f, backward, integers ? DType::i32 : DType::f32, make);
   bench::time_runs(state, stream, 0, c.bytes(), [&] { c.run(stream); });
 }
 

@@ -98,26 +98,32 @@ Form::Form(detail::ProblemLine& line)
   for (int64_t size : line.sizes("size", {})) shape.push_back(size);
 }
 
-Tensor Form::filled(const Shape& size, DType of) const {
-  const Tensor values(context(), size), x(context(), size, of);
-  random_uniform(stream(), values, low, high, RandomState{1, 0});
+Tensor Form::laid_out(const Tensor& values, DType of) const {
+  Shape size = values.shape();
+  if (layout != "strided") {
+    const Tensor x = result(size, of);
+    copy(stream(), values, x);
+    return x;
+  }
+  const int last = size.size() - 1;
+  size[last] *= 2;
+  const Tensor wide(context(), size, of);
+  fill(stream(), wide, 0);
+  const Tensor x = wide.slice(last, 0, size[last], 2);
   copy(stream(), values, x);
   return x;
 }
 
 Tensor Form::input(const Shape& of_shape, DType of_dtype) const {
-  if (layout == "strided") {
-    const int last = of_shape.size() - 1;
-    Shape wide = of_shape;
-    wide[last] *= 2;
-    const Tensor x = filled(wide, of_dtype);
-    Strides strides = x.strides();
-    strides[last] = 2;
-    return x.as_strided(of_shape, strides);
-  }
-  const Tensor x = result(of_shape, of_dtype);
-  copy(stream(), filled(of_shape, of_dtype), x);
-  return x;
+  const Tensor values(context(), of_shape);
+  random_uniform(stream(), values, low, high, RandomState{1, 0});
+  return laid_out(values, of_dtype);
+}
+
+Tensor Form::mask() const {
+  const Tensor values(context(), shape);
+  random_bernoulli(stream(), values, 0.5, RandomState{2, 0});
+  return laid_out(values, DType::boolean);
 }
 
 Tensor Form::result(const Shape& of_shape, DType of_dtype) const {

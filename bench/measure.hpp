@@ -43,6 +43,8 @@ struct Form {
   /// For a result, without gaps: channels last if the layout is nhwc, else row-major.
   Tensor result(const Shape& of_shape, DType of_dtype) const;
   Tensor result() const { return result(shape, dtype); }
+  /// A bool input, true with probability one half.
+  Tensor mask() const;
 
   Shape shape;
   DType dtype;
@@ -50,7 +52,8 @@ struct Form {
   double low, high;
 
  private:
-  Tensor filled(const Shape& size, DType of) const;
+  /// `values`, row-major, as they lie.
+  Tensor laid_out(const Tensor& values, DType of) const;
 };
 
 /// Uniform in [-1, 1).

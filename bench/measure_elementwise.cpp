@@ -1,6 +1,7 @@
 // Elementwise functions as cases of `measure`: "elementwise f=gelu direction=forward size=64x256x56x56
-// dtype=f32 layout=nchw low=-1 high=1". All inputs have one shape; backward gives all gradients that there
-// are. f=copy: a plain copy.
+// dtype=f32 layout=nchw low=-1 high=1". All inputs have one shape, but prelu's slope is one number for each
+// channel, and glu's inputs are the halves of a tensor of that size along axis 1; backward gives all
+// gradients that there are. f=copy: a plain copy.
 #include <dlprim/copy.hpp>
 
 #include "cases/elementwise.hpp"
@@ -12,6 +13,14 @@ namespace {
 
 using test::stream;
 
+/// [1, C, 1, ...]
+Shape channel_shape(const Shape& x) {
+  Shape result = x;
+  for (int axis = 0; axis < x.size(); axis++)
+    if (axis != 1) result[axis] = 1;
+  return result;
+}
+
 std::unique_ptr<Case> make(detail::ProblemLine& line) {
   const std::string f = line.text("f", "copy");
   const bool backward = line.word("direction", {"forward", "backward"}) == "backward";
@@ -22,10 +31,16 @@ std::unique_ptr<Case> make(detail::ProblemLine& line) {
     return moving_case(
         bytes_of({x, y}), [x, y] { copy(stream(), x, y); }, "copy");
   }
-  const test::ElementwiseCase function(
-      elementwise_function(f), backward, form.dtype, [&](DType dtype, bool written) {
-        return written ? form.result(form.shape, dtype) : form.input(form.shape, dtype);
-      });
+  Shape shape = form.shape;
+  if (f == "glu") shape[1] /= 2;
+  const Tensor x = f == "glu" ? form.input() : Tensor(), dx = f == "glu" ? form.result() : Tensor();
+  const auto make_operand = [&](const std::string& name, DType dtype, bool written) {
+    if (f == "prelu" && name == "slope") return random_tensor(channel_shape(shape), dtype);
+    if (f != "glu" || name == "y") return written ? form.result(shape, dtype) : form.input(shape, dtype);
+    const int64_t half = name == "a" ? 0 : 1;
+    return (written ? dx : x).slice(1, half * shape[1], (half + 1) * shape[1]);
+  };
+  const test::ElementwiseCase function(elementwise_function(f), backward, form.dtype, make_operand);
   return moving_case(function.bytes(), [function] { function.run(stream()); });
 }
 const CasesOf kElementwise("elementwise", make);

@@ -1,6 +1,7 @@
-// Indexing as cases of `measure`: "indexing f=embedding rows=50304 columns=768 count=32768 dtype=f32". The
-// table is [rows, columns]; `count` indices name rows, uniformly, and gather and scatter have them in each
-// column.
+// Indexing as cases of `measure`: "indexing f=embedding direction=forward rows=50304 columns=768 count=32768
+// dtype=f32". The table is [rows, columns]; `count` indices name rows, uniformly; gather and scatter have
+// them in each column, index and index_put as many pairs of row and column. direction=backward: the gradient
+// of the table.
 #include <dlprim/copy.hpp>
 #include <dlprim/embedding.hpp>
 #include <dlprim/random.hpp>
@@ -13,35 +14,78 @@ namespace {
 
 using test::stream;
 
-Tensor random_rows(const Shape& shape, int64_t rows) {
+Tensor random_places(const Shape& shape, int64_t end, uint64_t seed) {
   const Tensor real(test::context(), shape);
-  random_uniform(stream(), real, 0, static_cast<double>(rows), {3, 0});
+  random_uniform(stream(), real, 0, static_cast<double>(end), {seed, 0});
   return cast(stream(), real, DType::i64);
 }
 
+/// The indices and `dense`, what is read from the table or written to it.
+struct Operands {
+  Tensor table, dense;
+  std::vector<Tensor> indices;
+
+  /// What has to be moved: `times` dense ones, the indices, and the table if all of it is written.
+  double bytes(int times, bool all) const {
+    return bytes_of(indices) + times * bytes_of({dense}) + (all ? bytes_of({table}) : 0);
+  }
+};
+
+/// Reading, and its gradient, to which each place that was read adds.
+std::unique_ptr<Case> reading_case(const std::string& f, bool backward, const Operands& o) {
+  const Tensor &table = o.table, &dense = o.dense, &index = o.indices[0];
+  const auto indices = o.indices;
+  if (backward) {
+    const auto gradient = [&](auto run) { return moving_case(o.bytes(1, true), run); };
+    if (f == "embedding") return gradient([=] { embedding_backward(stream(), dense, index, table); });
+    if (f == "index_select")
+      return gradient([=] { index_select_backward(stream(), dense, index, 0, table); });
+    if (f == "gather") return gradient([=] { gather_backward(stream(), dense, index, 0, table); });
+    return gradient([=] { dlprim::index_backward(stream(), dense, indices, table); });
+  }
+  const auto read = [&](auto run) { return moving_case(o.bytes(2, false), run); };
+  if (f == "embedding") return read([=] { embedding(stream(), table, index, dense); });
+  if (f == "index_select") return read([=] { index_select(stream(), table, index, 0, dense); });
+  if (f == "gather") return read([=] { gather(stream(), table, index, 0, dense); });
+  return read([=] { dlprim::index(stream(), table, indices, dense); });
+}
+
+/// Writing in place, "scatter" or "scatter_sum" with the name of a reduction; reductions read as well.
+std::unique_ptr<Case> writing_case(const std::string& f, const Operands& o) {
+  const size_t at = f.rfind('_');
+  const std::string reduce = f == "scatter" || f == "index_write" || f == "index_put" ? "" : f.substr(at + 1);
+  const ScatterParams params{reduce.empty()    ? ScatterReduce::none
+                             : reduce == "sum" ? ScatterReduce::sum
+                             : reduce == "max" ? ScatterReduce::max
+                                               : ScatterReduce::mean,
+                             true};
+  const Tensor &table = o.table, &dense = o.dense, &index = o.indices[0];
+  const auto indices = o.indices;
+  const auto write = [&](auto run) { return moving_case(o.bytes(reduce.empty() ? 2 : 3, false), run); };
+  if (f.rfind("scatter", 0) == 0)
+    return write([=] { scatter(stream(), table, index, dense, 0, table, params); });
+  if (f.rfind("index_write", 0) == 0)
+    return write([=] { index_write(stream(), table, index, dense, 0, table, params); });
+  return write([=] { index_put(stream(), table, indices, dense, table, params); });
+}
+
 std::unique_ptr<Case> make(detail::ProblemLine& line) {
-  const std::string f = line.word("f", {"embedding", "embedding_backward", "index_select", "index_add",
-                                        "gather", "scatter_add", "scatter_max"});
+  const std::string f =
+      line.word("f", {"embedding", "index_select", "gather", "index", "scatter", "scatter_sum", "scatter_max",
+                      "scatter_mean", "index_write", "index_write_sum", "index_put", "index_put_sum"});
+  const bool backward = line.word("direction", {"forward", "backward"}) == "backward";
   const int64_t rows = line.size("rows"), columns = line.size("columns"), count = line.size("count");
   const DType dtype = line.dtype("dtype", DType::f32);
   line.finish();
-  const Tensor table = random_tensor({rows, columns}, dtype), dense = random_tensor({count, columns}, dtype);
-  const bool each = f == "gather" || f == "scatter_add" || f == "scatter_max";
-  const Tensor index = random_rows(each ? Shape{count, columns} : Shape{count}, rows);
-  // Reading takes rows that the indices name; writing has all of the table to make.
-  const double read = bytes_of({index, dense, dense}), written = bytes_of({index, dense, table});
-  const ScatterParams sum{ScatterReduce::sum, true}, max{ScatterReduce::max, true};
-  if (f == "embedding") return moving_case(read, [=] { embedding(stream(), table, index, dense); });
-  if (f == "embedding_backward")
-    return moving_case(written, [=] { embedding_backward(stream(), dense, index, table); });
-  if (f == "index_select") return moving_case(read, [=] { index_select(stream(), table, index, 0, dense); });
-  if (f == "index_add")
-    return moving_case(read + bytes_of({dense}),
-                       [=] { index_write(stream(), table, index, dense, 0, table, sum); });
-  if (f == "gather") return moving_case(read, [=] { gather(stream(), table, index, 0, dense); });
-  const ScatterParams params = f == "scatter_add" ? sum : max;
-  return moving_case(read + bytes_of({dense}),
-                     [=] { scatter(stream(), table, index, dense, 0, table, params); });
+  const bool reads = f == "embedding" || f == "index_select" || f == "gather" || f == "index";
+  if (backward && !reads) throw Error("indexing f=" + f + " has no direction=backward");
+  const bool pairs = f == "index" || f.rfind("index_put", 0) == 0;
+  const bool each = f == "gather" || f.rfind("scatter", 0) == 0;
+  Operands o{random_tensor({rows, columns}, dtype),
+             random_tensor(pairs ? Shape{count} : Shape{count, columns}, dtype),
+             {random_places(each ? Shape{count, columns} : Shape{count}, rows, 3)}};
+  if (pairs) o.indices.push_back(random_places({count}, columns, 4));
+  return reads ? reading_case(f, backward, o) : writing_case(f, o);
 }
 const CasesOf kIndexing("indexing", make);
 

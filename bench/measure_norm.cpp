@@ -1,5 +1,6 @@
 // Normalisation as cases of `measure`: "norm kind=layer direction=forward size=8192x4096 dtype=f32
-// layout=nchw"; kind is layer, rms, group (groups=32), instance, batch or batch_fused (a residual and ReLU).
+// layout=nchw"; kind is layer, rms, group (groups=32), instance, batch, batch_fused (a residual and ReLU) or
+// batch_inference (forward only).
 // layer and rms normalise the last axis. weight, bias and statistics are there; backward gives all gradients.
 #include <dlprim/batch_norm.hpp>
 #include <dlprim/group_norm.hpp>
@@ -67,11 +68,12 @@ std::unique_ptr<Case> batch_case(const Operands& o, bool fused, bool backward) {
 }
 
 std::unique_ptr<Case> make(detail::ProblemLine& line) {
-  const std::string kind = line.word("kind", {"layer", "rms", "group", "instance", "batch", "batch_fused"});
+  const std::string kind =
+      line.word("kind", {"layer", "rms", "group", "instance", "batch", "batch_fused", "batch_inference"});
   const bool backward = line.word("direction", {"forward", "backward"}) == "backward";
   const Form form(line);
   line.finish();
-  const bool rows = kind == "layer" || kind == "rms", batch = kind == "batch" || kind == "batch_fused";
+  const bool rows = kind == "layer" || kind == "rms", batch = kind.rfind("batch", 0) == 0;
   const Shape& x = form.shape;
   const int64_t channels = rows ? x.back() : x[1], groups = kind == "group" ? 32 : channels;
   const DType affine = batch ? DType::f32 : form.dtype;
@@ -89,6 +91,14 @@ std::unique_ptr<Case> make(detail::ProblemLine& line) {
   if (kind == "batch_fused") {
     o.residual = form.input();
     if (backward) o.dresidual = form.result();
+  }
+  if (kind == "batch_inference") {
+    if (backward) throw Error("norm kind=batch_inference has no direction=backward");
+    const Tensor variance =
+        test::device_tensor({channels}, std::vector<float>(static_cast<size_t>(channels), 1.f), DType::f32);
+    return moving_case(bytes_of({o.x, o.y}), [o, variance] {
+      batch_norm_inference(stream(), o.x, o.weight, o.bias, o.bias, variance, {}, o.y);
+    });
   }
   if (rows) return rows_case(o, kind == "rms", backward);
   return batch ? batch_case(o, kind == "batch_fused", backward) : groups_case(o, groups, backward);

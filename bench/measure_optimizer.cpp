@@ -1,6 +1,6 @@
 // Optimizers over a net's parameters as cases of `measure`: "optimizer f=adamw net=resnet50 dtype=f32". f:
-// sgd, momentum, adam, adamw, amsgrad, rmsprop, adagrad; average; norm (of gradients), clip (by their norm),
-// unscale. net: resnet50's 161 tensors, or `flat`: as many elements in one.
+// sgd, momentum, nesterov, adam, adamw, amsgrad, rmsprop, adagrad; average; norm (of gradients), clip (by
+// their norm), clip_value, unscale. net: resnet50's 161 tensors, or `flat`: as many elements in one.
 #include <dlprim/copy.hpp>
 #include <dlprim/gradients.hpp>
 #include <dlprim/optimizer.hpp>
@@ -53,8 +53,9 @@ std::vector<Tensor> tensors(const std::vector<Shape>& shapes, DType dtype, bool 
 OptimizerDesc desc_of(const std::string& f, DType dtype) {
   OptimizerDesc d;
   d.w = d.dw = dtype;
-  if (f == "sgd" || f == "momentum") {
-    d.momentum = f == "momentum";
+  if (f == "sgd" || f == "momentum" || f == "nesterov") {
+    d.momentum = f != "sgd";
+    d.nesterov = f == "nesterov";
   } else if (f == "rmsprop" || f == "adagrad") {
     d.method = f == "rmsprop" ? OptimizerMethod::rmsprop : OptimizerMethod::adagrad;
   } else {
@@ -66,8 +67,8 @@ OptimizerDesc desc_of(const std::string& f, DType dtype) {
 }
 
 std::unique_ptr<Case> make(detail::ProblemLine& line) {
-  const std::string f = line.word("f", {"sgd", "momentum", "adam", "adamw", "amsgrad", "rmsprop", "adagrad",
-                                        "average", "norm", "clip", "unscale"});
+  const std::string f = line.word("f", {"sgd", "momentum", "nesterov", "adam", "adamw", "amsgrad", "rmsprop",
+                                        "adagrad", "average", "norm", "clip", "clip_value", "unscale"});
   const std::string net = line.word("net", {"resnet50", "flat"});
   const DType dtype = parse_dtype(line.text("dtype", "f32"));
   line.finish();
@@ -82,6 +83,7 @@ std::unique_ptr<Case> make(detail::ProblemLine& line) {
   const Tensor number = test::device_tensor({1}, {1}), found = test::device_tensor({1}, {0});
   if (f == "norm") return moving_case(once, [=] { gradient_norm(stream(), dw, NormOrder::two, number); });
   if (f == "clip") return moving_case(3 * once, [=] { clip_gradients_by_norm(stream(), dw, 1, number); });
+  if (f == "clip_value") return moving_case(2 * once, [=] { clip_gradients_by_value(stream(), dw, 1); });
   if (f == "unscale") return moving_case(2 * once, [=] { unscale_gradients(stream(), dw, number, found); });
   const std::vector<Tensor> w = tensors(shapes, dtype, true);
   if (f == "average") return moving_case(3 * once, [=] { update_averages(stream(), w, dw, 0.999); });

@@ -1,7 +1,8 @@
 // Random numbers and samples as cases of `measure`: "random f=normal size=64x256x56x56 dtype=f32
 // layout=nchw". f: uniform, normal, log_normal, bernoulli, exponential, cauchy, geometric, integers (below
 // `range`); permutation of the size's product, i64; multinomial, `samples` of each of size's rows, with or
-// without replacement.
+// without replacement; dropout, of every second element, forward or backward: the same operation.
+#include <dlprim/dropout.hpp>
 #include <dlprim/random.hpp>
 #include <dlprim/sampling.hpp>
 
@@ -28,8 +29,10 @@ std::unique_ptr<Case> fill_case(const std::string& f, const Form& form, int64_t 
 }
 
 std::unique_ptr<Case> make(detail::ProblemLine& line) {
-  const std::string f = line.word("f", {"uniform", "normal", "log_normal", "bernoulli", "exponential",
-                                        "cauchy", "geometric", "integers", "permutation", "multinomial"});
+  const std::string f =
+      line.word("f", {"uniform", "normal", "log_normal", "bernoulli", "exponential", "cauchy", "geometric",
+                      "integers", "permutation", "multinomial", "dropout"});
+  line.word("direction", {"forward", "backward"});
   const int64_t range = line.size("range", 1000), samples = line.size("samples", 1);
   const bool replacement = line.word("replacement", {"yes", "no"}) == "yes";
   const Form form(line);
@@ -41,6 +44,10 @@ std::unique_ptr<Case> make(detail::ProblemLine& line) {
   if (f == "multinomial") {
     const Tensor w = form.input(), y(test::context(), {form.shape[0], samples}, DType::i64);
     return moving_case(bytes_of({w, y}), [=] { multinomial(stream(), w, replacement, {1, 0}, y); });
+  }
+  if (f == "dropout") {
+    const Tensor x = form.input(), y = form.result();
+    return moving_case(bytes_of({x, y}), [=] { dropout(stream(), x, 0.5, {1, 0}, y); });
   }
   return fill_case(f, form, range);
 }

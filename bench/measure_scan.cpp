@@ -1,5 +1,5 @@
 // Scans as cases of `measure`: "scan f=cumsum axis=1 direction=forward size=8192x4096 dtype=f32 layout=nchw".
-// f: cumsum, cumprod, cummax (with its index).
+// f: cumsum, cumprod, cummax and cummin (with their index).
 #include <dlprim/scan.hpp>
 
 #include "measure.hpp"
@@ -11,16 +11,17 @@ namespace {
 using test::stream;
 
 std::unique_ptr<Case> make(detail::ProblemLine& line) {
-  const std::string f = line.word("f", {"cumsum", "cumprod", "cummax"});
+  const std::string f = line.word("f", {"cumsum", "cumprod", "cummax", "cummin"});
   const bool backward = line.word("direction", {"forward", "backward"}) == "backward";
   const int axis = std::stoi(line.text("axis", "-1"));
   const Form form(line);
   line.finish();
   const Tensor x = form.input(), y = form.result();
-  if (f == "cummax") {
+  if (f == "cummax" || f == "cummin") {
+    const auto extreme = f == "cummax" ? cummax : cummin;
     const Tensor index = form.result(form.shape, DType::i64);
-    if (!backward) return moving_case(bytes_of({x, y, index}), [=] { cummax(stream(), x, axis, y, index); });
-    cummax(stream(), x, axis, y, index);
+    if (!backward) return moving_case(bytes_of({x, y, index}), [=] { extreme(stream(), x, axis, y, index); });
+    extreme(stream(), x, axis, y, index);
     const Tensor dy = form.input(), dx = form.result();
     return moving_case(bytes_of({dy, index, dx}), [=] { cummax_backward(stream(), dy, index, axis, dx); });
   }

@@ -1,6 +1,6 @@
 // Softmax as cases of `measure`: "softmax f=softmax direction=forward size=8192x1024 axis=1 dtype=f32
 // layout=nchw". f: softmax, log_softmax, masked_softmax (a bool mask as large as the innermost two axes),
-// logsumexp (forward).
+// logsumexp.
 #include <dlprim/softmax.hpp>
 
 #include "measure.hpp"
@@ -23,6 +23,11 @@ std::unique_ptr<Case> make(detail::ProblemLine& line) {
     Shape row = form.shape;
     row[axis] = 1;
     const Tensor y = form.result(row, form.dtype);
+    if (backward) {
+      logsumexp(stream(), x, axis, y);
+      const Tensor dy = form.input(row, form.dtype), dx = form.result();
+      return moving_case(bytes_of({x, dx}), [=] { logsumexp_backward(stream(), dy, x, y, axis, dx); });
+    }
     const auto plan = std::make_shared<LogSumExp>(test::context(), LogSumExpDesc{x, y, {}, {}, axis});
     return moving_case(
         bytes_of({x, y}), [plan, x, y] { plan->run(stream(), x, y); }, plan->engine());

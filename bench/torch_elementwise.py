@@ -5,7 +5,7 @@ import re
 import torch
 import torch.nn.functional as F
 
-from operands import tensor
+from operands import shape_of, tensor
 
 # Those that are called otherwise there.
 OTHERS = {
@@ -18,7 +18,7 @@ OTHERS = {
     "where": lambda condition, a, b: torch.where(condition != 0, a, b),
     "equal": torch.eq, "not_equal": torch.ne, "less": torch.lt, "less_equal": torch.le, "greater": torch.gt,
     "greater_equal": torch.ge, "is_nan": torch.isnan, "is_inf": torch.isinf, "is_finite": torch.isfinite,
-    "copy": torch.clone,
+    "copy": torch.clone, "prelu": F.prelu,
 }
 
 
@@ -44,12 +44,21 @@ def function(name):
     return OTHERS.get(name) or getattr(torch, name)
 
 
+def operands(name, fields, device, dtype):
+    """The inputs' names, those with a gradient, the inputs, the function and the result's shape."""
+    shape, (names, _, with_gradient) = shape_of(fields), LISTED[name]
+    if name == "glu":  # halves of one tensor
+        return ["x"], ["x"], [tensor(fields, device, dtype)], lambda x: F.glu(x, 1), [shape[0], shape[1] // 2, *shape[2:]]
+    shapes = {"slope": [shape[1]]} if name == "prelu" else {}
+    plain = {**fields, "layout": "nchw"}
+    inputs = [tensor(plain if word in shapes else fields, device, dtype, shapes.get(word)) for word in names]
+    return names, with_gradient, inputs, function(name), shape
+
+
 def prepare(fields, device, dtype):
-    name = fields["f"]
-    (names, _, with_gradient), f = LISTED[name], function(name)
-    inputs = [tensor(fields, device, dtype) for _ in names]
+    names, with_gradient, inputs, f, shape = operands(fields["f"], fields, device, dtype)
     if fields.get("direction", "forward") == "forward":
         return lambda: f(*inputs)
     wanted = [x.requires_grad_() for word, x in zip(names, inputs) if word in with_gradient]
-    y, dy = f(*inputs), tensor(fields, device, dtype)
+    y, dy = f(*inputs), tensor(fields, device, dtype, shape)
     return lambda: torch.autograd.grad(y, wanted, dy, retain_graph=True)

@@ -7,12 +7,13 @@ from operands import shape_of, tensor
 
 def prepare(fields, device, dtype):
     kind, shape = fields["kind"], shape_of(fields)
-    rows, batch = kind in ("layer", "rms"), kind in ("batch", "batch_fused")
+    rows, batch = kind in ("layer", "rms"), kind.startswith("batch")
     channels = shape[-1] if rows else shape[1]
     affine = torch.float32 if batch else dtype
     x = tensor(fields, device, dtype)
     plain = {**fields, "layout": "nchw"}
     weight, bias = (tensor(plain, device, affine, [channels]) for _ in range(2))
+    variance = torch.ones(channels, device=device)
     residual = tensor(fields, device, dtype) if kind == "batch_fused" else None
 
     def forward():
@@ -24,6 +25,8 @@ def prepare(fields, device, dtype):
             return F.group_norm(x, 32, weight, bias, 1e-5)
         if kind == "instance":
             return F.instance_norm(x, None, None, weight, bias, True, 0.1, 1e-5)
+        if kind == "batch_inference":
+            return F.batch_norm(x, bias, variance, weight, bias, False, 0.1, 1e-5)
         y = F.batch_norm(x, None, None, weight, bias, True, 0.1, 1e-5)
         return y if residual is None else torch.relu(y + residual)
 

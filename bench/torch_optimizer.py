@@ -6,6 +6,7 @@ import torch
 
 OPTIMIZERS = {
     "sgd": (torch.optim.SGD, {}, True), "momentum": (torch.optim.SGD, {"momentum": 0.9}, True),
+    "nesterov": (torch.optim.SGD, {"momentum": 0.9, "nesterov": True}, True),
     "adam": (torch.optim.Adam, {}, True), "adamw": (torch.optim.AdamW, {"weight_decay": 0}, True),
     "amsgrad": (torch.optim.Adam, {"amsgrad": True}, True), "rmsprop": (torch.optim.RMSprop, {}, False),
     "adagrad": (torch.optim.Adagrad, {}, False),
@@ -43,6 +44,8 @@ def prepare(fields, device, dtype):
         parameter.grad = gradient
     if f == "clip":
         return lambda: torch.nn.utils.clip_grad_norm_(w, 1.0)
+    if f == "clip_value":
+        return lambda: torch.nn.utils.clip_grad_value_(w, 1.0)
     if f == "unscale":
         found, inverse = torch.zeros(1, device=device), torch.ones(1, device=device)
         return lambda: torch._amp_foreach_non_finite_check_and_unscale_(dw, found, inverse)

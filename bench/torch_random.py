@@ -2,6 +2,7 @@
 import math
 
 import torch
+import torch.nn.functional as F
 
 from operands import shape_of, tensor
 
@@ -21,6 +22,12 @@ def prepare(fields, device, dtype):
         w, samples = tensor(fields, device, dtype), int(fields.get("samples", 1))
         replacement = fields.get("replacement", "yes") == "yes"
         return lambda: torch.multinomial(w, samples, replacement)
+    if f == "dropout":
+        x = tensor(fields, device, dtype)
+        if fields.get("direction", "forward") == "forward":
+            return lambda: F.dropout(x, 0.5)
+        y, dy = F.dropout(x.requires_grad_(), 0.5), tensor(fields, device, dtype)
+        return lambda: torch.autograd.grad(y, x, dy, retain_graph=True)
     y = torch.empty_like(tensor(fields, device, dtype))
     if f == "integers":
         high = int(fields.get("range", 1000))

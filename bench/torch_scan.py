@@ -10,5 +10,5 @@ def prepare(fields, device, dtype):
     if fields.get("direction", "forward") == "forward":
         return lambda: f(x, axis)
     y, dy = f(x.requires_grad_(), axis), tensor(fields, device, dtype)
-    y = y[0] if fields["f"] == "cummax" else y
+    y = y[0] if fields["f"] in ("cummax", "cummin") else y
     return lambda: torch.autograd.grad(y, x, dy, retain_graph=True)

@@ -18,5 +18,6 @@ def prepare(fields, device, dtype):
     if fields.get("direction", "forward") == "forward":
         return lambda: f(x)
     x.requires_grad_()
-    y, dy = f(x), tensor(fields, device, dtype)
+    y = f(x)
+    dy = tensor(fields, device, dtype, y.shape)
     return lambda: torch.autograd.grad(y, x, dy, retain_graph=True)

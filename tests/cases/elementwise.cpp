@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <regex>
 #include <sstream>
 #include <stdexcept>
 
@@ -172,12 +173,11 @@ const ElementwiseReference& elementwise_reference(const std::string& name) {
   return *found;
 }
 
-ElementwiseCase::ElementwiseCase(const ElementwiseFunction& f, bool backward, DType dtype,
-                                 const std::function<Tensor(DType, bool)>& make)
-    : f_(f), backward_(backward), y_(make(f.truth ? DType::boolean : dtype, !backward)) {
-  for (const std::string& gradient : f.gradients) {
-    inputs_.push_back(make(dtype, false));
-    gradients_.push_back(backward && !gradient.empty() ? make(dtype, true) : Tensor());
+ElementwiseCase::ElementwiseCase(const ElementwiseFunction& f, bool backward, DType dtype, const Make& make)
+    : f_(f), backward_(backward), y_(make("y", f.truth ? DType::boolean : dtype, !backward)) {
+  for (size_t i = 0; i < f.inputs.size(); i++) {
+    inputs_.push_back(make(f.inputs[i], dtype, false));
+    gradients_.push_back(backward && !f.gradients[i].empty() ? make(f.inputs[i], dtype, true) : Tensor());
   }
 }
 
@@ -193,9 +193,14 @@ double ElementwiseCase::bytes() const {
   const auto add = [&](const Tensor& x) {
     if (x.defined()) sum += static_cast<double>(x.numel()) * static_cast<double>(size_of(x.dtype()));
   };
-  for (const auto* list : {&inputs_, &gradients_})
-    for (const Tensor& x : *list) add(x);
-  add(y_);
+  const auto has = [](const std::string& text, const std::string& word) {
+    return std::regex_search(text, std::regex("\\b" + word + "\\b"));
+  };
+  const std::string gradients = joined(f_.gradients, " ");
+  for (size_t i = 0; i < inputs_.size(); i++)
+    if (!backward_ || has(gradients, f_.inputs[i]) || has(f_.let, f_.inputs[i])) add(inputs_[i]);
+  for (const Tensor& dx : gradients_) add(dx);
+  if (!backward_ || has(gradients, "dy")) add(y_);
   return sum;
 }
 

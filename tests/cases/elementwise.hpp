@@ -18,11 +18,13 @@ const ElementwiseReference& elementwise_reference(const std::string& name);
 /// A function with operands to time, all of one dtype but a truth. Backward: all gradients that there are.
 class ElementwiseCase {
  public:
-  /// `make` makes a tensor of a dtype, always of one shape, to be read or to be written.
-  ElementwiseCase(const ElementwiseFunction& f, bool backward, DType dtype,
-                  const std::function<Tensor(DType, bool written)>& make);
+  /// Makes a tensor to be read or to be written: that of an input, named as in the list, or its gradient; "y"
+  /// is the result or dy.
+  using Make = std::function<Tensor(const std::string& name, DType dtype, bool written)>;
+
+  ElementwiseCase(const ElementwiseFunction& f, bool backward, DType dtype, const Make& make);
   void run(const Stream& stream) const;
-  /// Of all tensors.
+  /// Of all tensors that have to be read or written: a gradient that does not name an input does not read it.
   double bytes() const;
 
  private:
