@@ -76,14 +76,15 @@ std::unique_ptr<Case> make(detail::ProblemLine& line) {
   const bool rows = kind == "layer" || kind == "rms", batch = kind.rfind("batch", 0) == 0;
   const Shape& x = form.shape;
   const int64_t channels = rows ? x.back() : x[1], groups = kind == "group" ? 32 : channels;
-  const DType affine = batch ? DType::f32 : form.dtype;
+  // Batch normalisation keeps its parameters in full precision, and all of them their statistics.
+  const DType full = form.dtype == DType::f64 ? DType::f64 : DType::f32, affine = batch ? full : form.dtype;
   Shape statistics = x;
   if (rows) statistics[x.size() - 1] = 1;
   if (!rows) statistics = batch ? Shape{channels} : Shape{x[0], groups};
   Operands o;
   o.x = form.input(), o.y = form.result();
   o.weight = random_tensor({channels}, affine), o.bias = random_tensor({channels}, affine);
-  o.mean = Tensor(context(), statistics), o.inv_std = Tensor(context(), statistics);
+  o.mean = Tensor(context(), statistics, full), o.inv_std = Tensor(context(), statistics, full);
   if (backward) {
     o.dy = form.input(), o.dx = form.result();
     o.dweight = Tensor(context(), {channels}, affine), o.dbias = Tensor(context(), {channels}, affine);
@@ -95,7 +96,7 @@ std::unique_ptr<Case> make(detail::ProblemLine& line) {
   if (kind == "batch_inference") {
     if (backward) throw Error("norm kind=batch_inference has no direction=backward");
     const Tensor variance =
-        test::device_tensor({channels}, std::vector<float>(static_cast<size_t>(channels), 1.f), DType::f32);
+        test::device_tensor({channels}, std::vector<float>(static_cast<size_t>(channels), 1.f), full);
     return moving_case(bytes_of({o.x, o.y}), [o, variance] {
       batch_norm_inference(stream(), o.x, o.weight, o.bias, o.bias, variance, {}, o.y);
     });

@@ -9,11 +9,11 @@ def prepare(fields, device, dtype):
     kind, shape = fields["kind"], shape_of(fields)
     rows, batch = kind in ("layer", "rms"), kind.startswith("batch")
     channels = shape[-1] if rows else shape[1]
-    affine = torch.float32 if batch else dtype
+    affine = torch.float32 if batch and dtype != torch.float64 else dtype
     x = tensor(fields, device, dtype)
     plain = {**fields, "layout": "nchw"}
     weight, bias = (tensor(plain, device, affine, [channels]) for _ in range(2))
-    variance = torch.ones(channels, device=device)
+    variance = torch.ones(channels, device=device, dtype=affine)
     residual = tensor(fields, device, dtype) if kind == "batch_fused" else None
 
     def forward():
