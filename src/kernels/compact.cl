@@ -1,6 +1,6 @@
-// Choosing elements by a mask: `compact_count` counts the chosen ones of each chunk, `compact_scan` turns counts into
-// places and gives their number, `compact_move` goes over the chunks again: it packs the chosen elements of x, spreads
-// packed ones, or writes the coordinates of the chosen. A work-item has a chunk; all order is row-major order.
+// Choosing elements by a mask, for CPUs: `compact_count` counts the chosen ones of each chunk, `compact_move` goes over the
+// chunks again: it packs the chosen elements of x, spreads packed ones, or writes the coordinates of the chosen. A
+// work-item has a chunk; all order is row-major order.
 
 #include "types.cl"
 
@@ -9,8 +9,8 @@
 #define M uchar
 #define RANK 1
 #define ELEMENT uint
-#define C int  // counts and coordinates
 #define MODE 0
+#define TOTAL int
 #define FLAT 1  // mask and x are row-major: places are coordinates that need no division
 #endif
 #define PACK 0
@@ -49,39 +49,20 @@ __kernel void compact_count(__global const M* mask, long mask_o, __global int* c
     LOCATE(i)
     chosen += CHOSEN(mask_at);
   }
-  if (begin < count) (counts + counts_o)[get_global_id(0)] = chosen;
+  (counts + counts_o)[get_global_id(0)] = chosen;
 }
 
-// One group; a work-item has a run of chunks.
-__kernel void compact_scan(__global int* counts, long counts_o, int chunks, __global C* total, long total_o) {
-  __local int sums[256];
-  const int me = (int)get_local_id(0), items = (int)get_local_size(0), run = (chunks + items - 1) / items;
-  const int begin = min(me * run, chunks), end = min(begin + run, chunks);
-  counts += counts_o;
-  int sum = 0;
-  for (int i = begin; i < end; i++) sum += counts[i];
-  sums[me] = sum;
-  barrier(CLK_LOCAL_MEM_FENCE);
-  int place = 0;
-  for (int i = 0; i < me; i++) place += sums[i];
-  for (int i = begin; i < end; i++) {
-    const int here = counts[i];
-    counts[i] = place;
-    place += here;
-  }
-  if (me == items - 1) (total + total_o)[0] = (C)place;
-}
-
-// packed: [capacity], or [capacity, RANK] of C; what does not fit is dropped.
+// packed: [capacity], or [capacity, RANK] of coordinates; what does not fit is dropped.
 __kernel void compact_move(__global const M* mask, long mask_o, __global const int* counts, long counts_o, long count,
                            long chunk NEST, __global ELEMENT* x, long x_o, __global ELEMENT* packed, long packed_o,
-                           long capacity, long packed_stride, long column_stride) {
+                           long capacity, long packed_stride, long column_stride, __global TOTAL* total, long total_o) {
   const long begin = (long)get_global_id(0) * chunk, end = min(begin + chunk, count);
-  if (begin >= count) return;
   mask += mask_o;
+  counts += counts_o;
   x += x_o;
   packed += packed_o;
-  long place = (counts + counts_o)[get_global_id(0)];
+  long place = 0;
+  for (int chunks_before = (int)get_global_id(0), c = 0; c < chunks_before; c++) place += counts[c];
   for (long i = begin; i < end; i++) {
     LOCATE(i)
     const bool chosen = CHOSEN(mask_at);
@@ -97,4 +78,5 @@ __kernel void compact_move(__global const M* mask, long mask_o, __global const i
 #endif
     place += chosen;
   }
+  if (end == count) total[total_o] = (TOTAL)place;
 }

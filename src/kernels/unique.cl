@@ -1,5 +1,5 @@
 // The distinct elements of a row in which equal ones are neighbours. A head is an element that differs from the one before
-// it. unique_count counts the heads of each group's chunk, compact_scan makes places of these counts, unique_move goes over
+// it. unique_count counts the heads of each group's chunk, unique_scan makes places of these counts, unique_move goes over
 // the chunks again, puts heads to their places and says how far it is from one to the next, unique_tails says that of each
 // chunk's last head.
 
@@ -45,6 +45,28 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void unique_count(__
   if (item == 0) heads = sums[0];
 #endif
   if (item == 0) places[get_group_id(0)] = heads;
+}
+
+// One group; a work-item has a run of chunks.
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void unique_scan(__global int* places, long places_o,
+                                                                             int chunks, __global INDEX* total,
+                                                                             long total_o) {
+  __local int sums[GROUP];
+  const int item = (int)get_local_id(0), run = (chunks + GROUP - 1) / GROUP;
+  const int begin = min(item * run, chunks), end = min(begin + run, chunks);
+  places += places_o;
+  int sum = 0;
+  for (int i = begin; i < end; i++) sum += places[i];
+  sums[item] = sum;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  int place = 0;
+  for (int i = 0; i < item; i++) place += sums[i];
+  for (int i = begin; i < end; i++) {
+    const int here = places[i];
+    places[i] = place;
+    place += here;
+  }
+  if (item == GROUP - 1) total[total_o] = (INDEX)place;
 }
 
 // bounds: of each chunk where its first and its last head lie, undefined where it has none. What does not fit in `room` is

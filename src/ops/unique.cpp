@@ -79,14 +79,10 @@ void find_heads(const Stream& stream, const Sorted& sorted, const UniqueResults&
   defines.set("INDEX", storage_type(r.count.dtype())).set("GROUP", form.group);
   defines.set("HAS_ORDER", sorted.order.defined()).set("HAS_INVERSE", inverse.defined());
   defines.set("HAS_COUNTS", r.counts.defined());
-  Defines scan;
-  scan.set("M_DTYPE", "bool").set("M", "uchar").set("RANK", 1).set("ELEMENT", "uint");
-  scan.set("C", storage_type(r.count.dtype())).set("MODE", 0).set("FLAT", 1);
   ProgramCache& programs = stream.context().state().programs;
   const auto kernel = [&](const char* name) { return programs.kernel("unique", name, defines); };
-  const Kernel counting = kernel("unique_count"), moving = kernel("unique_move"),
-               measuring = kernel("unique_tails"),
-               scanning = programs.kernel("compact", "compact_scan", scan);
+  const Kernel counting = kernel("unique_count"), scanning = kernel("unique_scan"),
+               moving = kernel("unique_move"), measuring = kernel("unique_tails");
 
   const auto group = static_cast<size_t>(form.group), items = static_cast<size_t>(form.chunks) * group;
   Launch first(stream, counting);
