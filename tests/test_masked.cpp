@@ -85,28 +85,30 @@ void check(const MaskCase& c) {
 }  // namespace
 
 TEST_CASE("masks: shapes, densities", "[small]") {
-  for (const Shape& shape : {Shape{1}, Shape{17}, Shape{3, 5, 7}, Shape{2, 1, 2, 3, 1, 2, 2, 2}, Shape{0, 4}})
+  for (const Shape& shape : {Shape{17}, Shape{3, 5, 7}, Shape{2, 1, 2, 3, 1, 2, 2, 2}})
     for (double density : {0.0, 0.4, 1.0}) {
       MaskCase c{shape};
       c.density = density;
       check(c);
     }
-  check({Shape{}});
+  for (const Shape& shape : {Shape{}, Shape{1}, Shape{3, 0, 4}}) check({shape});
 }
 
+// With 1, 2, 4 and 8 bytes of x and of the mask, the latter read as vectors or, where it begins elsewhere,
+// one by one.
+constexpr DType kDTypes[][2] = {{DType::f16, DType::f32}, {DType::i8, DType::bf16}, {DType::i64, DType::i64}};
+
 TEST_CASE("masks: dtypes", "[small]") {
-  for (DType dtype : {DType::f16, DType::i8, DType::i64}) check({{3, 5, 7}, dtype});
-  for (DType mask : {DType::f32, DType::bf16, DType::i64}) check({{3, 5, 7}, DType::f32, mask});
+  for (const auto& [dtype, mask] : kDTypes) check({{3, 5, 7}, dtype, mask});
 }
 
 TEST_CASE("masks: placings", "[small]") {
   for (Placing placing : kPlacings) check({{3, 5, 2, 7}, DType::f32, DType::boolean, placing, placing});
   check({{3, 5, 2, 7}, DType::f32, DType::boolean, Placing::gaps, Placing::channels_last});
-  check({{40}, DType::f32, DType::f32, Placing::row_major, Placing::row_major, 0.5, 3});
 }
 
 TEST_CASE("masks: about a tile", "[small]") {
-  check({{kTile + 5}, DType::i8});
+  check({{kTile + 5}});
 }
 
 TEST_CASE("masks: tiles and chunks") {
@@ -116,10 +118,9 @@ TEST_CASE("masks: tiles and chunks") {
       c.density = density;
       check(c);
     }
-  for (DType mask : {DType::f32, DType::bf16, DType::i64}) {
-    check({{3, kTile / 2 + 1}, DType::f32, mask});
-    check({{3, kTile / 2 + 8}, DType::f32, mask, Placing::row_major, Placing::row_major, 0.5, 1});
-  }
+  for (const auto& [dtype, mask] : kDTypes)
+    for (int64_t offset : {0, 1})
+      check({{3, kTile / 4 + 1, 2}, dtype, mask, Placing::row_major, Placing::row_major, 0.5, offset});
   for (Placing placing : kPlacings) check({{2, 9, 31, 33}, DType::f32, DType::boolean, placing, placing});
 }
 
@@ -137,12 +138,16 @@ TEST_CASE("masks: more tiles than there may be groups") {
 
 // A view whose elements lie further apart than 32 bits of an offset tell, of memory that is mostly not
 // touched.
-TEST_CASE("masks: offsets of 64 bits", "[small]") {
+TEST_CASE("masks: offsets of 64 bits") {
   const int64_t step = (int64_t{1} << 30) + 8;
+  if (context().device().facts().max_allocation < static_cast<uint64_t>(step + 16)) {
+    WARN("left out: the device has not the memory");
+    return;
+  }
   for (const char* name : {"chunks", "tiles"}) {
     INFO(name);
-    const Tensor memory(stream(), {2 * step}, DType::u8), mask = memory.as_strided({2, 3}, {step, 2}),
-                                                          x = memory.as_strided({2, 3}, {step, 2}, 1);
+    const Tensor memory(stream(), {step + 16}, DType::u8), mask = memory.as_strided({2, 3}, {step, 2}),
+                                                           x = memory.as_strided({2, 3}, {step, 2}, 1);
     write(stream(), mask, std::vector<uint8_t>{0, 1, 0, 2, 0, 128});
     write(stream(), x, std::vector<uint8_t>{1, 2, 3, 4, 5, 6});
     const Tensor chosen = masked_select(stream(), x, mask, engine(name));

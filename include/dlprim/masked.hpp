@@ -1,6 +1,7 @@
 // Choosing elements by a mask. How many there are is known only on the device: results have room for all that
 // may be chosen, or for as many as the caller wants, and the number goes to a tensor. Order is row-major
-// order; what does not fit is dropped, what is behind the chosen ones stays as it was.
+// order; what does not fit is dropped, what is behind the chosen ones stays as it was. Engines: `tiles`, and
+// `chunks` for CPUs.
 #pragma once
 
 #include <dlprim/export.hpp>

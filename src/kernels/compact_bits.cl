@@ -47,26 +47,28 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void compact_bits(
     if (begin + TILE <= count) {
       __global const VECTOR* from = (__global const VECTOR*)(mask + begin);
 #pragma unroll 8
-      for (int e = item; e < TILE / V; e += GROUP) chosen.vectors[e] = FLAGS_OF(from[e]);
+      for (int u = 0; u < 32 / V; u++) chosen.vectors[u * GROUP + item] = FLAGS_OF(from[u * GROUP + item]);
     } else
 #endif
-    {
-#pragma unroll 8
-      for (int e = item; e < TILE; e += GROUP) {
-        uchar flag = 0;
-        if (begin + e < count) {
-          LOCATE(begin + e)
-          flag = (mask[at] & KEPT) != 0;
-        }
-        chosen.of[e] = flag;
+    for (int first = 0; first < TILE; first += UNROLL * GROUP) {
+      const OFFSET here = begin + first + item;
+      MASK v[UNROLL];
+#pragma unroll
+      for (int u = 0; u < UNROLL; u++) {
+        LOCATE(min(here + u * GROUP, count - 1))  // no branch between loads
+        v[u] = mask[at];
       }
+#pragma unroll
+      for (int u = 0; u < UNROLL; u++)
+        chosen.of[first + item + u * GROUP] = here + u * GROUP < count && (v[u] & KEPT) != 0;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 #pragma unroll
-    for (int e = item; e < TILE / 16; e += GROUP) {
+    for (int u = 0; u < 2; u++) {
+      const int e = u * GROUP + item;
       const uint4 fours = BITS_OF(chosen.runs[e]);
       const uint run = fours.s0 | fours.s1 << 4 | fours.s2 << 8 | fours.s3 << 12;
-      bits[begin / 16 + e] = (ushort)run;
+      bits[(begin >> 4) + e] = (ushort)run;
       sum += (int)popcount(run);
     }
   }

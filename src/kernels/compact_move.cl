@@ -12,8 +12,6 @@
 #define SPREAD_PACKED 1
 #define COORDINATES 2
 
-#define UNROLL 8  // elements of a work-item that are on their way at once
-
 #if MODE == COORDINATES
 #define COLUMNS (P_RANK > 0 ? P_RANK : 1)
 // Of a dimension its size, and the elements of a step along it.
@@ -39,24 +37,24 @@
 #define TIMES(n, by) ((n) * (by).d)
 #endif
 
-// What a tile's element e is moved with: whether it is chosen, and its place among the packed ones.
-#define CHOICE(e)                                   \
-  const uint word = words[(e) / 32], bit = 1u << (e) % 32; \
-  const int p = place + before[(e) / 32] + (int)popcount(word & (bit - 1)); \
-  const bool chosen = (word & bit) && p < room;
+// Of a work-item's u-th element of the tile: its place among the packed ones, -1 if it is not chosen or does not fit.
+#define PLACE_OF(u, name)                                                                  \
+  const uint2 name##_word = words[(item >> 5) + (u) * (GROUP / 32)];                       \
+  const int name##_p = place + (int)(name##_word.s1 + popcount(name##_word.s0 & (bit - 1))), \
+            name = (name##_word.s0 & bit) && name##_p < room ? name##_p : -1;
 
 // packed: `room` elements, or rows of coordinates; what does not fit is dropped. tiles: of a group.
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void compact_move(
     __global const uint* restrict bits, long bits_o, __global const int* restrict counts, long counts_o, OFFSET count,
     int tiles, __global TOTAL* total, long total_o, __global ELEMENT* restrict packed, long packed_o, int room,
     long packed_step OPERANDS) {
-  __local uint words[GROUP];
-  __local int before[GROUP];     // of each word: the chosen ones in front of it
-  __local int2 sums[2][GROUP];   // of work-items up to each: chosen ones of the tile, and of groups in front of this
+  __local uint2 words[GROUP];   // bits, and how many chosen ones of the tile are in front of them
+  __local int2 sums[2][GROUP];  // of work-items up to each: chosen ones of the tile, and of groups in front of this
 #if MODE == COORDINATES
-  __local ushort list[TILE];     // where the tile's chosen ones are
+  __local ushort list[TILE];    // where the tile's chosen ones are
 #endif
   const int item = (int)get_local_id(0), group = (int)get_group_id(0);
+  const uint bit = 1u << (item & 31);
   bits += bits_o;
   counts += counts_o;
   packed += packed_o;
@@ -67,9 +65,9 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void compact_move(
 #if P_RANK > 1
   DIVIDER size, inner;
   int d = 0;
-#define SET_COLUMN(p)          \
-  if (d++ == column) {         \
-    SET_DIVIDER(size, p)       \
+#define SET_COLUMN(p)             \
+  if (d++ == column) {            \
+    SET_DIVIDER(size, p)          \
     SET_DIVIDER(inner, inner_##p) \
   }
   EACH_P(SET_COLUMN)
@@ -78,11 +76,12 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void compact_move(
   x += x_o;
 #endif
   int earlier = 0, place = 0;
+#pragma unroll 4
   for (int i = item; i < group; i += GROUP) earlier += counts[i];
   for (int t = 0; t < tiles; t++) {
     const OFFSET begin = ((OFFSET)group * tiles + t) * TILE;
     if (begin >= count) break;
-    const uint mine = bits[begin / 32 + item];
+    const uint mine = bits[(begin >> 5) + item];
     int2 sum = (int2)((int)popcount(mine), earlier);
     int now = 0;
     sums[0][item] = sum;
@@ -94,16 +93,15 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void compact_move(
       barrier(CLK_LOCAL_MEM_FENCE);
     }
     const int2 all = sums[now][GROUP - 1];
-    words[item] = mine;
-    before[item] = sum.s0 - (int)popcount(mine);
+    words[item] = (uint2)(mine, (uint)sum.s0 - popcount(mine));
     place += all.s1;
     earlier = 0;
     barrier(CLK_LOCAL_MEM_FENCE);
 #if MODE == COORDINATES
 #pragma unroll 8
-    for (int e = item; e < TILE; e += GROUP) {
-      CHOICE(e)
-      if (chosen) list[p - place] = (ushort)e;
+    for (int u = 0; u < 32; u++) {
+      PLACE_OF(u, p)
+      if (p >= 0) list[p - place] = (ushort)(u * GROUP + item);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     const int rows = min(all.s0, room - place);
@@ -117,20 +115,21 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void compact_move(
     }
 #else
     for (int first = 0; first < 32; first += UNROLL) {
+      const OFFSET here = begin + first * GROUP + item;
       int places[UNROLL];
       ELEMENT v[UNROLL];
 #pragma unroll
       for (int u = 0; u < UNROLL; u++) {
-        const int e = (first + u) * GROUP + item;
-        CHOICE(e)
-        places[u] = chosen ? p : -1;
+        PLACE_OF(first + u, p)
+        places[u] = p;
+      }
+#pragma unroll
+      for (int u = 0; u < UNROLL; u++) {
 #if MODE == PACK
-        if (chosen) {
-          LOCATE(begin + e)
-          v[u] = x[at];
-        }
+        LOCATE(places[u] >= 0 ? here + u * GROUP : begin)  // no branch between loads
+        v[u] = x[at];
 #else
-        v[u] = chosen ? packed[(long)p * packed_step] : (ELEMENT)0;
+        v[u] = places[u] >= 0 ? packed[(long)places[u] * packed_step] : (ELEMENT)0;
 #endif
       }
 #pragma unroll
@@ -138,9 +137,8 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void compact_move(
 #if MODE == PACK
         if (places[u] >= 0) packed[(long)places[u] * packed_step] = v[u];
 #else
-        const OFFSET i = begin + (first + u) * GROUP + item;
-        if (i < count) {
-          LOCATE(i)
+        if (here + u * GROUP < count) {
+          LOCATE(here + u * GROUP)
           x[at] = v[u];
         }
 #endif

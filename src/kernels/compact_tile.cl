@@ -12,6 +12,7 @@
 #include "indexing.cl"
 
 #define TILE (GROUP * 32)
+#define UNROLL 8  // elements of a work-item that are on their way at once
 // `at`: where the tensor's element i lies.
 #if P_RANK
 #define LOCATE(i)                   \

@@ -16,7 +16,7 @@ namespace dlprim::detail {
 namespace {
 
 constexpr int64_t kGroup = 256;      // work-items of a tile's group, fewer where the device has no room
-constexpr int64_t kLeastGroup = 16;  // a device whose groups have less is given chunks
+constexpr int64_t kLeastGroup = 32;  // a device whose groups have less is given chunks
 constexpr int64_t kItems = 32;       // neighbours that a work-item counts: a word of bits
 constexpr int64_t kGroups = 4096;    // at most; each adds up the counts of those before it
 constexpr int64_t kCpuChunk = 4096;  // elements, at least
