@@ -61,7 +61,7 @@ Tensor of_right_size(const Stream& stream, const Compacted& c, const Options& op
   Shape shape{compaction.counted(stream)};
   if (c.mode == CompactMode::coordinates) shape.push_back(c.mask.rank());
   const Tensor packed(stream, shape, c.packed);
-  compaction.move(stream, packed);
+  if (packed.numel() > 0) compaction.move(stream, packed);
   return packed;
 }
 
