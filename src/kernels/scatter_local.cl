@@ -13,10 +13,11 @@
 #define TABLE_ALONG 1  // the same of the table's places
 #define LAST 0         // nothing is folded: the last element stays
 #define MARKED 0       // only places that were written are stored, though all were loaded
+#define AHEAD 4        // steps whose elements are loaded while as many are folded: 1, or even
 #define WORD float     // S, or an integer of its size
 #endif
 #define TEAM 32
-#define AHEAD 4  // steps whose elements are loaded while as many are folded
+#define BATCH (4 * AHEAD)  // places that are loaded at a time
 #define GROUP (COLUMNS * TEAM)
 #define PITCH (TEAM + (COLUMNS > 1 ? TEAM / COLUMNS : 0))  // of a column's elements, against bank conflicts
 
@@ -64,9 +65,15 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void scatter_local(
   }
 #if LOADS
   if (stores)
-#pragma unroll 4
-    for (int k = owned_from; k < count; k += TEAM)
-      sums[owned * pitch + k] = LOAD(table, home + (OFFSET)k * i0_step);
+    for (int from = owned_from; from < count; from += BATCH * TEAM) {
+      ACC old[BATCH];
+#pragma unroll
+      for (int u = 0; u < BATCH; u++)
+        old[u] = from + u * TEAM < count ? (ACC)LOAD(table, home + (OFFSET)(from + u * TEAM) * i0_step) : (ACC)0;
+#pragma unroll
+      for (int u = 0; u < BATCH; u++)
+        if (from + u * TEAM < count) sums[owned * pitch + from + u * TEAM] = old[u];
+    }
 #elif MEAN
   for (int k = item; k < COLUMNS * pitch; k += GROUP) {
     sums[k] = 0;
@@ -101,7 +108,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void scatter_local(
 #pragma unroll
     for (int u = 0; u < AHEAD; u++) {
       // Two slots, so that one barrier a step is enough: who writes to one has left it two steps ago.
-      const int slot = u % 2;
+      const int slot = AHEAD == 1 ? (int)(i / TEAM) % 2 : u % 2;
       long v = (long)now[u];
       v += v < 0 ? i0_size : 0;
       const bool here = v >= begin && v < begin + (long)count && !SKIPPED(v);

@@ -21,8 +21,8 @@ struct WritePlan : EngineImpl {
                    const Tensor& table, const Tensor& workspace) const = 0;
 };
 
-/// The nest's dimensions in two families, neither empty: `p`, along which no two elements meet in a place, and
-/// `w`, along which they may.
+/// The nest's dimensions in two families, neither empty: `p`, along which no two elements meet in a place,
+/// and `w`, along which they may.
 struct WriteLoops {
   std::vector<LoopDim> p, w;
   int64_t columns = 1, walked = 1;  ///< elements of p, and of w

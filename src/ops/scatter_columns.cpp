@@ -1,5 +1,5 @@
-// Writing by index, engine `columns`: a work-item, on CPUs a work-group, has columns of the table that nothing
-// else writes, and walks in order what may meet there.
+// Writing by index, engine `columns`: a work-item, on CPUs a work-group, has columns of the table that
+// nothing else writes, and walks in order what may meet there.
 #include "ops/indexing_write.hpp"
 
 namespace dlprim::detail {

@@ -1,5 +1,5 @@
-// Writing by index, engine `local`: groups hold the places of a few columns in local memory, and walk in order all
-// elements of these columns. Sums have the bits that `columns` gives, where that serves.
+// Writing by index, engine `local`: groups hold the places of a few columns in local memory, and walk in
+// order all elements of these columns. Sums have the bits that `columns` gives, where that serves.
 #include <algorithm>
 
 #include "core/gen/expression.hpp"
@@ -8,16 +8,18 @@
 namespace dlprim::detail {
 namespace {
 
-constexpr int64_t kTeam = 32;                    ///< TEAM of scatter_local.cl
-constexpr int64_t kMostColumns = 4;              ///< of a group: the indices of as many fill 32 bytes
-constexpr int64_t kMostParts = 8;                ///< each part of a column's places walks all indices
+constexpr int64_t kTeam = 32;                     ///< TEAM of scatter_local.cl
+constexpr int64_t kMostColumns = 4;               ///< of a group: the indices of as many fill 32 bytes
+constexpr int64_t kMostParts = 8;                 ///< each part of a column's places walks all indices
 constexpr int64_t kMostBytes = int64_t{1} << 15;  ///< of a group's places: several groups fit a compute unit
-constexpr int64_t kEnoughGroups = 256;           ///< for `auto`
-constexpr int64_t kManyGroups = 1024;            ///< from which on a group has several columns
+constexpr int64_t kEnoughGroups = 256;            ///< for `auto`
+constexpr int64_t kManyGroups = 1024;             ///< from which on a group has several columns
 
-/// How columns and their places become groups. Parameters: the columns of a group, and the parts of the places.
+/// How columns and their places become groups. Parameters: the columns of a group, and the parts of the
+/// places.
 struct Division {
-  Division(const Context& context, const WriteProblem& problem, const WriteLoops& loops, const Options& options) {
+  Division(const Context& context, const WriteProblem& problem, const WriteLoops& loops,
+           const Options& options) {
     const EngineRequest request(options);
     int asked_columns = 0, asked_parts = 0;
     if (request.names("local")) request.take({{"columns", &asked_columns}, {"parts", &asked_parts}});
@@ -61,13 +63,16 @@ struct Local : WritePlan {
         skip(problem.skip),
         sums(static_cast<size_t>(division.columns * division.pitch) * size_of(problem.accumulator)) {
     const bool mean = problem.params.reduce == ScatterReduce::mean;
-    marks = static_cast<size_t>(division.columns * (mean ? division.pitch : ceil_div(division.places, 32))) * 4;
+    marks =
+        static_cast<size_t>(division.columns * (mean ? division.pitch : ceil_div(division.places, 32))) * 4;
     const LoopDim &p = loops.p.back(), &w = loops.w.back();
     Defines defines = write_defines(problem, loops);
     defines.set("COLUMNS", division.columns).set("LAST", problem.params.reduce == ScatterReduce::none);
     defines.set("DENSE_ALONG", w.size == 1 || std::abs(p.strides[1]) < std::abs(w.strides[1]));
     defines.set("TABLE_ALONG", std::abs(p.strides[0]) < std::abs(nest.steps[0]));
     defines.set("MARKED", !keeps_bits(problem.table.dtype, problem.accumulator));
+    // Compilers for CPUs take seconds over more than one step, and gain nothing.
+    defines.set("AHEAD", context.device().kind() == DeviceKind::cpu ? 1 : 4);
     const DType dtype = problem.dense.dtype;
     defines.set("WORD", dtype == DType::f16 ? "ushort" : storage_type(dtype));
     kernel = context.state().programs.kernel("scatter_local", "scatter_local", defines);
@@ -114,8 +119,7 @@ std::string refuse(const Context& context, const WriteProblem& problem, const Op
   if (loops.walked <= kFewWalked) return cat(loops.walked, " elements of a column are few");
   if (places > kPlacesPerElement * loops.walked)
     return cat(loops.walked, " elements of a column are few for its ", places, " places");
-  if (division.groups < kEnoughGroups)
-    return cat(division.groups, " groups are fewer than ", kEnoughGroups);
+  if (division.groups < kEnoughGroups) return cat(division.groups, " groups are fewer than ", kEnoughGroups);
   return {};
 }
 

@@ -1,5 +1,5 @@
-// Writing by index, engine `sorted`: elements are sorted by their place in the table, and what meets is folded in
-// parts.
+// Writing by index, engine `sorted`: elements are sorted by their place in the table, and what meets is
+// folded in parts.
 #include <algorithm>
 
 #include "ops/indexing_write.hpp"

@@ -1,5 +1,5 @@
-// Writing by index, engine `winners`: without a fold the last element of each place is found by its number, in any
-// order, and written; nothing is sorted.
+// Writing by index, engine `winners`: without a fold the last element of each place is found by its number,
+// in any order, and written; nothing is sorted.
 #include <algorithm>
 
 #include "core/gen/expression.hpp"
