@@ -199,6 +199,39 @@ TEST_CASE("scatter: more places than a group holds, more columns than a group ha
   check_scatter({{5, 4101}, {33, 4101}, 0}, Placing::row_major, DType::f32, params, "local");
 }
 
+TEST_CASE("scatter: extremes of each place") {
+  for (const Case& c : cases())
+    check_scatter(c, Placing::row_major, DType::f32, {ScatterReduce::max, true}, "extremes");
+  for (DType dtype : {DType::f32, DType::f16, DType::bf16, DType::u8, DType::boolean})
+    for (ScatterReduce reduce : {ScatterReduce::min, ScatterReduce::max})
+      check_scatter(cases()[4], Placing::row_major, dtype, {reduce, false}, "extremes");
+  check_scatter(cases()[4], Placing::row_major, DType::i32, {ScatterReduce::min, true}, "extremes");
+  check_scatter(cases()[4], Placing::channels_last, DType::f32, {ScatterReduce::min, true}, "extremes");
+  const Tensor index = index_tensor({6}, {0, 0, 1, 1, 2, 2});
+  const Tensor src = device_tensor({6}, {1, kNan, kInf, -kInf, -0.0f, 0});
+  for (const char* name : {"extremes", "columns", "local"}) {
+    INFO("engine=" << name);
+    const auto values = [&](ScatterReduce reduce, bool self) {
+      const Guarded y({4});
+      scatter(stream(), {}, index, src, 0, y.tensor(), {reduce, self}, engine(name));
+      CHECK(y.intact());
+      return host_values(y.tensor());
+    };
+    CHECK(deviation(values(ScatterReduce::min, false), {kNan, -kInf, 0, 0}) == 0);
+    CHECK(deviation(values(ScatterReduce::max, false), {kNan, kInf, 0, 0}) == 0);
+    CHECK(deviation(values(ScatterReduce::min, true), {kNan, -kInf, 0, 0}) == 0);
+  }
+  const int32_t least = std::numeric_limits<int32_t>::min(), most = std::numeric_limits<int32_t>::max();
+  const Tensor ends(context(), {4}, DType::i32), to(context(), {2}, DType::i32);
+  write(stream(), ends, std::vector<int32_t>{least, most, most, least});
+  for (ScatterReduce reduce : {ScatterReduce::min, ScatterReduce::max}) {
+    write(stream(), to, std::vector<int32_t>{5, least});
+    scatter(stream(), to, index_tensor({4}, {0, 0, 0, 1}), ends, 0, to, {reduce, true}, engine("extremes"));
+    const int32_t first = reduce == ScatterReduce::min ? least : most;
+    CHECK(read<int32_t>(stream(), to) == std::vector<int32_t>{first, least});
+  }
+}
+
 TEST_CASE("local sums in the order of columns", "[small]") {
   // Real numbers, so that another order would be seen; 90 elements for 4 places, so that many meet in a step.
   Rng rng(47);
@@ -341,6 +374,7 @@ TEST_CASE("gather and scatter refuse what does not fit", "[small]") {
   const auto says = [](const std::string& text, const char* part) { return text.find(part) != text.npos; };
   CHECK(says(refusal("columns", ScatterReduce::mean, y), "columns: a mean needs counts"));
   CHECK(says(refusal("winners", ScatterReduce::max, y), "winners: there is a reduction"));
+  CHECK(says(refusal("extremes", ScatterReduce::sum, y), "extremes: it finds minima and maxima only"));
   CHECK(refusal("local:columns=3", ScatterReduce::sum, y) == "engine: local has 1, 2, 4 or 8 columns, not 3");
   CHECK(refusal("best", ScatterReduce::none, y) == "engine: scatter has no engine 'best'");
   const Tensor tall(context(), {100000, 3}, DType::f32);

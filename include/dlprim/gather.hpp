@@ -63,8 +63,9 @@ struct ScatterDesc {
 /// scatter_add_ and scatter_reduce_.
 class DLPRIM_API Scatter : public Plan {
  public:
-  /// Engines: columns, local, winners, sorted. All but sorted fold in the order of src's elements in memory.
-  /// Throws ValidationError (ranks, shapes, dtypes, engine), BuildError.
+  /// Engines: columns, local, winners, extremes, sorted. All but sorted fold in the order of src's elements
+  /// in memory; for extremes, which any order gives, -0 is less than +0. Throws ValidationError (ranks,
+  /// shapes, dtypes, engine), BuildError.
   explicit Scatter(const Context& context, const ScatterDesc& desc, const Options& options = {});
   /// y shares no memory with index and src.
   void run(const Stream& stream, const Tensor& index, const Tensor& src, const Tensor& y,

@@ -41,7 +41,7 @@
 
 __kernel void scatter_unclaimed(__global int* winners, long winners_o, uint places) {
   const uint i = (uint)get_global_id(0);
-  if (i < places) (winners + winners_o)[i] = -1;
+  if (i < places) (winners + winners_o)[i] = INT_MIN;  // less than any number, also than those of scatter_extremes.cl
 }
 
 __kernel void scatter_claim(__global int* winners, long winners_o NEST, long skip, OFFSET walked, OFFSET unit) {

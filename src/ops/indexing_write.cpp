@@ -127,9 +127,9 @@ IndexWrite::IndexWrite(const char* op, const Context& context, WriteProblem prob
   problem.accumulator = accumulator_of(problem.table.dtype, problem.dense.dtype);
   require_real(context, problem.accumulator);
   const bool cpu = context.device().kind() == DeviceKind::cpu;
-  const std::vector<WriteEngine> engines =
-      cpu ? std::vector<WriteEngine>{kWriteColumns, kWriteSorted, kWriteLocal, kWriteWinners}
-          : std::vector<WriteEngine>{kWriteLocal, kWriteWinners, kWriteColumns, kWriteSorted};
+  std::vector<WriteEngine> engines = {kWriteLocal, kWriteWinners, kWriteExtremes, kWriteColumns,
+                                      kWriteSorted};
+  if (cpu) std::rotate(engines.begin(), engines.begin() + 3, engines.end());
   empty_ = problem.nest.count == 0 || element_count(problem.table.shape) == 0;
   impl_ = choose_engine(op, engines, context, problem, options, info);
   info.text = cat("op=", op, " engine=", info.engine, " ", info.text);

@@ -71,21 +71,25 @@ struct Winners : WritePlan {
 
 std::string refuse(const Context& context, const WriteProblem& problem, const Options& options) {
   if (problem.params.reduce != ScatterReduce::none) return "there is a reduction";
+  return refuse_atomics(context, problem, options);
+}
+
+}  // namespace
+
+std::string refuse_atomics(const Context& context, const WriteProblem& problem, const Options& options) {
   constexpr int64_t kMost = (int64_t{1} << 31) - 1;
   const WriteLoops loops = loops_by_index(problem.nest);
   const int64_t places = WriteKeys(problem.nest, loops).largest + 1;
   if (places > kMost) return cat(places, " places in the table are more than 2^31 - 1");
   if (loops.walked > kMost) return cat(loops.walked, " elements to number are more than 2^31 - 1");
   if (!EngineRequest(options).automatic()) return {};
-  if (context.device().kind() == DeviceKind::cpu) return "its atomic operations cost a CPU more than walking";
+  if (context.device().kind() == DeviceKind::cpu) return "atomic operations cost a CPU more than walking";
   const int64_t met = loops_by_table(problem.nest).walked;
   if (met <= kFewWalked) return cat(met, " elements that may meet are few");
   if (places / kPlacesPerElement > loops.walked * loops.columns)
     return cat(loops.walked * loops.columns, " elements are few for ", places, " places");
   return {};
 }
-
-}  // namespace
 
 const WriteEngine kWriteWinners{
     "winners", refuse, [](const Context& context, const WriteProblem& problem, const Options&) {
