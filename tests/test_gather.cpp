@@ -13,6 +13,8 @@ using namespace dlprim::test;
 namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN(), kInf = std::numeric_limits<float>::infinity();
+/// Those that serve every reduction of f32 but the mean; `winners` reduces nothing.
+constexpr const char* kEngines[] = {"columns", "sorted", "local"};
 constexpr DType kDTypes[] = {DType::f32, DType::bf16, DType::u8, DType::i32, DType::i64, DType::boolean};
 
 struct Case {
@@ -129,50 +131,153 @@ TEST_CASE("take_along broadcasts", "[small]") {
   CHECK(y.intact());
 }
 
-TEST_CASE("scatter: all shapes and reductions, both engines") {
-  for (const char* name : {"columns", "sorted"})
-    for (ScatterReduce reduce : {ScatterReduce::none, ScatterReduce::sum})
-      for (const Case& c : cases()) check_scatter(c, Placing::row_major, DType::f32, {reduce, true}, name);
+TEST_CASE("scatter: all shapes and reductions, each engine") {
+  for (const Case& c : cases()) {
+    for (const char* name : {"columns", "sorted"})
+      check_scatter(c, Placing::row_major, DType::f32, {ScatterReduce::sum, true}, name);
+    for (const char* name : {"columns", "sorted", "winners"})
+      check_scatter(c, Placing::row_major, DType::f32, {}, name);
+  }
+  for (size_t i : {3, 4, 6})
+    check_scatter(cases()[i], Placing::row_major, DType::f32, {}, "local:columns=4,parts=2");
   for (ScatterReduce reduce :
        {ScatterReduce::prod, ScatterReduce::min, ScatterReduce::max, ScatterReduce::sum})
     for (bool self : {false, true})
       for (const char* name : {"columns", "sorted"})
         check_scatter(cases()[4], Placing::row_major, DType::f32, {reduce, self}, name);
+  for (size_t i : {0, 3, 4, 6, 9})
+    check_scatter(cases()[i], Placing::row_major, DType::f32, {ScatterReduce::sum, true}, "local");
+  for (ScatterReduce reduce : {ScatterReduce::prod, ScatterReduce::min, ScatterReduce::sum})
+    check_scatter(cases()[4], Placing::row_major, DType::f32, {reduce, false}, "local");
   for (bool self : {false, true})
     for (const Case& c : {cases()[0], cases()[4], cases()[8]})
       check_scatter(c, Placing::row_major, DType::f32, {ScatterReduce::mean, self}, "sorted");
+  for (bool self : {false, true})
+    check_scatter(cases()[4], Placing::row_major, DType::f32, {ScatterReduce::mean, self}, "local");
 }
 
 TEST_CASE("scatter: dtypes") {
   for (DType dtype : kDTypes) {
     check_scatter(cases()[3], Placing::row_major, dtype, {ScatterReduce::sum, true}, "sorted");
     check_scatter(cases()[3], Placing::row_major, dtype, {ScatterReduce::max, false}, "columns");
+    check_scatter(cases()[3], Placing::row_major, dtype, {}, "winners");
   }
+  for (DType dtype : {DType::bf16, DType::f16, DType::u8})
+    check_scatter(cases()[3], Placing::row_major, dtype, {ScatterReduce::sum, true}, "local");
+  for (DType dtype : {DType::bf16, DType::i32, DType::i64, DType::boolean})
+    check_scatter(cases()[4], Placing::row_major, dtype, {ScatterReduce::max, false}, "local:columns=2");
   for (DType dtype : {DType::i8, DType::i32, DType::i64, DType::f16})
     check_scatter(cases()[3], Placing::row_major, dtype, {ScatterReduce::mean, false}, "auto");
+  for (DType dtype : {DType::i8, DType::i64})
+    check_scatter(cases()[3], Placing::row_major, dtype, {ScatterReduce::mean, false}, "local");
 }
 
 TEST_CASE("scatter: placings") {
-  for (const char* name : {"columns", "sorted"})
-    for (Placing placing : kPlacings)
-      for (const Case& c : {cases()[3], cases()[4], cases()[6]})
+  for (Placing placing : kPlacings)
+    for (const Case& c : {cases()[3], cases()[4], cases()[6]}) {
+      for (const char* name : kEngines)
         check_scatter(c, placing, DType::f32, {ScatterReduce::sum, true}, name);
+      check_scatter(c, placing, DType::f32, {}, "winners");
+    }
 }
 
 TEST_CASE("scatter: many elements in few places") {
-  for (const char* name : {"columns", "sorted"}) {
+  for (const char* name : kEngines) {
     check_scatter({{3}, {5000}, 0}, Placing::row_major, DType::f32, {ScatterReduce::sum, true}, name);
     check_scatter({{4, 70}, {400, 70}, 0}, Placing::row_major, DType::f32, {ScatterReduce::sum, true}, name);
     check_scatter({{70, 9}, {70, 300}, 1}, Placing::row_major, DType::f32, {ScatterReduce::none, true}, name);
   }
-  check_scatter({{3}, {5000}, 0}, Placing::row_major, DType::f32, {ScatterReduce::mean, false}, "sorted");
-  check_scatter({{1}, {1000}, 0}, Placing::row_major, DType::f32, {ScatterReduce::mean, true}, "sorted");
+  check_scatter({{70, 9}, {70, 300}, 1}, Placing::row_major, DType::f32, {ScatterReduce::none, true},
+                "winners");
+  for (const char* name : {"sorted", "local"}) {
+    check_scatter({{3}, {5000}, 0}, Placing::row_major, DType::f32, {ScatterReduce::mean, false}, name);
+    check_scatter({{1}, {1000}, 0}, Placing::row_major, DType::f32, {ScatterReduce::mean, true}, name);
+  }
+}
+
+TEST_CASE("scatter: more places than a group holds, more columns than a group has") {
+  const ScatterParams params{ScatterReduce::sum, true}, mean{ScatterReduce::mean, false};
+  check_scatter({{20001, 3}, {300, 3}, 0}, Placing::row_major, DType::f32, mean, "local");
+  check_scatter({{3, 9001}, {3, 300}, 1}, Placing::row_major, DType::f16, params, "local");
+  check_scatter({{5, 4101}, {33, 4101}, 0}, Placing::row_major, DType::f32, params, "local");
+}
+
+TEST_CASE("scatter: extremes of each place", "[small]") {
+  for (size_t i : {0, 4, 6, 8})
+    check_scatter(cases()[i], Placing::row_major, DType::f32, {ScatterReduce::max, true}, "extremes");
+  for (ScatterReduce reduce : {ScatterReduce::min, ScatterReduce::max})
+    check_scatter(cases()[4], Placing::row_major, DType::f16, {reduce, false}, "extremes");
+  for (DType dtype : {DType::bf16, DType::u8, DType::boolean})
+    check_scatter(cases()[4], Placing::row_major, dtype, {ScatterReduce::min, false}, "extremes");
+  check_scatter(cases()[4], Placing::row_major, DType::i32, {ScatterReduce::min, true}, "extremes");
+  check_scatter(cases()[4], Placing::channels_last, DType::f32, {ScatterReduce::min, true}, "extremes");
+  const Tensor index = index_tensor({6}, {0, 0, 1, 1, 2, 2});
+  const Tensor src = device_tensor({6}, {1, kNan, kInf, -kInf, -0.0f, 0});
+  for (const char* name : {"extremes", "columns", "local"}) {
+    INFO("engine=" << name);
+    const auto values = [&](ScatterReduce reduce, bool self) {
+      const Guarded y({4});
+      scatter(stream(), {}, index, src, 0, y.tensor(), {reduce, self}, engine(name));
+      CHECK(y.intact());
+      return host_values(y.tensor());
+    };
+    CHECK(deviation(values(ScatterReduce::min, false), {kNan, -kInf, 0, 0}) == 0);
+    CHECK(deviation(values(ScatterReduce::max, false), {kNan, kInf, 0, 0}) == 0);
+    CHECK(deviation(values(ScatterReduce::min, true), {kNan, -kInf, 0, 0}) == 0);
+  }
+  const int32_t least = std::numeric_limits<int32_t>::min(), most = std::numeric_limits<int32_t>::max();
+  const Tensor ends(context(), {4}, DType::i32), to(context(), {2}, DType::i32);
+  write(stream(), ends, std::vector<int32_t>{least, most, most, least});
+  for (ScatterReduce reduce : {ScatterReduce::min, ScatterReduce::max}) {
+    write(stream(), to, std::vector<int32_t>{5, least});
+    scatter(stream(), to, index_tensor({4}, {0, 0, 0, 1}), ends, 0, to, {reduce, true}, engine("extremes"));
+    const int32_t first = reduce == ScatterReduce::min ? least : most;
+    CHECK(read<int32_t>(stream(), to) == std::vector<int32_t>{first, least});
+  }
+}
+
+TEST_CASE("local sums in the order of columns", "[small]") {
+  // Real numbers, so that another order would be seen; 90 elements for 4 places, so that many meet in a step.
+  Rng rng(47);
+  for (int axis : {0, 1}) {
+    const Shape shape = axis ? Shape{5, 4} : Shape{4, 5}, index_shape = axis ? Shape{5, 90} : Shape{90, 5};
+    const Tensor x = device_tensor(shape, reals(20, rng)), src = device_tensor(index_shape, reals(450, rng));
+    const Tensor index = index_tensor(index_shape, random_indices(450, 4, rng, 50), DType::i32);
+    for (const char* name : {"local:columns=1", "local:columns=2,parts=2"}) {
+      INFO("axis=" << axis << " " << name);
+      const ScatterParams params{ScatterReduce::sum, axis == 0};
+      const Guarded y(shape), expected(shape);
+      scatter(stream(), x, index, src, axis, y.tensor(), params, engine(name));
+      scatter(stream(), x, index, src, axis, expected.tensor(), params, engine("columns"));
+      CHECK(host_bytes(y.tensor()) == host_bytes(expected.tensor()));
+      CHECK(y.intact());
+    }
+  }
+}
+
+TEST_CASE("what is not written keeps its bits", "[small]") {
+  // A NaN with a payload in f16, and numbers of i64 that no float holds where floats are written.
+  const Tensor index = index_tensor({2, 1}, {0, 0}), src = device_tensor({2, 1}, {1, 2});
+  const int64_t large = (int64_t{1} << 53) + 1;
+  const Tensor halves(context(), {3, 1}, DType::f16), longs(context(), {3, 1}, DType::i64);
+  for (const char* name : {"columns", "sorted", "local", "winners"}) {
+    INFO("engine=" << name);
+    write(stream(), longs, std::vector<int64_t>{large, large, large});
+    const std::vector<uint16_t> bits{0x7e01, 0x7e01, 0x7e01}, expected{0x4000, 0x7e01, 0x7e01};
+    write(stream(), halves, bits.data(), halves.bytes());
+    scatter(stream(), halves, index, src, 0, halves, {}, engine(name));
+    std::vector<uint16_t> after(3);
+    read(stream(), halves, after.data(), halves.bytes());
+    CHECK(after == expected);
+    scatter(stream(), longs, index, src, 0, longs, {}, engine(name));
+    CHECK(read<int64_t>(stream(), longs) == std::vector<int64_t>{2, large, large});
+  }
 }
 
 TEST_CASE("scatter: NaN, infinities and zeros", "[small]") {
   const Tensor index = index_tensor({6}, {0, 0, 1, 1, 2, 2}), x = device_tensor({3}, {0, 0, 0});
   const Tensor src = device_tensor({6}, {1, kNan, kNan, 2, kInf, -kInf});
-  for (const char* name : {"columns", "sorted"}) {
+  for (const char* name : kEngines) {
     INFO("engine=" << name);
     const Guarded y({3});
     const auto values = [&](ScatterReduce reduce, bool self) {
@@ -267,11 +372,18 @@ TEST_CASE("gather and scatter refuse what does not fit", "[small]") {
   CHECK(refused([&] {
           scatter(stream(), x.reshape({3, 2}), index, x, 0, y);
         }) == "x: shape [3, 2] must be [2, 3]");
-  CHECK(refused([&] {
-          scatter(stream(), {}, index, x, 0, y, {ScatterReduce::mean, true}, engine("columns"));
-        }) == "engine: columns refused: a mean needs counts");
-  CHECK(refused([&] { scatter(stream(), {}, index, x, 0, y, {}, engine("best")); }) ==
-        "engine: there is no engine 'best'");
+  const auto refusal = [&](const char* name, ScatterReduce reduce, const Tensor& to) {
+    return refused([&] { scatter(stream(), {}, index, x, 0, to, {reduce, true}, engine(name)); });
+  };
+  const auto says = [](const std::string& text, const char* part) { return text.find(part) != text.npos; };
+  CHECK(says(refusal("columns", ScatterReduce::mean, y), "columns: a mean needs counts"));
+  CHECK(says(refusal("winners", ScatterReduce::max, y), "winners: there is a reduction"));
+  CHECK(says(refusal("extremes", ScatterReduce::sum, y), "extremes: it finds minima and maxima only"));
+  CHECK(refusal("local:columns=3", ScatterReduce::sum, y) == "engine: local has 1, 2, 4 or 8 columns, not 3");
+  CHECK(refusal("best", ScatterReduce::none, y) == "engine: scatter has no engine 'best'");
+  const Tensor tall(context(), {100000, 3}, DType::f32);
+  CHECK(says(refusal("local", ScatterReduce::sum, tall),
+             "local: 100000 places of a column are more than 8 groups hold in local memory"));
   CHECK(refused([&] { index_select(stream(), x, index, 0, y); }) ==
         "index: rank 2 must be 1, shape is [2, 3]");
   CHECK(host_values(y) == std::vector<float>(6, 1));

@@ -88,7 +88,7 @@ void check(const Case& c, DType dtype, Placing placing) {
   const ScatterParams sum{ScatterReduce::sum, true}, last{};
   const Values zeros(static_cast<size_t>(element_count(c.x)), 0);
   CHECK(deviation(host_values(z.tensor()), scatter_reference(zeros, places, values_of(dy), sum)) == 0);
-  for (const char* name : {"columns", "sorted"}) {
+  for (const char* name : {"columns", "sorted", "winners"}) {
     index_put(stream(), x, indices, dy, z.tensor(), last, engine(name));
     CHECK(deviation(host_values(z.tensor()), scatter_reference(values_of(x), places, values_of(dy), last)) ==
           0);

@@ -4,7 +4,8 @@
 // In every operator that takes indices these are i32 or i64, any strides, and a negative one counts from the
 // end. What is read at an index outside of [-size, size) is 0, and what would be written there is dropped: a
 // device cannot throw. Nothing depends on the order in which work-items run: elements that meet in one place
-// are folded in an order that shapes and strides fix, sums of f16 and bf16 in f32, and are rounded once.
+// are folded in an order that shapes, strides and the engine fix, sums of f16 and bf16 in f32, and are
+// rounded once.
 #pragma once
 
 #include <dlprim/export.hpp>
@@ -62,7 +63,9 @@ struct ScatterDesc {
 /// scatter_add_ and scatter_reduce_.
 class DLPRIM_API Scatter : public Plan {
  public:
-  /// Engines: columns, sorted. Throws ValidationError (ranks, shapes, dtypes, engine), BuildError.
+  /// Engines: columns, local, winners, extremes, sorted. All but sorted fold in the order of src's elements
+  /// in memory; for extremes, which any order gives, -0 is less than +0. Throws ValidationError (ranks,
+  /// shapes, dtypes, engine), BuildError.
   explicit Scatter(const Context& context, const ScatterDesc& desc, const Options& options = {});
   /// y shares no memory with index and src.
   void run(const Stream& stream, const Tensor& index, const Tensor& src, const Tensor& y,

@@ -43,7 +43,8 @@ struct IndexPutDesc {
 /// y[indices] becomes `values`, or is folded with them: PyTorch's index_put_.
 class DLPRIM_API IndexPut : public Plan {
  public:
-  /// Engines: columns, sorted. Throws ValidationError (as Index, engine), BuildError.
+  /// Engines: columns, local, winners, extremes, sorted. Throws ValidationError (as Index, engine),
+  /// BuildError.
   explicit IndexPut(const Context& context, const IndexPutDesc& desc, const Options& options = {});
   /// y shares no memory with the others.
   void run(const Stream& stream, const std::vector<Tensor>& indices, const Tensor& values, const Tensor& y,

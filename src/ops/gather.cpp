@@ -1,7 +1,7 @@
 // Gather and scatter along one axis, and what they make together with index.hpp.
 #include <dlprim/index.hpp>
 
-#include "ops/indexing.hpp"
+#include "ops/indexing_write.hpp"
 
 namespace dlprim {
 
@@ -88,16 +88,13 @@ void Gather::run(const Stream& stream, const Tensor& x, const Tensor& index, con
 Scatter::Scatter(const Context& context, const ScatterDesc& desc, const Options& options) : Plan(nullptr) {
   const int axis = check("y", desc.y, "src", desc.src, desc.index, desc.axis);
   require_writable("y", desc.y);
-  auto impl =
-      std::make_shared<Impl>(Impl{desc, IndexWrite(context, gather_nest(desc.y, desc.index, desc.src, axis),
-                                                   desc.src, desc.y, desc.params, -1, options)});
   PlanInfo info;
   info.text = cat("y=", brief(desc.y), " index=", brief(desc.index), " axis=", axis,
                   " reduce=", static_cast<int>(desc.params.reduce));
   info.bytes = traffic({desc.index, desc.src, desc.src});
-  info.workspace = impl->write.workspace_size();
-  info_ = single_engine("scatter", impl->write.engine(), "", context, options, std::move(info));
-  impl_ = std::move(impl);
+  const WriteProblem problem{gather_nest(desc.y, desc.index, desc.src, axis), desc.src, desc.y, desc.params};
+  impl_ = std::make_shared<Impl>(Impl{desc, IndexWrite("scatter", context, problem, options, info)});
+  info_ = std::make_shared<const PlanInfo>(std::move(info));
 }
 
 void Scatter::run(const Stream& stream, const Tensor& index, const Tensor& src, const Tensor& y,

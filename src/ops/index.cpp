@@ -1,7 +1,7 @@
 // Indexing by several tensors at once, and embeddings, which are indexing of a table's rows.
 #include <dlprim/embedding.hpp>
 
-#include "ops/indexing.hpp"
+#include "ops/indexing_write.hpp"
 
 namespace dlprim {
 
@@ -14,7 +14,6 @@ struct Index::Impl {
 
 struct IndexPut::Impl {
   IndexPutDesc desc;
-  TensorDesc values;  ///< broadcast
   IndexWrite write;
 };
 
@@ -146,16 +145,13 @@ IndexPut::IndexPut(const Context& context, const IndexPutDesc& desc, const Optio
   require_strides("values", desc.values);
   require_writable("y", desc.y);
   const TensorDesc values = broadcast(desc.values, indexed_shape(desc.y.shape, indexed));
-  auto impl = std::make_shared<Impl>(Impl{desc, values,
-                                          IndexWrite(context, index_nest(desc.y, indexed, values), values,
-                                                     desc.y, desc.params, desc.skip, options)});
   PlanInfo info;
   info.text = cat("y=", brief(desc.y), text_of(indexed), " values=", brief(desc.values),
                   " reduce=", static_cast<int>(desc.params.reduce));
   info.bytes = traffic(indexed.indices) + traffic({desc.values, desc.values});
-  info.workspace = impl->write.workspace_size();
-  info_ = single_engine("index_put", impl->write.engine(), "", context, options, std::move(info));
-  impl_ = std::move(impl);
+  const WriteProblem problem{index_nest(desc.y, indexed, values), values, desc.y, desc.params, desc.skip};
+  impl_ = std::make_shared<Impl>(Impl{desc, IndexWrite("index_put", context, problem, options, info)});
+  info_ = std::make_shared<const PlanInfo>(std::move(info));
 }
 
 void IndexPut::run(const Stream& stream, const std::vector<Tensor>& indices, const Tensor& values,

@@ -94,6 +94,17 @@ const char* word_type(int64_t bytes) {
   return bytes == 1 ? "uchar" : bytes == 2 ? "ushort" : bytes == 4 ? "uint" : bytes == 8 ? "ulong" : "uint4";
 }
 
+int64_t take_words(IndexNest& nest, const TensorDesc& table, const TensorDesc& dense) {
+  const int64_t word = word_of(nest, table, dense);
+  if (word == 1) return word;
+  nest.dims.back().size /= word;
+  nest.count /= word;
+  for (size_t d = 0; d + 1 < nest.dims.size(); d++)
+    for (size_t t : {0, 1}) nest.dims[d].strides[t] /= word;
+  for (int64_t& step : nest.steps) step /= word;
+  return word;
+}
+
 void require_indices(const std::vector<TensorDesc>& indices, const char* name) {
   for (const TensorDesc& index : indices) {
     require(index.dtype == DType::i32 || index.dtype == DType::i64, name, "dtype ", name_of(index.dtype),
@@ -177,14 +188,7 @@ IndexRead::IndexRead(const Context& context, IndexNest nest, const TensorDesc& t
           "there is no engine '", options.engine, "'");
   const bool cpu = request.automatic() ? context.device().kind() == DeviceKind::cpu : request.names("cpu");
   const auto size = static_cast<int64_t>(size_of(dense.dtype));
-  const int64_t word = cpu ? 1 : word_of(nest_, table, dense);
-  if (word > 1) {
-    nest_.dims.back().size /= word;
-    nest_.count /= word;
-    for (size_t d = 0; d + 1 < nest_.dims.size(); d++)
-      for (int t : {0, 1}) nest_.dims[d].strides[static_cast<size_t>(t)] /= word;
-    for (int64_t& step : nest_.steps) step /= word;
-  }
+  const int64_t word = cpu ? 1 : take_words(nest_, table, dense);
   Defines defines = nest_defines(nest_, nest_.dims.size(), 0);
   defines.set("ELEMENT", word_type(size)).set("WORD", word_type(size * word));
   if (cpu) {

@@ -9,7 +9,6 @@
 
 #include "core/composed.hpp"
 #include "core/gen/loop_nest.hpp"
-#include "ops/sort_pairs.hpp"
 
 namespace dlprim::detail {
 
@@ -41,6 +40,10 @@ IndexNest index_nest(const TensorDesc& table, const IndexedAxes& indexed, const 
 /// Index tensors: i32 or i64, all of one dtype, strides as require_strides wants them.
 void require_indices(const std::vector<TensorDesc>& indices, const char* name);
 
+/// Makes the nest one of words of up to 16 bytes instead of elements, where rows that no index moves along
+/// allow, and gives the elements of a word. Both tensors are of one dtype.
+int64_t take_words(IndexNest& nest, const TensorDesc& table, const TensorDesc& dense);
+
 /// Binds NEST of indexing.cl for the dimensions `p`, then `w`.
 void bind_nest(Launch& launch, const IndexNest& nest, const std::vector<Tensor>& indices,
                const std::vector<LoopDim>& p, const std::vector<LoopDim>& w);
@@ -63,41 +66,23 @@ class IndexRead {
   int64_t chunk_ = 0;  ///< elements of a work-group (CPU); 0: the kernel has no such argument
 };
 
+struct PlanInfo;
+struct WritePlan;
+struct WriteProblem;
+
 /// table[indices] = dense, elements that meet folded by a reduction. In the order of dense's elements in
-/// memory; the result depends on nothing but shapes, strides and values.
+/// memory; the result depends on nothing but shapes, strides, values and the engine.
 class IndexWrite {
  public:
-  IndexWrite() = default;
-  /// `skip`: an index that writes nothing, below 0: none. `engine`: auto, columns or sorted.
-  IndexWrite(const Context& context, IndexNest nest, const TensorDesc& dense, const TensorDesc& table,
-             const ScatterParams& params, int64_t skip, const Options& options);
-  const char* engine() const { return sorted_ ? "sorted" : "columns"; }
-  size_t workspace_size() const { return workspace_; }
+  /// Puts into `info` what choosing the engine gives, and "op=... engine=..." in front of its text.
+  IndexWrite(const char* op, const Context& context, WriteProblem problem, const Options& options,
+             PlanInfo& info);
   void run(const Stream& stream, const Tensor& dense, const std::vector<Tensor>& indices, const Tensor& table,
            const Tensor& workspace) const;
 
  private:
-  void make_columns(const Context& context, Defines defines);
-  void make_sorted(const Context& context, Defines defines);
-  std::string refuse_columns(const TensorDesc& table, const ScatterParams& params) const;
-  std::string refuse_sorted(const TensorDesc& dense) const;
-  void divide(bool sorted);
-  void run_sorted(const Stream& stream, const Tensor& dense, const std::vector<Tensor>& indices,
-                  const Tensor& table, const Tensor& workspace) const;
-
-  IndexNest nest_;
-  std::vector<LoopDim> p_, w_;  ///< columns, and what is walked or sorted
-  int64_t columns_ = 1, walked_ = 1, skip_ = -1;
-  bool sorted_ = false;
-  DType accumulator_ = DType::f32;
-  Kernel columns_kernel_, keys_kernel_, chunks_kernel_, combine_kernel_;
-  SortPairs sort_;
-  int64_t unit_ = 1, largest_key_ = 0, rows_ = 16, chunks_ = 0;  ///< rows: sorted ones that a work-item folds
-  int64_t chunk_ = 1;                                            ///< columns of a work-item
-  size_t local_[2] = {1, 1};
-  size_t keys_at_ = 0, values_at_ = 0, sorted_keys_at_ = 0, sorted_values_at_ = 0, sort_at_ = 0,
-         parts_at_ = 0;
-  size_t workspace_ = 0;
+  std::shared_ptr<const WritePlan> impl_;
+  bool empty_ = false;  ///< there is nothing to write, or nowhere
 };
 
 /// y = x where x is another tensor, 0 where it is undefined; what the call forms of writing operators start
