@@ -12,6 +12,7 @@
 #include "core/gen/arguments.hpp"
 #include "core/gen/expression.hpp"
 #include "ops/indexing.hpp"
+#include "ops/slice_backward.hpp"
 
 namespace dlprim {
 
@@ -206,8 +207,22 @@ void slice_backward(const Stream& stream, const Tensor& dy, int axis, int64_t st
   const Tensor part = dx.slice(axis, start, end, step);
   require_shape("dy", dy, part.shape());
   require_no_overlap("dx", dx, "dy", dy);
-  fill(stream, dx, 0);
-  copy(stream, dy, part);
+  const Context& context = stream.context();
+  const TensorDesc from(dy), to(dx);
+  const bool covered = dy.numel() == dx.numel();
+  if (dy.numel() == 0 || covered || context.device().kind() == DeviceKind::cpu || !SliceBackward::suits(to)) {
+    if (!covered) fill(stream, dx, 0);
+    return copy(stream, dy, part);
+  }
+  const Slicing slicing{normalize_axis("axis", axis, dx.rank()), start, step};
+  PlanKey key("slice_backward");
+  key.add(from).add(to).add(slicing.axis).add(slicing.start).add(slicing.step);
+  const auto plan = context.state().plans.get<SliceBackward>(
+      key, [&] { return SliceBackward(context, from, slicing, to); });
+  const OperatorScope scope(stream,
+                            cat("op=slice_backward engine=direct dy=", brief(from), " dx=", brief(to)), 0,
+                            traffic({from, to}));
+  plan->run(stream, dy, dx);
 }
 
 void tile(const Stream& stream, const Tensor& x, const Tensor& y) {
