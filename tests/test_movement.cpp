@@ -5,6 +5,7 @@
 
 #include "cases/indexing.hpp"
 #include "catch.hpp"
+#include "ops/concat.hpp"
 #include "ops/slice_backward.hpp"
 
 using namespace dlprim;
@@ -67,6 +68,57 @@ TEST_CASE("split gives views, concat puts them together", "[small]") {
          y.tensor());
   CHECK(host_values(y.tensor()) == std::vector<float>{1, 2, 3, 4, 5});
   CHECK(split(y.tensor().slice(0, 0, 0), 2, 0).size() == 1);
+}
+
+TEST_CASE("concat of dense tensors in one launch or a few", "[small]") {
+  const auto check = [](const Shape& shape, int axis, const std::vector<int64_t>& sizes, DType dtype,
+                        Placing placing = Placing::row_major, int64_t padding = 64) {
+    INFO(to_string(shape) << " axis " << axis << ", " << sizes.size() << " inputs " << name_of(dtype) << ' '
+                          << name_of(placing) << " padding " << padding);
+    const std::vector<float> values = counted(shape, dtype);
+    const std::vector<Tensor> views = split(placed(placing, shape, values, dtype), sizes, axis);
+    std::vector<Tensor> inputs;
+    for (const Tensor& view : views)
+      inputs.push_back(placed(placing, view.shape(), host_values(view), dtype));
+    for (bool words : {false, true}) {
+      const Guarded y(shape, strides_in(placing, shape), dtype, padding);
+      if (words)
+        CHECK(detail::concat_words(stream(), inputs, axis, y.tensor()) == (element_count(shape) > 0));
+      else
+        concat(stream(), inputs, axis, y.tensor());
+      CHECK(host_values(y.tensor()) == values);
+      CHECK(y.intact());
+    }
+  };
+  const std::vector<int64_t> nine = {1, 0, 3, 4, 2, 0, 16, 5, 9}, seventy(70, 2);
+  for (DType dtype : kDTypes) check({3, 40, 7}, 1, nine, dtype);
+  for (int64_t padding : {64, 37}) {
+    check({40, 3, 8}, 0, nine, DType::f16, Placing::row_major, padding);
+    check({3, 40}, 1, nine, DType::f32, Placing::row_major, padding);
+  }
+  check({3, 8, 5, 4}, 1, {8}, DType::f32);
+  check({2, 140, 20}, 1, seventy, DType::f32);
+  check({140, 120}, 0, seventy, DType::f32);
+  check({3, 24, 5, 4}, 1, {8, 4, 12}, DType::f16, Placing::channels_last);
+  check({3, 24, 5, 4}, 3, {1, 3}, DType::f32, Placing::channels_last);
+  check({2, 3, 2, 2, 1, 3, 2, 16}, 5, {1, 2}, DType::f32);
+  check({0, 3}, 1, {1, 2}, DType::f32);
+
+  const Tensor x = device_tensor({2, 4}, counted({2, 4})),
+               other = device_tensor({2, 4}, counted({2, 4}), DType::f16);
+  const Tensor y(context(), {2, 8});
+  const auto serves = [&](const Tensor& a, const Tensor& b, const Tensor& to) {
+    return detail::concat_words(stream(), {a, b}, 1, to);
+  };
+  CHECK(!serves(x, other, y));
+  CHECK(!serves(x.slice(1, 0, 2), x.slice(1, 2, 4), y.slice(1, 0, 4)));
+  CHECK(!serves(x, x.as_strided({2, 4}, {1, 2}), y));
+  // A part of y's memory behind an input's in the same buffer, at a place that is no multiple of a word.
+  const Tensor all = device_tensor({40}, counted({40}));
+  const Tensor part = all.slice(0, 0, 6).as_strided({2, 3}, {3, 1}, 1),
+               to = all.as_strided({2, 6}, {6, 1}, 17);
+  concat(stream(), {part, part}, 1, to);
+  CHECK(host_values(to) == std::vector<float>{1, 2, 3, 1, 2, 3, 4, 5, 6, 4, 5, 6});
 }
 
 TEST_CASE("the gradient of a slice with steps", "[small]") {

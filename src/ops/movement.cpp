@@ -11,6 +11,7 @@
 #include "core/composed.hpp"
 #include "core/gen/arguments.hpp"
 #include "core/gen/expression.hpp"
+#include "ops/concat.hpp"
 #include "ops/indexing.hpp"
 #include "ops/slice_backward.hpp"
 
@@ -194,6 +195,7 @@ void concat(const Stream& stream, const std::vector<Tensor>& inputs, int axis, c
   }
   require(sum == y.shape()[along], "y", "size ", y.shape()[along], " along the axis must be ", sum);
   const std::vector<Tensor> parts = split(y, sizes, along);
+  if (stream.context().device().kind() != DeviceKind::cpu && concat_words(stream, inputs, along, y)) return;
   const OperatorScope scope(stream, "op=concat engine=copies", 0, static_cast<double>(2 * y.bytes()));
   for (size_t i = 0; i < inputs.size(); i++)
     if (parts[i].numel()) copy(stream, inputs[i], parts[i]);
