@@ -194,8 +194,8 @@ void concat(const Stream& stream, const std::vector<Tensor>& inputs, int axis, c
     sum += shape[along];
   }
   require(sum == y.shape()[along], "y", "size ", y.shape()[along], " along the axis must be ", sum);
-  const std::vector<Tensor> parts = split(y, sizes, along);
   if (stream.context().device().kind() != DeviceKind::cpu && concat_words(stream, inputs, along, y)) return;
+  const std::vector<Tensor> parts = split(y, sizes, along);
   const OperatorScope scope(stream, "op=concat engine=copies", 0, static_cast<double>(2 * y.bytes()));
   for (size_t i = 0; i < inputs.size(); i++)
     if (parts[i].numel()) copy(stream, inputs[i], parts[i]);
@@ -315,8 +315,17 @@ void eye(const Stream& stream, int64_t k, const Tensor& y) {
   require_output(stream, y);
   require(y.rank() >= 2, "y", "rank ", y.rank(), " must be 2 or more");
   if (y.numel() == 0) return;
-  const auto [row, column] = rows_and_columns(stream, y);
-  pointwise(stream, {row, column}, {y}, {diagonal(k, y)}, "y0 = x1 - x0 == (int)s0");
+  fill(stream, y, 0);
+  const int last = y.rank() - 1;
+  const int64_t rows = y.shape()[last - 1], columns = y.shape()[last];
+  if (k <= -rows || k >= columns) return;
+  Shape shape = y.shape();
+  Strides strides = y.strides();
+  const int64_t first = k < 0 ? -k * strides[last - 1] : k * strides[last];
+  shape[last - 1] = std::min(rows + std::min<int64_t>(k, 0), columns - std::max<int64_t>(k, 0));
+  strides[last - 1] += strides[last];
+  shape[last] = 1;
+  fill(stream, y.as_strided(shape, strides, first), 1);
 }
 
 void arange(const Stream& stream, double start, double step, const Tensor& y) {
