@@ -299,6 +299,18 @@ TEST_CASE("triangles and the identity", "[small]") {
       }
 }
 
+TEST_CASE("the identity in strided memory", "[small]") {
+  const Shape shape{2, 4, 7};
+  for (Placing placing : kPlacings)
+    for (int64_t k : {-4, -3, 2, 6, 7}) {
+      INFO(name_of(placing) << " k=" << k);
+      const Guarded y(shape, strides_in(placing, shape), DType::bf16);
+      eye(stream(), k, y.tensor());
+      CHECK(host_values(y.tensor()) == made(shape, [&](const At& at) { return at[2] - at[1] == k; }));
+      CHECK(y.intact());
+    }
+}
+
 TEST_CASE("arange and linspace", "[small]") {
   for (DType dtype : {DType::f32, DType::f16, DType::bf16, DType::i8, DType::i32, DType::i64, DType::u8}) {
     const Guarded y({41}, dtype);
