@@ -142,6 +142,35 @@ TEST_CASE("copy: planes along two dimensions, 8 dimensions, and what no block of
     check_planes({{2, 3, 2, 3, 2, 3, 5, 8}, {1, 0, 3, 2, 5, 6, 7, 4}, true}, DType::f32, 64, gap);
   }
   check_planes({{2500, 2}, {1, 0}, false}, DType::f32, 64, 0);
+  // Every second or third place of planes.
+  for (DType dtype : {DType::i8, DType::f16, DType::f32, DType::i64})
+    for (int64_t step : {2, 3}) {
+      if (step == 3 && dtype != DType::f32) continue;
+      INFO(name_of(dtype) << " step " << step);
+      const Shape spread{2, 3, 2, 2, 5, 24 * step}, shape{2, 3, 5, 2, 24, 2};
+      const Dims to{0, 1, 4, 2, 5, 3}, back{0, 1, 3, 5, 2, 4};
+      const std::vector<float> values = counted(spread);
+      const Guarded whole(spread, dtype);
+      copy(stream(), device_tensor(spread, values, dtype), whole.tensor());
+      const Tensor part = whole.tensor().slice(5, 0, 24 * step, step);
+      const std::vector<float> chosen = host_values(part);
+      for (bool cpu : {false, true})
+        for (bool wide : {false, true}) {
+          const Guarded packed(shape, dtype);
+          const Tensor from = part.permute(to), again = packed.tensor().permute(back);
+          REQUIRE(suits(from, packed.tensor()));
+          REQUIRE(suits(again, part));
+          detail::Interleave(context(), from, packed.tensor(), cpu, wide)
+              .run(stream(), from, packed.tensor());
+          CHECK(host_values(packed.tensor()) == host_values(from));
+          CHECK(packed.intact());
+          fill(stream(), part, 99);
+          detail::Interleave(context(), again, part, cpu, wide).run(stream(), again, part);
+          CHECK(host_values(whole.tensor()) == host_values(device_tensor(spread, values, dtype)));
+          CHECK(host_values(part) == chosen);
+        }
+      CHECK(whole.intact());
+    }
   // Planes that are all one, as of a nearest neighbour's upsampling.
   const Tensor x = device_tensor({4, 80, 1}, counted({4, 80, 1})).expand({4, 80, 3});
   const Guarded y({4, 80, 3});

@@ -53,6 +53,35 @@ TEST_CASE("dropout in strided memory and of 16-bit floats", "[small]") {
     for (const char* name : kEngines) check(name, 0.4, {3, 4, 5}, Placing::row_major, dtype);
 }
 
+TEST_CASE("dropout in memory whose neighbours are channels: the same mask", "[small]") {
+  const auto check = [](const Shape& shape, uint64_t offset, DType x_dtype, DType y_dtype, int64_t padding) {
+    INFO(to_string(shape) << " offset " << offset << ' ' << name_of(x_dtype) << ' ' << name_of(y_dtype)
+                          << " padding " << padding);
+    Rng rng(4);
+    const RandomState state{77, offset};
+    const std::vector<float> values = reals(element_count(shape), rng, 1, 2);
+    const Strides strides = strides_in(Placing::channels_last, shape);
+    const Tensor x = placed(Placing::channels_last, shape, values, x_dtype);
+    const Guarded y(shape, strides, y_dtype, padding), plain(shape, y_dtype);
+    Dropout(context(), {x, y.tensor()}, engine("tiles")).run(stream(), x, 0.4, state, y.tensor());
+    const Tensor same = device_tensor(shape, values, x_dtype);
+    Dropout(context(), {same, plain.tensor()}, engine("direct"))
+        .run(stream(), same, 0.4, state, plain.tensor());
+    CHECK(host_bytes(y.tensor()) == host_bytes(plain.tensor()));
+    CHECK(y.intact());
+  };
+  for (const Shape& shape :
+       {Shape{2, 8, 4, 6}, Shape{2, 12, 5, 7}, Shape{3, 5, 3, 3}, Shape{1, 3, 33}, Shape{2, 4, 2, 1, 3}})
+    for (uint64_t offset : {0, 3}) check(shape, offset, DType::f32, DType::f32, 64);
+  check({2, 8, 3, 5}, 2, DType::f16, DType::f16, 64);
+  check({2, 8, 3, 5}, 1, DType::f32, DType::bf16, 64);
+  check({2, 8, 3, 5}, 5, DType::f32, DType::f32, 37);
+  const Tensor x(context(), {2, 8, 3, 5});
+  CHECK(error_of<ValidationError>([&] {
+          Dropout(context(), {x, x}, engine("tiles"));
+        }).find("neighbours in memory") != std::string::npos);
+}
+
 TEST_CASE("dropout of many elements") {
   for (const char* name : kEngines) check(name, 0.3, {7, 14289}, Placing::row_major, DType::f32);
 }

@@ -5,6 +5,8 @@
 
 #include "cases/indexing.hpp"
 #include "catch.hpp"
+#include "ops/concat.hpp"
+#include "ops/slice_backward.hpp"
 
 using namespace dlprim;
 using namespace dlprim::test;
@@ -68,11 +70,128 @@ TEST_CASE("split gives views, concat puts them together", "[small]") {
   CHECK(split(y.tensor().slice(0, 0, 0), 2, 0).size() == 1);
 }
 
+TEST_CASE("concat of dense tensors in one launch or a few", "[small]") {
+  const auto check = [](const Shape& shape, int axis, const std::vector<int64_t>& sizes, DType dtype,
+                        Placing placing = Placing::row_major, int64_t padding = 64) {
+    INFO(to_string(shape) << " axis " << axis << ", " << sizes.size() << " inputs " << name_of(dtype) << ' '
+                          << name_of(placing) << " padding " << padding);
+    const std::vector<float> values = counted(shape, dtype);
+    const std::vector<Tensor> views = split(placed(placing, shape, values, dtype), sizes, axis);
+    std::vector<Tensor> inputs;
+    for (const Tensor& view : views)
+      inputs.push_back(placed(placing, view.shape(), host_values(view), dtype));
+    for (bool words : {false, true}) {
+      const Guarded y(shape, strides_in(placing, shape), dtype, padding);
+      if (words)
+        CHECK(detail::concat_words(stream(), inputs, axis, y.tensor()) == (element_count(shape) > 0));
+      else
+        concat(stream(), inputs, axis, y.tensor());
+      CHECK(host_values(y.tensor()) == values);
+      CHECK(y.intact());
+    }
+  };
+  const std::vector<int64_t> nine = {1, 0, 3, 4, 2, 0, 16, 5, 9}, seventy(70, 2);
+  for (DType dtype : kDTypes) check({3, 40, 7}, 1, nine, dtype);
+  for (int64_t padding : {64, 37}) {
+    check({40, 3, 8}, 0, nine, DType::f16, Placing::row_major, padding);
+    check({3, 40}, 1, nine, DType::f32, Placing::row_major, padding);
+  }
+  check({3, 8, 5, 4}, 1, {8}, DType::f32);
+  check({2, 140, 20}, 1, seventy, DType::f32);
+  check({140, 120}, 0, seventy, DType::f32);
+  check({3, 24, 5, 4}, 1, {8, 4, 12}, DType::f16, Placing::channels_last);
+  check({3, 24, 5, 4}, 3, {1, 3}, DType::f32, Placing::channels_last);
+  check({2, 3, 2, 2, 1, 3, 2, 16}, 5, {1, 2}, DType::f32);
+  check({0, 3}, 1, {1, 2}, DType::f32);
+
+  const Tensor x = device_tensor({2, 4}, counted({2, 4})),
+               other = device_tensor({2, 4}, counted({2, 4}), DType::f16);
+  const Tensor y(context(), {2, 8});
+  const auto serves = [&](const Tensor& a, const Tensor& b, const Tensor& to) {
+    return detail::concat_words(stream(), {a, b}, 1, to);
+  };
+  CHECK(!serves(x, other, y));
+  CHECK(!serves(x.slice(1, 0, 2), x.slice(1, 2, 4), y.slice(1, 0, 4)));
+  CHECK(!serves(x, x.as_strided({2, 4}, {1, 2}), y));
+  // A part of y's memory behind an input's in the same buffer, at a place that is no multiple of a word.
+  const Tensor all = device_tensor({40}, counted({40}));
+  const Tensor part = all.slice(0, 0, 6).as_strided({2, 3}, {3, 1}, 1),
+               to = all.as_strided({2, 6}, {6, 1}, 17);
+  concat(stream(), {part, part}, 1, to);
+  CHECK(host_values(to) == std::vector<float>{1, 2, 3, 1, 2, 3, 4, 5, 6, 4, 5, 6});
+}
+
 TEST_CASE("the gradient of a slice with steps", "[small]") {
   const Guarded dx({2, 9}, DType::f32);
   slice_backward(stream(), device_tensor({2, 3}, {1, 2, 3, 4, 5, 6}), 1, 1, 8, 3, dx.tensor());
   CHECK(host_values(dx.tensor()) == std::vector<float>{0, 1, 0, 0, 2, 0, 0, 3, 0, 0, 4, 0, 0, 5, 0, 0, 6, 0});
   CHECK(dx.intact());
+}
+
+namespace {
+
+/// slice_backward() and its GPUs' form, with offsets of either width. Elements of both dtypes are whole
+/// numbers.
+void check_slice_backward(const Shape& shape, int axis, int64_t start, int64_t end, int64_t step,
+                          Placing x_placing, Placing y_placing, DType dy_dtype, DType dx_dtype) {
+  Shape part = shape;
+  part[axis] = start == end ? 0 : (end - start - 1) / step + 1;
+  INFO(to_string(shape) << " axis " << axis << " from " << start << " to " << end << " step " << step << ' '
+                        << name_of(x_placing) << ' ' << name_of(y_placing) << ' ' << name_of(dy_dtype) << ' '
+                        << name_of(dx_dtype));
+  const std::vector<float> values = counted(part, dx_dtype == DType::boolean ? DType::boolean : dy_dtype);
+  const Tensor dy = placed(y_placing, part, values, dy_dtype);
+  const std::vector<float> expected = made(shape, [&](At at) {
+    int64_t& c = at[static_cast<size_t>(axis)];
+    if (c < start || c >= end || (c - start) % step) return 0.0f;
+    c = (c - start) / step;
+    return value_at(values, part, at);
+  });
+  for (int form : {0, 1, 2}) {
+    INFO("form " << form);
+    const Guarded dx(shape, strides_in(x_placing, shape), dx_dtype);
+    if (form == 0)
+      slice_backward(stream(), dy, axis, start, end, step, dx.tensor());
+    else if (dy.numel() && (form == 1 || step == 2))
+      detail::SliceBackward(context(), dy, {axis, start, step}, dx.tensor(), form == 2)
+          .run(stream(), dy, dx.tensor());
+    else
+      continue;
+    CHECK(host_values(dx.tensor()) == expected);
+    CHECK(dx.intact());
+  }
+}
+
+}  // namespace
+
+TEST_CASE("the gradient of a slice along every axis, in any memory and dtype", "[small]") {
+  const auto check = [](const Shape& shape, int axis, int64_t start, int64_t end, int64_t step,
+                        Placing placing = Placing::row_major, DType dy = DType::f32, DType dx = DType::f32) {
+    check_slice_backward(shape, axis, start, end, step, placing, placing, dy, dx);
+  };
+  for (int64_t step : {1, 2, 3, 7}) {
+    check({3, 2, 5, 56}, 3, 0, 56, step);
+    check({3, 2, 5, 56}, 3, 5, 43, step);
+    check({3, 12, 8}, 1, 1, 11, step);
+  }
+  check({3, 16}, 1, 4, 12, 1);  // whole words
+  check({40, 25, 5}, 2, 1, 5, 2);
+  check({2, 3, 5, 8}, 0, 1, 2, 1000);
+  check({2, 3, 5, 8}, 2, 2, 2, 1);
+  check({2, 0, 8}, 2, 1, 5, 2);
+  check({9}, 0, 3, 9, 2);
+  check({2, 3, 2, 1, 2, 3, 2, 8}, 5, 1, 3, 1);
+  for (Placing placing : {Placing::channels_last, Placing::gaps}) {
+    check({2, 8, 6, 7}, 3, 1, 7, 2, placing);
+    check({2, 8, 6, 7}, 1, 1, 7, 2, placing, DType::f16, DType::f16);
+  }
+  check_slice_backward({2, 8, 6, 7}, 3, 1, 7, 2, Placing::channels_last, Placing::row_major, DType::f32,
+                       DType::f16);
+  for (DType dtype : kDTypes) check({3, 4, 24}, 2, 2, 24, 2, Placing::row_major, dtype, dtype);
+  check({3, 4, 24}, 1, 1, 4, 2, Placing::row_major, DType::f32, DType::bf16);
+  check({3, 4, 24}, 1, 1, 4, 2, Placing::row_major, DType::f16, DType::f32);
+  check({3, 4, 24}, 2, 0, 24, 2, Placing::row_major, DType::f32, DType::boolean);
+  check({3, 4, 24}, 2, 0, 24, 2, Placing::row_major, DType::f16, DType::i64);
 }
 
 TEST_CASE("tile and its gradient", "[small]") {
@@ -178,6 +297,18 @@ TEST_CASE("triangles and the identity", "[small]") {
         tril(stream(), x, k, x);
         CHECK(host_values(x) == triangle(true));
       }
+}
+
+TEST_CASE("the identity in strided memory", "[small]") {
+  const Shape shape{2, 4, 7};
+  for (Placing placing : kPlacings)
+    for (int64_t k : {-4, -3, 2, 6, 7}) {
+      INFO(name_of(placing) << " k=" << k);
+      const Guarded y(shape, strides_in(placing, shape), DType::bf16);
+      eye(stream(), k, y.tensor());
+      CHECK(host_values(y.tensor()) == made(shape, [&](const At& at) { return at[2] - at[1] == k; }));
+      CHECK(y.intact());
+    }
 }
 
 TEST_CASE("arange and linspace", "[small]") {

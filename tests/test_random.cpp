@@ -12,6 +12,7 @@
 #include "core/kernel_source.hpp"
 #include "core/launch.hpp"
 #include "core/state.hpp"
+#include "ops/random_tiles.hpp"
 
 using namespace dlprim;
 using namespace dlprim::test;
@@ -144,6 +145,37 @@ TEST_CASE("random numbers in strided memory and other dtypes", "[small]") {
     check("direct", Distribution::geometric, {3, 4, 5}, Placing::row_major, dtype, {7, 4});
   for (DType dtype : {DType::u8, DType::i32, DType::i64, DType::boolean})
     check("auto", Distribution::bernoulli, {3, 4, 5}, Placing::row_major, dtype, {7, 3});
+}
+
+TEST_CASE("random numbers in tiles, where neighbours in memory are channels", "[small]") {
+  for (Distribution distribution : kReals)
+    for (const Shape& shape : {Shape{2, 8, 3, 5}, Shape{2, 5, 4, 3}})
+      check("tiles", distribution, shape, Placing::channels_last, DType::f32, {7, 3});
+  check("tiles", Distribution::geometric, {3, 4, 5}, Placing::channels_last, DType::i32, {7, 4});
+  check("tiles", Distribution::uniform, {2, 8, 3, 5}, Placing::channels_last, DType::bf16, {7, 1});
+  const Shape shape{2, 8, 3, 5};
+  const Tensor whole(context(), shape);
+  const Guarded integers(shape, strides_in(Placing::channels_last, shape), DType::i64),
+      wide(shape, strides_in(Placing::channels_last, shape), DType::f32);
+  const Tensor plain(context(), shape, DType::i64);
+  const RandomState state{9, 6};
+  const auto draw_integers = [&](const char* name, const Tensor& y) {
+    Random(context(), {y, Distribution::integers}, engine(name))
+        .run_integers(stream(), -3, int64_t{1} << 40, state, y);
+  };
+  draw_integers("tiles", integers.tensor());
+  draw_integers("direct", plain);
+  CHECK(host_bytes(integers.tensor()) == host_bytes(plain));
+  // Offsets of 64 bits.
+  detail::Draw draw;
+  draw.a = 0;
+  draw.b = 1;
+  draw.top = 1;
+  detail::RandomTiles(context(), nullptr, wide.tensor(), detail::Defines().set("UNIFORM", true), true)
+      .run(stream(), nullptr, wide.tensor(), draw, state);
+  random_uniform(stream(), whole, 0, 1, state);
+  CHECK(host_bytes(wide.tensor()) == host_bytes(whole));
+  CHECK(wide.intact());
 }
 
 TEST_CASE("random numbers as bool are the same by every engine", "[small]") {
@@ -356,11 +388,11 @@ TEST_CASE("random numbers at the ends of their ranges", "[small]") {
 }
 
 TEST_CASE("random plans list their engines", "[small]") {
-  const RandomDesc strided{TensorDesc({2, 2}, {1, 2}, DType::f32, true), Distribution::uniform};
+  const RandomDesc strided{TensorDesc({2, 2}, {5, 2}, DType::f32, true), Distribution::uniform};
   const Random plan(context(), strided);
   CHECK(plan.engine() == "copied");
   CHECK(plan.workspace_size() == 16);
-  CHECK(plan.explain().find("direct: refused, y is not row-major, its strides are [1, 2]") !=
+  CHECK(plan.explain().find("direct: refused, y is not row-major, its strides are [5, 2]") !=
         std::string::npos);
   CHECK(error_of<ValidationError>([&] {
           Random(context(), strided, engine("direct"));

@@ -294,6 +294,24 @@ TEST_CASE("sums by wide accesses, along the reduced elements and along the outpu
       }
 }
 
+TEST_CASE("sums of few elements for many outputs", "[small]") {
+  for (const auto& [x_dtype, y_dtype] :
+       {std::pair(DType::f32, DType::f32), std::pair(DType::bf16, DType::bf16),
+        std::pair(DType::f16, DType::f32)})
+    for (const Case& c : {Case{{66, 3, 264}, {66, 1, 264}}, Case{{74, 4, 57}, {74, 1, 57}}})
+      for (const char* name : engines()) {
+        INFO(name << ' ' << name_of(x_dtype) << to_string(c.x) << " to " << name_of(y_dtype));
+        Rng rng(8);
+        const std::vector<float> x = integers(element_count(c.x), rng);
+        const Guarded y(c.y, y_dtype);
+        run(name, {device_tensor(c.x, x, x_dtype)}, {y.tensor()}, {}, sum_of("x0"));
+        std::vector<float> expected(static_cast<size_t>(element_count(c.y)), 0);
+        for_each_reduced(c.x, c.y, [&](size_t i, size_t k) { expected[k] += x[i]; });
+        CHECK(host_values(y.tensor()) == expected);
+        CHECK(y.intact());
+      }
+}
+
 TEST_CASE("accumulators that count, and the index of an element") {
   // The place of the last 7, and how many there are: over rows, columns, middles, and in parts.
   const Reduction last = {3,

@@ -12,6 +12,33 @@
 #endif
 #include "words.cl"
 #define GROUP 256
+
+// V places of a plane.
+static void read_places(uint* word, __global const ELEMENT* from, OFFSET place_step) {
+  if (STEPPED) {
+#pragma unroll
+    for (int v = 0; v < V; v++) {
+      uint one[4];
+      read_word(one, from + PLACE(v), SIZE);
+      move_element(word, v, one, 0);
+    }
+  } else {
+    read_word(word, from, V * SIZE);
+  }
+}
+static void write_places(__global ELEMENT* to, const uint* word, OFFSET place_step) {
+  if (STEPPED) {
+#pragma unroll
+    for (int v = 0; v < V; v++) {
+      uint one[4] = {0, 0, 0, 0};
+      move_element(one, 0, word, v);
+      write_word(to + PLACE(v), one, SIZE);
+    }
+  } else {
+    write_word(to, word, V * SIZE);
+  }
+}
+
 #define WORDS (R * V / P)
 #define BLOCK(k) ((int)get_group_id(0) * (GROUP * BLOCKS) + (k) * GROUP + (int)get_local_id(0))
 
@@ -26,7 +53,10 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void interleave(__gl
     FIND_PART(BLOCK(k), V)
     to[k] = in_packed;
 #pragma unroll
-    for (int r = 0; r < R; r++) read_word(planes[k][r], x + x_o + in_planes + PLANE(r), V * SIZE);
+    for (int r = 0; r < R; r++) {
+      for (int i = 0; STEPPED && i < 4; i++) planes[k][r][i] = 0;
+      read_places(planes[k][r], x + x_o + in_planes + PLANE(r), place_step);
+    }
   }
 #pragma unroll
   for (int k = 0; k < BLOCKS; k++) {
@@ -62,7 +92,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void deinterleave(__
       uint word[4] = {0, 0, 0, 0};
 #pragma unroll
       for (int v = 0; v < V; v++) move_element(word, v, packed[k][(v * R + r) / P], (v * R + r) % P);
-      write_word(y + y_o + to[k] + PLANE(r), word, V * SIZE);
+      write_places(y + y_o + to[k] + PLANE(r), word, place_step);
     }
   }
 }

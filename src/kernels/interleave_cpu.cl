@@ -19,7 +19,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void interleave(__global
     __global ELEMENT* to = y + y_o + in_packed;
     for (int i = 0; i < size; i++)
 #pragma unroll
-      for (int r = 0; r < R; r++) to[i * R + r] = from[PLANE(r) + i];
+      for (int r = 0; r < R; r++) to[i * R + r] = from[PLANE(r) + PLACE(i)];
   }
 }
 
@@ -34,6 +34,6 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void deinterleave(__glob
     __global ELEMENT* to = y + y_o + in_planes;
     for (int i = 0; i < size; i++)
 #pragma unroll
-      for (int r = 0; r < R; r++) to[PLANE(r) + i] = from[i * R + r];
+      for (int r = 0; r < R; r++) to[PLANE(r) + PLACE(i)] = from[i * R + r];
   }
 }

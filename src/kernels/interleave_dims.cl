@@ -8,14 +8,16 @@
 #define INNER 2
 #define OUTERS 3
 #define OFFSET int
+#define STEPPED 0  // neighbouring places lie place_step elements apart in a plane, not 1
 #endif
 #include "divisor.cl"
 
 // A row has `row` parts, there are `count` in all.
 #define OUTER(d) , DIVISOR(n_##d), OFFSET planes_##d, OFFSET packed_##d
 #define DIMENSIONS                                                                                                            \
-  int count, DIVISOR(row), OFFSET inner_step, OFFSET outer_step OUTER(d0) OUTER(d1) OUTER(d2) OUTER(d3) OUTER(d4) OUTER(d5)
+  int count, DIVISOR(row), OFFSET place_step, OFFSET inner_step, OFFSET outer_step OUTER(d0) OUTER(d1) OUTER(d2) OUTER(d3) OUTER(d4) OUTER(d5)
 #define PLANE(r) ((OFFSET)((r) % INNER) * inner_step + (OFFSET)((r) / INNER) * outer_step)
+#define PLACE(i) (STEPPED ? (OFFSET)(i)*place_step : (OFFSET)(i))
 #define STEP(k, d)                               \
   if (OUTERS > k) {                              \
     const int next = QUOTIENT(rest, n_##d), c = rest - next * n_##d; \
@@ -27,5 +29,5 @@
 #define FIND_PART(part, size)                                      \
   int rest = QUOTIENT(part, row);                                  \
   const int begin = ((part) - rest * row) * (size);                \
-  OFFSET in_planes = begin, in_packed = in_planes * R;             \
+  OFFSET in_planes = PLACE(begin), in_packed = (OFFSET)begin * R;             \
   STEP(0, d0) STEP(1, d1) STEP(2, d2) STEP(3, d3) STEP(4, d4) STEP(5, d5)

@@ -52,8 +52,12 @@ __kernel __attribute__((reqd_work_group_size(LX* LY, 1, 1))) void reduce(
   const INDEX begin = (INDEX)get_group_id(1) * part, end = min(begin + part, reduced);
   //$ ACCUMULATORS
   real A0[OUTPUTS];
+  //$ END
+#if SHARE > 1
+  //$ SHARED
   __local real L0[OUTPUTS * LX * LY];
   //$ END
+#endif
 #pragma unroll
   for (int v = 0; v < OUTPUTS; v++) {
     //$ INIT
@@ -125,22 +129,29 @@ __kernel __attribute__((reqd_work_group_size(LX* LY, 1, 1))) void reduce(
 #if PARTS
     ws_p += ws_o;
     const ulong parts = get_num_groups(1), p = get_group_id(1);
-#endif
 #pragma unroll
     for (int v = 0; v < OUTPUTS; v++) {
       const INDEX k = first + v;
-#if PARTS
       //$ PARTIAL
       PART(real, 0, p) = A0[v];
       //$ END
+    }
 #else
+    //$ WHERE
+    float Y0[OUTPUTS];
+    //$ END
+#pragma unroll
+    for (int v = 0; v < OUTPUTS; v++) {
       //$ FINISH
       const real a0 = A0[v];
       float y0;
       y0 = a0;
-      STORE_f32(y0_p, y0_o, y0);
+      Y0[v] = y0;
       //$ END
-#endif
     }
+    //$ STORE
+    STORE_f32(y0_p, y0_o, Y0[0]);
+    //$ END
+#endif
   }
 }

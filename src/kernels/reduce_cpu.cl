@@ -82,46 +82,50 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void reduce(
       }
     const int l = 0;
 #else
-  // A work-group has a block of LANES outputs along the innermost kept dimension; `chunk` is not used.
-  const INDEX block = (INDEX)get_group_id(0);
-  //$ BLOCK
-  const INDEX k_first = block * LANES;
-  const int lanes = (int)min((INDEX)LANES, kept - k_first);
-  __global const float* x0_b = x0_p + x0_o + k_first;
+  // A work-group has `chunk` blocks of LANES outputs along the innermost kept dimension.
+  //$ BLOCKS
+  const INDEX all = (kept + LANES - 1) / LANES;
   //$ END
-  for (int l = 0; l < LANES; l++) {
-    //$ INIT
-    real a0;
-    a0 = 0;
-    A0[l] = a0;
+  const INDEX block_begin = (INDEX)get_group_id(0) * chunk, block_end = min(block_begin + chunk, all);
+  for (INDEX block = block_begin; block < block_end; block++) {
+    //$ BLOCK
+    const INDEX k_first = block * LANES;
+    const int lanes = (int)min((INDEX)LANES, kept - k_first);
+    __global const float* x0_b = x0_p + x0_o + k_first;
     //$ END
-  }
-  for (INDEX r = begin; r < end; r++) {
-    //$ ROW
-    __global const float* x0_q = x0_b + r * x0_u0;
-    //$ END
-    if (lanes == LANES) {
-      for (int l = 0; l < LANES; l++) {
-        //$ ACCUMULATE_ROW
-        const float x0 = LOAD_f32(x0_q, l);
-        real a0 = A0[l];
-        a0 += x0;
-        A0[l] = a0;
-        //$ END
-      }
-    } else {
-      for (int l = 0; l < lanes; l++) {
-        //$ ACCUMULATE_ROW
-        const float x0 = LOAD_f32(x0_q, l);
-        real a0 = A0[l];
-        a0 += x0;
-        A0[l] = a0;
-        //$ END
+    for (int l = 0; l < LANES; l++) {
+      //$ INIT
+      real a0;
+      a0 = 0;
+      A0[l] = a0;
+      //$ END
+    }
+    for (INDEX r = begin; r < end; r++) {
+      //$ ROW
+      __global const float* x0_q = x0_b + r * x0_u0;
+      //$ END
+      if (lanes == LANES) {
+        for (int l = 0; l < LANES; l++) {
+          //$ ACCUMULATE_ROW
+          const float x0 = LOAD_f32(x0_q, l);
+          real a0 = A0[l];
+          a0 += x0;
+          A0[l] = a0;
+          //$ END
+        }
+      } else {
+        for (int l = 0; l < lanes; l++) {
+          //$ ACCUMULATE_ROW
+          const float x0 = LOAD_f32(x0_q, l);
+          real a0 = A0[l];
+          a0 += x0;
+          A0[l] = a0;
+          //$ END
+        }
       }
     }
-  }
-  for (int l = 0; l < lanes; l++) {
-    const INDEX k = k_first + l;
+    for (int l = 0; l < lanes; l++) {
+      const INDEX k = k_first + l;
 #endif
 #if PARTS
     //$ PARTIAL
@@ -134,6 +138,9 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void reduce(
     y0 = a0;
     STORE_f32(y0_p, y0_o, y0);
     //$ END
+#endif
+#if !ALONG_R
+    }
 #endif
   }
 }

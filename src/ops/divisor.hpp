@@ -7,13 +7,24 @@
 
 namespace dlprim::detail {
 
-/// Binds a DIVISOR: the value, and its reciprocal rounded up to 32 bits.
-inline void bind_divisor(Launch& launch, int d) {
+/// A value, and its reciprocal rounded up to 32 bits; as divisor.cl's struct has them.
+struct Divisor {
+  int32_t d;
+  uint32_t magic, shift;
+};
+
+inline Divisor divisor_of(int d) {
   uint32_t shift = 0;
   while ((int64_t{1} << shift) < d) shift++;
   const uint64_t power = uint64_t{1} << (31 + shift);
   const auto divisor = static_cast<uint64_t>(std::max(1, d));
-  launch.arg(d).arg(static_cast<uint32_t>((power + divisor - 1) / divisor)).arg(shift);
+  return {d, static_cast<uint32_t>((power + divisor - 1) / divisor), shift};
+}
+
+/// Binds a DIVISOR.
+inline void bind_divisor(Launch& launch, int d) {
+  const Divisor divisor = divisor_of(d);
+  launch.arg(divisor.d).arg(divisor.magic).arg(divisor.shift);
 }
 
 }  // namespace dlprim::detail

@@ -1,20 +1,23 @@
-// Dropout: `direct` serves row-major tensors in one kernel; `masked` serves other strides by way of a mask in
-// the workspace.
+// Dropout: `cpu` and `direct` serve row-major tensors in one kernel, `tiles` those whose innermost dimension
+// is another one; `masked` serves other strides by way of a mask in the workspace.
 #include <dlprim/dropout.hpp>
 #include <dlprim/pointwise.hpp>
 
+#include <optional>
+
 #include "core/composed.hpp"
 #include "ops/random_fill.hpp"
+#include "ops/random_tiles.hpp"
 
 namespace dlprim {
 
 using namespace detail;
 
 struct Dropout::Impl : EngineImpl {
-  RandomFill fill;                         ///< masked: 1 where an element is dropped
+  std::optional<RandomTiles> tiles;
+  std::optional<RandomFill> fill;          ///< masked: 1 where an element is dropped
   std::unique_ptr<const Pointwise> apply;  ///< masked
   size_t bytes = 0;
-  Impl(RandomFill fill_) : fill(std::move(fill_)) {}
   size_t workspace_size() const override { return bytes; }
 };
 
@@ -32,11 +35,28 @@ std::string refuse_masked(const Context&, const DropoutDesc& desc, const Options
              : "";
 }
 
-std::unique_ptr<const Dropout::Impl> make_whole(const Context& context, const DropoutDesc& desc, bool cpu) {
+std::string refuse_tiles(const Context&, const DropoutDesc& desc, const Options&) {
+  return RandomTiles::refuse(&desc.x, desc.y);
+}
+
+Defines defines_of(const DropoutDesc& desc) {
   Defines defines;
   defines.set("DROPOUT", true);
   defines.set("X_DTYPE", name_of(desc.x.dtype)).set("X_T", storage_type(desc.x.dtype));
-  return std::make_unique<const Dropout::Impl>(RandomFill(context, desc.y, defines, cpu));
+  return defines;
+}
+
+std::unique_ptr<const Dropout::Impl> make_whole(const Context& context, const DropoutDesc& desc, bool cpu) {
+  auto impl = std::make_unique<Dropout::Impl>();
+  impl->fill.emplace(context, desc.y, defines_of(desc), cpu);
+  return impl;
+}
+
+std::unique_ptr<const Dropout::Impl> make_tiles(const Context& context, const DropoutDesc& desc,
+                                                const Options&) {
+  auto impl = std::make_unique<Dropout::Impl>();
+  impl->tiles.emplace(context, &desc.x, desc.y, defines_of(desc));
+  return impl;
 }
 
 std::unique_ptr<const Dropout::Impl> make_cpu(const Context& context, const DropoutDesc& desc,
@@ -52,8 +72,8 @@ std::unique_ptr<const Dropout::Impl> make_direct(const Context& context, const D
 std::unique_ptr<const Dropout::Impl> make_masked(const Context& context, const DropoutDesc& desc,
                                                  const Options&) {
   const TensorDesc mask(desc.x.shape, DType::u8);
-  auto impl =
-      std::make_unique<Dropout::Impl>(RandomFill(context, mask, Defines(), RandomFill::prefers_cpu(context)));
+  auto impl = std::make_unique<Dropout::Impl>();
+  impl->fill.emplace(context, mask, Defines(), RandomFill::prefers_cpu(context));
   impl->apply =
       std::make_unique<const Pointwise>(context, std::vector<TensorDesc>{desc.x, mask},
                                         std::vector<TensorDesc>{desc.y}, 1, "y0 = x1 ? 0 : x0 * s0");
@@ -67,8 +87,12 @@ Dropout::Dropout(const Context& context, const DropoutDesc& desc, const Options&
     : Plan(nullptr), desc_(desc) {
   std::vector<Engine<DropoutDesc, Impl>> engines = {{"cpu", refuse_strides, make_cpu},
                                                     {"direct", refuse_strides, make_direct},
-                                                    {"masked", refuse_masked, make_masked}};
-  if (!RandomFill::prefers_cpu(context)) std::swap(engines[0], engines[1]);
+                                                    {"masked", refuse_masked, make_masked},
+                                                    {"tiles", refuse_tiles, make_tiles}};
+  if (!RandomFill::prefers_cpu(context)) {
+    std::swap(engines[0], engines[1]);
+    std::swap(engines[2], engines[3]);
+  }
   require_floating("x", desc.x, false);
   require_floating("y", desc.y, false);
   require_shape("y", desc.y, desc.x.shape);
@@ -94,9 +118,10 @@ void Dropout::run(const Stream& stream, const Tensor& x, double p, const RandomS
   if (y.numel() == 0) return;
   const Tensor space = workspace_for(*info_, stream, workspace);
   const OperatorScope scope(stream, *info_);
-  if (!impl_->apply) return impl_->fill.run(stream, &x, y, draw, state);
+  if (impl_->tiles) return impl_->tiles->run(stream, &x, y, draw, state);
+  if (!impl_->apply) return impl_->fill->run(stream, &x, y, draw, state);
   const Tensor mask = workspace_part(space, 0, y.shape(), DType::u8);
-  impl_->fill.run(stream, nullptr, mask, draw, state);
+  impl_->fill->run(stream, nullptr, mask, draw, state);
   impl_->apply->run(stream, {x, mask}, {y}, {draw.a});
 }
 

@@ -13,9 +13,10 @@
 namespace dlprim::detail {
 namespace {
 
-constexpr int64_t kMost = 8;     // planes
-constexpr int64_t kLeast = 256;  // elements, below which every form takes as long as a launch
-constexpr int64_t kWord = 16;    // bytes
+constexpr int64_t kMost = 8;      // planes
+constexpr int64_t kFarthest = 4;  // elements between neighbouring places of a plane
+constexpr int64_t kLeast = 256;   // elements, below which every form takes as long as a launch
+constexpr int64_t kWord = 16;     // bytes
 constexpr int64_t kItemBytes =
     32;                          // that a work-item has in flight: 2048 of them to a multiprocessor are 64 KB
 constexpr int64_t kGroup = 256;  // as in the kernel
@@ -25,12 +26,13 @@ constexpr int64_t kPart = 1024;  // places that a CPU goes along at a time
 /// The loops of such a copy. Of each dimension strides[0] is in the planes, strides[1] in the packed tensor.
 struct Loops {
   bool joins = false;              ///< y is the packed one
+  int64_t step = 1;                ///< between a plane's places
   int64_t places = 1, planes = 1;  ///< a row's, of all `small` dimensions
   std::vector<LoopDim> small;      ///< one or two, innermost first
   std::vector<LoopDim> outer;      ///< innermost first
 };
 
-/// Along `places` the planes step by one and the packed elements by as many as there are planes.
+/// Along `places` the planes step by one, or a few, and the packed elements by as many as there are planes.
 std::optional<Loops> find_loops(std::vector<LoopDim> dims, bool joins) {
   Loops loops;
   loops.joins = joins;
@@ -42,12 +44,18 @@ std::optional<Loops> find_loops(std::vector<LoopDim> dims, bool joins) {
     if (found != dims.end()) dim = *found, dims.erase(found);
     return dim;
   };
-  const LoopDim places =
-      take([](const LoopDim& d) { return d.strides[0] == 1 && d.strides[1] >= 2 && d.strides[1] <= kMost; });
+  LoopDim places{0, {0, 0}};
+  for (int64_t step = 1; step <= kFarthest && places.size == 0; step++)
+    places = take(
+        [&](const LoopDim& d) { return d.strides[0] == step && d.strides[1] >= 2 && d.strides[1] <= kMost; });
   loops.places = places.size;
+  loops.step = places.strides[0];
   while (loops.places && loops.planes < places.strides[1]) {
     loops.small.push_back(take([&](const LoopDim& d) { return d.strides[1] == loops.planes; }));
-    if (loops.small.back().size == 0 || loops.small.size() > 2) return {};
+    const LoopDim& small = loops.small.back();
+    if (small.size == 0 || loops.small.size() > 2) return {};
+    // Where places are apart and planes are between them, rows of a few elements are what is copied.
+    if (loops.step > 1 && small.strides[0] < loops.step * loops.places) return {};
     loops.planes *= loops.small.back().size;
   }
   if (loops.places == 0 || loops.planes != places.strides[1]) return {};
@@ -87,12 +95,14 @@ Interleave::Interleave(const Context& context, const TensorDesc& x, const Tensor
   wide_ = wide || nest.wide;
   places_ = loops.places;
   outer_ = loops.outer;
+  step_ = loops.step;
   for (size_t i = 0; i < loops.small.size(); i++) steps_[i] = loops.small[i].strides[0];
   const auto size = static_cast<int64_t>(size_of(x.dtype));
   const int64_t count = loops.planes;
   Defines defines;
   defines.set("ELEMENT", word_type(size)).set("OFFSET", wide_ ? "long" : "int");
-  defines.set("R", count)
+  defines.set("STEPPED", step_ > 1)
+      .set("R", count)
       .set("INNER", loops.small[0].size)
       .set("OUTERS", static_cast<int64_t>(outer_.size()));
   if (cpu) {
@@ -104,9 +114,10 @@ Interleave::Interleave(const Context& context, const TensorDesc& x, const Tensor
     // A plane's word is such a part of 16 bytes as makes the packed side's words neighbours, too, but 4 bytes
     // or more; of an odd number of planes it takes 16 bytes to make whole words.
     const int64_t bytes = kWord / std::gcd<int64_t>(count, 4);
-    const int64_t v =
-        planes.aligned ? fitting(std::max<int64_t>(1, bytes / size), places_, {&loops.small, &loops.outer}, 0)
-                       : 1;
+    const int64_t most = std::max<int64_t>(1, bytes / size);
+    const int64_t v = step_ > 1        ? fitting(most, places_, {}, 0)
+                      : planes.aligned ? fitting(most, places_, {&loops.small, &loops.outer}, 0)
+                                       : 1;
     const int64_t p = packed.aligned ? fitting(kWord / size, count * v, {&loops.outer}, 1) : 1;
     row_ = places_ / v;
     count_ = nest.kept_count / (count * v);
@@ -122,6 +133,7 @@ void Interleave::run(const Stream& stream, const Tensor& x, const Tensor& y) con
   Launch launch(stream, kernel_);
   launch.arg(x).arg(y).arg(static_cast<int>(count_));
   bind_divisor(launch, static_cast<int>(row_));
+  bind_offset(launch, wide_, step_);
   for (int64_t step : steps_) bind_offset(launch, wide_, step);
   for (const LoopDim& dim : outer_) {
     bind_divisor(launch, static_cast<int>(dim.size));

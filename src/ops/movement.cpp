@@ -11,7 +11,9 @@
 #include "core/composed.hpp"
 #include "core/gen/arguments.hpp"
 #include "core/gen/expression.hpp"
+#include "ops/concat.hpp"
 #include "ops/indexing.hpp"
+#include "ops/slice_backward.hpp"
 
 namespace dlprim {
 
@@ -192,6 +194,7 @@ void concat(const Stream& stream, const std::vector<Tensor>& inputs, int axis, c
     sum += shape[along];
   }
   require(sum == y.shape()[along], "y", "size ", y.shape()[along], " along the axis must be ", sum);
+  if (stream.context().device().kind() != DeviceKind::cpu && concat_words(stream, inputs, along, y)) return;
   const std::vector<Tensor> parts = split(y, sizes, along);
   const OperatorScope scope(stream, "op=concat engine=copies", 0, static_cast<double>(2 * y.bytes()));
   for (size_t i = 0; i < inputs.size(); i++)
@@ -206,8 +209,22 @@ void slice_backward(const Stream& stream, const Tensor& dy, int axis, int64_t st
   const Tensor part = dx.slice(axis, start, end, step);
   require_shape("dy", dy, part.shape());
   require_no_overlap("dx", dx, "dy", dy);
-  fill(stream, dx, 0);
-  copy(stream, dy, part);
+  const Context& context = stream.context();
+  const TensorDesc from(dy), to(dx);
+  const bool covered = dy.numel() == dx.numel();
+  if (dy.numel() == 0 || covered || context.device().kind() == DeviceKind::cpu || !SliceBackward::suits(to)) {
+    if (!covered) fill(stream, dx, 0);
+    return copy(stream, dy, part);
+  }
+  const Slicing slicing{normalize_axis("axis", axis, dx.rank()), start, step};
+  PlanKey key("slice_backward");
+  key.add(from).add(to).add(slicing.axis).add(slicing.start).add(slicing.step);
+  const auto plan = context.state().plans.get<SliceBackward>(
+      key, [&] { return SliceBackward(context, from, slicing, to); });
+  const OperatorScope scope(stream,
+                            cat("op=slice_backward engine=direct dy=", brief(from), " dx=", brief(to)), 0,
+                            traffic({from, to}));
+  plan->run(stream, dy, dx);
 }
 
 void tile(const Stream& stream, const Tensor& x, const Tensor& y) {
@@ -298,8 +315,17 @@ void eye(const Stream& stream, int64_t k, const Tensor& y) {
   require_output(stream, y);
   require(y.rank() >= 2, "y", "rank ", y.rank(), " must be 2 or more");
   if (y.numel() == 0) return;
-  const auto [row, column] = rows_and_columns(stream, y);
-  pointwise(stream, {row, column}, {y}, {diagonal(k, y)}, "y0 = x1 - x0 == (int)s0");
+  fill(stream, y, 0);
+  const int last = y.rank() - 1;
+  const int64_t rows = y.shape()[last - 1], columns = y.shape()[last];
+  if (k <= -rows || k >= columns) return;
+  Shape shape = y.shape();
+  Strides strides = y.strides();
+  const int64_t first = k < 0 ? -k * strides[last - 1] : k * strides[last];
+  shape[last - 1] = std::min(rows + std::min<int64_t>(k, 0), columns - std::max<int64_t>(k, 0));
+  strides[last - 1] += strides[last];
+  shape[last] = 1;
+  fill(stream, y.as_strided(shape, strides, first), 1);
 }
 
 void arange(const Stream& stream, double start, double step, const Tensor& y) {

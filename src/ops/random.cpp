@@ -1,15 +1,17 @@
-// Random numbers: `cpu` and `direct`, the two forms of random.cl, write row-major memory; `copied` serves
-// other strides by way of the workspace.
+// Random numbers: `cpu` and `direct`, the two forms of random.cl, write row-major memory, `tiles` memory
+// whose innermost dimension is another one; `copied` serves other strides by way of the workspace.
 #include <dlprim/pointwise.hpp>
 #include <dlprim/random.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "core/composed.hpp"
 #include "core/gen/arguments.hpp"
 #include "ops/random_fill.hpp"
+#include "ops/random_tiles.hpp"
 
 namespace dlprim {
 
@@ -68,10 +70,10 @@ uint64_t probability_threshold(const char* argument, double p) {
 }  // namespace detail
 
 struct Random::Impl : EngineImpl {
-  RandomFill fill;
+  std::optional<RandomFill> fill;
+  std::optional<RandomTiles> tiles;
   std::unique_ptr<const Pointwise> copy;  ///< from the workspace to y
   size_t bytes = 0;
-  Impl(RandomFill fill_) : fill(std::move(fill_)) {}
   size_t workspace_size() const override { return bytes; }
 };
 
@@ -112,27 +114,43 @@ Names names_of(Distribution distribution) {
   throw ValidationError("distribution", cat("number ", static_cast<int>(distribution), " does not exist"));
 }
 
-RandomFill fill_of(const Context& context, const TensorDesc& y, Distribution distribution, bool cpu) {
+std::string refuse_tiles(const Context&, const RandomDesc& desc, const Options&) {
+  return RandomTiles::refuse(nullptr, desc.y);
+}
+
+Defines defines_of(const RandomDesc& desc) {
   Defines defines;
-  defines.set(names_of(distribution).macro, true);
-  if (distribution == Distribution::integers) defines.set("VALUE", compute_type(y.dtype));
-  return RandomFill(context, y, defines, cpu);
+  defines.set(names_of(desc.distribution).macro, true);
+  if (desc.distribution == Distribution::integers) defines.set("VALUE", compute_type(desc.y.dtype));
+  return defines;
+}
+
+std::unique_ptr<Random::Impl> make_fill(const Context& context, const RandomDesc& desc, bool cpu) {
+  auto impl = std::make_unique<Random::Impl>();
+  impl->fill.emplace(context, desc.y, defines_of(desc), cpu);
+  return impl;
 }
 
 std::unique_ptr<const Random::Impl> make_cpu(const Context& context, const RandomDesc& desc, const Options&) {
-  return std::make_unique<const Random::Impl>(fill_of(context, desc.y, desc.distribution, true));
+  return make_fill(context, desc, true);
 }
 
 std::unique_ptr<const Random::Impl> make_direct(const Context& context, const RandomDesc& desc,
                                                 const Options&) {
-  return std::make_unique<const Random::Impl>(fill_of(context, desc.y, desc.distribution, false));
+  return make_fill(context, desc, false);
+}
+
+std::unique_ptr<const Random::Impl> make_tiles(const Context& context, const RandomDesc& desc,
+                                               const Options&) {
+  auto impl = std::make_unique<Random::Impl>();
+  impl->tiles.emplace(context, nullptr, desc.y, defines_of(desc));
+  return impl;
 }
 
 std::unique_ptr<const Random::Impl> make_copied(const Context& context, const RandomDesc& desc,
                                                 const Options&) {
   const TensorDesc plain(desc.y.shape, desc.y.dtype);
-  auto impl = std::make_unique<Random::Impl>(
-      fill_of(context, plain, desc.distribution, RandomFill::prefers_cpu(context)));
+  auto impl = make_fill(context, {plain, desc.distribution}, RandomFill::prefers_cpu(context));
   impl->copy = std::make_unique<const Pointwise>(context, std::vector<TensorDesc>{plain},
                                                  std::vector<TensorDesc>{desc.y}, 0, "y0 = x0");
   impl->bytes = static_cast<size_t>(element_count(plain.shape)) * size_of(plain.dtype);
@@ -250,8 +268,12 @@ Random::Random(const Context& context, const RandomDesc& desc, const Options& op
   // The forms run on every device, and each is the better one on its own kind.
   std::vector<Engine<RandomDesc, Impl>> engines = {{"cpu", refuse_strides, make_cpu},
                                                    {"direct", refuse_strides, make_direct},
-                                                   {"copied", refuse_copied, make_copied}};
-  if (!RandomFill::prefers_cpu(context)) std::swap(engines[0], engines[1]);
+                                                   {"copied", refuse_copied, make_copied},
+                                                   {"tiles", refuse_tiles, make_tiles}};
+  if (!RandomFill::prefers_cpu(context)) {
+    std::swap(engines[0], engines[1]);
+    std::swap(engines[2], engines[3]);
+  }
   require_writable("y", desc.y);
   require_real(context, desc.y.dtype);
   PlanInfo info;
@@ -281,9 +303,10 @@ void Random::draw(const Stream& stream, const Draw& draw, const RandomState& sta
   if (y.numel() == 0) return;
   const Tensor space = workspace_for(*info_, stream, workspace);
   const OperatorScope scope(stream, *info_);
-  if (!impl_->copy) return impl_->fill.run(stream, nullptr, y, draw, state);
+  if (impl_->tiles) return impl_->tiles->run(stream, nullptr, y, draw, state);
+  if (!impl_->copy) return impl_->fill->run(stream, nullptr, y, draw, state);
   const Tensor plain = workspace_part(space, 0, y.shape(), y.dtype());
-  impl_->fill.run(stream, nullptr, plain, draw, state);
+  impl_->fill->run(stream, nullptr, plain, draw, state);
   impl_->copy->run(stream, {plain}, {y}, {});
 }
 

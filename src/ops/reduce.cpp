@@ -18,7 +18,7 @@ struct Reduce::Impl : EngineImpl {
   size_t workspace = 0, part_bytes = 0;
   int64_t kept = 0, reduced = 0;
   int64_t parts = 1, part = 0;  ///< how many, and reduced elements in each
-  int64_t chunk = 0;            ///< outputs a work-item (CPU, along the reduced elements)
+  int64_t chunk = 0;            ///< outputs a work-item (CPU), or blocks of them
   bool cpu = false;
   DType slot = DType::f32;  ///< as wide as an accumulator in the workspace
   size_t groups = 0, local = 1;
@@ -33,9 +33,15 @@ struct Problem {
   std::vector<TensorDesc> inputs, outputs;
   LoopNest nest;
   ReduceForm form;
+  std::vector<TensorDesc> tensors() const {
+    std::vector<TensorDesc> all = inputs;
+    all.insert(all.end(), outputs.begin(), outputs.end());
+    return all;
+  }
 };
 
 constexpr int kGroupsPerUnit = 8;   // GPU work-groups a compute unit that keep its memory busy
+constexpr int kShortRounds = 2;     // of a lane's accesses, up to which it had better have its outputs alone
 constexpr int kChunksPerUnit = 4;   // CPU work-groups a compute unit, so that uneven ones balance
 constexpr int64_t kCpuPart = 4096;  // reduced elements that are worth a CPU work-group
 constexpr int kCpuLanes = 16, kCpuBlock = 32;
@@ -56,6 +62,7 @@ void split_into_parts(Reduce::Impl& impl, int64_t blocks, int64_t groups, int64_
 void finish_impl(Reduce::Impl& impl, const Context& context, const Problem& p, ReduceForm& form) {
   ProgramCache& programs = context.state().programs;
   form.parts = impl.parts > 1;
+  form.whole_outputs &= !form.parts;
   impl.kernel =
       programs.generated("reduce", impl.cpu ? reduce_cpu_source(form) : reduce_source(form), "reduce");
   if (form.parts) {
@@ -108,6 +115,15 @@ std::unique_ptr<const Reduce::Impl> make_gpu(const Context& context, const Probl
     form.lanes_x = 64;
     while (form.lanes_x > 16 && groups_of(form.lanes_x) < target) form.lanes_x /= 2;
     while (form.lanes_x > 8 && groups_of(form.lanes_x / 2) == 1) form.lanes_x /= 2;
+    // Few reduced elements: lanes that share outputs would have less to read than their barriers take.
+    const auto rounds_of = [&](int lanes) {
+      return ceil_div(impl->reduced * lanes, kGpuGroup * form.unroll);
+    };
+    while (form.lanes_x < kGpuGroup && rounds_of(2 * form.lanes_x) <= kShortRounds &&
+           groups_of(2 * form.lanes_x) >= target)
+      form.lanes_x *= 2;
+    form.whole_outputs = form.vector > 1 && !form.reduction.indexed &&
+                         vector_width(p.form.operands, p.tensors(), p.nest, false) >= form.vector;
   }
   form.lanes_y = kGpuGroup / form.lanes_x;
   const int share = form.along_reduced ? form.lanes_x : form.lanes_y;
@@ -138,6 +154,9 @@ std::unique_ptr<const Reduce::Impl> make_cpu(const Context& context, const Probl
   } else {
     const int64_t inner = p.nest.kept.back().size;
     blocks = inner ? impl->kept / inner * ceil_div(inner, kCpuBlock) : 0;
+    impl->chunk = std::max(ceil_div(blocks, groups),
+                           std::min(blocks, kCpuPart / ((impl->reduced + 1) * kCpuBlock) + 1));
+    blocks = impl->chunk ? ceil_div(blocks, impl->chunk) : 0;
   }
   split_into_parts(*impl, blocks, groups, kCpuPart, options.workspace_limit);
   impl->groups = static_cast<size_t>(blocks);

@@ -78,50 +78,53 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void reduce(
       }
     const int l = 0;
 #else
-  // A work-group has a block of LANES outputs along the innermost kept dimension; `chunk` is not used.
-  const INDEX block = (INDEX)get_group_id(0);
-  const INDEX blocks = (n0 + LANES - 1) / LANES;
-  const INDEX c = block % blocks * LANES;
-  const int lanes = (int)min((INDEX)LANES, n0 - c);
-  const INDEX k_first = block / blocks * n0 + c;
-  const INDEX c0 = k_first;
-  __global const float* x0_b = x0_p + x0_o + c0;
-  for (int l = 0; l < LANES; l++) {
-    real a0;
-    a0 = 0;
-    A0[l] = a0;
-  }
-  for (INDEX r = begin; r < end; r++) {
-    const INDEX d0 = r;
-    __global const float* x0_q = x0_b + d0 * x0_u0;
-    if (lanes == LANES) {
-      for (int l = 0; l < LANES; l++) {
-        const float x0 = LOAD_f32(x0_q, l);
-        real a0 = A0[l];
-        a0 += x0;
-        A0[l] = a0;
-      }
-    } else {
-      for (int l = 0; l < lanes; l++) {
-        const float x0 = LOAD_f32(x0_q, l);
-        real a0 = A0[l];
-        a0 += x0;
-        A0[l] = a0;
+  // A work-group has `chunk` blocks of LANES outputs along the innermost kept dimension.
+  const INDEX blocks = (n0 + LANES - 1) / LANES, all = kept / n0 * blocks;
+  const INDEX block_begin = (INDEX)get_group_id(0) * chunk, block_end = min(block_begin + chunk, all);
+  for (INDEX block = block_begin; block < block_end; block++) {
+    const INDEX c = block % blocks * LANES;
+    const int lanes = (int)min((INDEX)LANES, n0 - c);
+    const INDEX k_first = block / blocks * n0 + c;
+    const INDEX c0 = k_first;
+    __global const float* x0_b = x0_p + x0_o + c0;
+    for (int l = 0; l < LANES; l++) {
+      real a0;
+      a0 = 0;
+      A0[l] = a0;
+    }
+    for (INDEX r = begin; r < end; r++) {
+      const INDEX d0 = r;
+      __global const float* x0_q = x0_b + d0 * x0_u0;
+      if (lanes == LANES) {
+        for (int l = 0; l < LANES; l++) {
+          const float x0 = LOAD_f32(x0_q, l);
+          real a0 = A0[l];
+          a0 += x0;
+          A0[l] = a0;
+        }
+      } else {
+        for (int l = 0; l < lanes; l++) {
+          const float x0 = LOAD_f32(x0_q, l);
+          real a0 = A0[l];
+          a0 += x0;
+          A0[l] = a0;
+        }
       }
     }
-  }
-  for (int l = 0; l < lanes; l++) {
-    const INDEX k = k_first + l;
+    for (int l = 0; l < lanes; l++) {
+      const INDEX k = k_first + l;
 #endif
 #if PARTS
     PART(real, 0, p) = A0[l];
 #else
     const real a0 = A0[l];
     {
-    const INDEX c0 = k;
     float y0;
     y0 = a0;
-    STORE_f32(y0_p + y0_o, c0, y0);
+    STORE_f32(y0_p + y0_o + c0, l, y0);
+    }
+#endif
+#if !ALONG_R
     }
 #endif
   }

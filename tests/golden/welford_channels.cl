@@ -58,11 +58,13 @@ __kernel __attribute__((reqd_work_group_size(LX* LY, 1, 1))) void reduce(
 #endif
   const INDEX begin = (INDEX)get_group_id(1) * part, end = min(begin + part, reduced);
   real A0[OUTPUTS];
-  __local real L0[OUTPUTS * LX * LY];
   real A1[OUTPUTS];
-  __local real L1[OUTPUTS * LX * LY];
   real A2[OUTPUTS];
+#if SHARE > 1
+  __local real L0[OUTPUTS * LX * LY];
+  __local real L1[OUTPUTS * LX * LY];
   __local real L2[OUTPUTS * LX * LY];
+#endif
 #pragma unroll
   for (int v = 0; v < OUTPUTS; v++) {
     real a0;
@@ -141,25 +143,26 @@ __kernel __attribute__((reqd_work_group_size(LX* LY, 1, 1))) void reduce(
 #if PARTS
     ws_p += ws_o;
     const ulong parts = get_num_groups(1), p = get_group_id(1);
-#endif
 #pragma unroll
     for (int v = 0; v < OUTPUTS; v++) {
       const INDEX k = first + v;
-#if PARTS
       PART(real, 0, p) = A0[v];
       PART(real, 1, p) = A1[v];
       PART(real, 2, p) = A2[v];
+    }
 #else
+    const INDEX c0 = first;
+#pragma unroll
+    for (int v = 0; v < OUTPUTS; v++) {
       const real a0 = A0[v];
       const real a1 = A1[v];
       const real a2 = A2[v];
       {
-      const INDEX c0 = k;
       float y0;
       y0 = a2 / a0;
-      STORE_f32(y0_p + y0_o, c0, y0);
+      STORE_f32(y0_p + y0_o + c0, v, y0);
       }
-#endif
     }
+#endif
   }
 }

@@ -56,11 +56,11 @@ __kernel __attribute__((reqd_work_group_size(LX* LY, 1, 1))) void reduce_parts(
   }
 #endif
   if (k < kept && lane == 0) {
-    {
     const INDEX c0 = k;
+    {
     float y0;
     y0 = a2 / a0;
-    STORE_f32(y0_p + y0_o, c0, y0);
+    STORE_f32(y0_p + y0_o + c0, 0, y0);
     }
   }
 }

@@ -30,15 +30,42 @@ std::string combine_with(const ReduceForm& form, const std::string& source) {
          statement("combine", form.reduction.combine);
 }
 
-/// Outputs computed from a0, a1, ... and stored for output `k`.
-std::string finish(const ReduceForm& form) {
-  std::string text = "{\n" + coordinates("k", form.kept_rank, 'c', 'n') + declare_outputs(form.operands) +
-                     statement("finish", form.reduction.finish);
-  for (const Operand& o : form.operands)
-    if (o.output)
-      text += cat("STORE_", name_of(o.dtype), "(", o.name, "_p + ", o.name, "_o, ",
-                  offset(o, form.kept_rank, form.kept_rank, 'c', 't'), ", ", o.name, ");\n");
+/// Where output `o` has the element at coordinates c0, c1, ...
+std::string kept_offset(const ReduceForm& form, const Operand& o) {
+  return offset(o, form.kept_rank, form.kept_rank, 'c', 't');
+}
+
+/// Outputs computed from a0, a1, ... for the one `neighbour` places along the innermost dimension from
+/// coordinates c0, c1, ..., and stored, or put into arrays for store_words().
+std::string finish(const ReduceForm& form, const std::string& neighbour) {
+  std::string text = "{\n" + declare_outputs(form.operands) + statement("finish", form.reduction.finish);
+  for (const Operand& o : form.operands) {
+    if (!o.output) continue;
+    const std::string type = name_of(o.dtype), number = o.name.substr(1);
+    const std::string at =
+        form.kept_rank ? inner_index(o.kept, neighbour, cat(o.name, "_t", form.kept_rank - 1)) : "0";
+    text += form.whole_outputs ? cat("Y", number, "[", neighbour, "] = ", o.name, ";\n")
+                               : cat("STORE_", type, "(", o.name, "_p + ", o.name, "_o + ",
+                                     kept_offset(form, o), ", ", at, ", ", o.name, ");\n");
+  }
   return text + "}\n";
+}
+
+std::string output_arrays(const ReduceForm& form) {
+  std::string text;
+  for (const Operand& o : form.operands)
+    if (o.output && form.whole_outputs)
+      text += cat(compute_type(o.dtype), " Y", o.name.substr(1), "[OUTPUTS];\n");
+  return text;
+}
+
+std::string store_words(const ReduceForm& form) {
+  std::string text;
+  for (const Operand& o : form.operands)
+    if (o.output && form.whole_outputs)
+      text += cat("VSTORE_", name_of(o.dtype), "(", o.name, "_p + ", o.name, "_o, ", kept_offset(form, o),
+                  ", Y", o.name.substr(1), ");\n");
+  return text;
 }
 
 std::string parts_head(const ReduceForm& form) {
@@ -106,7 +133,8 @@ std::string reduce_source(const ReduceForm& form) {
       kernel_source("reduce"),
       {{"HEAD", head(form) + sizes},
        {"PARAMETERS", parameters(form)},
-       {"ACCUMULATORS", each_accumulator(form, "@ A#[OUTPUTS];\n__local @ L#[OUTPUTS * LX * LY];")},
+       {"ACCUMULATORS", each_accumulator(form, "@ A#[OUTPUTS];")},
+       {"SHARED", each_accumulator(form, "__local @ L#[OUTPUTS * LX * LY];")},
        {"INIT", each_accumulator(form, "@ a#;") + init(form) + store_output},
        {"BASE", base},
        {"ARRAYS", arrays},
@@ -117,7 +145,9 @@ std::string reduce_source(const ReduceForm& form) {
        {"PUBLISH", each_accumulator(form, "L#[v * (LX * LY) + item] = A#[v];")},
        {"COMBINE", load_output + combine_with(form, "L#[other]") + store_output},
        {"PARTIAL", each_accumulator(form, "PART(@, #, p) = A#[v];")},
-       {"FINISH", each_accumulator(form, "const @ a# = A#[v];") + finish(form)}});
+       {"WHERE", coordinates("first", form.kept_rank, 'c', 'n') + output_arrays(form)},
+       {"FINISH", each_accumulator(form, "const @ a# = A#[v];") + finish(form, "v")},
+       {"STORE", store_words(form)}});
 }
 
 std::string reduce_cpu_source(const ReduceForm& form) {
@@ -125,11 +155,12 @@ std::string reduce_cpu_source(const ReduceForm& form) {
   const std::string load_lanes = each_accumulator(form, "@ a# = A#[l];");
   const std::string store_lanes = each_accumulator(form, "A#[l] = a#;");
   std::string base, position, row, loads, row_loads;
+  const std::string inner = kept ? cat("n", kept - 1) : "1";
+  const std::string blocks =
+      cat("const INDEX blocks = (", inner, " + LANES - 1) / LANES, all = kept / ", inner, " * blocks;\n");
   std::string block =
-      cat("const INDEX blocks = (", kept ? cat("n", kept - 1) : "1", " + LANES - 1) / LANES;\n",
-          "const INDEX c = block % blocks * LANES;\n", "const int lanes = (int)min((INDEX)LANES, ",
-          kept ? cat("n", kept - 1) : "1", " - c);\n", "const INDEX k_first = block / blocks * ",
-          kept ? cat("n", kept - 1) : "1", " + c;\n");
+      cat("const INDEX c = block % blocks * LANES;\nconst int lanes = (int)min((INDEX)LANES, ", inner,
+          " - c);\nconst INDEX k_first = block / blocks * ", inner, " + c;\n");
   base = coordinates("k", kept, 'c', 'n');
   block += coordinates("k_first", kept, 'c', 'n');
   position = row = coordinates("r", reduced, 'd', 'm');
@@ -170,11 +201,12 @@ std::string reduce_cpu_source(const ReduceForm& form) {
                      {"POSITION", position},
                      {"ACCUMULATE", loads + accumulate},
                      {"COMBINE", load_lanes + combine_with(form, "A#[other]") + store_lanes},
+                     {"BLOCKS", blocks},
                      {"BLOCK", block},
                      {"ROW", row},
                      {"ACCUMULATE_ROW", row_loads + accumulate},
                      {"PARTIAL", each_accumulator(form, "PART(@, #, p) = A#[l];")},
-                     {"FINISH", each_accumulator(form, "const @ a# = A#[l];") + finish(form)}});
+                     {"FINISH", each_accumulator(form, "const @ a# = A#[l];") + finish(form, "l")}});
 }
 
 std::string reduce_parts_source(const ReduceForm& form, int lanes_x, int lanes_y) {
@@ -186,7 +218,7 @@ std::string reduce_parts_source(const ReduceForm& form, int lanes_x, int lanes_y
                      {"COMBINE_PART", combine_with(form, "PART(@, #, q)")},
                      {"PUBLISH", each_accumulator(form, "L#[item] = a#;")},
                      {"COMBINE", combine_with(form, "L#[other]")},
-                     {"FINISH", finish(form)}});
+                     {"FINISH", coordinates("k", form.kept_rank, 'c', 'n') + finish(form, "0")}});
 }
 
 }  // namespace dlprim::detail

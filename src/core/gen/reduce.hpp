@@ -19,10 +19,11 @@ struct ReduceForm {
   DType limits = DType::i64;  ///< whose numbers REAL_LOWEST and REAL_HIGHEST are, where `real` is i64
   size_t kept_rank = 1, reduced_rank = 1;
   bool wide = false;
-  bool along_reduced = true;  ///< neighbouring lanes take neighbouring reduced elements, not outputs
-  bool parts = false;         ///< accumulators go to the workspace, for reduce_parts
-  int vector = 1;             ///< GPU: elements an access, of the reduced ones or of neighbouring outputs
-  int unroll = 1;             ///< GPU: accesses in flight
+  bool along_reduced = true;   ///< neighbouring lanes take neighbouring reduced elements, not outputs
+  bool parts = false;          ///< accumulators go to the workspace, for reduce_parts
+  bool whole_outputs = false;  ///< GPU: a lane's neighbouring outputs are stored at once
+  int vector = 1;              ///< GPU: elements an access, of the reduced ones or of neighbouring outputs
+  int unroll = 1;              ///< GPU: accesses in flight
   int lanes_x = 1, lanes_y = 1;
 };
 
@@ -30,7 +31,8 @@ struct ReduceForm {
 size_t slot_bytes(const ReduceForm& form);
 /// The kernel `reduce` for a GPU; last arguments: workspace, kept, reduced, part.
 std::string reduce_source(const ReduceForm& form);
-/// The kernel `reduce` for a CPU; last arguments: workspace, kept, reduced, part, chunk. lanes_x lanes.
+/// The kernel `reduce` for a CPU; last arguments: workspace, kept, reduced, part, and the chunk of outputs,
+/// or of blocks of lanes_x of them, that a work-item takes.
 std::string reduce_cpu_source(const ReduceForm& form);
 /// The kernel `reduce_parts`; its parameters are those of the outputs only, then workspace, kept, parts.
 std::string reduce_parts_source(const ReduceForm& form, int lanes_x, int lanes_y);
