@@ -156,7 +156,8 @@ Expected reference(const Case& c, const Values& x, const Values& grid, const Val
   return e;
 }
 
-void check(const Case& c, Placing placing, DType dtype, DType grid_dtype, const char* name) {
+/// `all`: the gradient of x, too.
+void check(const Case& c, Placing placing, DType dtype, DType grid_dtype, const char* name, bool all = true) {
   const std::string text = c.text() + " " + dlprim::name_of(dtype) + " grid " + dlprim::name_of(grid_dtype) +
                            " " + dlprim::test::name_of(placing) + " engine=" + name;
   if (!is_selected(text)) return;
@@ -193,9 +194,11 @@ void check(const Case& c, Placing placing, DType dtype, DType grid_dtype, const 
   const Guarded y(c.y(), strides_in(placing, c.y()), dtype, c.padding());
   twice(y, [&] { grid_sample(stream(), x, grid, c.params, y.tensor(), engine(name)); });
   near_to(y, e.y, 1);
-  const Guarded dx(c.x, strides_in(placing, c.x), dtype, c.padding());
-  twice(dx, [&] { grid_sample_backward_input(stream(), dy, grid, c.params, dx.tensor(), engine(name)); });
-  near_to(dx, e.dx, 1 + static_cast<double>(c.plane()) / static_cast<double>(c.pixels()));
+  if (all) {
+    const Guarded dx(c.x, strides_in(placing, c.x), dtype, c.padding());
+    twice(dx, [&] { grid_sample_backward_input(stream(), dy, grid, c.params, dx.tensor(), engine(name)); });
+    near_to(dx, e.dx, 1 + static_cast<double>(c.plane()) / static_cast<double>(c.pixels()));
+  }
   const Guarded dgrid(c.grid(), strides_in(grid_placing, c.grid()), grid_dtype, 37);
   twice(dgrid,
         [&] { grid_sample_backward_grid(stream(), dy, x, grid, c.params, dgrid.tensor(), engine(name)); });
@@ -262,9 +265,13 @@ TEST_CASE("grid sampling in every form of memory and dtype", "[small]") {
 TEST_CASE("grid sampling of neighbouring channels", "[small]") {
   const GridSampleParams params{Mode::bilinear, Padding::zeros, false};
   const auto direct = [&](const Case& c, DType dtype) {
-    check(c, Placing::channels_last, dtype, dtype, "direct");
+    check(c, Placing::channels_last, dtype, dtype, "direct", false);
   };
+  const bool cpu = context().device().kind() == DeviceKind::cpu;
   for (Case c : plane_cases()) {
+    // PoCL compiles for 10 seconds where 16 taps are unrolled in a GPU's form: simulated and real ones have
+    // them.
+    if (cpu && c.params.mode == Mode::bicubic) continue;
     c.x[1] = 8;
     c.aligned = true;
     direct(c, DType::f32);
@@ -272,10 +279,10 @@ TEST_CASE("grid sampling of neighbouring channels", "[small]") {
   direct({{2, 8, 3, 4, 5}, {3, 2, 7}, params, 1.3, true}, DType::f32);
   direct({{1, 8, 3, 4, 5}, {3, 2, 7}, {Mode::nearest, Padding::border, false}, 1.3, true}, DType::f32);
   // A vector and less than one, and some; more vectors than a place has work-items.
-  for (int64_t channels : {1, 3, 4, 5, 64, 260})
+  for (int64_t channels : {3, 4, 5, 260})
     direct({{2, channels, 5, 7}, {3, 5}, params, 1.3, true}, DType::f32);
   direct({{2, 8, 5, 7}, {3, 5}, params}, DType::f32);
-  for (int64_t channels : {3, 4, 8, 24}) direct({{2, channels, 5, 7}, {3, 5}, params, 1.3, true}, DType::f16);
+  for (int64_t channels : {4, 64}) direct({{2, channels, 5, 7}, {3, 5}, params, 1.3, true}, DType::f16);
   direct({{2, 8, 5, 7}, {3, 5}, params, 1.3, true}, DType::bf16);
   if (context().device().probes().fp64) direct({{2, 8, 5, 7}, {3, 5}, params, 1.3, true}, DType::f64);
 }

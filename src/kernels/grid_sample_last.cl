@@ -9,6 +9,12 @@
 #define LANES 8
 #define GROUP 256
 #endif
+#ifndef BATCH  // vectors whose loads are issued together
+#define BATCH 2
+#endif
+#ifndef BITS  // an integer as large as REAL
+#define BITS int
+#endif
 
 #include "grid_sample_parts.cl"
 
@@ -24,20 +30,14 @@
 #define PUT_Y(p, i, from) JOIN(VSTORE_, Y_DTYPE)(p, i, from)
 #endif
 
-// The loads of as many rounds are issued before the first is used; with more taps those of one round are enough.
-#if TAPS == 1
-#define TOGETHER _Pragma("unroll 4")
-#elif TAPS == 2 && AXES == 2
-#define TOGETHER _Pragma("unroll 2")
-#else
-#define TOGETHER _Pragma("unroll 1")
-#endif
-
 #define PLACE_SIZES int vectors, int D, int H, int W, int places, DIVISOR(O), DIVISOR(P), DIVISOR(Q)
+
+// v, or 0 where the mask is 0. With a condition compilers put the load of v behind a branch, one after the other.
+#define MASKED(v, mask) JOIN(as_, REAL)(JOIN(as_, BITS)(v) & (mask))
 
 // The place of this work-item among those of all images, beyond the last that one again; its taps' weights and their derivatives
 // along each axis, and where combination k of them lies in a channel of x. What lies outside is read from the image's first element
-// instead, and dropped.
+// instead, and dropped: its mask is 0, of others it is -1.
 #define FIND_PLACE                                                                                           \
   const int lane = (int)get_local_id(0) % LANES;                                                             \
   const size_t number = get_group_id(0) * (GROUP / LANES) + get_local_id(0) / LANES;                         \
@@ -52,11 +52,11 @@
   x += x_o + n * x_n;                                                                                        \
   y += y_o + n * y_n + AT(y, o, p, q);                                                                       \
   index_t from[COMBINATIONS];                                                                                \
-  bool inside[COMBINATIONS];                                                                                 \
+  BITS inside[COMBINATIONS];                                                                                 \
   UNROLLED                                                                                                   \
   for (int k = 0; k < COMBINATIONS; k++) {                                                                   \
     const index_t tap = combined_at(at, k, (index_t)x_d, (index_t)x_h, (index_t)x_w);                        \
-    inside[k] = tap >= 0;                                                                                    \
+    inside[k] = tap >= 0 ? -1 : 0;                                                                           \
     from[k] = inside[k] ? tap : 0;                                                                           \
   }
 
@@ -66,31 +66,35 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void grid_sample_las
   if (!exists) return;
   real weight[COMBINATIONS];
   UNROLLED
-  for (int k = 0; k < COMBINATIONS; k++) weight[k] = inside[k] ? combined_weight(w, k) : 0;
-  TOGETHER
-  for (int v = lane; v < vectors; v += LANES) {
-    real sum[V];
+  for (int k = 0; k < COMBINATIONS; k++) weight[k] = MASKED(combined_weight(w, k), inside[k]);
+  for (int first = lane; first < vectors; first += BATCH * LANES) {
+    real sum[BATCH][V];
     ALWAYS_UNROLLED
-    for (int i = 0; i < V; i++) sum[i] = 0;
+    for (int b = 0; b < BATCH; b++)
+      for (int i = 0; i < V; i++) sum[b][i] = 0;
     UNROLLED
     for (int k = 0; k < COMBINATIONS; k++) {
-      real tapped[V];
-      TAKE_X(x, from[k] + v * V, tapped)
       ALWAYS_UNROLLED
-      for (int i = 0; i < V; i++) sum[i] += weight[k] * (inside[k] ? tapped[i] : 0);
+      for (int b = 0; b < BATCH; b++) {
+        real tapped[V];
+        TAKE_X(x, from[k] + min(first + b * LANES, vectors - 1) * V, tapped)
+        ALWAYS_UNROLLED
+        for (int i = 0; i < V; i++) sum[b][i] += weight[k] * MASKED(tapped[i], inside[k]);
+      }
     }
-    PUT_Y(y, v * V, sum);
+    ALWAYS_UNROLLED
+    for (int b = 0; b < BATCH; b++)
+      if (first + b * LANES < vectors) PUT_Y(y, (first + b * LANES) * V, sum[b]);
   }
 }
 
-// y is dy, to is dgrid. The lanes' parts of a place's sums are added up as a tree.
+// y is dy, to is dgrid. The lanes' parts of a place's gradient are added up one after the other.
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void grid_sample_last_backward_grid(
     TENSOR(const X_T, x), TENSOR(const GRID_T, grid), TENSOR(const Y_T, y), TENSOR(GRID_T, to), PLACE_SIZES) {
   FIND_PLACE
   real sum[COMBINATIONS];
   UNROLLED
   for (int k = 0; k < COMBINATIONS; k++) sum[k] = 0;
-  TOGETHER
   for (int v = lane; v < vectors; v += LANES) {
     real dy[V];
     TAKE_Y(y, v * V, dy)
@@ -113,18 +117,15 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void grid_sample_las
       if (inside[k]) gradient[a] += slope * sum[k];
     }
   }
-#if LANES > 1
   __local real parts[AXES][GROUP];
   const int own = (int)get_local_id(0);
-  for (int a = 0; a < AXES; a++) parts[a][own] = gradient[a];
-  for (int step = LANES / 2; step > 0; step /= 2) {
-    barrier(CLK_LOCAL_MEM_FENCE);
-    if (lane < step)
-      for (int a = 0; a < AXES; a++) parts[a][own] += parts[a][own + step];
-  }
-  for (int a = 0; a < AXES; a++) gradient[a] = parts[a][own];
-#endif
-  if (!exists || lane > 0) return;
   ALWAYS_UNROLLED
-  for (int a = 0; a < AXES; a++) STORE_GRID(to, to_o + n * to_n + AT(to, o, p, q) + a * to_c, gradient[a]);
+  for (int a = 0; a < AXES; a++) parts[a][own] = gradient[a];
+  barrier(CLK_LOCAL_MEM_FENCE);
+  if (!exists) return;
+  for (int a = lane; a < AXES; a += LANES) {
+    real total = 0;
+    for (int i = 0; i < LANES; i++) total += parts[a][own - lane + i];
+    STORE_GRID(to, to_o + n * to_n + AT(to, o, p, q) + a * to_c, total);
+  }
 }

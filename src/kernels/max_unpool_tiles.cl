@@ -87,13 +87,14 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void max_unpool_tile
       INDICES to[BATCH];
 #pragma unroll
       for (int k = 0; k < BATCH; k++) {
-        const int at = j + k * ROWS;
-        element[k] = at < count ? chosen[at / CHUNK] * CHUNK + at % CHUNK : P;
-        to[k] = element[k] < P ? indices[element[k] * (index_t)indices_w] : -1;
+        const int at = min(j + k * ROWS, count - 1);
+        element[k] = min(chosen[at / CHUNK] * CHUNK + at % CHUNK, P - 1);
+        to[k] = indices[element[k] * (index_t)indices_w];
       }
 #pragma unroll
       for (int k = 0; k < BATCH; k++)
-        if (to[k] >= begin && to[k] < end) atomic_max(owner + ((int)to[k] - begin) * CHANNELS + column, element[k] + 1);
+        if (j + k * ROWS < count && to[k] >= begin && to[k] < end)
+          atomic_max(owner + ((int)to[k] - begin) * CHANNELS + column, element[k] + 1);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
   }

@@ -148,7 +148,11 @@ struct Last : GridSampleImpl {
   static constexpr int64_t kGroup = 256;
   // A place has up to kLanes work-items, so many that each has kVectors vectors or more; and up to kMostLanes
   // as long as there are fewer work-items than kItems.
-  static constexpr int64_t kVectors = 4, kLanes = 8, kMostLanes = 64, kItems = int64_t{1} << 17;
+  static constexpr int64_t kVectors = 4, kLanes = 8, kMostLanes = 32, kItems = int64_t{1} << 17;
+
+  // Loads of vectors that a work-item issues together, four times as many of single elements; a place's taps
+  // at a time, and no more vectors of them than kMostTogether.
+  static constexpr int64_t kLoads = 8, kMostTogether = 4;
 
   Last(const Context& context, const GridSampleProblem& problem) : GridSampleImpl(problem) {
     const int64_t v = vector_of(problem);
@@ -162,6 +166,9 @@ struct Last : GridSampleImpl {
     group = std::min<int64_t>(kGroup, context.device().facts().max_work_group) / lanes * lanes;
     Defines defines = grid_sample_defines(problem);
     defines.set("V", v).set("LANES", lanes).set("GROUP", group);
+    const int64_t together = std::max<int64_t>(1, (v == 1 ? 4 * kLoads : kLoads) / problem.combinations());
+    defines.set("BATCH", std::clamp<int64_t>(ceil_div(vectors, lanes), 1, std::min(together, kMostTogether)));
+    defines.set("BITS", problem.real() == DType::f64 ? "long" : "int");
     const bool forward = problem.direction == GridSampleDirection::forward;
     kernel = context.state().programs.kernel(
         "grid_sample_last", forward ? "grid_sample_last" : "grid_sample_last_backward_grid", defines);
