@@ -75,7 +75,7 @@ std::vector<float> numbers(const Shape& shape, Rng& rng) {
 }
 
 using Names = std::vector<const char*>;
-const Names kAny{"cpu", "claims"}, kDense{"cpu", "claims", "planes"};
+const Names kAny{"cpu", "claims"}, kDense{"cpu", "claims", "planes"}, kTiles{"tiles"};
 
 void check(const Case& c, Placing placing, DType dtype, DType index_dtype, const Names& engines,
            int64_t padding = 64) {
@@ -154,6 +154,45 @@ TEST_CASE("max_unpool: dense planes in two ranges of local memory, and in three 
   check({{1, 2, 60, 70}, {1, 2, 180, 160}}, Placing::row_major, DType::f32, DType::i32, {"planes"});
 }
 
+TEST_CASE("max_unpool: neighbouring channels", "[small]") {
+  const auto run = [](const Case& c, DType dtype, DType indices, int64_t padding = 64) {
+    const std::string text = c.text() + " " + name_of(dtype) + " " + std::to_string(padding);
+    if (!is_selected(text)) return;
+    INFO(again(text));
+    check(c, Placing::channels_last, dtype, indices, kTiles, padding);
+  };
+  for (const Case& c : kCases)
+    if (c.x.size() == c.spatial + 2 && c.x[1] > 1) run(c, DType::f32, DType::i64);
+  for (const int64_t channels : {3, 4, 5, 8, 64})
+    run({{2, channels, 5, 7}, {2, channels, 9, 15}}, DType::bf16, DType::i64, 37);
+  for (const DType dtype : {DType::i64, DType::i8, DType::f16})
+    run({{1, 40, 2, 3}, {1, 40, 4, 6}}, dtype, DType::i32);
+  // More ranges than those that each read all indices, and chunks of which a range needs none; lone ones.
+  run({{2, 9, 12, 40}, {2, 9, 35, 79}}, DType::f32, DType::i64);
+  run({{1, 9, 1, 1}, {1, 9, 50, 80}}, DType::f32, DType::i64);
+}
+
+TEST_CASE("max_unpool: neighbouring channels of more chunks than a work-group has work-items") {
+  check({{1, 2, 90, 100}, {1, 2, 180, 201}}, Placing::channels_last, DType::f16, DType::i32, kTiles);
+  // As pooling gives them: a range finds all that it needs in a few chunks.
+  const Shape shape{2, 10, 60, 90};
+  const Case c{{2, 10, 30, 45}, shape};
+  std::vector<float> indices;
+  Rng rng(3);
+  for (int64_t i = 0; i < element_count(c.x); i++) {
+    const int64_t place = i % c.plane(c.x);
+    indices.push_back(
+        static_cast<float>((place / 45 * 2 + rng.integer(0, 1)) * 90 + place % 45 * 2 + rng.integer(0, 1)));
+  }
+  const std::vector<float> x = numbers(c.x, rng);
+  const Guarded y(shape, strides_in(Placing::channels_last, shape), DType::f32);
+  max_unpool(stream(), placed(Placing::channels_last, c.x, x),
+             placed(Placing::channels_last, c.x, indices, DType::i64), 2, y.tensor(), engine("tiles"));
+  CHECK(host_values(y.tensor()) ==
+        reference(c, x, indices, std::vector<float>(static_cast<size_t>(element_count(shape)))).y);
+  CHECK(y.intact());
+}
+
 TEST_CASE("max_unpool: undoes pooling") {
   const Shape shape{2, 3, 8, 6};
   Rng rng(9);
@@ -209,12 +248,24 @@ TEST_CASE("max_unpool: what does not fit is refused by name", "[small]") {
       max_unpool(stream(), from, at, 2, to, engine("planes"));
     });
   };
-  CHECK(planes_refuse({1, 1, 2, 2}, Tensor(context(), {1, 1, 300, 500})) ==
-        "engine: max_unpool: planes refused:\n  planes: planes of y have 150000 elements");
-  CHECK(planes_refuse({1, 1, 300, 300}, Tensor(context(), {1, 1, 2, 2})) ==
-        "engine: max_unpool: planes refused:\n  planes: planes of x have 90000 elements");
+  CHECK(
+      planes_refuse({1, 1, 2, 2}, Tensor(context(), {1, 1, 300, 500})) ==
+      "engine: max_unpool: planes refused:\n  planes: planes of y have 150000 elements\n  tiles: 1 channels");
+  CHECK(
+      planes_refuse({1, 1, 300, 300}, Tensor(context(), {1, 1, 2, 2})) ==
+      "engine: max_unpool: planes refused:\n  planes: planes of x have 90000 elements\n  tiles: 1 channels");
   CHECK(planes_refuse({1, 1, 2, 2}, Tensor(context(), {1, 1, 4, 8}).slice(3, 0, 4)) ==
-        "engine: max_unpool: planes refused:\n  planes: strides [32, 32, 8, 1] are not row-major");
+        "engine: max_unpool: planes refused:\n  planes: strides [32, 32, 8, 1] are not row-major\n  tiles: 1 "
+        "channels");
+  const auto tiles_refuse = [](const Tensor& from, const Tensor& to) {
+    return error_of<ValidationError>([&] {
+      max_unpool(stream(), from, Tensor(context(), from.shape(), DType::i64), 2, to, engine("tiles"));
+    });
+  };
+  CHECK(tiles_refuse(x, y) ==
+        "engine: max_unpool: tiles refused:\n  tiles: strides 16 of C and 4, 1 of H and W");
+  CHECK(tiles_refuse(Tensor(context(), {2, 1, 4, 4}), Tensor(context(), {2, 1, 8, 8})) ==
+        "engine: max_unpool: tiles refused:\n  tiles: 1 channels");
   CHECK(error_of<ValidationError>([&] { max_unpool_backward(stream(), y, indices, 2, y); }) ==
         "indices: shape [2, 3, 4, 4] must be [2, 3, 8, 8]");
 }

@@ -26,8 +26,10 @@ struct MaxUnpoolDesc {
 class DLPRIM_API MaxUnpool : public Plan {
  public:
   /// Engines: cpu; planes (row-major tensors, planes of y of at most 120000 elements: a work-group finds the
-  /// elements of some planes, or of a part of one, in local memory); claims (a work-item for each element
-  /// claims its place by a maximum of integers; 32 MiB of workspace, or as many bytes as an image has).
+  /// elements of some planes, or of a part of one, in local memory); tiles (the same of a few channels that
+  /// are neighbours in all tensors, as far as their planes have no gaps; it takes long where the indices of
+  /// neighbours in large planes lie far apart); claims (a work-item for each element claims its place by a
+  /// maximum of integers; 32 MiB of workspace, or as many bytes as an image has).
   /// Throws ValidationError (ranks, shapes, dtypes, engine), BuildError.
   explicit MaxUnpool(const Context& context, const MaxUnpoolDesc& desc, const Options& options = {});
   /// y is written whole, and shares no memory with the others.

@@ -1,13 +1,10 @@
-// Max unpooling: checks, and its engines: over max_unpool.cl one for CPUs and one for GPUs a direction, and
-// forward over max_unpool_planes.cl one for GPUs and dense planes that local memory holds.
-#include <dlprim/max_unpool.hpp>
-
+// Max unpooling: checks, and over max_unpool.cl an engine for CPUs and one for GPUs a direction.
 #include <algorithm>
-#include <array>
 
 #include "core/composed.hpp"
 #include "ops/divisor.hpp"
 #include "ops/indexing.hpp"
+#include "ops/max_unpool_impl.hpp"
 
 namespace dlprim {
 
@@ -15,36 +12,8 @@ using namespace detail;
 
 namespace {
 
-/// A tensor as [N, C, D, H, W].
-struct Five {
-  std::array<int64_t, 5> size{1, 1, 1, 1, 1}, stride{};
-
-  Five(const TensorDesc& t, int spatial) {
-    const int rank = t.shape.size(), channel = rank - spatial - 1;
-    const auto put = [&](int at, int axis) {
-      size[static_cast<size_t>(at)] = t.shape[axis];
-      stride[static_cast<size_t>(at)] = t.strides[axis];
-    };
-    if (channel == 1) put(0, 0);
-    put(1, channel);
-    for (int i = 1; i <= spatial; i++) put(5 - i, rank - i);
-  }
-  int64_t plane() const { return size[2] * size[3] * size[4]; }
-  /// Whether the elements of a plane lie at the multiples of W's stride.
-  bool flat() const {
-    return (size[3] == 1 || stride[3] == size[4] * stride[4]) &&
-           (size[2] == 1 || stride[2] == size[3] * size[4] * stride[4]);
-  }
-};
-
-struct Problem {
-  MaxUnpoolDesc desc;
-  bool backward = false;
-
-  Five x() const { return {desc.x, desc.spatial}; }
-  Five indices() const { return {desc.indices, desc.spatial}; }
-  Five y() const { return {desc.y, desc.spatial}; }
-};
+using Problem = UnpoolProblem;
+using Five = UnpoolTensor;
 
 void check(const Problem& problem) {
   const MaxUnpoolDesc& d = problem.desc;
@@ -77,44 +46,37 @@ void check(const Problem& problem) {
 
 }  // namespace
 
-struct MaxUnpool::Impl : EngineImpl {
-  explicit Impl(const Problem& p) : problem(p), x(p.x()), y(p.y()) {
-    const Five indices = p.indices();
-    const Five* all[] = {&x, &indices, &y};
-    const auto every = [&](auto is) {
-      return std::all_of(std::begin(all), std::end(all), [&](const Five* t) { return is(*t); });
-    };
-    last = x.size[1] > 1 && every([](const Five& t) { return t.stride[1] == 1; });
-    const bool flat = every([](const Five& t) { return t.flat(); });
-    bool wide = false;
-    for (const TensorDesc* t : {&p.desc.x, &p.desc.indices, &p.desc.y})
-      wide = wide || extent_of(*t) >= (int64_t{1} << 31);
-    defines.set("WORD", word_type(static_cast<int64_t>(size_of(p.desc.x.dtype))))
-        .set("INDICES", p.desc.indices.dtype == DType::i32 ? "int" : "long");
-    defines.set("FLAT", flat).set("UNIT", flat && every([](const Five& t) { return t.stride[4] == 1; }));
-    defines.set("LAST", last).set("WIDE", wide);
-  }
-  Kernel kernel(const Context& context, const char* name) const {
-    return context.state().programs.kernel("max_unpool", name, defines);
-  }
-  void bind(Launch& launch, const Tensor& t) const {
-    launch.arg(t);
-    for (int64_t stride : Five(t, problem.desc.spatial).stride) launch.arg(stride);
-  }
-  void bind_sizes(Launch& launch) const {
-    const auto size = [&](int64_t s) { launch.arg(static_cast<int>(s)); };
-    size(x.size[1]);
-    for (const Five* t : {&x, &y}) size(t->plane()), size(t->size[3]), size(t->size[4]);
-  }
-  /// Forward: x, indices, y. Backward: dx, indices, dy.
-  virtual void run(const Stream& stream, const Tensor& x, const Tensor& indices, const Tensor& y,
-                   const Tensor& workspace) const = 0;
+MaxUnpool::Impl::Impl(const Problem& p) : problem(p), x(p.x()), y(p.y()) {
+  const Five indices = p.indices();
+  const Five* all[] = {&x, &indices, &y};
+  const auto every = [&](auto is) {
+    return std::all_of(std::begin(all), std::end(all), [&](const Five* t) { return is(*t); });
+  };
+  last = x.size[1] > 1 && every([](const Five& t) { return t.stride[1] == 1; });
+  const bool flat = every([](const Five& t) { return t.flat(); });
+  bool wide = false;
+  for (const TensorDesc* t : {&p.desc.x, &p.desc.indices, &p.desc.y})
+    wide = wide || extent_of(*t) >= (int64_t{1} << 31);
+  defines.set("WORD", word_type(static_cast<int64_t>(size_of(p.desc.x.dtype))))
+      .set("INDICES", p.desc.indices.dtype == DType::i32 ? "int" : "long");
+  defines.set("FLAT", flat).set("UNIT", flat && every([](const Five& t) { return t.stride[4] == 1; }));
+  defines.set("LAST", last).set("WIDE", wide);
+}
 
-  Problem problem;
-  Five x, y;
-  bool last = false;
-  Defines defines;
-};
+Kernel MaxUnpool::Impl::kernel(const Context& context, const char* name) const {
+  return context.state().programs.kernel("max_unpool", name, defines);
+}
+
+void MaxUnpool::Impl::bind(Launch& launch, const Tensor& t) const {
+  launch.arg(t);
+  for (int64_t stride : Five(t, problem.desc.spatial).stride) launch.arg(stride);
+}
+
+void MaxUnpool::Impl::bind_sizes(Launch& launch) const {
+  const auto size = [&](int64_t s) { launch.arg(static_cast<int>(s)); };
+  size(x.size[1]);
+  for (const Five* t : {&x, &y}) size(t->plane()), size(t->size[3]), size(t->size[4]);
+}
 
 namespace {
 
@@ -209,63 +171,6 @@ struct Gpu : Impl {
   Kernel clear, claim, write, backward;
 };
 
-/// Dense planes whose owners fit into local memory, a few at a time, or one in a few ranges of which each
-/// reads all of the indices: 24 KB and less let a multiprocessor hold 2048 work-items in groups of 256.
-struct Planes : Impl {
-  struct Form {
-    int64_t tile, group, most_ranges;
-  };
-  static constexpr Form kForms[] = {{6400, 256, 4}, {12000, 512, 10}};
-  static constexpr int64_t kMostScanned = 65536;  // indices that a work-group goes through
-
-  /// The first form that serves; null if none does.
-  static const Form* form_of(const Context& context, const Problem& p) {
-    const DeviceFacts& facts = context.device().facts();
-    const int64_t q = p.y().plane();
-    for (const Form& form : kForms)
-      if (ceil_div(q, form.tile) <= form.most_ranges && facts.max_work_group >= form.group &&
-          facts.local_memory >= static_cast<uint64_t>(form.tile) * 4)
-        return &form;
-    return nullptr;
-  }
-  static std::string refuse(const Context& context, const Problem& p, const Options&) {
-    for (const TensorDesc* t : {&p.desc.x, &p.desc.indices, &p.desc.y})
-      if (t->strides != contiguous_strides(t->shape))
-        return cat("strides ", t->strides, " are not row-major");
-    if (p.x().plane() > kMostScanned) return cat("planes of x have ", p.x().plane(), " elements");
-    if (p.x().size[0] * p.x().size[1] >= int64_t{1} << 28)
-      return cat(p.x().size[0] * p.x().size[1], " planes");
-    return form_of(context, p) ? std::string() : cat("planes of y have ", p.y().plane(), " elements");
-  }
-
-  Planes(const Context& context, const Problem& p) : Impl(p), form(*form_of(context, p)) {
-    const int64_t q = std::max<int64_t>(1, y.plane()), units = context.device().facts().compute_units;
-    planes = x.size[0] * x.size[1];
-    ranges = ceil_div(q, form.tile);
-    length = round_up(ceil_div(q, ranges), 8);
-    each = std::max<int64_t>(1, std::min({form.tile / q, planes / (8 * std::max<int64_t>(1, units)),
-                                          kMostScanned / std::max<int64_t>(1, x.plane())}));
-    const auto size = static_cast<int64_t>(size_of(p.desc.x.dtype));
-    int64_t v = p.desc.y.aligned ? std::min<int64_t>(8, 16 / size) : 1;
-    while (q % v) v /= 2;
-    defines.set("SIZE", size).set("V", v).set("TILE", form.tile).set("GROUP", form.group);
-    run_ = context.state().programs.kernel("max_unpool_planes", "max_unpool_planes", defines);
-  }
-
-  void run(const Stream& stream, const Tensor& x_, const Tensor& indices, const Tensor& y_,
-           const Tensor& /*workspace*/) const override {
-    Launch l(stream, run_);
-    bind_divisor(l.arg(x_).arg(indices).arg(y_), static_cast<int>(x.plane()));
-    for (int64_t number : {y.plane(), planes, each, ranges, length}) l.arg(static_cast<int>(number));
-    l.run({static_cast<size_t>(ceil_div(planes, each) * ranges * form.group)},
-          {static_cast<size_t>(form.group)});
-  }
-
-  Form form;
-  int64_t planes = 1, each = 1, ranges = 1, length = 1;
-  Kernel run_;
-};
-
 std::shared_ptr<const Impl> plan(const Context& context, const Problem& problem, const Options& options,
                                  std::shared_ptr<const PlanInfo>& info) {
   check(problem);
@@ -278,12 +183,10 @@ std::shared_ptr<const Impl> plan(const Context& context, const Problem& problem,
                  [](const Context& c, const Problem& p, const Options&) {
                    return std::unique_ptr<const Impl>(std::make_unique<const Gpu>(c, p));
                  }};
-  const Form planes{"planes", Planes::refuse, [](const Context& c, const Problem& p, const Options&) {
-                      return std::unique_ptr<const Impl>(std::make_unique<const Planes>(c, p));
-                    }};
   std::vector<Form> engines{cpu, gpu};
   if (context.device().kind() != DeviceKind::cpu) std::swap(engines[0], engines[1]);
-  if (!problem.backward) engines.insert(engines.begin() + (engines[0].name == cpu.name), planes);
+  if (!problem.backward)
+    engines.insert(engines.begin() + (engines[0].name == cpu.name), {kUnpoolPlanes, kUnpoolTiles});
   const char* op = problem.backward ? "max_unpool_backward" : "max_unpool";
   PlanInfo made;
   auto impl = choose_engine(op, engines, context, problem, options, made);
