@@ -72,8 +72,9 @@ struct Planes : Impl {
   Kernel run_;
 };
 
-/// Ranges of places in a few channels that are neighbours, so many as are a sector of memory, or more where
-/// planes are small. With more ranges than a few each reads only those indices that may be its own.
+/// Ranges of places in a few channels that are neighbours, so many as are a sector of memory, more where
+/// planes are small, fewer where they are large. With more ranges than a few each reads only those indices
+/// that may be its own.
 struct Tiles : Impl {
   static constexpr int64_t kTile = 6400, kGroup = 256;  // as the first of Planes::kForms
   static constexpr int64_t kSector = 32;
@@ -96,9 +97,11 @@ struct Tiles : Impl {
       return twice <= sector || (twice <= kGroup && twice * q <= kTile && n * ceil_div(c, twice) >= groups);
     };
     while (form.channels < c && more()) form.channels *= 2;
+    const auto needed = [&] { return ceil_div(q, kTile / form.channels); };
+    while (form.channels > 1 && needed() > kMostRanges) form.channels /= 2;
     form.parts = ceil_div(c, form.channels);
-    form.ranges = std::max(ceil_div(q, kTile / form.channels),
-                           std::min(ceil_div(groups, n * form.parts), q / kLeastPlaces));
+    form.ranges =
+        std::max(needed(), std::min({ceil_div(groups, n * form.parts), q / kLeastPlaces, kMostRanges}));
     return form;
   }
   static std::string refuse(const Context& context, const Problem& p, const Options&) {

@@ -40,6 +40,13 @@ struct Division {
              next * kTeam <= facts.max_work_group;
     };
     while (!asked_columns && columns < kMostColumns && fits(2 * columns)) columns *= 2;
+    // Where two columns do not fit: halves of two use sectors better, which pays for the second walk (1.32
+    // instead of 1.61 ms for sums of 8192 bf16 in each of 4096 columns).
+    const bool no_room = columns * parts == 1 && 2 * places > most;
+    if (!asked_columns && !asked_parts && no_room && loops.columns >= kManyGroups) {
+      columns = parts = 2;
+      places = ceil_div(all, parts);
+    }
     // Members of a team and its neighbours write to different banks.
     pitch = columns == 1 ? places : round_up(places, kTeam) + kTeam / columns;
     groups = ceil_div(loops.columns, columns) * parts;
