@@ -53,6 +53,33 @@ TEST_CASE("dropout in strided memory and of 16-bit floats", "[small]") {
     for (const char* name : kEngines) check(name, 0.4, {3, 4, 5}, Placing::row_major, dtype);
 }
 
+TEST_CASE("dropout of f64 keeps all of its bits", "[small]") {
+  const Tensor mixed(context(), {7}, DType::f64), single(context(), {7});
+  if (!context().device().probes().fp64) {
+    CHECK_THROWS_AS(Dropout(context(), {mixed, mixed}), ValidationError);
+    return;
+  }
+  const RandomState state{6, 3};
+  std::vector<double> values;
+  for (int i = 0; i < 105; i++) values.push_back(1 + i / 7.0);
+  for (const Placing placing : {Placing::row_major, Placing::channels_last}) {
+    const Shape shape{3, 5, 7};
+    const Tensor x = placed(placing, shape, {values.begin(), values.end()}, DType::f64);
+    const Guarded y(shape, strides_in(placing, shape), DType::f64, 37);
+    write(stream(), x, values);
+    dropout(stream(), x, 0.3, state, y.tensor());
+    const std::vector<double> result = read<double>(stream(), y.tensor());
+    for (size_t i = 0; i < values.size(); i++) {
+      const bool dropped = random_word(state.seed, state.offset + i) < 0.3 * 0x1p32;
+      CHECK(result[i] == Approx(dropped ? 0 : values[i] / 0.7).epsilon(0x1p-51));
+    }
+    CHECK(y.intact());
+  }
+  CHECK(error_of<ValidationError>([&] {
+          Dropout(context(), {single, mixed}, engine("direct"));
+        }).find("too little for f64") != std::string::npos);
+}
+
 TEST_CASE("dropout in memory whose neighbours are channels: the same mask", "[small]") {
   const auto check = [](const Shape& shape, uint64_t offset, DType x_dtype, DType y_dtype, int64_t padding) {
     INFO(to_string(shape) << " offset " << offset << ' ' << name_of(x_dtype) << ' ' << name_of(y_dtype)
@@ -142,6 +169,6 @@ TEST_CASE("dropout refuses bad input", "[small]") {
   CHECK(refused(x.slice(0, 0, 3), 0.5, x.slice(0, 1, 4)) ==
         "y: shares memory with x without being the same tensor");
   CHECK(refused(device_tensor({4}, {1, 2, 3, 4}, DType::i32), 0.5, y) ==
-        "x: dtype i32 must be f32, f16 or bf16");
+        "x: dtype i32 must be f32, f16, bf16 or f64");
   CHECK(host_values(y) == std::vector<float>(4, 0.0f));
 }

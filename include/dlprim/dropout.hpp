@@ -9,7 +9,7 @@
 
 namespace dlprim {
 
-/// Any strides; f32, f16, bf16 in any mix; one shape.
+/// Any strides; f32, f16, bf16, f64 in any mix; one shape.
 struct DropoutDesc {
   TensorDesc x, y;
 };

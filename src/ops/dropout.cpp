@@ -1,5 +1,5 @@
 // Dropout: `cpu` and `direct` serve row-major tensors in one kernel, `tiles` those whose innermost dimension
-// is another one; `masked` serves other strides by way of a mask in the workspace.
+// is another one; `masked` serves other strides, and f64, by way of a mask in the workspace.
 #include <dlprim/dropout.hpp>
 #include <dlprim/pointwise.hpp>
 
@@ -23,7 +23,13 @@ struct Dropout::Impl : EngineImpl {
 
 namespace {
 
+std::string refuse_f64(const DropoutDesc& desc) {
+  const bool f64 = desc.x.dtype == DType::f64 || desc.y.dtype == DType::f64;
+  return f64 ? "it computes in float, too little for f64" : "";
+}
+
 std::string refuse_strides(const Context&, const DropoutDesc& desc, const Options&) {
+  if (std::string refusal = refuse_f64(desc); !refusal.empty()) return refusal;
   if (!is_row_major(desc.x)) return cat("x is not row-major, its strides are ", to_string(desc.x.strides));
   return is_row_major(desc.y) ? "" : cat("y is not row-major, its strides are ", to_string(desc.y.strides));
 }
@@ -36,7 +42,8 @@ std::string refuse_masked(const Context&, const DropoutDesc& desc, const Options
 }
 
 std::string refuse_tiles(const Context&, const DropoutDesc& desc, const Options&) {
-  return RandomTiles::refuse(&desc.x, desc.y);
+  std::string refusal = refuse_f64(desc);
+  return refusal.empty() ? RandomTiles::refuse(&desc.x, desc.y) : refusal;
 }
 
 Defines defines_of(const DropoutDesc& desc) {
@@ -93,8 +100,8 @@ Dropout::Dropout(const Context& context, const DropoutDesc& desc, const Options&
     std::swap(engines[0], engines[1]);
     std::swap(engines[2], engines[3]);
   }
-  require_floating("x", desc.x, false);
-  require_floating("y", desc.y, false);
+  require_floating("x", desc.x, true);
+  require_floating("y", desc.y, true);
   require_shape("y", desc.y, desc.x.shape);
   require_writable("y", desc.y);
   PlanInfo info;
@@ -114,7 +121,8 @@ void Dropout::run(const Stream& stream, const Tensor& x, double p, const RandomS
   check_state(state, y.numel());
   Draw draw;
   draw.threshold = probability_threshold("p", p);
-  draw.a = p < 1 ? static_cast<float>(1 / (1 - p)) : 0;
+  const double scale = p < 1 ? 1 / (1 - p) : 0;
+  draw.a = static_cast<float>(scale);
   if (y.numel() == 0) return;
   const Tensor space = workspace_for(*info_, stream, workspace);
   const OperatorScope scope(stream, *info_);
@@ -122,7 +130,7 @@ void Dropout::run(const Stream& stream, const Tensor& x, double p, const RandomS
   if (!impl_->apply) return impl_->fill->run(stream, &x, y, draw, state);
   const Tensor mask = workspace_part(space, 0, y.shape(), DType::u8);
   impl_->fill->run(stream, nullptr, mask, draw, state);
-  impl_->apply->run(stream, {x, mask}, {y}, {draw.a});
+  impl_->apply->run(stream, {x, mask}, {y}, {scale});
 }
 
 void dropout(const Stream& stream, const Tensor& x, double p, const RandomState& state, const Tensor& y) {
