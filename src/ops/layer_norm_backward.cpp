@@ -184,7 +184,8 @@ void add_columns(Rows& impl, const Context& context, const Problem& p, const Opt
   impl.size = parts.size();
 }
 
-constexpr int kHeld = 16;  // elements of x, dy and both sums, each, in a GPU work-item's registers
+constexpr int kHeld = 16;        // elements of x, dy and both sums, each, in a GPU work-item's registers
+constexpr int kHeldDoubles = 8;  // more of them do not stay there
 
 /// With sums of columns a work-item needs up to 128 registers, which halves the largest group.
 RowLanes lanes_of(const Context& context, const Problem& p, bool fused) {
@@ -193,7 +194,7 @@ RowLanes lanes_of(const Context& context, const Problem& p, bool fused) {
   const int vector =
       row_vector(p.length, {&d.dy, &d.x, d.dx ? &*d.dx : nullptr, d.weight ? &*d.weight : nullptr},
                  {between[0], between[1], between[2]});
-  return row_lanes(p.length, vector, kHeld,
+  return row_lanes(p.length, vector, p.real() == DType::f64 ? kHeldDoubles : kHeld,
                    std::min(context.device().facts().max_work_group, fused ? 512 : 1024));
 }
 
