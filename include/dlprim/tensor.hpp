@@ -92,7 +92,8 @@ class DLPRIM_API Tensor {
   Tensor slice(int axis, int64_t start, int64_t end, int64_t step = 1) const;
   /// Size-1 dimensions stretched to `shape` with stride 0; new leading dimensions too.
   Tensor expand(const Shape& shape) const;
-  /// The bytes of a contiguous tensor as one dimension of another dtype.
+  /// The same bits as another dtype: of the same size, or else the bytes of a contiguous tensor as one
+  /// dimension.
   Tensor reinterpret(DType dtype) const;
   /// Any window: `offset` in elements from this tensor's element 0. Strides are not negative.
   Tensor as_strided(const Shape& shape, const Strides& strides, int64_t offset = 0) const;

@@ -154,8 +154,9 @@ Tensor Tensor::expand(const Shape& shape) const {
 
 Tensor Tensor::reinterpret(DType dtype) const {
   require(defined(), "tensor", "is not defined");
-  require(is_contiguous(), "tensor", "reinterpret of ", *this, " needs contiguous memory");
   const auto from = static_cast<int64_t>(size_of(dtype_)), to = static_cast<int64_t>(size_of(dtype));
+  if (from == to) return Tensor(storage_, offset_, shape_, strides_, dtype);
+  require(is_contiguous(), "tensor", "reinterpret of ", *this, " needs contiguous memory");
   require(bytes() % to == 0 && offset_ * from % to == 0, "dtype", *this, " does not divide into ",
           name_of(dtype));
   return Tensor(storage_, offset_ * from / to, {bytes() / to}, {1}, dtype);
