@@ -126,6 +126,13 @@ struct Place {
     at += (OFFSET)v_ * i##k##_step;                       \
   }
 #define NO_MORE(k) 0
+// Number `w` of family w: its `place`, `at` which element of the table it is by the indices, and whether that is `ok`.
+#define FIND_W(w)                   \
+  struct Place place = {0, 0, {0}}; \
+  LOCATE_W(w)                       \
+  OFFSET at = place.table;          \
+  bool ok = true;                   \
+  EACH_INDEX(FOLLOW_INDEX, NO_MORE)
 #ifndef SKIPPED  // indices that count as outside
 #define SKIPPED(v) 0
 #endif

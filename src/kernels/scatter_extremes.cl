@@ -34,11 +34,7 @@ __kernel void scatter_images(__global const S* restrict dense, long dense_o, __g
                              long skip, OFFSET walked, OFFSET unit) {
   const OFFSET w = (OFFSET)get_global_id(0);
   if (w >= walked) return;
-  struct Place place = {0, 0, {0}};
-  LOCATE_W(w)
-  OFFSET at = place.table;
-  bool ok = true;
-  EACH_INDEX(FOLLOW_INDEX, NO_MORE)
+  FIND_W(w)
   if (ok) atomic_max(images + images_o + at / unit, image_of(LOAD_DENSE(dense + dense_o, place.dense)));
 }
 

@@ -12,11 +12,7 @@ __kernel void scatter_keys(__global uint* keys, long keys_o, __global uint* valu
                            OFFSET count, OFFSET unit, uint outside) {
   const OFFSET i = (OFFSET)get_global_id(0);
   if (i >= count) return;
-  struct Place place = {0, 0, {0}};
-  LOCATE_W(i)
-  OFFSET at = place.table;
-  bool ok = true;
-  EACH_INDEX(FOLLOW_INDEX, NO_MORE)
+  FIND_W(i)
   (keys + keys_o)[i] = ok ? (uint)(at / unit) : outside;
   (values + values_o)[i] = (uint)place.dense;
 }

@@ -47,11 +47,7 @@ __kernel void scatter_unclaimed(__global int* winners, long winners_o, uint plac
 __kernel void scatter_claim(__global int* winners, long winners_o NEST, long skip, OFFSET walked, OFFSET unit) {
   const OFFSET w = (OFFSET)get_global_id(0);
   if (w >= walked) return;
-  struct Place place = {0, 0, {0}};
-  LOCATE_W(w)
-  OFFSET at = place.table;
-  bool ok = true;
-  EACH_INDEX(FOLLOW_INDEX, NO_MORE)
+  FIND_W(w)
   if (ok) atomic_max(winners + winners_o + at / unit, (int)w);
 }
 
@@ -82,11 +78,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void scatter_settle(
   for (int u = 0; u < U; u++) {
     key[u] = -1;
     if (first + u * step < walked) {
-      struct Place place = {0, 0, {0}};
-      LOCATE_W(first + u * step)
-      OFFSET at = place.table;
-      bool ok = true;
-      EACH_INDEX(FOLLOW_INDEX, NO_MORE)
+      FIND_W(first + u * step)
       if (ok) key[u] = at / unit;
       from[u] = place.dense + start.dense;
       to[u] = at + start.table;

@@ -63,6 +63,15 @@ bool channels_together(const GridSampleProblem& problem) {
 
 namespace {
 
+/// The tensors of a kernel: x or dx, the grid, y or dy, and its gradient if it is written.
+void bind_operands(Launch& launch, const Tensor& x, const Tensor& grid, const Tensor& y,
+                   const Tensor& dgrid = {}) {
+  bind_samples(launch, x);
+  bind_samples(launch, grid, true);
+  bind_samples(launch, y);
+  if (dgrid.defined()) bind_samples(launch, dgrid, true);
+}
+
 /// Both engines' forward direction and gradient of the grid, and the CPU's gradient of x.
 struct Sampler : GridSampleImpl {
   Sampler(const Context& context, const GridSampleProblem& problem, bool cpu_)
@@ -106,18 +115,13 @@ struct Sampler : GridSampleImpl {
   }
   void forward(const Stream& stream, const Tensor& x, const Tensor& grid, const Tensor& y) const override {
     Launch l(stream, kernel);
-    bind_samples(l, x);
-    bind_samples(l, grid, true);
-    bind_samples(l, y);
+    bind_operands(l, x, grid, y);
     launch(l, true, true);
   }
   void backward_grid(const Stream& stream, const Tensor& dy, const Tensor& x, const Tensor& grid,
                      const Tensor& dgrid) const override {
     Launch l(stream, kernel);
-    bind_samples(l, x);
-    bind_samples(l, grid, true);
-    bind_samples(l, dy);
-    bind_samples(l, dgrid, true);
+    bind_operands(l, x, grid, dy, dgrid);
     launch(l, true, false);
   }
   void backward_input(const Stream& stream, const Tensor& dy, const Tensor& grid, const Tensor& dx,
@@ -127,9 +131,7 @@ struct Sampler : GridSampleImpl {
                                    .as_strided(sums.shape, sums.strides);
     {
       Launch l(stream, kernel);
-      bind_samples(l, to);
-      bind_samples(l, grid, true);
-      bind_samples(l, dy);
+      bind_operands(l, to, grid, dy);
       launch(l, false, true);
     }
     if (store) store->run(stream, {to}, {dx}, {});
@@ -195,18 +197,13 @@ struct Last : GridSampleImpl {
   }
   void forward(const Stream& stream, const Tensor& x, const Tensor& grid, const Tensor& y) const override {
     Launch l(stream, kernel);
-    bind_samples(l, x);
-    bind_samples(l, grid, true);
-    bind_samples(l, y);
+    bind_operands(l, x, grid, y);
     launch(l);
   }
   void backward_grid(const Stream& stream, const Tensor& dy, const Tensor& x, const Tensor& grid,
                      const Tensor& dgrid) const override {
     Launch l(stream, kernel);
-    bind_samples(l, x);
-    bind_samples(l, grid, true);
-    bind_samples(l, dy);
-    bind_samples(l, dgrid, true);
+    bind_operands(l, x, grid, dy, dgrid);
     launch(l);
   }
 

@@ -1,7 +1,8 @@
 // Writing by index, deterministically: the problem, and the choice among its engines. `columns` walks what
 // may meet one after the other, one work-item for each column that nothing else writes; `local` does the same
 // for columns whose places it holds in local memory; `winners` finds the last element of each place where
-// nothing is folded; `sorted` brings together what meets by sorting, and folds it in parts.
+// nothing is folded, `extremes` the least or largest; `sorted` brings together what meets by sorting, and
+// folds it in parts.
 #include "ops/indexing_write.hpp"
 
 #include <algorithm>

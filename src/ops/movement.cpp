@@ -221,9 +221,7 @@ void slice_backward(const Stream& stream, const Tensor& dy, int axis, int64_t st
   key.add(from).add(to).add(slicing.axis).add(slicing.start).add(slicing.step);
   const auto plan = context.state().plans.get<SliceBackward>(
       key, [&] { return SliceBackward(context, from, slicing, to); });
-  const OperatorScope scope(stream,
-                            cat("op=slice_backward engine=direct dy=", brief(from), " dx=", brief(to)), 0,
-                            traffic({from, to}));
+  const OperatorScope scope(stream, plan->text(), 0, traffic({from, to}));
   plan->run(stream, dy, dx);
 }
 

@@ -80,7 +80,9 @@ bool SliceBackward::suits(const TensorDesc& dx) {
 
 SliceBackward::SliceBackward(const Context& context, const TensorDesc& dy, const Slicing& slicing,
                              const TensorDesc& dx, bool wide)
-    : slicing_(slicing), filled_(to_int("dy", dy.shape[slicing.axis])) {
+    : text_(cat("op=slice_backward engine=direct dy=", brief(dy), " dx=", brief(dx))),
+      slicing_(slicing),
+      filled_(to_int("dy", dy.shape[slicing.axis])) {
   slicing_.step = std::min(slicing.step, dx.shape[slicing.axis]);
   const Loops loops = find_loops(dy, dx, slicing.axis);
   wide_ = wide || loops.wide;

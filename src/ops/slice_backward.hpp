@@ -25,8 +25,11 @@ class SliceBackward {
                 bool wide = false);
   /// Of tensors as described, with elements.
   void run(const Stream& stream, const Tensor& dy, const Tensor& dx) const;
+  /// For logs.
+  const std::string& text() const { return text_; }
 
  private:
+  std::string text_;
   Kernel kernel_;
   std::vector<LoopDim> dims_;  ///< innermost first; strides: dy's, dx's
   int64_t count_ = 0;          ///< words of dx
