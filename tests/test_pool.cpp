@@ -14,7 +14,8 @@ namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN(), kInf = std::numeric_limits<float>::infinity();
 constexpr PoolMode kModes[] = {PoolMode::max, PoolMode::average, PoolMode::lp};
-const char* const kEngines[] = {"generated", "wide", "scatter", "direct", "cpu"};  // that need not be aligned
+const char* const kEngines[] = {"generated", "wide",   "scatter",
+                                "direct",    "planes", "cpu"};  // that need not be aligned
 
 struct Case {
   Shape x;
@@ -253,6 +254,9 @@ TEST_CASE("pooling in every form of memory", "[small]") {
       }
   for (Placing placing : {Placing::channels_last, Placing::gaps})
     check(adaptive({2, 5, 13, 19}, {4, 5}), PoolMode::max, "scatter", {placing, DType::f32, DType::i64});
+  for (const Case& c : {square, odd, volume, adaptive({2, 5, 7, 6}, {3, 4})})
+    for (DType dtype : {DType::f32, DType::bf16})
+      check(c, PoolMode::max, "planes", {Placing::gaps, dtype, DType::i64});
   const Case columns[] = {{{2, 3, 7, 24}, {3, 2}, {2, 3}, {1, 1}},
                           {{2, 3, 5, 16}, {2, 3}, {1, 4}, {1, 0}, {0, 1}, {1, 2}, {}, true, false},
                           {{1, 2, 6, 8}, {2, 2}, {3, 3}},
@@ -367,7 +371,7 @@ TEST_CASE("averages and norms of special values", "[small]") {
 TEST_CASE("an index that no window holds hands nothing back", "[small]") {
   const Tensor dy = device_tensor({1, 1, 1, 3}, {1, 2, 3});
   const Tensor indices = device_tensor({1, 1, 1, 3}, {-1, 99, 0}, DType::i32);
-  for (const char* name : {"cpu", "direct", "scatter"}) {
+  for (const char* name : {"cpu", "direct", "scatter", "planes"}) {
     const Guarded dx({1, 1, 2, 24});
     pool_backward(stream(), dy, {indices}, {PoolMode::max, {2, 8}}, dx.tensor(), engine(name));
     CHECK(host_values(dx.tensor()) == std::vector<float>(48, 0.0f));

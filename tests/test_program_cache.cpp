@@ -111,7 +111,8 @@ TEST_CASE("program cache: a failed build tells name, options and log, to all who
       programs.generated("broken", source, "set", Defines().set("TILE", 4));
       return std::string("built");
     } catch (const BuildError& error) {
-      return error.program() + "|" + error.options() + "|" +
+      const std::string& options = error.options();  // ours are behind those that the device has
+      return error.program() + "|" + options.substr(options.find("-DTILE")) + "|" +
              (error.log().find("no_such_thing") != std::string::npos ? "log" : error.log());
     }
   };
@@ -173,7 +174,7 @@ TEST_CASE("program cache: the log tells that a second process loads", "[program_
   CHECK(first.passed);
   CHECK(second.passed);
   CHECK(first.output.find("dlprim: build program=fixed seconds=") != std::string::npos);
-  CHECK(first.output.find("options='-DVALUE=9'") != std::string::npos);
+  CHECK(first.output.find("-DVALUE=9'") != std::string::npos);
   CHECK(second.output.find("dlprim: load program=fixed seconds=") != std::string::npos);
   CHECK(second.output.find("dlprim: build ") == std::string::npos);
   CHECK(first.output.find("dlprim: probed device=") != std::string::npos);

@@ -65,6 +65,7 @@ Kernel ProgramCache::generated(const std::string& name, const std::string& sourc
                                const Defines& defines) {
   Defines all = defines;
   if (device_.probes().bf16_instruction) all.set("BF16_INSTRUCTION", 1);
+  if (device_.kind() == DeviceKind::cpu) all.set("CPU", 1);
   const std::shared_ptr<const Program> built = program(name, source, all.options());
   std::lock_guard<std::mutex> lock(mutex_);
   auto it = kernels_.find({built.get(), kernel});

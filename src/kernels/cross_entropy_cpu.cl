@@ -42,7 +42,12 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void cross_entropy(
     real parts[LANES], below[LANES];
     EACH_LANE parts[l] = below[l] = 0;
     if (SPREAD_OUT) {
-      FOR_ELEMENTS(const real q = Q_AT(k, l); parts[l] += q; below[l] += q * (base[l] - A_AT(k, l));)
+      real q[PIECE], distance[PIECE];
+      EACH_PIECE {
+        FILL(q, Q_AT(k, l), 0)
+        FILL(distance, OF(base) - A_AT(k, l), 0)
+        EACH_STEP(parts[l] += q[e]; below[l] += q[e] * distance[e];)
+      }
       OVER_LANES(parts, ADD)
       OVER_LANES(below, ADD)
     }
@@ -78,7 +83,11 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void cross_entropy_backw
     int own_class[LANES];  // -2 for a row that does not count: it gives 0, whatever is in it
     EACH_LANE parts[l] = 0;
     if (SPREAD_OUT) {
-      FOR_ELEMENTS(parts[l] += Q_AT(k, l);)
+      real q[PIECE];
+      EACH_PIECE {
+        FILL(q, Q_AT(k, l), 0)
+        EACH_STEP(parts[l] += q[e];)
+      }
       OVER_LANES(parts, ADD)
     }
     for (int l = 0; l < lanes; l++) {
@@ -89,9 +98,13 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void cross_entropy_backw
       own[l] = PROB ? 0 : (1 - smoothing) * row_weight * slope[l];
       sum[l] = (own[l] + parts[l] * slope[l]) / sum[l];
     }
-    FOR_EACH(const real x = A_AT(k, l);
-             real g = exp(x - OF(base)) * OF(sum) - ((int)CLASS_AT(k, l) == OF(own_class) ? OF(own) : 0);
-             if (SPREAD_OUT) g -= Q_AT(k, l) * OF(slope);
-             STORE(D_DTYPE, d_row, PLACE(d, D_STEP, k, l), OF(own_class) == -2 ? 0 : g);)
+    EACH_PIECE {
+      if (!WHOLE) {
+        RAISE
+      }
+      EACH_ELEMENT(real g = powers[e] * OF(sum) - ((int)CLASS_AT(k, l) == OF(own_class) ? OF(own) : 0);
+                   if (SPREAD_OUT) g -= Q_AT(k, l) * OF(slope);
+                   STORE(D_DTYPE, d_row, PLACE(d, D_STEP, k, l), OF(own_class) == -2 ? 0 : g);)
+    }
   }
 }

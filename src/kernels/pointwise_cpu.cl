@@ -6,6 +6,9 @@
 // QUICK: the expression calls functions that have a quick form. Pieces of up to 512 elements are
 // then looked through first, without storing anything, and take it where no argument is too far for it
 // (math_cpu_quick.cl).
+//
+// STAGED: some operands have gaps. Loops over them stay scalar, so their elements come from and go to arrays of a piece, in loops of
+// their own.
 
 //$ HEAD
 #define INDEX uint
@@ -17,7 +20,7 @@
 #include "normal_cdf.cl"
 #define real REAL
 
-#ifdef QUICK
+#if defined(QUICK) || defined(STAGED)
 #define LENGTH 512
 #else
 #define LENGTH run
@@ -38,6 +41,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void pointwise(
     __global float* y0_q = y0_p + y0_o + c0;
     //$ END
     const INDEX length = min(run, (INDEX)LENGTH);
+    //$ COLLECT
+    //$ END
 #ifdef QUICK
     {
       int any_far = 0, *math_far = &any_far;
@@ -61,6 +66,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void pointwise(
           STORE_f32(y0_q, j, y0);
           //$ END
         }
+        //$ SPREAD
+        //$ END
         i += length;
         continue;
       }
@@ -77,6 +84,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void pointwise(
       STORE_f32(y0_q, j, y0);
       //$ END
     }
+    //$ SPREAD
+    //$ END
     i += length;
   }
 }

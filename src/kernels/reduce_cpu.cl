@@ -2,7 +2,8 @@
 // one tensor. A work-group of one item keeps LANES accumulators in an array that compilers hold in vector
 // registers. ALONG_R 1: the lanes take neighbouring reduced elements of one output after another and are
 // combined in a fixed order. ALONG_R 0: the lanes are LANES neighbouring outputs. With PARTS 1 the second grid
-// dimension splits the reduced elements into parts for reduce_parts.cl.
+// dimension splits the reduced elements into parts for reduce_parts.cl. Along reduced elements with gaps between them a run has at most
+// PIECE: they come to an array first.
 
 //$ HEAD
 #define LANES 16
@@ -17,6 +18,7 @@
 #include "activation.cl"
 #include "normal_cdf.cl"
 #define real REAL
+#define PIECE 512
 // Accumulator a of part p and output k in the workspace, [accumulator][part][output].
 #define PART(T, a, p) (((__global T*)(ws_p + ws_o + (ulong)(a)*parts * kept))[(p)*kept + k])
 
@@ -46,8 +48,10 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void reduce(
     INDEX r = begin;
     while (r < end) {
       //$ POSITION
-      const INDEX run = end - r;
+      INDEX run = end - r;
       __global const float* x0_q = x0_b + r;
+      //$ END
+      //$ COLLECT
       //$ END
       INDEX j = 0;
       for (; j + LANES <= run; j += LANES) {

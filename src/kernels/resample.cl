@@ -87,7 +87,7 @@ __kernel void resample(COMMON, int count, DIVISOR(by_inner), DIVISOR(by1), DIVIS
   y += y_o;
   real sum[PLANES][V];
   for (int p = 0; p < PLANES; p++)
-    for (int v = 0; v < V; v++) sum[p][v] = SINGLE ? fill : 0;
+    for (int v = 0; v < V; v++) sum[p][v] = nothing_of(fill);
   EACH0 {
     const int i0 = AT0;
     EACH1 {

@@ -16,8 +16,10 @@
 #define IS_f64 2
 #define IS_f16 3
 #define IS_bf16 4
+#define IS_i16 5
 #define REAL_float 1
 #define REAL_double 2
+#define REAL_short 5
 #define AS_IT_IS \
   (TAPS0 == 1 && TAPS1 == 1 && !WEIGHTED0 && !WEIGHTED1 && PACKED && JOIN(IS_, X_DTYPE) == JOIN(REAL_, REAL))
 
@@ -33,17 +35,18 @@
 // Puts w times a row of x into `row`, or adds it.
 static void fold(__global const X_T* x, __global real* row, int n, int inner, long x_2, long x_inner,
                  real w, int fresh) {
-#if PACKED
+#if PACKED || !INNER
   const int all = n * inner;
+  const long step = PACKED ? 1 : x_2;
   if (fresh && w == 1) {
     INDEPENDENT_ROUNDS
-    for (int i = 0; i < all; i++) row[i] = LOAD_X(x, i);
+    for (int i = 0; i < all; i++) row[i] = LOAD_X(x, PACKED ? i : i * step);
   } else if (fresh) {
     INDEPENDENT_ROUNDS
-    for (int i = 0; i < all; i++) row[i] = w * LOAD_X(x, i);
+    for (int i = 0; i < all; i++) row[i] = w * LOAD_X(x, PACKED ? i : i * step);
   } else {
     INDEPENDENT_ROUNDS
-    for (int i = 0; i < all; i++) row[i] += w * LOAD_X(x, i);
+    for (int i = 0; i < all; i++) row[i] += w * LOAD_X(x, PACKED ? i : i * step);
   }
 #else
   for (int j = 0; j < n; j++)
@@ -122,7 +125,7 @@ __kernel void resample(COMMON, __global real* scratch, long scratch_o, int x_row
   const long begin = (long)get_global_id(0) * block;
   const long end = min(begin + block, (long)count * size0 * size1);
   __global real* const own = scratch + scratch_o + (long)get_global_id(0) * x_row;
-  const real nothing = SINGLE ? fill : 0;
+  const real nothing = nothing_of(fill);
   table += table_o;
   weights += weights_o;
   for (long r = begin; r < end; r++) {

@@ -33,6 +33,11 @@
 #ifndef WIDE  // offsets of 64 bits
 #define WIDE 0
 #endif
+#ifdef WORDS  // the tensors' dtype, of 16 bits, where elements are only moved, and seen as i16
+#define FILL_T float
+#else
+#define FILL_T REAL
+#endif
 
 #if WIDE
 typedef long index_t;
@@ -46,11 +51,14 @@ typedef REAL real;
 #define LOAD_X(p, i) JOIN(LOAD_, X_DTYPE)(p, i)
 #define STORE_Y(p, i, v) JOIN(STORE_, Y_DTYPE)(p, i, v)
 
+#define WORD_f16 half
+#define WORD_bf16 ushort
+
 #define AXIS(a) int size##a, long x_##a, long y_##a, int table##a, int weights##a
 #define COMMON                                                                                                  \
   __global const X_T *restrict x, long x_o, __global Y_T *restrict y, long y_o, __global const int *table,      \
       long table_o, __global const real *weights, long weights_o, __global const long *levels, long levels_o,   \
-      AXIS(0), AXIS(1), AXIS(2), int inner, long x_inner, real fill
+      AXIS(0), AXIS(1), AXIS(2), int inner, long x_inner, FILL_T fill
 
 // One tap at most everywhere: its value is taken as it is, and where there is none the fill value stands.
 #define SINGLE (TAPS0 == 1 && TAPS1 == 1 && TAPS2 == 1 && !WEIGHTED0 && !WEIGHTED1 && !WEIGHTED2)
@@ -66,4 +74,15 @@ static void find_plane(int plane, __global const long* levels, index_t* in_x, in
   }
   *in_x = from_x + plane * (index_t)levels[1];
   *in_y = from_y + plane * (index_t)levels[2];
+}
+
+// What a place without taps gets.
+static real nothing_of(FILL_T fill) {
+#ifdef WORDS
+  X_T word;
+  JOIN(STORE_, WORDS)((JOIN(WORD_, WORDS)*)&word, 0, fill);
+  return word;
+#else
+  return SINGLE ? fill : 0;
+#endif
 }

@@ -12,30 +12,53 @@
 #define ACROSS 0
 #endif
 
-// The place of lane l at element k of tensor t; `step` is 1 where lanes are neighbours in memory, else 0.
+// The place of lane l at element k of tensor t; `step` is 1 where lanes are neighbours in memory, else 0. It is signed: of sums
+// that cannot wrap around compilers know that they are neighbours.
 #define PLACE(t, step, k, l)                                                              \
-  (ACROSS ? (k) * (INDEX)t##_a + (INDEX)(l) * (step ? 1 : (INDEX)t##_0)                   \
-          : ((k) + (INDEX)(l)) * (step ? 1 : (INDEX)t##_a))
+  (ACROSS ? (long)(k) * (long)t##_a + (long)(l) * (step ? 1 : (long)t##_0)                \
+          : ((long)(k) + (long)(l)) * (step ? 1 : (long)t##_a))
 
 #define EACH_LANE for (int l = 0; l < LANES; l++)
-// FOR_ELEMENTS runs BODY, in terms of k and l, for all elements; `lanes` are in use, and accumulators are a[l]. FOR_EACH is for what
-// stores instead, which compilers make vectors of only in loops that they do not unroll; there OF(a) is what the row has.
+
+// A row, or `lanes` of them, is gone through in pieces [from, to). The numbers of a piece come to an array of PIECE, as
+// [STEPS][LANES]: in loops over it nothing has gaps, another dtype or an end. FILL puts VALUE, in terms of k and l, into it, and
+// NEUTRAL where the piece ends before the array does. EACH_ELEMENT runs BODY for all elements that there are, to store them:
+// element e of the array stands for that at k and l, and OF(a) is what the row has of an accumulator a[l]. EACH_TERM adds up
+// without an array.
+#define PIECE 2048
+#define EACH_PIECE for (INDEX from = 0, to = PIECE_END(n, 0); from < n; from = to, to = PIECE_END(n, from))
+#define WHOLE (from == 0 && to == n)
+#define EACH_STEP(BODY) \
+  for (int s = 0; s < STEPS; s++) EACH_LANE { const int e = s * LANES + l; BODY }
+#define EACH_NUMBER(BODY) INDEPENDENT_ROUNDS for (int e = 0; e < STEPS * LANES; e++) { BODY }
 #if ACROSS
 #define FOR_ROWS                                                                             \
   const INDEX blocks_ = ((INDEX)n0 + LANES - 1) / LANES;                                     \
   const INDEX line_ = (INDEX)get_group_id(0) / blocks_;                                      \
   const INDEX first_ = ((INDEX)get_group_id(0) - line_ * blocks_) * LANES, row = line_ * (INDEX)n0 + first_; \
   const int lanes = (int)min((INDEX)LANES, (INDEX)n0 - first_);
-#define FOR_ELEMENTS(BODY)                    \
-  for (INDEX k = 0; k < n; k++) {             \
-    if (lanes == LANES) {                     \
-      EACH_LANE { BODY }                      \
-    } else {                                  \
-      for (int l = 0; l < lanes; l++) { BODY } \
-    }                                         \
+#define PIECE_END(n, k) min((INDEX)(n), (INDEX)((k) + PIECE / LANES))
+#define STEPS (int)(to - from)
+#define EACH_ELEMENT(BODY)                              \
+  for (INDEX k = from; k < to; k++) {                   \
+    INDEPENDENT_ROUNDS for (int l = 0; l < lanes; l++) { \
+      const int e = (int)(k - from) * LANES + l;        \
+      BODY                                              \
+    }                                                   \
   }
-#define FOR_EACH(BODY) \
-  for (INDEX k = 0; k < n; k++) INDEPENDENT_ROUNDS for (int l = 0; l < lanes; l++) { BODY }
+#define FILL(array, VALUE, NEUTRAL)             \
+  EACH_ELEMENT(array[e] = VALUE;)               \
+  for (int s = 0; lanes < LANES && s < STEPS; s++) \
+    for (int l = lanes; l < LANES; l++) array[s * LANES + l] = NEUTRAL;
+#define EACH_TERM(BODY)                                        \
+  for (INDEX k = from; k < to; k++) {                          \
+    const int s_ = (int)(k - from) * LANES;                    \
+    if (lanes == LANES) {                                      \
+      EACH_LANE { const int e = s_ + l; BODY }                 \
+    } else {                                                   \
+      for (int l = 0; l < lanes; l++) { const int e = s_ + l; BODY } \
+    }                                                          \
+  }
 #define OF(A) A[l]
 #define OVER_LANES(A, COMBINE)
 #else
@@ -43,16 +66,26 @@
   const int lanes = 1;                                                                       \
   const INDEX end_ = (INDEX)min((long)(get_group_id(0) + 1) * block, rows);                  \
   for (INDEX row = (INDEX)get_group_id(0) * (INDEX)block; row < end_; row++)
-#define FOR_ELEMENTS(BODY)                               \
-  {                                                      \
-    INDEX k = 0;                                         \
-    for (; k + LANES <= n; k += LANES) EACH_LANE { BODY } \
-    for (int l = 0; l < (int)(n - k); l++) { BODY }      \
+#define PIECE_END(n, k) min((INDEX)(n), (INDEX)((k) + PIECE))
+#define STEPS (int)((to - from + LANES - 1) / LANES)
+#define EACH_ELEMENT(BODY)                                   \
+  {                                                          \
+    const INDEX k = from;                                    \
+    const INDEX count_ = to - from;                          \
+    INDEPENDENT_ROUNDS for (INDEX l = 0; l < count_; l++) {  \
+      const INDEX e = l;                                     \
+      BODY                                                   \
+    }                                                        \
   }
-#define FOR_EACH(BODY)                                              \
-  {                                                                 \
-    const INDEX k = 0;                                              \
-    INDEPENDENT_ROUNDS for (INDEX l = 0; l < n; l++) { BODY }       \
+#define FILL(array, VALUE, NEUTRAL)                          \
+  EACH_ELEMENT(array[e] = VALUE;)                            \
+  for (int e = (int)(to - from); e < STEPS * LANES; e++) array[e] = NEUTRAL;
+#define EACH_TERM(BODY)                                                  \
+  {                                                                      \
+    INDEX k = from;                                                      \
+    for (; k + LANES <= to; k += LANES)                                  \
+      EACH_LANE { const int e = (int)(k - from) + l; BODY }              \
+    for (int l = 0; l < (int)(to - k); l++) { const int e = (int)(k - from) + l; BODY } \
   }
 #define OF(A) A[0]
 #define OVER_LANES(A, COMBINE)                                                              \

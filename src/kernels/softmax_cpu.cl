@@ -16,13 +16,22 @@
 #ifndef LOG  // the logarithm of softmax
 #define LOG 0
 #endif
+
 #ifndef KEEPS  // y can hold what exp gives between two passes
 #define KEEPS 1
+#endif
+#ifndef STAGED  // backward: some tensor has gaps
+#define STAGED 0
 #endif
 
 #define B_AT(k, l) LOAD(B_DTYPE, b_row, PLACE(b, B_STEP, k, l))
 #define Y_AT(k, l) LOAD(Y_DTYPE, y_row, PLACE(y, Y_STEP, k, l))
 #define TO_Y(k, l, v) STORE(Y_DTYPE, y_row, PLACE(y, Y_STEP, k, l), v)
+#if KEEPS && !LOG && !ONE
+#undef KEEP
+#define KEEP \
+  if (!WHOLE) EACH_ELEMENT(TO_Y(k, l, powers[e]);)
+#endif
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void softmax(
     TENSOR(const A_T, a), TENSOR(const B_T, b), TENSOR(const M_T, m), TENSOR(Y_T, y), ROW_SIZES, long block) {
@@ -32,14 +41,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void softmax(
     __global const A_T* a_row = ROW_OF(a);
     __global const M_T* m_row = MASK ? ROW_OF(m) : m;
     __global Y_T* y_row = ROW_OF(y);
-#if KEEPS && !LOG && !ONE
-    MAXIMUM
-    FOR_EACH(const real e = exp(X_AT(k, l) - OF(base)); TO_Y(k, l, e);)
-    FOR_ELEMENTS(sum[l] += Y_AT(k, l);)
-    OVER_LANES(sum, ADD)
-#else
     SUM_OF_EXP
-#endif
     real scale[LANES];
 #if ONE
     EACH_LANE scale[l] = base[l] + log(sum[l]);
@@ -48,13 +50,36 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void softmax(
     EACH_LANE scale[l] = log(sum[l]);
     // A row that the mask leaves nothing of has -infinity.
     EACH_LANE scale[l] = MASK && sum[l] == 0 ? INFINITY : scale[l];
-    FOR_EACH(const real v = X_AT(k, l) - OF(base) - OF(scale); TO_Y(k, l, v);)
+    EACH_PIECE EACH_ELEMENT(const real v = X_AT(k, l) - OF(base) - OF(scale); TO_Y(k, l, v);)
 #else
     EACH_LANE scale[l] = MASK && sum[l] == 0 ? 0 : 1 / sum[l];
-    FOR_EACH(const real e = KEEPS ? Y_AT(k, l) : exp(X_AT(k, l) - OF(base)); TO_Y(k, l, e * OF(scale));)
+    EACH_PIECE {
+      if (WHOLE) {
+        EACH_ELEMENT(TO_Y(k, l, powers[e] * OF(scale));)
+      } else if (KEEPS) {
+        EACH_ELEMENT(const real p = Y_AT(k, l) * OF(scale); TO_Y(k, l, p);)
+      } else {
+        RAISE
+        EACH_ELEMENT(TO_Y(k, l, powers[e] * OF(scale));)
+      }
+    }
 #endif
   }
 }
+
+#if STAGED
+#define COLLECT                                \
+  EACH_ELEMENT(slopes[e] = A_AT(k, l);)        \
+  EACH_ELEMENT(results[e] = B_AT(k, l);)
+#define IN_PARTS(BODY) EACH_PIECE { BODY }
+#define SLOPE(k, l, e) slopes[e]
+#define RESULT(k, l, e) results[e]
+#else
+#define COLLECT
+#define IN_PARTS(BODY) { const INDEX from = 0, to = n; BODY }
+#define SLOPE(k, l, e) A_AT(k, l)
+#define RESULT(k, l, e) B_AT(k, l)
+#endif
 
 // a: dy, b: y, y: dx.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void softmax_backward(
@@ -66,12 +91,13 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void softmax_backward(
     __global const B_T* b_row = ROW_OF(b);
     __global const M_T* m_row = MASK ? ROW_OF(m) : m;
     __global Y_T* y_row = ROW_OF(y);
-    real sum[LANES];
+    real sum[LANES], slopes[PIECE], results[PIECE];
     EACH_LANE sum[l] = 0;
-    FOR_ELEMENTS(sum[l] += LOG ? A_AT(k, l) : A_AT(k, l) * B_AT(k, l);)
+    IN_PARTS(COLLECT EACH_TERM(sum[l] += LOG ? SLOPE(k, l, e) : SLOPE(k, l, e) * RESULT(k, l, e);))
     OVER_LANES(sum, ADD)
-    FOR_EACH(const real d = A_AT(k, l); const real p = B_AT(k, l);
-             const real dx = LOG ? d - exp(p) * OF(sum) : p * (d - OF(sum));
-             TO_Y(k, l, MASK && !M_AT(k, l) ? 0 : dx);)
+    IN_PARTS(if (!WHOLE) { COLLECT }
+             EACH_ELEMENT(const real d = SLOPE(k, l, e); const real p = RESULT(k, l, e);
+                          const real dx = LOG ? d - exp(p) * OF(sum) : p * (d - OF(sum));
+                          TO_Y(k, l, MASK && !M_AT(k, l) ? 0 : dx);))
   }
 }

@@ -27,16 +27,38 @@
 #define X_AT(k, l) (A_AT(k, l) + M_AT(k, l))
 #endif
 
-// base and the sum of exp(x - base) of each lane's row. Where nothing is above -infinity the sum is 0, and NaN or -infinity comes out
-// by itself. Of +infinity softmax gives NaN, logsumexp does not.
+// base, the sum of exp(x - base) of each lane's row, and `powers`: these exponentials, of a row that is WHOLE. Where nothing is
+// above -infinity the sum is 0, and NaN or -infinity comes out by itself. Of +infinity softmax gives NaN, logsumexp does not.
 #define MAXIMUM                                                                           \
-  real base[LANES], sum[LANES];                                                           \
+  real base[LANES], sum[LANES], powers[PIECE];                                            \
   EACH_LANE base[l] = -INFINITY;                                                          \
-  FOR_ELEMENTS(const real v = X_AT(k, l); base[l] = MAX_OR_NAN(base[l], v);)              \
+  EACH_PIECE {                                                                            \
+    FILL(powers, X_AT(k, l), -INFINITY)                                                   \
+    EACH_STEP(base[l] = MAX_OR_NAN(base[l], powers[e]);)                                  \
+  }                                                                                       \
   OVER_LANES(base, MAX_OR_NAN)                                                            \
-  EACH_LANE base[l] = (base[l] == -INFINITY) | (ONE & (base[l] == INFINITY)) ? 0 : base[l]; \
-  EACH_LANE sum[l] = 0;
-#define SUM_OF_EXP                                      \
-  MAXIMUM                                               \
-  FOR_ELEMENTS(sum[l] += exp(X_AT(k, l) - base[l]);)    \
+  EACH_LANE base[l] = (base[l] == -INFINITY) | (ONE & (base[l] == INFINITY)) ? 0 : base[l];
+// Of a piece; it is there already if it is WHOLE.
+#if ACROSS
+#define BELOW_BASE EACH_STEP(powers[e] -= base[l];)
+#define BELOW 0
+#else
+#define BELOW_BASE
+#define BELOW base[0]
+#endif
+#define RAISE                                              \
+  if (!WHOLE) {                                            \
+    FILL(powers, X_AT(k, l), -INFINITY)                    \
+  }                                                        \
+  BELOW_BASE                                               \
+  EACH_NUMBER(powers[e] = exp(powers[e] - BELOW);)
+#define KEEP  // of a piece's powers, elsewhere
+#define SUM_OF_EXP                   \
+  MAXIMUM                            \
+  EACH_LANE sum[l] = 0;              \
+  EACH_PIECE {                       \
+    RAISE                            \
+    EACH_STEP(sum[l] += powers[e];)  \
+    KEEP                             \
+  }                                  \
   OVER_LANES(sum, ADD)

@@ -7,7 +7,7 @@
 #endif
 
 #define LOAD_f32(p, i) ((p)[i])
-#define LOAD_f16(p, i) vload_half((i), (p))
+#define LOAD_f16(p, i) HALF_LOAD(p, i)
 #define LOAD_bf16(p, i) as_float((uint)(p)[i] << 16)
 #define LOAD_f64(p, i) ((p)[i])
 #define LOAD_i8(p, i) ((int)(p)[i])
@@ -16,6 +16,43 @@
 #define LOAD_i32(p, i) ((p)[i])
 #define LOAD_i64(p, i) ((p)[i])
 #define LOAD_bool(p, i) ((int)(p)[i])
+
+// Halves on CPUs. Compilers there make calls of vstore_half, and vector instructions of a builtin function of theirs. To load
+// there is one as well; but after it they compare halves, which takes calls again, where floats that were halves are compared.
+#ifdef CPU
+#define INLINED_HERE __attribute__((always_inline, overloadable))
+float INLINED_HERE half_value(ushort bits) {
+  const uint size = bits & 0x7fffu;
+  const uint value = as_uint(as_float(size << 13) * 0x1p112f);
+  return as_float((size < 0x7c00u ? value : value | 0x7f800000u) | (uint)(bits & 0x8000u) << 16);
+}
+#define HALF_LOAD_FROM(SPACE) \
+  float INLINED_HERE half_load(SPACE const half* p) { return half_value(*(SPACE const ushort*)p); }
+HALF_LOAD_FROM(__global)
+HALF_LOAD_FROM(__local)
+HALF_LOAD_FROM(__private)
+#define HALF_LOAD(p, i) half_load((p) + (i))
+#ifdef __has_builtin
+#if __has_builtin(__builtin_store_halff)
+#define HALF_STORE_TO(SPACE)                                 \
+  void INLINED_HERE half_store(SPACE half* p, float v) {     \
+    ushort bits;                                             \
+    __builtin_store_halff(v, (__private half*)&bits);        \
+    *(SPACE ushort*)p = bits;                                \
+  }
+HALF_STORE_TO(__global)
+HALF_STORE_TO(__local)
+HALF_STORE_TO(__private)
+#define HALF_STORE(p, i, v) half_store((p) + (i), v)
+#endif
+#endif
+#endif
+#ifndef HALF_LOAD
+#define HALF_LOAD(p, i) vload_half((i), (p))
+#endif
+#ifndef HALF_STORE
+#define HALF_STORE(p, i, v) vstore_half_rte((v), (i), (p))
+#endif
 
 // Round to nearest even; a NaN stays one. Two are a word, the first one its lower half.
 #ifdef BF16_INSTRUCTION
@@ -43,7 +80,7 @@ uint bf16_word(float first, float second) {
 #endif
 
 #define STORE_f32(p, i, v) ((p)[i] = (v))
-#define STORE_f16(p, i, v) vstore_half_rte((v), (i), (p))
+#define STORE_f16(p, i, v) HALF_STORE(p, i, v)
 #define STORE_bf16(p, i, v) ((p)[i] = bf16_bits(v))
 #define STORE_f64(p, i, v) ((p)[i] = (v))
 #define STORE_i8(p, i, v) ((p)[i] = (char)(v))
@@ -147,6 +184,8 @@ static uint half_word(float first, float second) {
 #ifdef __clang__
 #pragma clang diagnostic ignored "-Wpass-failed"
 #define INDEPENDENT_ROUNDS _Pragma("clang loop vectorize(assume_safety)")
+#define SCALAR_ROUNDS _Pragma("clang loop vectorize(disable)")
 #else
 #define INDEPENDENT_ROUNDS
+#define SCALAR_ROUNDS
 #endif

@@ -50,7 +50,6 @@ std::unique_ptr<CrossEntropyImpl> start(const Problem& p, Defines& defines) {
     defines.set("D_DTYPE", name_of(p.tensors[5].dtype)).set("D_T", storage_type(p.tensors[5].dtype));
   defines.set("PROB", p.loss.probabilities)
       .set("SMOOTH", !p.loss.probabilities && p.loss.desc.params.label_smoothing > 0);
-  defines.set("ACROSS", impl->nest.across());
   impl->nest.define(defines);
   return impl;
 }
@@ -76,6 +75,7 @@ std::unique_ptr<const CrossEntropyImpl> make_row(const Context& context, const P
   if (!p.loss.probabilities && p.loss.desc.params.label_smoothing == 0)
     form.try_ragged(impl->nest, p.backward ? std::vector<size_t>{0, 5} : std::vector<size_t>{0}, p.tensors);
   form.choose(context.device(), impl->nest, 32);
+  defines.set("ACROSS", impl->nest.across());
   defines.set("T_VECTOR", p.loss.probabilities && vectors(1, form.vector));
   impl->kernel = form.kernel(context, "cross_entropy", kernel_name(p), defines);
   impl->local = static_cast<size_t>(form.group());
@@ -88,10 +88,10 @@ std::unique_ptr<const CrossEntropyImpl> make_cpu(const Context& context, const P
   auto impl = start(p, defines);
   const RowNest& nest = impl->nest;
   const CpuRows rows(nest);
-  defines.set("A_STEP", nest.packed(0))
-      .set("T_STEP", nest.packed(1))
-      .set("D_STEP", p.backward && nest.packed(5));
-  defines.set("LANES", rows.lanes);
+  defines.set("A_STEP", nest.packed(0, rows.across))
+      .set("T_STEP", nest.packed(1, rows.across))
+      .set("D_STEP", p.backward && nest.packed(5, rows.across));
+  defines.set("ACROSS", rows.across).set("LANES", rows.lanes);
   impl->kernel = context.state().programs.kernel("cross_entropy_cpu", kernel_name(p), defines);
   impl->cpu = true;
   impl->block = rows.block;

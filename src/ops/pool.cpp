@@ -131,10 +131,12 @@ std::shared_ptr<const PoolPlan> plan(const Context& context, const PoolProblem& 
                                      std::shared_ptr<const PlanInfo>& info) {
   require(problem.x.dtype != DType::f64 || context.device().probes().fp64, "dtype", "f64 on ",
           context.device().name(), ", which has none");
-  std::vector<Engine<PoolProblem, PoolPlan>> engines = {kPoolGenerated, kPoolWide,   kPoolScatter,
-                                                        kPoolColumns,   kPoolDirect, kPoolCpu};
-  if (context.device().kind() == DeviceKind::cpu)
-    std::rotate(engines.begin() + 1, engines.end() - 1, engines.end());
+  using Engines = std::vector<Engine<PoolProblem, PoolPlan>>;
+  const Engines engines =
+      context.device().kind() == DeviceKind::cpu
+          ? Engines{kPoolGenerated, kPoolPlanes, kPoolCpu, kPoolWide, kPoolScatter, kPoolColumns, kPoolDirect}
+          : Engines{kPoolGenerated, kPoolWide,   kPoolScatter, kPoolColumns,
+                    kPoolDirect,    kPoolPlanes, kPoolCpu};
   PlanInfo made;
   const char* op = problem.backward ? "pool_backward" : "pool";
   std::shared_ptr<const PoolPlan> impl = choose_engine(op, engines, context, problem, options, made);

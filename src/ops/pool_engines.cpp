@@ -231,11 +231,12 @@ std::unique_ptr<const PoolPlan> make_columns(const Context& context, const PoolP
   return plan;
 }
 
+constexpr int64_t kFewWindows = 8;  // elements of x a window, from which on maxima are put where they belong
+
 std::string refuse_scatter(const Context&, const PoolProblem& p, const Options&) {
-  constexpr int64_t kLeast = 8;  // dx is written twice
   if (!p.backward || p.mode != PoolMode::max) return "for the backward direction of maxima";
   const int64_t from = element_count(p.y.shape), to = element_count(p.x.shape);
-  if (from * kLeast > to) return cat("dy has ", from, " elements, more than an eighth of dx's ", to);
+  if (from * kFewWindows > to) return cat("dy has ", from, " elements, more than an eighth of dx's ", to);
   return {};
 }
 
@@ -300,6 +301,49 @@ std::unique_ptr<const PoolPlan> make_cpu(const Context& context, const PoolProbl
   return plan;
 }
 
+/// Whether sums have to be held before they are rounded: no element of x belongs to one window alone.
+bool sums_rounded(const PoolProblem& p) {
+  const bool overlap = std::any_of(p.axes.begin(), p.axes.end(),
+                                   [](const PoolAxis& a) { return a.out > 1 && a.reach() > a.stride; });
+  return size_of(p.x.dtype) == 2 && (p.adaptive || overlap);
+}
+
+int64_t plane_of(const PoolProblem& p) {
+  return p.x.shape[2] * p.x.shape[3] * p.x.shape[4];
+}
+
+/// Whether the sums of a plane are held in a work-item's memory, in 64 KB of it.
+bool holds_plane(const PoolProblem& p) {
+  return plane_of(p) * (p.x.dtype == DType::f64 ? 8 : 4) <= 65536;
+}
+
+std::string refuse_planes(const Context& context, const PoolProblem& p, const Options&) {
+  if (!p.backward || p.mode != PoolMode::max) return "for the backward direction of maxima";
+  if (p.channels_last()) return "columns do not lie side by side";
+  constexpr int64_t kLittle = 1 << 16;  // elements that one compute unit may have alone
+  const int64_t planes = p.x.shape[0] * p.x.shape[1], units = context.device().facts().compute_units;
+  if (planes < units && planes * plane_of(p) > kLittle)
+    return cat(planes, " planes are not enough for ", units, " compute units");
+  if (sums_rounded(p) && !holds_plane(p))
+    return cat("the sums of a plane of ", plane_of(p), " elements are more than a work-item holds");
+  const int64_t from = element_count(p.y.shape), to = element_count(p.x.shape);
+  if (from * kFewWindows > to && unit_strides(p, 4))
+    return cat("dy has ", from, " elements, more than an eighth of dx's ", to, ", and rows without gaps");
+  return {};
+}
+
+std::unique_ptr<const PoolPlan> make_planes(const Context& context, const PoolProblem& problem,
+                                            const Options&) {
+  constexpr int64_t kElements = 4096;
+  Defines defines = common_defines(problem, needs_wide_index(problem));
+  defines.set("HELD", holds_plane(problem) ? plane_of(problem) : 0);
+  auto plan = make_kernel(context, problem, "pool_planes", kernel_of(problem), defines, Tail::block);
+  const Shape& x = problem.x.shape;
+  plan->block = std::clamp<int64_t>(kElements / std::max<int64_t>(plane_of(problem), 1), 1, x[1]);
+  plan->global = {static_cast<size_t>(ceil_div(x[1], plan->block)), static_cast<size_t>(x[0]), 1};
+  return plan;
+}
+
 }  // namespace
 
 const Engine<PoolProblem, PoolPlan> kPoolWide{"wide", refuse_wide, make_wide};
@@ -307,5 +351,6 @@ const Engine<PoolProblem, PoolPlan> kPoolScatter{"scatter", refuse_scatter, make
 const Engine<PoolProblem, PoolPlan> kPoolColumns{"columns", refuse_columns, make_columns};
 const Engine<PoolProblem, PoolPlan> kPoolDirect{"direct", never, make_direct};
 const Engine<PoolProblem, PoolPlan> kPoolCpu{"cpu", never, make_cpu};
+const Engine<PoolProblem, PoolPlan> kPoolPlanes{"planes", refuse_planes, make_planes};
 
 }  // namespace dlprim::detail

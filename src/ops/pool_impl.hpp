@@ -56,8 +56,8 @@ struct PoolPlan : EngineImpl {
 };
 
 /// Generated kernels for global windows; a kernel for large ones; one that puts maxima's gradients where they
-/// belong; the plain one; those for CPUs.
+/// belong; the plain one; those for CPUs, of which `planes` is for maxima's gradients.
 extern const Engine<PoolProblem, PoolPlan> kPoolGenerated, kPoolWide, kPoolScatter, kPoolColumns, kPoolDirect,
-    kPoolCpu;
+    kPoolPlanes, kPoolCpu;
 
 }  // namespace dlprim::detail

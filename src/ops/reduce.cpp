@@ -45,6 +45,9 @@ constexpr int kShortRounds = 2;     // of a lane's accesses, up to which it had 
 constexpr int kChunksPerUnit = 4;   // CPU work-groups a compute unit, so that uneven ones balance
 constexpr int64_t kCpuPart = 4096;  // reduced elements that are worth a CPU work-group
 constexpr int kCpuLanes = 16, kCpuBlock = 32;
+// Reduced elements up to which a CPU's lanes have an output each, gaps or not; and from which on more lanes
+// hide the time that an addition takes.
+constexpr int64_t kCpuShort = 16, kCpuLong = 512;
 
 /// Splits the reduced elements into parts of a multiple of `unit`, so that about `groups` work-groups exist
 /// where `blocks` do already, and the parts' accumulators stay within `limit` bytes.
@@ -143,8 +146,12 @@ std::unique_ptr<const Reduce::Impl> make_cpu(const Context& context, const Probl
                                              const Options& options) {
   auto impl = start_impl(p, true);
   ReduceForm form = p.form;
-  form.along_reduced = p.nest.reduced_innermost || p.nest.kept.empty();
+  form.along_reduced = p.nest.kept.empty();
+  if (!form.along_reduced && p.nest.reduced_innermost)
+    form.along_reduced = impl->reduced > kCpuShort || p.nest.kept.back().size < kCpuBlock;
   form.lanes_x = form.along_reduced ? kCpuLanes : kCpuBlock;
+  if (form.along_reduced && impl->reduced >= kCpuLong && form.reduction.accumulators == 1)
+    form.lanes_x = 4 * kCpuLanes;
   const int64_t groups = int64_t{context.device().facts().compute_units} * kChunksPerUnit;
   int64_t blocks = impl->kept;
   if (form.along_reduced) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <optional>
 
 #include "core/gen/arguments.hpp"
 #include "ops/divisor.hpp"
@@ -209,8 +210,9 @@ AxisTaps transposed(const AxisTaps& taps) {
 }
 
 struct ResamplePass {
+  /// Of i16 if elements of dtype `words` are moved as they are.
   ResamplePass(const Context& context, const TensorDesc& x, const TensorDesc& y,
-               const std::vector<MappedAxis>& axes, bool cpu);
+               const std::vector<MappedAxis>& axes, bool cpu, std::optional<DType> words);
   void run(const Stream& stream, const Tensor& x, const Tensor& y, double fill, const Tensor& scratch) const;
 
   size_t scratch = 0;  ///< bytes
@@ -238,7 +240,17 @@ struct ResamplePass {
 namespace {
 
 DType real_of(const TensorDesc& x, const TensorDesc& y) {
+  if (x.dtype == DType::i16) return DType::i16;
   return x.dtype == DType::f64 || y.dtype == DType::f64 ? DType::f64 : DType::f32;
+}
+
+/// Whether elements of 16 bits come to their places unchanged.
+bool moves_words(const ResampleProblem& p) {
+  const auto chooses = [](const MappedAxis& axis) {
+    return axis.taps.width() <= 1 && axis.taps.weight.empty();
+  };
+  return p.x.dtype == p.y.dtype && size_of(p.x.dtype) == 2 &&
+         std::all_of(p.axes.begin(), p.axes.end(), chooses);
 }
 
 /// Elements that lie together along the inner axis in both tensors and can be moved at once.
@@ -262,14 +274,15 @@ bool is_wide(const TensorDesc& desc) {
 }  // namespace
 
 ResamplePass::ResamplePass(const Context& context, const TensorDesc& x, const TensorDesc& y,
-                           const std::vector<MappedAxis>& axes, bool cpu)
+                           const std::vector<MappedAxis>& axes, bool cpu, std::optional<DType> words)
     : real(real_of(x, y)), cpu_(cpu) {
   const Roles roles(x, y, axes, cpu_ ? 0 : 256);
   vector_ = cpu_ ? 1 : vector_of(x, y, roles);
   Defines defines;
   defines.set("X_DTYPE", name_of(x.dtype)).set("X_T", storage_type(x.dtype));
   defines.set("Y_DTYPE", name_of(y.dtype)).set("Y_T", storage_type(y.dtype));
-  defines.set("REAL", compute_type(real)).set("WIDE", is_wide(x) || is_wide(y));
+  defines.set("REAL", words ? storage_type(real) : compute_type(real)).set("WIDE", is_wide(x) || is_wide(y));
+  if (words) defines.set("WORDS", name_of(*words));
   std::vector<int32_t> table;
   std::vector<double> weights;
   bool ragged = false;
@@ -403,7 +416,13 @@ std::vector<std::vector<MappedAxis>> split(std::vector<MappedAxis> axes, bool cp
 
 }  // namespace
 
-Resample::Resample(const Context& context, const ResampleProblem& problem, bool cpu) {
+Resample::Resample(const Context& context, ResampleProblem problem, bool cpu) {
+  std::optional<DType> words;
+  // A CPU would convert each element there and back.
+  if (cpu && moves_words(problem)) {
+    words = problem.x.dtype;
+    problem.x.dtype = problem.y.dtype = DType::i16;
+  }
   const DType real = real_of(problem.x, problem.y);
   const auto passes = split(problem.axes, cpu);
   WorkspaceParts parts;
@@ -418,7 +437,7 @@ Resample::Resample(const Context& context, const ResampleProblem& problem, bool 
       step.result = dense(shape, problem.y.strides, real);
       step.result_at = parts.add(static_cast<size_t>(element_count(shape)) * size_of(real));
     }
-    step.pass = std::make_shared<const ResamplePass>(context, source, step.result, passes[i], cpu);
+    step.pass = std::make_shared<const ResamplePass>(context, source, step.result, passes[i], cpu, words);
     step.scratch_at = parts.add(step.pass->scratch);
     source = step.result;
     steps_.push_back(std::move(step));

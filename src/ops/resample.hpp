@@ -48,7 +48,7 @@ struct ResampleProblem {
 /// more than one tap, else 0.
 class Resample : public EngineImpl {
  public:
-  Resample(const Context& context, const ResampleProblem& problem, bool cpu);
+  Resample(const Context& context, ResampleProblem problem, bool cpu);
   size_t workspace_size() const override { return workspace_; }
   void run(const Stream& stream, const Tensor& x, const Tensor& y, double fill,
            const Tensor& workspace) const;

@@ -26,9 +26,9 @@ RowNest::RowNest(const Shape& shape, int axis, const std::vector<TensorDesc>& te
   nest_ = make_loop_nest(inputs, {TensorDesc(row_shape(shape, axis), none, DType::u8, true)}, true);
 }
 
-bool RowNest::packed(size_t tensor) const {
-  const int64_t lanes = across() ? inner() : size();
-  return lanes <= 1 || (across() ? inner_stride(tensor) : axis_stride(tensor)) == 1;
+bool RowNest::packed(size_t tensor, bool across) const {
+  const int64_t lanes = across ? inner() : size();
+  return lanes <= 1 || (across ? inner_stride(tensor) : axis_stride(tensor)) == 1;
 }
 
 bool RowNest::vectors(size_t tensor, const TensorDesc& desc, int64_t v) const {
@@ -135,12 +135,13 @@ Kernel RowForm::kernel(const Context& context, const char* file, const char* nam
 }
 
 CpuRows::CpuRows(const RowNest& nest) {
-  constexpr int64_t kElements = 8192;  // of one work-group: far above the cost of starting it
-  lanes = nest.across() ? 64 : 16;
+  constexpr int64_t kElements = 8192;          // of one work-group: far above the cost of starting it
+  constexpr int64_t kShort = 32, kLong = 256;  // elements of a row
+  across = nest.across() || (nest.size() < kShort && nest.inner() >= kShort);
+  lanes = across || nest.size() >= kLong ? 64 : 16;
   block = std::max<int64_t>(1, kElements / std::max<int64_t>(1, nest.size()));
-  groups = nest.across()
-               ? nest.rows_a_launch() / std::max<int64_t>(1, nest.inner()) * ceil_div(nest.inner(), lanes)
-               : ceil_div(nest.rows_a_launch(), block);
+  groups = across ? nest.rows_a_launch() / std::max<int64_t>(1, nest.inner()) * ceil_div(nest.inner(), lanes)
+                  : ceil_div(nest.rows_a_launch(), block);
 }
 
 }  // namespace dlprim::detail

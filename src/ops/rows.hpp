@@ -34,7 +34,8 @@ class RowNest {
     return nest_.kept.empty() ? 0 : nest_.kept.back().strides[tensor];
   }
   /// Whether tensor's lanes, along the axis or across, are neighbours in memory.
-  bool packed(size_t tensor) const;
+  bool packed(size_t tensor) const { return packed(tensor, across()); }
+  bool packed(size_t tensor, bool across) const;
   /// Whether V elements along the axis can be read at once, of a tensor described so.
   bool vectors(size_t tensor, const TensorDesc& desc, int64_t v) const;
   /// Whether long rows of all these tensors, by their numbers, start the same number of elements past a
@@ -86,6 +87,7 @@ struct RowForm {
 /// How a CPU kernel does: rows_cpu.cl.
 struct CpuRows {
   explicit CpuRows(const RowNest& nest);
+  bool across;  ///< the lanes are neighbouring rows
   int64_t lanes, block, groups;
 };
 

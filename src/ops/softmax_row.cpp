@@ -40,7 +40,6 @@ Defines common_defines(const SoftmaxProblem& p, const RowNest& nest) {
   }
   defines.set("REAL", compute_type(p.real())).set("MASK", p.mask_form());
   defines.set("LOG", p.kind == SoftmaxKind::log_softmax).set("ONE", p.kind == SoftmaxKind::logsumexp);
-  defines.set("ACROSS", nest.across());
   nest.define(defines);
   return defines;
 }
@@ -80,6 +79,7 @@ std::unique_ptr<const SoftmaxImpl> make_row(const Context& context, const Softma
   if (!p.mask) form.try_ragged(nest, of_rows, tensors);
   form.choose(context.device(), nest, p.backward ? 16 : 32);
   Defines defines = common_defines(p, nest);
+  defines.set("ACROSS", nest.across());
   defines.set("MASK_VECTOR", p.mask && vectors(2, form.vector) && p.mask->dtype != DType::f64);
   impl->kernel = form.kernel(context, "softmax", kernel_name(p), defines);
   impl->local = static_cast<size_t>(form.group());
@@ -91,10 +91,16 @@ std::unique_ptr<const SoftmaxImpl> make_cpu(const Context& context, const Softma
   auto impl = start(p, true);
   const RowNest& nest = impl->nest;
   Defines defines = common_defines(p, nest);
-  static constexpr const char* kSteps[] = {"A_STEP", "B_STEP", "M_STEP", "Y_STEP"};
-  for (size_t i = 0; i < 4; i++) defines.set(kSteps[i], nest.packed(i));
   const CpuRows rows(nest);
-  defines.set("KEEPS", p.written().dtype == p.real()).set("LANES", rows.lanes);
+  static constexpr const char* kSteps[] = {"A_STEP", "B_STEP", "M_STEP", "Y_STEP"};
+  bool packed = true;
+  for (size_t i = 0; i < 4; i++) {
+    defines.set(kSteps[i], nest.packed(i, rows.across));
+    packed &= nest.packed(i, rows.across);
+  }
+  defines.set("KEEPS", p.written().dtype == p.real() && nest.packed(3, rows.across));
+  defines.set("ACROSS", rows.across).set("STAGED", !packed);
+  defines.set("LANES", p.backward && !rows.across ? 16 : rows.lanes);
   impl->kernel = context.state().programs.kernel("softmax_cpu", kernel_name(p), defines);
   impl->block = rows.block;
   impl->groups = static_cast<size_t>(rows.groups);

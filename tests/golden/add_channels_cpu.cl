@@ -6,8 +6,12 @@
 // QUICK: the expression calls functions that have a quick form. Pieces of up to 512 elements are
 // then looked through first, without storing anything, and take it where no argument is too far for it
 // (math_cpu_quick.cl).
+//
+// STAGED: some operands have gaps. Loops over them stay scalar, so their elements come from and go to arrays of a piece, in loops of
+// their own.
 
 #define INDEX uint
+#define OFFSET int
 #define REAL float
 #define REAL_LOWEST (-INFINITY)
 #define REAL_HIGHEST INFINITY
@@ -21,7 +25,7 @@
 
 #define real REAL
 
-#ifdef QUICK
+#if defined(QUICK) || defined(STAGED)
 #define LENGTH 512
 #else
 #define LENGTH run

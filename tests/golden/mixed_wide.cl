@@ -3,6 +3,7 @@
 // are issued before the first use.
 
 #define INDEX ulong
+#define OFFSET long
 #define REAL float
 #define REAL_LOWEST (-INFINITY)
 #define REAL_HIGHEST INFINITY

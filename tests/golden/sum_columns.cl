@@ -6,6 +6,7 @@
 // reduce_parts.cl.
 
 #define INDEX uint
+#define OFFSET int
 #define REAL float
 #define REAL_LOWEST (-INFINITY)
 #define REAL_HIGHEST INFINITY

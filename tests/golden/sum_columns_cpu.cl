@@ -2,9 +2,11 @@
 // one tensor. A work-group of one item keeps LANES accumulators in an array that compilers hold in vector
 // registers. ALONG_R 1: the lanes take neighbouring reduced elements of one output after another and are
 // combined in a fixed order. ALONG_R 0: the lanes are LANES neighbouring outputs. With PARTS 1 the second grid
-// dimension splits the reduced elements into parts for reduce_parts.cl.
+// dimension splits the reduced elements into parts for reduce_parts.cl. Along reduced elements with gaps between them a run has at most
+// PIECE: they come to an array first.
 
 #define INDEX uint
+#define OFFSET int
 #define REAL float
 #define REAL_LOWEST (-INFINITY)
 #define REAL_HIGHEST INFINITY
@@ -21,6 +23,7 @@
 // normal_cdf.cl
 
 #define real REAL
+#define PIECE 512
 // Accumulator a of part p and output k in the workspace, [accumulator][part][output].
 #define PART(T, a, p) (((__global T*)(ws_p + ws_o + (ulong)(a)*parts * kept))[(p)*kept + k])
 
@@ -49,19 +52,23 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void reduce(
     INDEX r = begin;
     while (r < end) {
       const INDEX d0 = r;
-      const INDEX run = min(m0 - d0, end - r);
+      INDEX run = min(m0 - d0, end - r);
       __global const float* x0_q = x0_b + d0 * x0_u0;
+      run = min(run, (INDEX)PIECE);
+      float X0[PIECE];
+      SCALAR_ROUNDS
+      for (INDEX j = 0; j < run; j++) X0[j] = LOAD_f32(x0_q, (OFFSET)(j) * (OFFSET)x0_u0);
       INDEX j = 0;
       for (; j + LANES <= run; j += LANES) {
         for (int l = 0; l < LANES; l++) {
-          const float x0 = LOAD_f32(x0_q, (j + l) * x0_u0);
+          const float x0 = X0[j + l];
           real a0 = A0[l];
           a0 += x0;
           A0[l] = a0;
         }
       }
       for (int l = 0; l < (int)(run - j); l++) {
-        const float x0 = LOAD_f32(x0_q, (j + l) * x0_u0);
+        const float x0 = X0[j + l];
         real a0 = A0[l];
         a0 += x0;
         A0[l] = a0;

@@ -2,6 +2,7 @@
 // [accumulator][part][output], and finishes. LX lanes share an output, a group has LY outputs.
 
 #define INDEX uint
+#define OFFSET int
 #define REAL float
 #define REAL_LOWEST (-INFINITY)
 #define REAL_HIGHEST INFINITY

@@ -127,8 +127,8 @@ int vector_width(const std::vector<Operand>& operands, const std::vector<TensorD
 }
 
 std::string common_head(DType real, bool wide, DType limits) {
-  std::string text =
-      cat("#define INDEX ", wide ? "ulong" : "uint", "\n#define REAL ", compute_type(real), "\n");
+  std::string text = cat("#define INDEX ", wide ? "ulong" : "uint", "\n#define OFFSET ",
+                         wide ? "long" : "int", "\n#define REAL ", compute_type(real), "\n");
   if (real == DType::i64)
     text += cat("#define INTEGER_REAL\n#define REAL_LOWEST ", lowest(limits), "\n#define REAL_HIGHEST ",
                 highest(limits), "\n");

@@ -10,10 +10,6 @@
 namespace dlprim::detail {
 namespace {
 
-std::string array_name(const Operand& o) {
-  return cat(o.output ? 'Y' : 'X', o.name.substr(1));
-}
-
 /// "c1 * x0_t1 + c2": the operand's offset at the coordinates of element i.
 std::string full_offset(const Operand& o, size_t rank) {
   return offset(o, rank, rank, 'c', 't');
@@ -29,6 +25,10 @@ std::string inner_stride(const Operand& o, size_t rank) {
 }
 
 }  // namespace
+
+std::string array_name(const Operand& o) {
+  return cat(o.output ? 'Y' : 'X', o.name.substr(1));
+}
 
 std::string gpu_load(const Operand& o, const std::string& at, InnerStride inner, const std::string& step,
                      int vector) {
@@ -58,7 +58,8 @@ std::string declare_outputs(const std::vector<Operand>& operands) {
 }
 
 std::string inner_index(InnerStride inner, const std::string& j, const std::string& stride) {
-  return inner == InnerStride::one ? j : inner == InnerStride::zero ? "0" : cat("(", j, ") * ", stride);
+  if (inner == InnerStride::one) return j;
+  return inner == InnerStride::zero ? "0" : cat("(OFFSET)(", j, ") * (OFFSET)", stride);
 }
 
 std::string pointwise_source(const PointwiseForm& form) {
@@ -97,24 +98,45 @@ std::string pointwise_cpu_source(const PointwiseForm& form) {
   const size_t inner = form.rank - 1;
   std::string position = coordinates("i", form.rank, 'c', 'n');
   position += cat("const INDEX run = min(n", inner, " - c", inner, ", end - i);\n");
-  std::string loads, stores;
+  std::string collect, loads, stores, spread;
+  // Where an operand has gaps, compilers make no vectors of a loop with calls in it.
+  static const std::regex call("[a-z0-9_]\\s*\\(");
+  const bool calls = std::regex_search(form.body, call);
+  bool staged = false;
   for (const Operand& o : form.operands) {
     position += cat("__global ", o.output ? "" : "const ", storage_type(o.dtype), "* ", o.name,
                     "_q = ", o.name, "_p + ", o.name, "_o + ", full_offset(o, form.rank), ";\n");
     const std::string at = inner_index(o.kept, "j", inner_stride(o, form.rank));
-    if (o.output)
-      stores += cat("STORE_", name_of(o.dtype), "(", o.name, "_q, ", at, ", ", o.name, ");\n");
-    else
-      loads += cat("const ", compute_type(o.dtype), " ", o.name, " = LOAD_", name_of(o.dtype), "(", o.name,
-                   "_q, ", at, ");\n");
+    const std::string type = compute_type(o.dtype),
+                      load = cat("LOAD_", name_of(o.dtype), "(", o.name, "_q, ", at, ")"),
+                      store = cat("STORE_", name_of(o.dtype), "(", o.name, "_q, ", at, ", ");
+    if (calls && o.kept == InnerStride::any) {
+      const std::string array = array_name(o), each = "for (INDEX j = 0; j < length; j++) ";
+      staged = true;
+      collect += cat(type, " ", array, "[LENGTH];\n");
+      if (o.output) {
+        stores += cat(array, "[j] = ", o.name, ";\n");
+        spread += cat("SCALAR_ROUNDS\n", each, store, array, "[j]);\n");
+      } else {
+        collect += cat("SCALAR_ROUNDS\n", each, array, "[j] = ", load, ";\n");
+        loads += cat("const ", type, " ", o.name, " = ", array, "[j];\n");
+      }
+    } else if (o.output) {
+      stores += cat(store, o.name, ");\n");
+    } else {
+      loads += cat("const ", type, " ", o.name, " = ", load, ";\n");
+    }
   }
   static const std::regex quick("\\b(sin|cos|tan|fmod)\\s*\\(");
   const std::string head = common_head(form.real, form.wide),
-                    define = std::regex_search(form.body, quick) ? "#define QUICK\n" : "";
+                    define = cat(std::regex_search(form.body, quick) ? "#define QUICK\n" : "",
+                                 staged ? "#define STAGED\n" : "");
   return fill_slots(kernel_source("pointwise_cpu"),
                     {{"HEAD", head + define},
                      {"PARAMETERS", parameter_list(form.operands, form.scalars, form.rank, 0)},
                      {"POSITION", position},
+                     {"COLLECT", collect},
+                     {"SPREAD", spread},
                      {"BODY", loads + declare_outputs(form.operands) + body_block(form)},
                      {"STORES", stores}});
 }

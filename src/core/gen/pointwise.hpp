@@ -26,6 +26,8 @@ std::string pointwise_source(const PointwiseForm& form);
 /// The kernel `pointwise` for a CPU. Its last arguments: count, chunk.
 std::string pointwise_cpu_source(const PointwiseForm& form);
 
+/// "X0": the array that stands for an operand.
+std::string array_name(const Operand& operand);
 /// Reads `operand` at an offset into array X with V elements an access at access `u`; used by reductions too.
 std::string gpu_load(const Operand& operand, const std::string& at, InnerStride inner,
                      const std::string& step, int vector);

@@ -154,7 +154,7 @@ std::string reduce_cpu_source(const ReduceForm& form) {
   const size_t kept = form.kept_rank, reduced = form.reduced_rank;
   const std::string load_lanes = each_accumulator(form, "@ a# = A#[l];");
   const std::string store_lanes = each_accumulator(form, "A#[l] = a#;");
-  std::string base, position, row, loads, row_loads;
+  std::string base, position, row, loads, row_loads, collect;
   const std::string inner = kept ? cat("n", kept - 1) : "1";
   const std::string blocks =
       cat("const INDEX blocks = (", inner, " + LANES - 1) / LANES, all = kept / ", inner, " * blocks;\n");
@@ -164,8 +164,8 @@ std::string reduce_cpu_source(const ReduceForm& form) {
   base = coordinates("k", kept, 'c', 'n');
   block += coordinates("k_first", kept, 'c', 'n');
   position = row = coordinates("r", reduced, 'd', 'm');
-  position += reduced ? cat("const INDEX run = min(m", reduced - 1, " - d", reduced - 1, ", end - r);\n")
-                      : "const INDEX run = end - r;\n";
+  position += reduced ? cat("INDEX run = min(m", reduced - 1, " - d", reduced - 1, ", end - r);\n")
+                      : "INDEX run = end - r;\n";
   for (const Operand& o : form.operands) {
     if (o.output) continue;
     if (o.place) {
@@ -187,11 +187,20 @@ std::string reduce_cpu_source(const ReduceForm& form) {
     row += at;
     const std::string read =
         cat("const ", compute_type(o.dtype), " ", o.name, " = LOAD_", name_of(o.dtype), "(", o.name, "_q, ");
-    loads += read + (reduced ? inner_index(o.reduced, "j + l", reduced_step(o, reduced)) : "0") + ");\n";
+    if (reduced && o.reduced == InnerStride::any) {
+      const std::string array = array_name(o), type = compute_type(o.dtype);
+      collect += cat(type, " ", array, "[PIECE];\nSCALAR_ROUNDS\nfor (INDEX j = 0; j < run; j++) ", array,
+                     "[j] = LOAD_", name_of(o.dtype), "(", o.name, "_q, ",
+                     inner_index(o.reduced, "j", reduced_step(o, reduced)), ");\n");
+      loads += cat("const ", type, " ", o.name, " = ", array, "[j + l];\n");
+    } else {
+      loads += read + (reduced ? inner_index(o.reduced, "j + l", reduced_step(o, reduced)) : "0") + ");\n";
+    }
     row_loads += read + (kept ? inner_index(o.kept, "l", cat(o.name, "_t", kept - 1)) : "0") + ");\n";
   }
   const std::string accumulate =
       load_lanes + statement("accumulate", form.reduction.accumulate) + store_lanes;
+  if (!collect.empty()) collect = "run = min(run, (INDEX)PIECE);\n" + collect;
   return fill_slots(kernel_source("reduce_cpu"),
                     {{"HEAD", head(form) + cat("#define LANES ", form.lanes_x, "\n")},
                      {"PARAMETERS", parameters(form)},
@@ -199,6 +208,7 @@ std::string reduce_cpu_source(const ReduceForm& form) {
                      {"BASE", base},
                      {"INIT", each_accumulator(form, "@ a#;") + init(form) + store_lanes},
                      {"POSITION", position},
+                     {"COLLECT", collect},
                      {"ACCUMULATE", loads + accumulate},
                      {"COMBINE", load_lanes + combine_with(form, "A#[other]") + store_lanes},
                      {"BLOCKS", blocks},
