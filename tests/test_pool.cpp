@@ -254,6 +254,9 @@ TEST_CASE("pooling in every form of memory", "[small]") {
       }
   for (Placing placing : {Placing::channels_last, Placing::gaps})
     check(adaptive({2, 5, 13, 19}, {4, 5}), PoolMode::max, "scatter", {placing, DType::f32, DType::i64});
+  // Halves at addresses that are no multiples of a vector's size.
+  for (PoolMode mode : kModes)
+    check({{1, 2, 6, 23}, {3, 3}, {1, 1}, {1, 1}}, mode, "cpu", {Placing::row_major, DType::f16});
   for (const Case& c : {square, odd, volume, adaptive({2, 5, 7, 6}, {3, 4})})
     for (DType dtype : {DType::f32, DType::bf16})
       check(c, PoolMode::max, "planes", {Placing::gaps, dtype, DType::i64});

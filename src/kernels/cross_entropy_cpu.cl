@@ -31,6 +31,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void cross_entropy(
     TENSOR(const A_T, a), TENSOR(const T_T, t), TENSOR(const W_T, w), TENSOR(L_T, y), TENSOR(real, s), ROW_SIZES,
     long ignore, real smoothing, long block) {
   const INDEX n = (INDEX)size;
+  BRING_CONSTANTS_IN
   w += w_o;
   FOR_ROWS {
     COORDINATES(row)
@@ -71,6 +72,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void cross_entropy_backw
     TENSOR(const A_T, a), TENSOR(const T_T, t), TENSOR(const W_T, w), TENSOR(const L_T, y), TENSOR(const real, s),
     TENSOR(D_T, d), ROW_SIZES, long ignore, real smoothing, real factor, long block) {
   const INDEX n = (INDEX)size;
+  BRING_CONSTANTS_IN
   w += w_o;
   FOR_ROWS {
     COORDINATES(row)

@@ -3,16 +3,17 @@
 
 #include "gemm_cpu_runs.cl"
 #include "gemm_types.cl"
+#include "half_lanes.cl"
 
 // N elements, 4 or 8, become a vector; or VW of them.
 #define RUN_f32(N, p) (*(__global const PASTE(LooseRun, N)*)(p))
-#define RUN_f16(N, p) PASTE(vload_half, N)(0, p)
+#define RUN_f16(N, p) PASTE(half_floats, N)(PASTE(vload, N)(0, (__global const ushort*)(p)))
 #define RUN_bf16(N, p) PASTE(as_float, N)(PASTE(convert_uint, N)(PASTE(vload, N)(0, p)) << 16)
 #define RUN_f64(N, p) (*(__global const PASTE(LooseRun, N)*)(p))
 #define RUN_i8(N, p) PASTE(convert_int, N)(PASTE(vload, N)(0, p))
 #define LOAD_RUN(N, p) JOIN2(RUN_, AB_TYPE)(N, p)
 #define WIDE_f32(p) VEC_AT(__global const, p)
-#define WIDE_f16(p) PASTE(vload_half, VW)(0, p)
+#define WIDE_f16(p) RUN_f16(VW, p)
 #define WIDE_bf16(p) PASTE(as_float, VW)(PASTE(convert_uint, VW)(PASTE(vload, VW)(0, p)) << 16)
 #define WIDE_f64(p) VEC_AT(__global const, p)
 #define WIDE_i8(p) PASTE(convert_int, VW)(PASTE(vload, VW)(0, p))
@@ -35,7 +36,7 @@
 
 // And VW of them back.
 #define STORE_WIDE_f32(p, v) VEC_AT(__global, p) = v
-#define STORE_WIDE_f16(p, v) PASTE(PASTE(vstore_half, VW), _rte)(v, 0, p)
+#define STORE_WIDE_f16(p, v) PASTE(vstore, VW)(PASTE(half_words, VW)(v), 0, (__global ushort*)(p))
 #define STORE_WIDE_bf16(p, v) PASTE(vstore, VW)(wide_bf16_bits(v), 0, p)
 #define STORE_WIDE_f64(p, v) VEC_AT(__global, p) = v
 #define STORE_WIDE_i32(p, v) VEC_AT(__global, p) = v

@@ -28,6 +28,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void norm_rows_backward(
     __global const W_TYPE* weight, long weight_o, __global const REAL* mean, long mean_o,
     __global const REAL* inv_std, long inv_std_o, __global DX_TYPE* dx_p, long dx_o, long dx_row,
     __global REAL* ws, long ws_o, int rows, int length, int chunk) {
+  BRING_CONSTANTS_IN
   const int begin = (int)get_global_id(0) * chunk, end = min(begin + chunk, rows);
   weight += weight_o;
   __global REAL* weights = ws + ws_o + (long)get_group_id(0) * length;

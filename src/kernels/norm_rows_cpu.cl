@@ -20,6 +20,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void norm_rows(
     __global const W_TYPE* bias, long bias_o, __global Y_TYPE* y_p, long y_o, long y_row,
     __global REAL* mean, long mean_o, __global REAL* inv_std, long inv_std_o, __global REAL* variance,
     long variance_o, int rows, int length, int plane, int turns, REAL epsilon, int chunk) {
+  BRING_CONSTANTS_IN
   weight += weight_o;
   bias += bias_o;
   const int begin = (int)get_global_id(0) * chunk, end = min(begin + chunk, rows);

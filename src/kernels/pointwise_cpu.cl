@@ -31,6 +31,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void pointwise(
     __global const float* x0_p, long x0_o, __global float* y0_p, long y0_o, INDEX n0, INDEX x0_t0, INDEX y0_t0,
     //$ END
     INDEX count, INDEX chunk) {
+  BRING_CONSTANTS_IN
   INDEX i = (INDEX)get_group_id(0) * chunk;
   const INDEX end = min(i + chunk, count);
   while (i < end) {

@@ -44,6 +44,7 @@
 
 __kernel void pool_forward(TENSOR(const T, x), TENSOR(T, y), TENSOR(PLACE_TYPE, i), AXES, int block) {
   MAKE_AXES
+  BRING_CONSTANTS_IN
   MY_LINES(D.out * H.out)
   // The windows of columns [inner, outer) lie inside, and are at least L or none.
   const int reach = (W.taps - 1) * W.dilation + 1;
@@ -140,6 +141,7 @@ void hand_back(__private REAL* sums, int first, int last, struct Axis w, struct 
 __kernel void pool_backward(TENSOR(T, x), TENSOR(const T, y), TENSOR(const PLACE_TYPE, i), TENSOR(const T, s),
                             TENSOR(const T, t), AXES, int block) {
   MAKE_AXES
+  BRING_CONSTANTS_IN
   MY_LINES(D.size * H.size)
   const int step = W.stride, reach = (W.taps - 1) * W.dilation, most = reach / step;
   // For m in [inner, outer), at least L or none, all windows and all elements exist.

@@ -57,6 +57,7 @@
 
 __kernel void pool_forward(TENSOR(const T, x), TENSOR(T, y), TENSOR(PLACE_TYPE, i), AXES, int block) {
   MAKE_AXES
+  BRING_CONSTANTS_IN
   const long n = (long)get_global_id(1);
   const int begin = (int)get_global_id(0) * block, end = min(begin + block, D.out * H.out);
   __global const T* from = x + x_o + n * x_n;
@@ -116,6 +117,7 @@ REAL one_of_norm(REAL handed, REAL x, REAL root, REAL norm) {
 __kernel void pool_backward(TENSOR(T, x), TENSOR(const T, y), TENSOR(const PLACE_TYPE, i), TENSOR(const T, s),
                             TENSOR(const T, t), AXES, int block) {
   MAKE_AXES
+  BRING_CONSTANTS_IN
   const long n = (long)get_global_id(1);
   const int begin = (int)get_global_id(0) * block, end = min(begin + block, D.size * H.size);
   __global const T* y_from = y + y_o + n * y_n;

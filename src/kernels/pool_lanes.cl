@@ -1,5 +1,6 @@
 // Vectors of L elements for pooling on CPUs: in REAL, and their places in LANE, which is as wide.
 
+#include "half_lanes.cl"
 #include "pool_common.cl"
 
 #ifndef L  // 4, 8 or 16
@@ -16,11 +17,11 @@ typedef JOIN(LANE, L) Places;
 
 #define LOAD_L_f32(p) JOIN(vload, L)(0, p)
 #define LOAD_L_f64(p) JOIN(vload, L)(0, p)
-#define LOAD_L_f16(p) JOIN(vload_half, L)(0, p)
+#define LOAD_L_f16(p) JOIN(half_floats, L)(JOIN(vload, L)(0, (__global const ushort*)(p)))
 #define LOAD_L_bf16(p) AS(float)(TO(uint)(JOIN(vload, L)(0, p)) << 16)
 #define STORE_L_f32(p, v) JOIN(vstore, L)(v, 0, p)
 #define STORE_L_f64(p, v) JOIN(vstore, L)(v, 0, p)
-#define STORE_L_f16(p, v) JOIN(JOIN(vstore_half, L), _rte)(v, 0, p)
+#define STORE_L_f16(p, v) JOIN(vstore, L)(JOIN(half_words, L)(v), 0, (__global ushort*)(p))
 #define STORE_L_bf16(p, v) JOIN(vstore, L)(bf16_lanes(AS(uint)(v)), 0, p)
 #define LOAD_L(p) JOIN(LOAD_L_, DTYPE)(p)
 #define STORE_L(p, v) JOIN(STORE_L_, DTYPE)(p, v)

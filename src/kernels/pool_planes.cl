@@ -17,6 +17,7 @@ bool takes(struct Axis a, struct Taps taps, int place) {
 __kernel void pool_backward(TENSOR(T, x), TENSOR(const T, y), TENSOR(const PLACE_TYPE, i), TENSOR(const T, s),
                             TENSOR(const T, t), AXES, int block) {
   MAKE_AXES
+  BRING_CONSTANTS_IN
   const int begin = (int)get_global_id(0) * block, end = min(begin + block, C);
   const long n = (long)get_global_id(1);
   const int size = D.size * H.size * W.size;

@@ -122,6 +122,7 @@ static real place_of(__global const real* row, int c, __global const int* table,
 
 __kernel void resample(COMMON, __global real* scratch, long scratch_o, int x_row, int x_size, int count,
                        long block, int run_begin, int run_end, int run_source) {
+  BRING_CONSTANTS_IN
   const long begin = (long)get_global_id(0) * block;
   const long end = min(begin + block, (long)count * size0 * size1);
   __global real* const own = scratch + scratch_o + (long)get_global_id(0) * x_row;

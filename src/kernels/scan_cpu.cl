@@ -29,6 +29,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void scan(
     INDEX y_u,
     //$ END
     __global uchar* ws_p, long ws_o, INDEX kept, INDEX n, INDEX part, INDEX chunk, INDEX blocks) {
+  BRING_CONSTANTS_IN
   const INDEX begin = (INDEX)get_group_id(1) * part, end = min(begin + part, n);
   const INDEX first_block = (INDEX)get_group_id(0) * chunk, last_block = min(first_block + chunk, blocks);
   for (INDEX block = first_block; block < last_block; block++) {

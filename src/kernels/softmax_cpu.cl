@@ -35,6 +35,7 @@
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void softmax(
     TENSOR(const A_T, a), TENSOR(const B_T, b), TENSOR(const M_T, m), TENSOR(Y_T, y), ROW_SIZES, long block) {
+  BRING_CONSTANTS_IN
   const INDEX n = (INDEX)size;
   FOR_ROWS {
     COORDINATES(row)
@@ -84,6 +85,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void softmax(
 // a: dy, b: y, y: dx.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void softmax_backward(
     TENSOR(const A_T, a), TENSOR(const B_T, b), TENSOR(const M_T, m), TENSOR(Y_T, y), ROW_SIZES, long block) {
+  BRING_CONSTANTS_IN
   const INDEX n = (INDEX)size;
   FOR_ROWS {
     COORDINATES(row)

@@ -40,6 +40,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void pointwise(
     INDEX x1_t0, INDEX x1_t1, INDEX x1_t2, 
     INDEX y0_t0, INDEX y0_t1, INDEX y0_t2, 
     INDEX count, INDEX chunk) {
+  BRING_CONSTANTS_IN
   INDEX i = (INDEX)get_group_id(0) * chunk;
   const INDEX end = min(i + chunk, count);
   while (i < end) {

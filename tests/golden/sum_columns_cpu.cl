@@ -36,6 +36,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void reduce(
     INDEX m0, 
     INDEX x0_u0, 
     __global SLOT* ws_p, long ws_o, INDEX kept, INDEX reduced, INDEX part, INDEX chunk) {
+  BRING_CONSTANTS_IN
   const INDEX begin = (INDEX)get_group_id(1) * part, end = min(begin + part, reduced);
   const ulong parts = get_num_groups(1), p = get_group_id(1);
   real A0[LANES];
