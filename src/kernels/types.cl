@@ -6,6 +6,8 @@
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #endif
 
+#include "half.cl"
+
 #define LOAD_f32(p, i) ((p)[i])
 #define LOAD_f16(p, i) HALF_LOAD(p, i)
 #define LOAD_bf16(p, i) as_float((uint)(p)[i] << 16)
@@ -18,26 +20,15 @@
 #define LOAD_bool(p, i) ((int)(p)[i])
 
 // Halves on CPUs, by integer instructions: compilers there make calls of vload_half and vstore_half, or compare and negate the halves
-// themselves, which takes calls again. Rounded to nearest even; a NaN stays one.
+// themselves, which takes calls again.
 #ifdef CPU
-float __attribute__((always_inline)) half_float(ushort bits) {
-  const uint size = bits & 0x7fffu;
-  const uint value = as_uint(as_float(size << 13) * 0x1p112f);
-  return as_float((size < 0x7c00u ? value : value | 0x7f800000u) | (uint)(bits & 0x8000u) << 16);
-}
-ushort __attribute__((always_inline)) half_bits(float v) {
-  const uint size = as_uint(v) & 0x7fffffffu, sign = (as_uint(v) >> 16) & 0x8000u;
-  const uint normal = (size + 0xc8000fffu + ((size >> 13) & 1u)) >> 13;
-  const uint denormal = as_uint(as_float(size) + 0.5f) - 0x3f000000u;
-  const uint large = size > 0x7f800000u ? 0x7e00u : 0x7c00u;
-  return (ushort)((size >= 0x47800000u ? large : size < 0x38800000u ? denormal : normal) | sign);
-}
+HALF_CONVERSIONS(, __attribute__((always_inline)))
 #define HALF_ACCESS(SPACE)                                                                \
   float __attribute__((always_inline, overloadable)) half_load(SPACE const half* p) {     \
-    return half_float(*(SPACE const ushort*)p);                                           \
+    return half_floats(*(SPACE const ushort*)p);                                          \
   }                                                                                       \
   void __attribute__((always_inline, overloadable)) half_store(SPACE half* p, float v) {  \
-    *(SPACE ushort*)p = half_bits(v);                                                     \
+    *(SPACE ushort*)p = half_words(v);                                                    \
   }
 HALF_ACCESS(__global)
 HALF_ACCESS(__local)
