@@ -99,6 +99,28 @@ TEST_CASE("pointwise follows strides, offsets and permutations", "[small]") {
     }
 }
 
+TEST_CASE("pointwise over elements with gaps between them, in place too", "[small]") {
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::i8, DType::boolean})
+    for (const char* body : {"y0 = 1 - x0", "y0 = fabs((float)x0 - 1)"})  // the second calls a function
+      for (const char* name : engines()) {
+        INFO(name << ' ' << name_of(dtype) << ' ' << body);
+        Rng rng(12);
+        std::vector<float> values = integers(1300, rng, dtype == DType::boolean ? 0 : 100);
+        for (size_t i = 0; i < values.size(); i += 3) values[i] = 1;
+        const Guarded y({1300}, {3}, dtype, 5);
+        run(name, {device_tensor({1300}, values, dtype)}, {y.tensor()}, {}, "y0 = x0");
+        for (int round = 0; round < 2; round++) {
+          run(name, {y.tensor()}, {y.tensor()}, {}, body);
+          for (float& v : values) {
+            v = body[5] == '1' ? 1 - v : std::abs(v - 1);
+            if (dtype == DType::boolean) v = v != 0;
+          }
+        }
+        CHECK(host_values(y.tensor()) == values);
+        CHECK(y.intact());
+      }
+}
+
 TEST_CASE("pointwise converts every dtype to every other", "[small]") {
   const std::vector<DType> dtypes = {DType::f32, DType::f16, DType::bf16, DType::f64, DType::i8,
                                      DType::u8,  DType::i16, DType::i32,  DType::i64, DType::boolean};

@@ -260,6 +260,11 @@ TEST_CASE("pooling in every form of memory", "[small]") {
   for (const Case& c : {square, odd, volume, adaptive({2, 5, 7, 6}, {3, 4})})
     for (DType dtype : {DType::f32, DType::bf16})
       check(c, PoolMode::max, "planes", {Placing::gaps, dtype, DType::i64});
+  // Sums of planes that no work-item holds.
+  const Case large{{2, 5, 4, 65, 66}, {3, 3, 3}, {2, 2, 2}, {1, 1, 1}};
+  for (DType dtype : {DType::f16, DType::bf16})
+    for (Placing placing : {Placing::row_major, Placing::gaps})
+      check(large, PoolMode::max, "planes", {placing, dtype});
   const Case columns[] = {{{2, 3, 7, 24}, {3, 2}, {2, 3}, {1, 1}},
                           {{2, 3, 5, 16}, {2, 3}, {1, 4}, {1, 0}, {0, 1}, {1, 2}, {}, true, false},
                           {{1, 2, 6, 8}, {2, 2}, {3, 3}},

@@ -312,6 +312,24 @@ TEST_CASE("sums of few elements for many outputs", "[small]") {
       }
 }
 
+TEST_CASE("sums of elements with gaps between them", "[small]") {
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::i8})
+    for (const Shape& shape : {Shape{3, 1, 300}, Shape{1, 17, 300}, Shape{3, 17, 1}, Shape{1, 17, 1}})
+      for (const char* name : engines()) {
+        INFO(name << ' ' << name_of(dtype) << " to " << to_string(shape));
+        Rng rng(9);
+        const Tensor base = device_tensor({3, 17, 600}, integers(3 * 17 * 600, rng), dtype),
+                     x = base.slice(2, 0, 600, 2);
+        const Guarded y(shape, dtype == DType::i8 ? DType::i32 : DType::f32);
+        run(name, {x}, {y.tensor()}, {}, sum_of("x0"));
+        const std::vector<float> values = host_values(x);
+        std::vector<float> expected(static_cast<size_t>(element_count(shape)), 0);
+        for_each_reduced(x.shape(), shape, [&](size_t i, size_t k) { expected[k] += values[i]; });
+        CHECK(host_values(y.tensor()) == expected);
+        CHECK(y.intact());
+      }
+}
+
 TEST_CASE("accumulators that count, and the index of an element") {
   // The place of the last 7, and how many there are: over rows, columns, middles, and in parts.
   const Reduction last = {3,

@@ -99,7 +99,8 @@ class DLPRIM_API PoolBackward : public Plan {
   explicit PoolBackward(const Context& context, const PoolBackwardDesc& desc, const Options& options = {});
   /// dx is written whole and shares no memory with the others. An index that lies outside of its window hands
   /// nothing back.
-  void run(const Stream& stream, const Tensor& dy, const PoolSaved& saved, const Tensor& dx) const;
+  void run(const Stream& stream, const Tensor& dy, const PoolSaved& saved, const Tensor& dx,
+           const Tensor& workspace = {}) const;
 
  private:
   PoolBackwardDesc desc_;

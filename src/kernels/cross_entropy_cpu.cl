@@ -8,13 +8,28 @@
 #define D_DTYPE f32
 #define D_T float
 #endif
-#ifndef D_STEP  // 1: the tensor's lanes are neighbours in memory
-#define T_STEP 1
+#ifndef D_STEP
 #define D_STEP 1
+#endif
+#ifndef T_STEP  // as A_STEP and A_GAPS
+#define T_STEP 1
+#define T_GAPS 0
+#endif
+
+#if T_GAPS
+#define T_WORDS ushort t_words[PIECE];
+#define BRING_T BRING(t)
+#else
+#define T_WORDS
+#define BRING_T
 #endif
 
 #if PROB
+#if T_GAPS
+#define P_AT(k, l) LOAD(T_DTYPE, (__private const T_T*)t_words, e)
+#else
 #define P_AT(k, l) LOAD(T_DTYPE, t_row, PLACE(t, T_STEP, k, l))
+#endif
 #define CLASS(l)         \
   const long c = -1;     \
   const bool counts = 1; \
@@ -44,7 +59,12 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void cross_entropy(
     EACH_LANE parts[l] = below[l] = 0;
     if (SPREAD_OUT) {
       real q[PIECE], distance[PIECE];
+      T_WORDS
       EACH_PIECE {
+        BRING_T
+        if (!WHOLE) {
+          BRING_A
+        }
         FILL(q, Q_AT(k, l), 0)
         FILL(distance, OF(base) - A_AT(k, l), 0)
         EACH_STEP(parts[l] += q[e]; below[l] += q[e] * distance[e];)
@@ -84,9 +104,11 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void cross_entropy_backw
     real parts[LANES], own[LANES], slope[LANES];
     int own_class[LANES];  // -2 for a row that does not count: it gives 0, whatever is in it
     EACH_LANE parts[l] = 0;
+    T_WORDS
     if (SPREAD_OUT) {
       real q[PIECE];
       EACH_PIECE {
+        BRING_T
         FILL(q, Q_AT(k, l), 0)
         EACH_STEP(parts[l] += q[e];)
       }
@@ -103,6 +125,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void cross_entropy_backw
     EACH_PIECE {
       if (!WHOLE) {
         RAISE
+        BRING_T
       }
       EACH_ELEMENT(real g = powers[e] * OF(sum) - ((int)CLASS_AT(k, l) == OF(own_class) ? OF(own) : 0);
                    if (SPREAD_OUT) g -= Q_AT(k, l) * OF(slope);

@@ -3,8 +3,13 @@
 
 #include "pool_common.cl"
 
-#ifndef HELD  // so many elements of a plane have their sums in REAL before they are rounded; 0: they add up in dx
+// Where the sums of a plane are until they are rounded: in an array of HELD elements, in a workspace of one plane a work-group, or in
+// dx itself, whose elements then belong to a window alone or are REAL.
+#ifndef HELD
 #define HELD 0
+#endif
+#ifndef SPACE
+#define SPACE 0
 #endif
 
 // Whether the window with these taps holds a place along the axis.
@@ -15,7 +20,7 @@ bool takes(struct Axis a, struct Taps taps, int place) {
 
 // x stands for dx, y for dy.
 __kernel void pool_backward(TENSOR(T, x), TENSOR(const T, y), TENSOR(const PLACE_TYPE, i), TENSOR(const T, s),
-                            TENSOR(const T, t), AXES, int block) {
+                            TENSOR(const T, t), AXES, int block, __global REAL* space, long space_o) {
   MAKE_AXES
   BRING_CONSTANTS_IN
   const int begin = (int)get_global_id(0) * block, end = min(begin + block, C);
@@ -23,8 +28,12 @@ __kernel void pool_backward(TENSOR(T, x), TENSOR(const T, y), TENSOR(const PLACE
   const int size = D.size * H.size * W.size;
   for (int c = begin; c < end; c++) {
     __global T* x_to = x + x_o + n * x_n + c * x_c;
+#if HELD || SPACE
 #if HELD
     REAL sums[HELD];
+#else
+    __global REAL* sums = space + space_o + (n * (long)get_global_size(0) + (long)get_global_id(0)) * size;
+#endif
     for (int e = 0; e < size; e++) sums[e] = 0;
 #else
     for (int d = 0; d < D.size; d++)
@@ -42,7 +51,7 @@ __kernel void pool_backward(TENSOR(T, x), TENSOR(const T, y), TENSOR(const PLACE
         const int row = place / W.size, at_w = place - row * W.size;
         const int at_d = D.size > 1 ? row / H.size : 0, at_h = row - at_d * H.size;
         if (!takes(D, td, at_d) || !takes(H, th, at_h) || !takes(W, taps_of(W, q), at_w)) continue;
-#if HELD
+#if HELD || SPACE
         sums[place] += LOAD(y_from, q * y_w);
 #else
         __global T* to = x_to + at_d * x_d + at_h * x_h + at_w * x_w;
@@ -51,7 +60,7 @@ __kernel void pool_backward(TENSOR(T, x), TENSOR(const T, y), TENSOR(const PLACE
 #endif
       }
     }
-#if HELD
+#if HELD || SPACE
     for (int d = 0; d < D.size; d++)
       for (int h = 0; h < H.size; h++)
         for (int w = 0; w < W.size; w++)

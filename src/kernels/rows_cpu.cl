@@ -24,7 +24,7 @@
 // [STEPS][LANES]: in loops over it nothing has gaps, another dtype or an end. FILL puts VALUE, in terms of k and l, into it, and
 // NEUTRAL where the piece ends before the array does. EACH_ELEMENT runs BODY for all elements that there are, to store them:
 // element e of the array stands for that at k and l, and OF(a) is what the row has of an accumulator a[l]. EACH_TERM adds up
-// without an array.
+// without an array. BRING copies a piece of tensor t as it lies in memory, one by one, to the array t_words.
 #define PIECE 2048
 #define EACH_PIECE for (INDEX from = 0, to = PIECE_END(n, 0); from < n; from = to, to = PIECE_END(n, from))
 #define WHOLE (from == 0 && to == n)
@@ -39,12 +39,12 @@
   const int lanes = (int)min((INDEX)LANES, (INDEX)n0 - first_);
 #define PIECE_END(n, k) min((INDEX)(n), (INDEX)((k) + PIECE / LANES))
 #define STEPS (int)(to - from)
-#define EACH_ELEMENT(BODY)                              \
-  for (INDEX k = from; k < to; k++) {                   \
-    INDEPENDENT_ROUNDS for (int l = 0; l < lanes; l++) { \
-      const int e = (int)(k - from) * LANES + l;        \
-      BODY                                              \
-    }                                                   \
+#define ELEMENTS(ROUNDS, BODY)                       \
+  for (INDEX k = from; k < to; k++) {                \
+    ROUNDS##_ROUNDS for (int l = 0; l < lanes; l++) { \
+      const int e = (int)(k - from) * LANES + l;     \
+      BODY                                           \
+    }                                                \
   }
 #define FILL(array, VALUE, NEUTRAL)             \
   EACH_ELEMENT(array[e] = VALUE;)               \
@@ -68,14 +68,14 @@
   for (INDEX row = (INDEX)get_group_id(0) * (INDEX)block; row < end_; row++)
 #define PIECE_END(n, k) min((INDEX)(n), (INDEX)((k) + PIECE))
 #define STEPS (int)((to - from + LANES - 1) / LANES)
-#define EACH_ELEMENT(BODY)                                   \
-  {                                                          \
-    const INDEX k = from;                                    \
-    const INDEX count_ = to - from;                          \
-    INDEPENDENT_ROUNDS for (INDEX l = 0; l < count_; l++) {  \
-      const INDEX e = l;                                     \
-      BODY                                                   \
-    }                                                        \
+#define ELEMENTS(ROUNDS, BODY)                            \
+  {                                                       \
+    const INDEX k = from;                                 \
+    const INDEX count_ = to - from;                       \
+    ROUNDS##_ROUNDS for (INDEX l = 0; l < count_; l++) {  \
+      const INDEX e = l;                                  \
+      BODY                                                \
+    }                                                     \
   }
 #define FILL(array, VALUE, NEUTRAL)                          \
   EACH_ELEMENT(array[e] = VALUE;)                            \
@@ -96,5 +96,7 @@
     EACH_LANE A[l] = all_;                                                                  \
   }
 #endif
+#define EACH_ELEMENT(BODY) ELEMENTS(INDEPENDENT, BODY)
+#define BRING(t) ELEMENTS(SCALAR, t##_words[e] = ((__global const ushort*)t##_row)[PLACE(t, 0, k, l)];)
 #define MAX_OR_NAN(a, b) ((b) > (a) || (b) != (b) ? (b) : (a))
 #define ADD(a, b) ((a) + (b))

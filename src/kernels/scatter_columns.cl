@@ -65,6 +65,7 @@
 
 __kernel void scatter_columns(__global const S* restrict dense, long dense_o, __global T* restrict table,
                               long table_o NEST, long skip, OFFSET walked, OFFSET columns, OFFSET chunk) {
+  BRING_CONSTANTS_IN
   OFFSET i = (OFFSET)get_global_id(0) * chunk;
   const OFFSET end = min(i + chunk, columns), size = OF(n_, INNER);
   dense += dense_o;

@@ -7,6 +7,7 @@
 #define B_DTYPE f32
 #define B_T float
 #define B_STEP 1
+#define B_GAPS 0
 #endif
 #ifndef Y_DTYPE
 #define Y_DTYPE f32
@@ -24,7 +25,15 @@
 #define STAGED 0
 #endif
 
+#if B_GAPS
+#define B_WORDS ushort b_words[PIECE];
+#define BRING_B BRING(b)
+#define B_AT(k, l) LOAD(B_DTYPE, (__private const B_T*)b_words, e)
+#else
+#define B_WORDS
+#define BRING_B
 #define B_AT(k, l) LOAD(B_DTYPE, b_row, PLACE(b, B_STEP, k, l))
+#endif
 #define Y_AT(k, l) LOAD(Y_DTYPE, y_row, PLACE(y, Y_STEP, k, l))
 #define TO_Y(k, l, v) STORE(Y_DTYPE, y_row, PLACE(y, Y_STEP, k, l), v)
 #if KEEPS && !LOG && !ONE
@@ -51,7 +60,12 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void softmax(
     EACH_LANE scale[l] = log(sum[l]);
     // A row that the mask leaves nothing of has -infinity.
     EACH_LANE scale[l] = MASK && sum[l] == 0 ? INFINITY : scale[l];
-    EACH_PIECE EACH_ELEMENT(const real v = X_AT(k, l) - OF(base) - OF(scale); TO_Y(k, l, v);)
+    EACH_PIECE {
+      if (!WHOLE) {
+        BRING_A
+      }
+      EACH_ELEMENT(const real v = X_AT(k, l) - OF(base) - OF(scale); TO_Y(k, l, v);)
+    }
 #else
     EACH_LANE scale[l] = MASK && sum[l] == 0 ? 0 : 1 / sum[l];
     EACH_PIECE {
@@ -70,6 +84,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void softmax(
 
 #if STAGED
 #define COLLECT                                \
+  BRING_A                                      \
+  BRING_B                                      \
   EACH_ELEMENT(slopes[e] = A_AT(k, l);)        \
   EACH_ELEMENT(results[e] = B_AT(k, l);)
 #define IN_PARTS(BODY) EACH_PIECE { BODY }
@@ -94,6 +110,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void softmax_backward(
     __global const M_T* m_row = MASK ? ROW_OF(m) : m;
     __global Y_T* y_row = ROW_OF(y);
     real sum[LANES], slopes[PIECE], results[PIECE];
+    A_WORDS B_WORDS
     EACH_LANE sum[l] = 0;
     IN_PARTS(COLLECT EACH_TERM(sum[l] += LOG ? SLOPE(k, l, e) : SLOPE(k, l, e) * RESULT(k, l, e);))
     OVER_LANES(sum, ADD)

@@ -6,6 +6,7 @@
 #define A_DTYPE f32
 #define A_T float
 #define A_STEP 1
+#define A_GAPS 0  // 1: they are not, and have 16 bits: elements come to an array before they are converted
 #define M_DTYPE bool
 #define M_T uchar
 #define M_STEP 1
@@ -17,7 +18,15 @@
 #define MASK 0
 #endif
 
+#if A_GAPS
+#define A_WORDS ushort a_words[PIECE];
+#define BRING_A BRING(a)
+#define A_AT(k, l) LOAD(A_DTYPE, (__private const A_T*)a_words, e)
+#else
+#define A_WORDS
+#define BRING_A
 #define A_AT(k, l) LOAD(A_DTYPE, a_row, PLACE(a, A_STEP, k, l))
+#endif
 #define M_AT(k, l) LOAD(M_DTYPE, m_row, PLACE(m, M_STEP, k, l))
 #if MASK == 0
 #define X_AT(k, l) A_AT(k, l)
@@ -31,8 +40,10 @@
 // above -infinity the sum is 0, and NaN or -infinity comes out by itself. Of +infinity softmax gives NaN, logsumexp does not.
 #define MAXIMUM                                                                           \
   real base[LANES], sum[LANES], powers[PIECE];                                            \
+  A_WORDS                                                                                 \
   EACH_LANE base[l] = -INFINITY;                                                          \
   EACH_PIECE {                                                                            \
+    BRING_A                                                                               \
     FILL(powers, X_AT(k, l), -INFINITY)                                                   \
     EACH_STEP(base[l] = MAX_OR_NAN(base[l], powers[e]);)                                  \
   }                                                                                       \
@@ -48,6 +59,7 @@
 #endif
 #define RAISE                                              \
   if (!WHOLE) {                                            \
+    BRING_A                                                \
     FILL(powers, X_AT(k, l), -INFINITY)                    \
   }                                                        \
   BELOW_BASE                                               \

@@ -88,9 +88,9 @@ std::unique_ptr<const CrossEntropyImpl> make_cpu(const Context& context, const P
   auto impl = start(p, defines);
   const RowNest& nest = impl->nest;
   const CpuRows rows(nest);
-  defines.set("A_STEP", nest.packed(0, rows.across))
-      .set("T_STEP", nest.packed(1, rows.across))
-      .set("D_STEP", p.backward && nest.packed(5, rows.across));
+  rows.define(defines, nest, 0, "A", p.tensors[0].dtype);
+  rows.define(defines, nest, 1, "T", p.tensors[1].dtype);
+  if (p.backward) rows.define(defines, nest, 5, "D", p.tensors[5].dtype);
   defines.set("ACROSS", rows.across).set("LANES", rows.lanes);
   impl->kernel = context.state().programs.kernel("cross_entropy_cpu", kernel_name(p), defines);
   impl->cpu = true;

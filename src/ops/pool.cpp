@@ -231,8 +231,8 @@ PoolBackward::PoolBackward(const Context& context, const PoolBackwardDesc& desc,
   impl_ = plan(context, problem, desc.params, desc.dx, desc.dy, options, info_);
 }
 
-void PoolBackward::run(const Stream& stream, const Tensor& dy, const PoolSaved& saved,
-                       const Tensor& dx) const {
+void PoolBackward::run(const Stream& stream, const Tensor& dy, const PoolSaved& saved, const Tensor& dx,
+                       const Tensor& workspace) const {
   require_stream(*info_, stream);
   require_tensor("dy", dy, stream.context(), desc_.dy);
   require_tensor("dx", dx, stream.context(), desc_.dx);
@@ -240,9 +240,12 @@ void PoolBackward::run(const Stream& stream, const Tensor& dy, const PoolSaved& 
   require_optional("x", saved.x, stream.context(), desc_.x);
   require_optional("y", saved.y, stream.context(), desc_.y);
   require_apart({{"dx", dx}}, {{"dy", dy}, {"indices", saved.indices}, {"x", saved.x}, {"y", saved.y}});
+  require_apart({{"workspace", workspace}},
+                {{"dx", dx}, {"dy", dy}, {"indices", saved.indices}, {"x", saved.x}, {"y", saved.y}});
   if (dx.numel() == 0) return;
+  const Tensor space = workspace_for(*info_, stream, workspace);
   const OperatorScope scope(stream, *info_);
-  impl_->run(stream, {dx, dy, saved.indices, saved.x, saved.y}, {});
+  impl_->run(stream, {dx, dy, saved.indices, saved.x, saved.y}, space);
 }
 
 void pool(const Stream& stream, const Tensor& x, const PoolParams& params, const Tensor& y,

@@ -12,7 +12,8 @@ namespace dlprim::detail {
 
 namespace {
 
-enum class Tail : uint8_t { grid, divisors, block };  ///< what the kernel's parameters end with
+/// What the kernel's parameters end with; `space` is `block` and a workspace of sums.
+enum class Tail : uint8_t { grid, divisors, block, space };
 
 struct KernelPool : PoolPlan {
   PoolProblem problem;
@@ -23,7 +24,10 @@ struct KernelPool : PoolPlan {
   Tail tail = Tail::block;
   bool wide_index = false;
   int64_t images = 0, items = 0, groups = 0, block = 0;
+  int64_t sums = 0;  ///< numbers in the workspace
 
+  DType real() const { return problem.x.dtype == DType::f64 ? DType::f64 : DType::f32; }
+  size_t workspace_size() const override { return static_cast<size_t>(sums) * size_of(real()); }
   void bind(Launch& launch, const Tensor& tensor, const std::optional<TensorDesc>& desc) const {
     launch.arg(tensor);
     for (int i = 0; i < 5; i++) {
@@ -45,7 +49,7 @@ struct KernelPool : PoolPlan {
       for (int64_t number : {a.size, a.out, a.kernel, a.stride, a.dilation, a.pad, a.limit})
         launch.arg(static_cast<int>(number));
   }
-  void run(const Stream& stream, const PoolTensors& t, const Tensor&) const override {
+  void run(const Stream& stream, const PoolTensors& t, const Tensor& workspace) const override {
     if (zero) zero->run(stream, {}, {t.x.as_strided(problem.x.shape, problem.x.strides)}, {});
     if (t.y.numel() == 0) return;
     Launch launch(stream, kernel);
@@ -61,10 +65,11 @@ struct KernelPool : PoolPlan {
       launch.arg(static_cast<int>(images)).arg(static_cast<int>(items));
       bind_divisor(launch, static_cast<int>(groups));
     }
-    if (tail != Tail::block)
+    if (tail == Tail::grid || tail == Tail::divisors)
       for (int i = 4; i >= 2; i--) bind_divisor(launch, static_cast<int>(grid[i]));
     else
       launch.arg(static_cast<int>(block));
+    if (tail == Tail::space) launch.arg(sums ? workspace_part(workspace, 0, {sums}, real()) : Tensor());
     launch.run({global[0], global[1], global[2]}, {local[0], local[1], local[2]});
   }
 };
@@ -312,7 +317,7 @@ int64_t plane_of(const PoolProblem& p) {
   return p.x.shape[2] * p.x.shape[3] * p.x.shape[4];
 }
 
-/// Whether the sums of a plane are held in a work-item's memory, in 64 KB of it.
+/// Whether the sums of a plane fit into a work-item's memory, into 64 KB of it.
 bool holds_plane(const PoolProblem& p) {
   return plane_of(p) * (p.x.dtype == DType::f64 ? 8 : 4) <= 65536;
 }
@@ -324,8 +329,6 @@ std::string refuse_planes(const Context& context, const PoolProblem& p, const Op
   const int64_t planes = p.x.shape[0] * p.x.shape[1], units = context.device().facts().compute_units;
   if (planes < units && planes * plane_of(p) > kLittle)
     return cat(planes, " planes are not enough for ", units, " compute units");
-  if (sums_rounded(p) && !holds_plane(p))
-    return cat("the sums of a plane of ", plane_of(p), " elements are more than a work-item holds");
   const int64_t from = element_count(p.y.shape), to = element_count(p.x.shape);
   if (from * kFewWindows > to && unit_strides(p, 4))
     return cat("dy has ", from, " elements, more than an eighth of dx's ", to, ", and rows without gaps");
@@ -337,10 +340,18 @@ std::unique_ptr<const PoolPlan> make_planes(const Context& context, const PoolPr
   constexpr int64_t kElements = 4096;
   Defines defines = common_defines(problem, needs_wide_index(problem));
   defines.set("HELD", holds_plane(problem) ? plane_of(problem) : 0);
-  auto plan = make_kernel(context, problem, "pool_planes", kernel_of(problem), defines, Tail::block);
+  const bool in_workspace = sums_rounded(problem) && !holds_plane(problem);
+  defines.set("SPACE", in_workspace);
+  auto plan = make_kernel(context, problem, "pool_planes", kernel_of(problem), defines, Tail::space);
   const Shape& x = problem.x.shape;
-  plan->block = std::clamp<int64_t>(kElements / std::max<int64_t>(plane_of(problem), 1), 1, x[1]);
-  plan->global = {static_cast<size_t>(ceil_div(x[1], plan->block)), static_cast<size_t>(x[0]), 1};
+  plan->block = std::max<int64_t>(kElements / std::max<int64_t>(plane_of(problem), 1), 1);
+  if (in_workspace)  // of no more planes than keep the device busy
+    plan->block =
+        std::max(plan->block, ceil_div(x[0] * x[1], int64_t{4} * context.device().facts().compute_units));
+  plan->block = std::min(plan->block, std::max<int64_t>(x[1], 1));
+  const int64_t blocks = ceil_div(x[1], plan->block);
+  plan->global = {static_cast<size_t>(blocks), static_cast<size_t>(x[0]), 1};
+  if (in_workspace) plan->sums = blocks * x[0] * plane_of(problem);
   return plan;
 }
 

@@ -142,6 +142,14 @@ std::unique_ptr<const Reduce::Impl> make_gpu(const Context& context, const Probl
   return impl;
 }
 
+/// Bytes of an element of the inputs' largest dtype.
+int largest_input(const ReduceForm& form) {
+  size_t size = 2;
+  for (const Operand& o : form.operands)
+    if (!o.output && !o.place) size = std::max(size, size_of(o.dtype));
+  return static_cast<int>(size);
+}
+
 std::unique_ptr<const Reduce::Impl> make_cpu(const Context& context, const Problem& p,
                                              const Options& options) {
   auto impl = start_impl(p, true);
@@ -152,6 +160,8 @@ std::unique_ptr<const Reduce::Impl> make_cpu(const Context& context, const Probl
   form.lanes_x = form.along_reduced ? kCpuLanes : kCpuBlock;
   if (form.along_reduced && impl->reduced >= kCpuLong && form.reduction.accumulators == 1)
     form.lanes_x = 4 * kCpuLanes;
+  if (!form.along_reduced && p.nest.kept.back().size >= 4 * kCpuBlock)
+    form.lanes_x = std::max(kCpuBlock, 256 / largest_input(form));
   const int64_t groups = int64_t{context.device().facts().compute_units} * kChunksPerUnit;
   int64_t blocks = impl->kept;
   if (form.along_reduced) {
@@ -160,9 +170,10 @@ std::unique_ptr<const Reduce::Impl> make_cpu(const Context& context, const Probl
     blocks = impl->chunk ? ceil_div(impl->kept, impl->chunk) : 0;
   } else {
     const int64_t inner = p.nest.kept.back().size;
-    blocks = inner ? impl->kept / inner * ceil_div(inner, kCpuBlock) : 0;
-    impl->chunk = std::max(ceil_div(blocks, groups),
-                           std::min(blocks, kCpuPart / ((impl->reduced + 1) * kCpuBlock) + 1));
+    const int64_t lanes = form.lanes_x;
+    blocks = inner ? impl->kept / inner * ceil_div(inner, lanes) : 0;
+    impl->chunk =
+        std::max(ceil_div(blocks, groups), std::min(blocks, kCpuPart / ((impl->reduced + 1) * lanes) + 1));
     blocks = impl->chunk ? ceil_div(blocks, impl->chunk) : 0;
   }
   split_into_parts(*impl, blocks, groups, kCpuPart, options.workspace_limit);

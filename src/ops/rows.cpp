@@ -139,9 +139,17 @@ CpuRows::CpuRows(const RowNest& nest) {
   constexpr int64_t kShort = 32, kLong = 256;  // elements of a row
   across = nest.across() || (nest.size() < kShort && nest.inner() >= kShort);
   lanes = across || nest.size() >= kLong ? 64 : 16;
+  while (across && lanes >= 16 && lanes >= 2 * nest.inner()) lanes /= 2;
   block = std::max<int64_t>(1, kElements / std::max<int64_t>(1, nest.size()));
   groups = across ? nest.rows_a_launch() / std::max<int64_t>(1, nest.inner()) * ceil_div(nest.inner(), lanes)
                   : ceil_div(nest.rows_a_launch(), block);
+}
+
+void CpuRows::define(Defines& defines, const RowNest& nest, size_t tensor, const char* name,
+                     DType dtype) const {
+  const bool packed = nest.packed(tensor, across);
+  defines.set(cat(name, "_STEP"), packed);
+  defines.set(cat(name, "_GAPS"), !packed && is_floating(dtype) && size_of(dtype) == 2);
 }
 
 }  // namespace dlprim::detail

@@ -88,6 +88,8 @@ struct RowForm {
 struct CpuRows {
   explicit CpuRows(const RowNest& nest);
   bool across;  ///< the lanes are neighbouring rows
+  /// Sets `name`_STEP and `name`_GAPS, which tell how a tensor's lanes lie.
+  void define(Defines& defines, const RowNest& nest, size_t tensor, const char* name, DType dtype) const;
   int64_t lanes, block, groups;
 };
 

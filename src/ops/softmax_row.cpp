@@ -25,13 +25,13 @@ struct Row : SoftmaxImpl {
   }
 };
 
-/// As the kernels have them: a, b, m, y.
+/// As the kernels have them.
+constexpr const char* kNames[] = {"A", "B", "M", "Y"};
 std::vector<TensorDesc> tensors_of(const SoftmaxProblem& p) {
   return {p.x, p.backward ? p.y : TensorDesc(), p.mask.value_or(TensorDesc()), p.written()};
 }
 
 Defines common_defines(const SoftmaxProblem& p, const RowNest& nest) {
-  static constexpr const char* kNames[] = {"A", "B", "M", "Y"};
   Defines defines;
   const std::vector<TensorDesc> tensors = tensors_of(p);
   for (size_t i = 0; i < tensors.size(); i++) {
@@ -92,10 +92,10 @@ std::unique_ptr<const SoftmaxImpl> make_cpu(const Context& context, const Softma
   const RowNest& nest = impl->nest;
   Defines defines = common_defines(p, nest);
   const CpuRows rows(nest);
-  static constexpr const char* kSteps[] = {"A_STEP", "B_STEP", "M_STEP", "Y_STEP"};
+  const std::vector<TensorDesc> tensors = tensors_of(p);
   bool packed = true;
-  for (size_t i = 0; i < 4; i++) {
-    defines.set(kSteps[i], nest.packed(i, rows.across));
+  for (size_t i = 0; i < tensors.size(); i++) {
+    rows.define(defines, nest, i, kNames[i], tensors[i].dtype);
     packed &= nest.packed(i, rows.across);
   }
   defines.set("KEEPS", p.written().dtype == p.real() && nest.packed(3, rows.across));

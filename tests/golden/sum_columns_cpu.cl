@@ -58,18 +58,18 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void reduce(
       run = min(run, (INDEX)PIECE);
       float X0[PIECE];
       SCALAR_ROUNDS
-      for (INDEX j = 0; j < run; j++) X0[j] = LOAD_f32(x0_q, (OFFSET)(j) * (OFFSET)x0_u0);
+      for (INDEX j = 0; j < (INDEX)run; j++) X0[j] = ((__global const float*)x0_q)[(OFFSET)(j) * (OFFSET)x0_u0];
       INDEX j = 0;
       for (; j + LANES <= run; j += LANES) {
         for (int l = 0; l < LANES; l++) {
-          const float x0 = X0[j + l];
+          const float x0 = LOAD_f32((__private const float*)X0, j + l);
           real a0 = A0[l];
           a0 += x0;
           A0[l] = a0;
         }
       }
       for (int l = 0; l < (int)(run - j); l++) {
-        const float x0 = X0[j + l];
+        const float x0 = LOAD_f32((__private const float*)X0, j + l);
         real a0 = A0[l];
         a0 += x0;
         A0[l] = a0;

@@ -30,6 +30,28 @@ std::string array_name(const Operand& o) {
   return cat(o.output ? 'Y' : 'X', o.name.substr(1));
 }
 
+Staged::Staged(const Operand& operand)
+    : operand_(operand),
+      name_(array_name(operand)),
+      word_(operand.dtype == DType::f16 ? "ushort" : storage_type(operand.dtype)) {}
+
+std::string Staged::declared(const char* length) const {
+  return cat(word_, " ", name_, "[", length, "];\n");
+}
+
+std::string Staged::copied(const char* count, const std::string& at) const {
+  const std::string memory =
+      cat("((__global ", operand_.output ? "" : "const ", word_, "*)", operand_.name, "_q)[", at, "]");
+  const std::string array = name_ + "[j]";
+  return cat("SCALAR_ROUNDS\nfor (INDEX j = 0; j < (INDEX)", count, "; j++) ",
+             operand_.output ? memory : array, " = ", operand_.output ? array : memory, ";\n");
+}
+
+std::string Staged::element(const std::string& j) const {
+  return cat("(__private ", operand_.output ? "" : "const ", storage_type(operand_.dtype), "*)", name_, ", ",
+             j);
+}
+
 std::string gpu_load(const Operand& o, const std::string& at, InnerStride inner, const std::string& step,
                      int vector) {
   const std::string array = array_name(o), type = name_of(o.dtype);
@@ -99,7 +121,8 @@ std::string pointwise_cpu_source(const PointwiseForm& form) {
   std::string position = coordinates("i", form.rank, 'c', 'n');
   position += cat("const INDEX run = min(n", inner, " - c", inner, ", end - i);\n");
   std::string collect, loads, stores, spread;
-  // Where an operand has gaps, compilers make no vectors of a loop with calls in it.
+  // Where an operand has gaps, compilers make no vectors of a loop with calls in it, and slow ones of a loop
+  // over elements smaller than words.
   static const std::regex call("[a-z0-9_]\\s*\\(");
   const bool calls = std::regex_search(form.body, call);
   bool staged = false;
@@ -107,25 +130,19 @@ std::string pointwise_cpu_source(const PointwiseForm& form) {
     position += cat("__global ", o.output ? "" : "const ", storage_type(o.dtype), "* ", o.name,
                     "_q = ", o.name, "_p + ", o.name, "_o + ", full_offset(o, form.rank), ";\n");
     const std::string at = inner_index(o.kept, "j", inner_stride(o, form.rank));
-    const std::string type = compute_type(o.dtype),
-                      load = cat("LOAD_", name_of(o.dtype), "(", o.name, "_q, ", at, ")"),
-                      store = cat("STORE_", name_of(o.dtype), "(", o.name, "_q, ", at, ", ");
-    if (calls && o.kept == InnerStride::any) {
-      const std::string array = array_name(o), each = "for (INDEX j = 0; j < length; j++) ";
+    std::string element = cat(o.name, "_q, ", at);
+    if (o.kept == InnerStride::any && (calls || size_of(o.dtype) < 4)) {
+      const Staged array(o);
+      element = array.element("j");
       staged = true;
-      collect += cat(type, " ", array, "[LENGTH];\n");
-      if (o.output) {
-        stores += cat(array, "[j] = ", o.name, ";\n");
-        spread += cat("SCALAR_ROUNDS\n", each, store, array, "[j]);\n");
-      } else {
-        collect += cat("SCALAR_ROUNDS\n", each, array, "[j] = ", load, ";\n");
-        loads += cat("const ", type, " ", o.name, " = ", array, "[j];\n");
-      }
-    } else if (o.output) {
-      stores += cat(store, o.name, ");\n");
-    } else {
-      loads += cat("const ", type, " ", o.name, " = ", load, ";\n");
+      collect += array.declared("LENGTH");
+      (o.output ? spread : collect) += array.copied("length", at);
     }
+    if (o.output)
+      stores += cat("STORE_", name_of(o.dtype), "(", element, ", ", o.name, ");\n");
+    else
+      loads += cat("const ", compute_type(o.dtype), " ", o.name, " = LOAD_", name_of(o.dtype), "(", element,
+                   ");\n");
   }
   static const std::regex quick("\\b(sin|cos|tan|fmod)\\s*\\(");
   const std::string head = common_head(form.real, form.wide),

@@ -28,6 +28,23 @@ std::string pointwise_cpu_source(const PointwiseForm& form);
 
 /// "X0": the array that stands for an operand.
 std::string array_name(const Operand& operand);
+
+/// An array, X0, by way of which a CPU's kernel takes elements with gaps between them: they come to it or go
+/// from it one by one, as they lie in memory, and are converted in vectors.
+class Staged {
+ public:
+  explicit Staged(const Operand& operand);
+  std::string declared(const char* length) const;
+  /// Copies `count` elements, of which number j lies at `at` from the operand's pointer.
+  std::string copied(const char* count, const std::string& at) const;
+  /// The array and element `j`, as LOAD_t and STORE_t take them.
+  std::string element(const std::string& j) const;
+
+ private:
+  const Operand& operand_;
+  std::string name_, word_;
+};
+
 /// Reads `operand` at an offset into array X with V elements an access at access `u`; used by reductions too.
 std::string gpu_load(const Operand& operand, const std::string& at, InnerStride inner,
                      const std::string& step, int vector);

@@ -185,18 +185,25 @@ std::string reduce_cpu_source(const ReduceForm& form) {
         cat(pointer_of(o), "_q = ", o.name, "_b + ", offset(o, reduced, reduced, 'd', 'u'), ";\n");
     position += at;
     row += at;
-    const std::string read =
-        cat("const ", compute_type(o.dtype), " ", o.name, " = LOAD_", name_of(o.dtype), "(", o.name, "_q, ");
+    const auto load = [&o](const std::string& element) {
+      return cat("const ", compute_type(o.dtype), " ", o.name, " = LOAD_", name_of(o.dtype), "(", element,
+                 ");\n");
+    };
+    const Staged array(o);
     if (reduced && o.reduced == InnerStride::any) {
-      const std::string array = array_name(o), type = compute_type(o.dtype);
-      collect += cat(type, " ", array, "[PIECE];\nSCALAR_ROUNDS\nfor (INDEX j = 0; j < run; j++) ", array,
-                     "[j] = LOAD_", name_of(o.dtype), "(", o.name, "_q, ",
-                     inner_index(o.reduced, "j", reduced_step(o, reduced)), ");\n");
-      loads += cat("const ", type, " ", o.name, " = ", array, "[j + l];\n");
+      collect += array.declared("PIECE") +
+                 array.copied("run", inner_index(o.reduced, "j", reduced_step(o, reduced)));
+      loads += load(array.element("j + l"));
     } else {
-      loads += read + (reduced ? inner_index(o.reduced, "j + l", reduced_step(o, reduced)) : "0") + ");\n";
+      loads += load(cat(o.name, "_q, ", reduced && o.reduced == InnerStride::one ? "j + l" : "0"));
     }
-    row_loads += read + (kept ? inner_index(o.kept, "l", cat(o.name, "_t", kept - 1)) : "0") + ");\n";
+    const std::string step = cat(o.name, "_t", kept ? kept - 1 : 0);
+    if (kept && o.kept == InnerStride::any) {
+      row += array.declared("LANES") + array.copied("lanes", inner_index(o.kept, "j", step));
+      row_loads += load(array.element("l"));
+    } else {
+      row_loads += load(cat(o.name, "_q, ", kept ? inner_index(o.kept, "l", step) : "0"));
+    }
   }
   const std::string accumulate =
       load_lanes + statement("accumulate", form.reduction.accumulate) + store_lanes;
