@@ -1,9 +1,11 @@
 // Scans on a CPU. The generator (scan.cpp) fills the slots; as it stands the file is the cumulative sum of contiguous rows.
 // A work-group of one item goes along the axis with LANES neighbours of the innermost other dimension side by side, or
-// one row after the other. Phases as in scan.cl.
+// one row after the other. IN_PIECES: a piece of a row comes to arrays and goes from them in loops of their own, as elements by
+// themselves are slow to convert. Phases as in scan.cl.
 
 //$ HEAD
 #define LANES 1
+#define IN_PIECES 1
 #define PHASE 0
 #define INDEX uint
 #define REAL float
@@ -16,6 +18,7 @@
 #include "types.cl"
 #define real REAL
 #include "scan_state.cl"
+#define PIECE 256
 
 #if KIND == RECURRENCE || KIND == SEGMENTS
 #define GRADIENT g
@@ -44,6 +47,41 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void scan(
 #if PHASE == 2
     for (int l = 0; l < lanes; l++) carry[l] = STATE_AT((ulong)get_group_id(1) * kept + k + l);
 #endif
+#if IN_PIECES
+    for (INDEX t = begin; t < end; t += PIECE) {
+      const int count = (int)min(end - t, (INDEX)PIECE);
+      const OFFSET first = (OFFSET)(REVERSE ? n - 1 - t : t);
+      //$ ARRAYS
+      real X[PIECE], Y[PIECE];
+      //$ END
+      INDEPENDENT_ROUNDS
+      for (int j = 0; j < count; j++) {
+        const OFFSET p = REVERSE ? first - j : first + j;
+        //$ READ
+        X[j] = LOAD_f32(x_b, p * (OFFSET)x_u);
+        //$ END
+      }
+      for (int j = 0; j < count; j++) {
+        const int l = 0;
+        const INDEX p = (INDEX)(REVERSE ? first - j : first + j);
+        //$ STEP
+        const real x = X[j];
+        struct State before = carry[l], after = before, own;
+        set_state(&own, x, GRADIENT, p);
+        follow(&after, &own);
+        carry[l] = after;
+        Y[j] = (EXCLUSIVE ? before : after).a;
+        //$ END
+      }
+      INDEPENDENT_ROUNDS
+      for (int j = 0; j < count; j++) {
+        const OFFSET p = REVERSE ? first - j : first + j;
+        //$ WRITE
+        STORE_f32(y_b, p * (OFFSET)y_u, Y[j]);
+        //$ END
+      }
+    }
+#else
     for (INDEX t = begin; t < end; t++) {
       const INDEX p = REVERSE ? n - 1 - t : t;
       const int last = t + 1 == n;
@@ -76,6 +114,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void scan(
         }
       }
     }
+#endif
 #if PHASE == 1
     for (int l = 0; l < lanes; l++) STATE_AT((ulong)get_group_id(1) * kept + k + l) = carry[l];
 #endif

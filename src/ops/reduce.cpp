@@ -142,12 +142,14 @@ std::unique_ptr<const Reduce::Impl> make_gpu(const Context& context, const Probl
   return impl;
 }
 
-/// Bytes of an element of the inputs' largest dtype.
-int largest_input(const ReduceForm& form) {
+/// How many neighbouring outputs a CPU's lanes have: of many so many that the inputs' largest elements are 256
+/// bytes, as short loops cost more than what they do.
+int cpu_block(const ReduceForm& form, int64_t outputs) {
+  if (outputs < 4 * kCpuBlock) return kCpuBlock;
   size_t size = 2;
   for (const Operand& o : form.operands)
     if (!o.output && !o.place) size = std::max(size, size_of(o.dtype));
-  return static_cast<int>(size);
+  return 256 / static_cast<int>(size);
 }
 
 std::unique_ptr<const Reduce::Impl> make_cpu(const Context& context, const Problem& p,
@@ -157,11 +159,9 @@ std::unique_ptr<const Reduce::Impl> make_cpu(const Context& context, const Probl
   form.along_reduced = p.nest.kept.empty();
   if (!form.along_reduced && p.nest.reduced_innermost)
     form.along_reduced = impl->reduced > kCpuShort || p.nest.kept.back().size < kCpuBlock;
-  form.lanes_x = form.along_reduced ? kCpuLanes : kCpuBlock;
+  form.lanes_x = form.along_reduced ? kCpuLanes : cpu_block(form, p.nest.kept.back().size);
   if (form.along_reduced && impl->reduced >= kCpuLong && form.reduction.accumulators == 1)
     form.lanes_x = 4 * kCpuLanes;
-  if (!form.along_reduced && p.nest.kept.back().size >= 4 * kCpuBlock)
-    form.lanes_x = std::max(kCpuBlock, 256 / largest_input(form));
   const int64_t groups = int64_t{context.device().facts().compute_units} * kChunksPerUnit;
   int64_t blocks = impl->kept;
   if (form.along_reduced) {

@@ -2,6 +2,7 @@
 #include "ops/scan_kernel.hpp"
 
 #include <algorithm>
+#include <cctype>
 
 #include "core/gen/arguments.hpp"
 #include "core/gen/engines.hpp"
@@ -96,9 +97,9 @@ std::string start_of(const Problem& p, const ScanOperand& o) {
   return text;
 }
 
-/// The array in which a work-item holds what it reads.
+/// The array in which a work-item holds an operand's elements: "X".
 std::string array_of(const ScanOperand& o) {
-  return o.name == "x" ? "X" : "G";
+  return std::string(1, static_cast<char>(std::toupper(static_cast<unsigned char>(o.name[0]))));
 }
 
 /// What an operand holds at `place` of the axis, from what is read there.
@@ -164,6 +165,41 @@ std::string gpu_source(const Problem& p, const Form& form, int phase) {
                                             {"VECTOR_STORE", vector_store}});
 }
 
+/// The loops of scan_cpu.cl over a row, an array for each operand.
+struct RowLoops {
+  std::string arrays, read, step, write;
+};
+
+RowLoops row_loops(const Problem& p, const std::string& follow, int phase) {
+  const ScanState state = p.scan.state;
+  const char* after = p.scan.exclusive ? "before" : "after";
+  RowLoops loops;
+  std::string values;
+  size_t operand = 0;
+  for (const ScanOperand& o : p.scan.operands) {
+    const std::string type = name_of(o.desc.dtype), array = array_of(o);
+    const auto at = [&o, contiguous = unit(p, operand++)](const char* place) {
+      return cat(o.name, "_b, ", place, contiguous ? "" : cat(" * (OFFSET)", o.name, "_u"));
+    };
+    if (o.written && phase == 1) continue;
+    loops.arrays += cat(o.name == "i" ? "INDEX " : "real ", array, "[PIECE];\n");
+    if (o.written) {
+      values += cat(array, "[j] = ", value_of(state, o, after, "x", "g"), ";\n");
+      loops.write += cat("STORE_", type, "(", at("p"), ", ", array, "[j]);\n");
+      continue;
+    }
+    loops.step += cat("const real ", o.name, " = ", array, "[j];\n");
+    loops.read += cat(array, "[j] = ");
+    if (o.name == "q")
+      loops.read +=
+          cat("t + (INDEX)j + 1 < n ? LOAD_", type, "(", at("(REVERSE ? p - 1 : p + 1)"), ") : 1;\n");
+    else
+      loops.read += cat(read_value(state, o, cat("LOAD_", type, "(", at("p"), ")"), "p"), ";\n");
+  }
+  loops.step += follow + values;
+  return loops;
+}
+
 std::string cpu_source(const Problem& p, const Form& form, int phase) {
   const size_t rank = p.nest.kept.size();
   std::string base, position, loads, stores;
@@ -197,16 +233,23 @@ std::string cpu_source(const Problem& p, const Form& form, int phase) {
       loads += cat("const real ", o.name, " = ", read_value(p.scan.state, o, one, "p"), ";\n");
     }
   }
-  const std::string body = loads +
-                           "struct State before = carry[l], after = before, own;\n"
-                           "set_state(&own, x, GRADIENT, p);\nfollow(&after, &own);\n"
-                           "carry[l] = after;\n" +
-                           (phase == 1 ? "" : stores);
-  return fill_slots(kernel_source("scan_cpu"), {{"HEAD", head(p, form, phase)},
+  const std::string follow =
+      "struct State before = carry[l], after = before, own;\n"
+      "set_state(&own, x, GRADIENT, p);\nfollow(&after, &own);\ncarry[l] = after;\n";
+  const RowLoops row = row_loops(p, follow, phase);
+  const std::vector<ScanOperand>& operands = p.scan.operands;
+  const bool halves = std::any_of(operands.begin(), operands.end(),
+                                  [](const ScanOperand& o) { return o.desc.dtype == DType::f16; });
+  const std::string pieces = cat("#define IN_PIECES ", form.lanes_x == 1 && halves ? 1 : 0, "\n");
+  return fill_slots(kernel_source("scan_cpu"), {{"HEAD", head(p, form, phase) + pieces},
                                                 {"PARAMETERS", parameters(p)},
                                                 {"BASE", base},
+                                                {"ARRAYS", row.arrays},
+                                                {"READ", row.read},
+                                                {"STEP", row.step},
+                                                {"WRITE", row.write},
                                                 {"POSITION", position},
-                                                {"BODY", body}});
+                                                {"BODY", loads + follow + (phase == 1 ? "" : stores)}});
 }
 
 std::unique_ptr<ScanKernel> start(const Problem& p, bool cpu) {
