@@ -8,6 +8,7 @@
 #define IN_PIECES 1
 #define PHASE 0
 #define INDEX uint
+#define OFFSET int
 #define REAL float
 #define KIND 0
 #define EXCLUSIVE 0
