@@ -7,7 +7,7 @@
 #ifndef PACKED  // a row of x has no gaps
 #define PACKED 1
 #endif
-#ifndef Y_PACKED  // without an inner axis, a row of y has none
+#ifndef Y_PACKED  // a row of y has none
 #define Y_PACKED 1
 #endif
 
@@ -155,11 +155,20 @@ __kernel void resample(COMMON, __global real* scratch, long scratch_o, int x_row
       continue;
     }
 #if INNER
-    for (int c = 0; c < size2; c++) {
-      RANGE(2, c)
-      map_place(row, y_row + c * y_2, inner, table + table2 + (TAPS2 ? 0 : size2 + 1) + first2,
-                weights + (WEIGHTED2 ? weights2 + first2 : 0), TAPS2 ? TAPS2 : end2 - first2, step2, nothing);
-    }
+#define PLACES(begin, end)                                                                                  \
+  for (int c = begin; c < end; c++) {                                                                       \
+    RANGE(2, c)                                                                                             \
+    map_place(row, y_row + c * y_2, inner, table + table2 + (TAPS2 ? 0 : size2 + 1) + first2,               \
+              weights + (WEIGHTED2 ? weights2 + first2 : 0), TAPS2 ? TAPS2 : end2 - first2, step2, nothing); \
+  }
+    const int same_begin = Y_PACKED ? run_begin : 0, same_end = Y_PACKED ? run_end : 0;
+    PLACES(0, same_begin)
+    __global const real* same = row + (long)run_source * inner;
+    __global Y_T* copied = y_row + (long)same_begin * inner;
+    const int elements = (same_end - same_begin) * inner;
+    INDEPENDENT_ROUNDS
+    for (int i = 0; i < elements; i++) STORE_Y(copied, i, same[i]);
+    PLACES(same_end, size2)
 #else
 #define PLACES(begin, end)               \
   INDEPENDENT_ROUNDS                                                                   \

@@ -142,8 +142,8 @@ std::unique_ptr<const Reduce::Impl> make_gpu(const Context& context, const Probl
   return impl;
 }
 
-/// How many neighbouring outputs a CPU's lanes have: of many so many that the inputs' largest elements are 256
-/// bytes, as short loops cost more than what they do.
+/// How many neighbouring outputs a CPU's lanes have: of many so many that the inputs' largest elements are
+/// 256 bytes, as short loops cost more than what they do.
 int cpu_block(const ReduceForm& form, int64_t outputs) {
   if (outputs < 4 * kCpuBlock) return kCpuBlock;
   size_t size = 2;

@@ -317,7 +317,7 @@ ResamplePass::ResamplePass(const Context& context, const TensorDesc& x, const Te
   const Axis& last = roles.mapped[2];
   const bool packed = roles.inner.size > 1 ? roles.inner.x_stride == 1 && last.x_stride == roles.inner.size
                                            : last.x_stride == 1 || last.x_size == 1;
-  defines.set("PACKED", packed).set("Y_PACKED", roles.inner.size == 1 && last.y_stride == 1);
+  defines.set("PACKED", packed).set("Y_PACKED", last.y_stride == roles.inner.size);
   kernel_ = context.state().programs.kernel(cpu_ ? "resample_cpu" : "resample", "resample", defines);
 }
 
