@@ -135,8 +135,8 @@ FUNCTIONS(double)
 // a^b, if |a|^b is `size`.
 #define SIGNED_POWER(R)                                                                                        \
   R OVERLOADED signed_power(R a, R b, R size) {                                                                \
-    const R half_way = b * (R)0.5f;                                                                            \
-    const bool is_whole = trunc(b) == b, odd = is_whole && trunc(half_way) != half_way;                        \
+    const R half_way = b * (R)0.5f, whole = trunc(b), whole_half = trunc(half_way);                            \
+    const bool is_whole = whole == b, odd = is_whole & (whole_half != half_way);                               \
     const R result = has_sign(a) && odd ? -size : size;                                                        \
     return b == 0 || a == 1                        ? 1                                                         \
            : a != a || b != b                      ? NAN                                                       \
@@ -195,7 +195,8 @@ double OVERLOADED vectorized_pow(double a, double b) {
   const double y = x == 1 ? 0 : b * (x == 0 ? -INFINITY : x == INFINITY ? INFINITY : log_x);
   const double y_low = fma(b, log_x, -y) + b * log_low, near = y > 800 ? 800 : y < -800 ? -800 : y;
   const double k = nearest(near * LOG2E_double);
-  const double r = fma(k, -LN2_REST_double, fma(k, -LN2_double, near)) + (fabs(y) < 800 && x != 1 ? y_low : 0);
+  // (Of fabs(y) < 800 the compiler ends that does not like calls behind a select.)
+  const double r = fma(k, -LN2_REST_double, fma(k, -LN2_double, near)) + ((near == y) & (x != 1) ? y_low : 0);
   return signed_power(a, b, exp_of(r, k));
 }
 #undef hypot
