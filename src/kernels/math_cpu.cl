@@ -195,8 +195,8 @@ double OVERLOADED vectorized_pow(double a, double b) {
   const double y = x == 1 ? 0 : b * (x == 0 ? -INFINITY : x == INFINITY ? INFINITY : log_x);
   const double y_low = fma(b, log_x, -y) + b * log_low, near = y > 800 ? 800 : y < -800 ? -800 : y;
   const double k = nearest(near * LOG2E_double);
-  // (Of fabs(y) < 800 the compiler ends that does not like calls behind a select.)
-  const double r = fma(k, -LN2_REST_double, fma(k, -LN2_double, near)) + ((near == y) & (x != 1) ? y_low : 0);
+  const bool within = (near == y) & (x != 1);  // (of fabs(y) < 800 the compiler ends that does not like calls behind a select)
+  const double r = fma(k, -LN2_REST_double, fma(k, -LN2_double, near)) + (within ? y_low : 0);
   return signed_power(a, b, exp_of(r, k));
 }
 #undef hypot
