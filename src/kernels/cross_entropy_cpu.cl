@@ -16,20 +16,11 @@
 #define T_GAPS 0
 #endif
 
-#if T_GAPS
-#define T_WORDS ushort t_words[PIECE];
-#define BRING_T BRING(t)
-#else
-#define T_WORDS
-#define BRING_T
-#endif
+#define T_WORDS JOIN(WORDS_, T_GAPS)(t)
+#define BRING_T JOIN(BRING_, T_GAPS)(t)
 
 #if PROB
-#if T_GAPS
-#define P_AT(k, l) LOAD(T_DTYPE, (__private const T_T*)t_words, e)
-#else
-#define P_AT(k, l) LOAD(T_DTYPE, t_row, PLACE(t, T_STEP, k, l))
-#endif
+#define P_AT(k, l) JOIN(AT_, T_GAPS)(t, T_T, T_DTYPE, T_STEP, k, l)
 #define CLASS(l)         \
   const long c = -1;     \
   const bool counts = 1; \

@@ -30,7 +30,7 @@
   }
 
 // exp_of: exp(r) 2^k.
-#define EXPONENTIALS(R)                                                                                              \
+#define EXPONENTIALS(R)                                                                                        \
   R OVERLOADED exp_of(R r, R k) {                                                                              \
     R rest;                                                                                                    \
     const R scale = power_of_two(k, &rest);                                                                    \

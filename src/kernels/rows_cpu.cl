@@ -24,7 +24,7 @@
 // [STEPS][LANES]: in loops over it nothing has gaps, another dtype or an end. FILL puts VALUE, in terms of k and l, into it, and
 // NEUTRAL where the piece ends before the array does. EACH_ELEMENT runs BODY for all elements that there are, to store them:
 // element e of the array stands for that at k and l, and OF(a) is what the row has of an accumulator a[l]. EACH_TERM adds up
-// without an array. BRING copies a piece of tensor t as it lies in memory, one by one, to the array t_words.
+// without an array.
 #define PIECE 2048
 #define EACH_PIECE for (INDEX from = 0, to = PIECE_END(n, 0); from < n; from = to, to = PIECE_END(n, from))
 #define WHOLE (from == 0 && to == n)
@@ -97,6 +97,15 @@
   }
 #endif
 #define EACH_ELEMENT(BODY) ELEMENTS(INDEPENDENT, BODY)
-#define BRING(t) ELEMENTS(SCALAR, t##_words[e] = ((__global const ushort*)t##_row)[PLACE(t, 0, k, l)];)
+
+// Elements of tensor t: AT_0 reads them where they are. AT_1 is for those of 16 bits with gaps between them, which come to an array
+// as they lie in memory, one by one, before they are converted: WORDS_1 declares it, BRING_1 copies a piece of t to it.
+#define WORDS_0(t)
+#define WORDS_1(t) ushort t##_words[PIECE];
+#define BRING_0(t)
+#define BRING_1(t) ELEMENTS(SCALAR, t##_words[e] = ((__global const ushort*)t##_row)[PLACE(t, 0, k, l)];)
+#define AT_0(t, T, DTYPE, step, k, l) LOAD(DTYPE, t##_row, PLACE(t, step, k, l))
+#define AT_1(t, T, DTYPE, step, k, l) LOAD(DTYPE, (__private const T*)t##_words, e)
+
 #define MAX_OR_NAN(a, b) ((b) > (a) || (b) != (b) ? (b) : (a))
 #define ADD(a, b) ((a) + (b))

@@ -25,15 +25,9 @@
 #define STAGED 0
 #endif
 
-#if B_GAPS
-#define B_WORDS ushort b_words[PIECE];
-#define BRING_B BRING(b)
-#define B_AT(k, l) LOAD(B_DTYPE, (__private const B_T*)b_words, e)
-#else
-#define B_WORDS
-#define BRING_B
-#define B_AT(k, l) LOAD(B_DTYPE, b_row, PLACE(b, B_STEP, k, l))
-#endif
+#define B_WORDS JOIN(WORDS_, B_GAPS)(b)
+#define BRING_B JOIN(BRING_, B_GAPS)(b)
+#define B_AT(k, l) JOIN(AT_, B_GAPS)(b, B_T, B_DTYPE, B_STEP, k, l)
 #define Y_AT(k, l) LOAD(Y_DTYPE, y_row, PLACE(y, Y_STEP, k, l))
 #define TO_Y(k, l, v) STORE(Y_DTYPE, y_row, PLACE(y, Y_STEP, k, l), v)
 #if KEEPS && !LOG && !ONE

@@ -6,7 +6,7 @@
 #define A_DTYPE f32
 #define A_T float
 #define A_STEP 1
-#define A_GAPS 0  // 1: they are not, and have 16 bits: elements come to an array before they are converted
+#define A_GAPS 0  // 1: they are not, and have 16 bits
 #define M_DTYPE bool
 #define M_T uchar
 #define M_STEP 1
@@ -18,15 +18,9 @@
 #define MASK 0
 #endif
 
-#if A_GAPS
-#define A_WORDS ushort a_words[PIECE];
-#define BRING_A BRING(a)
-#define A_AT(k, l) LOAD(A_DTYPE, (__private const A_T*)a_words, e)
-#else
-#define A_WORDS
-#define BRING_A
-#define A_AT(k, l) LOAD(A_DTYPE, a_row, PLACE(a, A_STEP, k, l))
-#endif
+#define A_WORDS JOIN(WORDS_, A_GAPS)(a)
+#define BRING_A JOIN(BRING_, A_GAPS)(a)
+#define A_AT(k, l) JOIN(AT_, A_GAPS)(a, A_T, A_DTYPE, A_STEP, k, l)
 #define M_AT(k, l) LOAD(M_DTYPE, m_row, PLACE(m, M_STEP, k, l))
 #if MASK == 0
 #define X_AT(k, l) A_AT(k, l)

@@ -52,6 +52,11 @@ std::string Staged::element(const std::string& j) const {
              j);
 }
 
+std::string cpu_load(const Operand& o, const std::string& element) {
+  return cat("const ", compute_type(o.dtype), " ", o.name, " = LOAD_", name_of(o.dtype), "(", element,
+             ");\n");
+}
+
 std::string gpu_load(const Operand& o, const std::string& at, InnerStride inner, const std::string& step,
                      int vector) {
   const std::string array = array_name(o), type = name_of(o.dtype);
@@ -141,8 +146,7 @@ std::string pointwise_cpu_source(const PointwiseForm& form) {
     if (o.output)
       stores += cat("STORE_", name_of(o.dtype), "(", element, ", ", o.name, ");\n");
     else
-      loads += cat("const ", compute_type(o.dtype), " ", o.name, " = LOAD_", name_of(o.dtype), "(", element,
-                   ");\n");
+      loads += cpu_load(o, element);
   }
   static const std::regex quick("\\b(sin|cos|tan|fmod)\\s*\\(");
   const std::string head = common_head(form.real, form.wide),

@@ -45,6 +45,8 @@ class Staged {
   std::string name_, word_;
 };
 
+/// "const float x0 = LOAD_f32(element);", for an array and an index in it.
+std::string cpu_load(const Operand& operand, const std::string& element);
 /// Reads `operand` at an offset into array X with V elements an access at access `u`; used by reductions too.
 std::string gpu_load(const Operand& operand, const std::string& at, InnerStride inner,
                      const std::string& step, int vector);

@@ -185,24 +185,20 @@ std::string reduce_cpu_source(const ReduceForm& form) {
         cat(pointer_of(o), "_q = ", o.name, "_b + ", offset(o, reduced, reduced, 'd', 'u'), ";\n");
     position += at;
     row += at;
-    const auto load = [&o](const std::string& element) {
-      return cat("const ", compute_type(o.dtype), " ", o.name, " = LOAD_", name_of(o.dtype), "(", element,
-                 ");\n");
-    };
     const Staged array(o);
     if (reduced && o.reduced == InnerStride::any) {
       collect += array.declared("PIECE") +
                  array.copied("run", inner_index(o.reduced, "j", reduced_step(o, reduced)));
-      loads += load(array.element("j + l"));
+      loads += cpu_load(o, array.element("j + l"));
     } else {
-      loads += load(cat(o.name, "_q, ", reduced && o.reduced == InnerStride::one ? "j + l" : "0"));
+      loads += cpu_load(o, cat(o.name, "_q, ", reduced && o.reduced == InnerStride::one ? "j + l" : "0"));
     }
     const std::string step = cat(o.name, "_t", kept ? kept - 1 : 0);
     if (kept && o.kept == InnerStride::any) {
       row += array.declared("LANES") + array.copied("lanes", inner_index(o.kept, "j", step));
-      row_loads += load(array.element("l"));
+      row_loads += cpu_load(o, array.element("l"));
     } else {
-      row_loads += load(cat(o.name, "_q, ", kept ? inner_index(o.kept, "l", step) : "0"));
+      row_loads += cpu_load(o, cat(o.name, "_q, ", kept ? inner_index(o.kept, "l", step) : "0"));
     }
   }
   const std::string accumulate =
