@@ -98,6 +98,13 @@ int most_outputs(const ReduceForm& form) {
   return 1;
 }
 
+/// True if a lane's outputs lie side by side in every output: vector_width() says nothing about tensors that
+/// step otherwise, as it leaves them to single accesses.
+bool outputs_are_neighbours(const std::vector<Operand>& operands) {
+  return std::all_of(operands.begin(), operands.end(),
+                     [](const Operand& o) { return !o.output || o.kept == InnerStride::one; });
+}
+
 std::unique_ptr<const Reduce::Impl> make_gpu(const Context& context, const Problem& p,
                                              const Options& options) {
   auto impl = start_impl(p, false);
@@ -126,6 +133,7 @@ std::unique_ptr<const Reduce::Impl> make_gpu(const Context& context, const Probl
            groups_of(2 * form.lanes_x) >= target)
       form.lanes_x *= 2;
     form.whole_outputs = form.vector > 1 && !form.reduction.indexed &&
+                         outputs_are_neighbours(form.operands) &&
                          vector_width(p.form.operands, p.tensors(), p.nest, false) >= form.vector;
   }
   form.lanes_y = kGpuGroup / form.lanes_x;
