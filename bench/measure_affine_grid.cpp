@@ -17,18 +17,16 @@ std::unique_ptr<Case> make(detail::ProblemLine& line) {
   line.finish();
 
   const int64_t axes = form.shape.back();
-  const Tensor theta = form.input({form.shape[0], axes, axes + 1}, form.dtype);
+  const Tensor theta = form.input("theta", {form.shape[0], axes, axes + 1}, form.dtype);
   if (backward) {
-    const Tensor dgrid = form.input(), dtheta = form.result(theta.shape(), form.dtype);
+    const Tensor dgrid = form.input("dgrid"), dtheta = form.result(theta.shape(), form.dtype);
     const auto plan =
         std::make_shared<AffineGridBackward>(test::context(), AffineGridDesc{dtheta, dgrid, align_corners});
-    return moving_case(
-        bytes_of({dtheta, dgrid}), [=] { plan->run(stream(), dgrid, dtheta); }, plan->engine());
+    return moving_case(bytes_of({dtheta, dgrid}), {dtheta}, [=] { plan->run(stream(), dgrid, dtheta); });
   }
   const Tensor grid(test::stream(), form.shape, form.dtype);
   const auto plan = std::make_shared<AffineGrid>(test::context(), AffineGridDesc{theta, grid, align_corners});
-  return moving_case(
-      bytes_of({theta, grid}), [=] { plan->run(stream(), theta, grid); }, plan->engine());
+  return moving_case(bytes_of({theta, grid}), {grid}, [=] { plan->run(stream(), theta, grid); });
 }
 const CasesOf kAffineGrid("affine_grid", make);
 

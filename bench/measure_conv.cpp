@@ -29,15 +29,18 @@ ConvCase problem_of(detail::ProblemLine& line) {
 
 struct Operands {
   Operands(const ConvCase& c)
-      : x(random(c.x_layout, c.x_shape(), c.dtype)),
-        w(random(c.w_layout, c.w_shape(), c.dtype)),
-        y(random(c.y_layout, c.y_shape(), c.dtype)) {}
+      : x(random("x", c.x_layout, c.x_shape(), c.dtype)),
+        w(random("w", c.w_layout, c.w_shape(), c.dtype)),
+        y(random("dy", c.y_layout, c.y_shape(), c.dtype)) {}
   Tensor x, w, y;
 
  private:
   /// Memory without gaps.
-  static Tensor random(Layout layout, const Shape& shape, DType dtype) {
-    return random_tensor({element_count(shape)}, dtype).as_strided(shape, test::strides_in(layout, shape));
+  static Tensor random(const char* name, Layout layout, const Shape& shape, DType dtype) {
+    const Tensor x = Tensor(context(), {element_count(shape)}, dtype)
+                         .as_strided(shape, test::strides_in(layout, shape));
+    copy(stream(), random_tensor(name, shape, DType::f32), x);
+    return x;
   }
 };
 
@@ -55,7 +58,9 @@ struct ConvRun : Case {
     else
       plan.run(stream(), t.x, t.w, {}, t.y, workspace);
   }
-  std::string engine() const override { return plan.engine(); }
+  std::vector<Tensor> results() const override {
+    return {std::is_same_v<P, ConvBackwardData> ? t.x : std::is_same_v<P, ConvBackwardFilter> ? t.w : t.y};
+  }
 
  private:
   static ConvDesc desc(const ConvCase& c, const Operands& t, bool constant_w) {

@@ -27,21 +27,26 @@ std::unique_ptr<Case> make(detail::ProblemLine& line) {
   const Form form(line);
   line.finish();
   if (f == "copy") {
-    const Tensor x = form.input(), y = form.result();
-    return moving_case(
-        bytes_of({x, y}), [x, y] { copy(stream(), x, y); }, "copy");
+    const Tensor x = form.input("x"), y = form.result();
+    return moving_case(bytes_of({x, y}), {y}, [x, y] { copy(stream(), x, y); });
   }
   Shape shape = form.shape;
   if (f == "glu") shape[1] /= 2;
-  const Tensor x = f == "glu" ? form.input() : Tensor(), dx = f == "glu" ? form.result() : Tensor();
+  const Tensor x = f == "glu" ? form.input("x") : Tensor(), dx = f == "glu" ? form.result() : Tensor();
+  std::vector<Tensor> results;
   const auto make_operand = [&](const std::string& name, DType dtype, bool written) {
-    if (f == "prelu" && name == "slope") return random_tensor(channel_shape(shape), dtype);
-    if (f != "glu" || name == "y") return written ? form.result(shape, dtype) : form.input(shape, dtype);
-    const int64_t half = name == "a" ? 0 : 1;
-    return (written ? dx : x).slice(1, half * shape[1], (half + 1) * shape[1]);
+    if (f == "glu" && name != "y") {
+      const int64_t half = name == "a" ? 0 : 1;
+      if (written && half == 0) results.push_back(dx);
+      return (written ? dx : x).slice(1, half * shape[1], (half + 1) * shape[1]);
+    }
+    const bool slope = f == "prelu" && name == "slope";
+    const Shape& size = slope ? channel_shape(shape) : shape;
+    if (written) return results.emplace_back(slope ? Tensor(test::context(), size, dtype) : form.result(size, dtype));
+    return slope ? random_tensor(name, size, dtype) : form.input(name == "y" ? "dy" : name, size, dtype);
   };
   const test::ElementwiseCase function(elementwise_function(f), backward, form.dtype, make_operand);
-  return moving_case(function.bytes(), [function] { function.run(stream()); });
+  return moving_case(function.bytes(), results, [function] { function.run(stream()); });
 }
 const CasesOf kElementwise("elementwise", make);
 

@@ -16,8 +16,8 @@ GemmOperands::GemmOperands(detail::ProblemLine& line) {
     return batch == 1 ? Shape{rows, columns} : Shape{batch, rows, columns};
   };
   const auto operand = [&](const char* name, int64_t rows, int64_t columns) {
-    if (line.word(name, {"n", "t"}) == "n") return random_tensor(matrices(rows, columns), dtype);
-    return random_tensor(matrices(columns, rows), dtype).transpose(-1, -2);
+    if (line.word(name, {"n", "t"}) == "n") return random_tensor(name, matrices(rows, columns), dtype);
+    return random_tensor(name, matrices(columns, rows), dtype).transpose(-1, -2);
   };
   a = operand("a", m, k);
   b = operand("b", k, n);
@@ -32,7 +32,7 @@ struct GemmCase : Case {
         plan(context(), desc(constant), options),
         workspace(context(), {static_cast<int64_t>(plan.workspace_size())}, DType::u8) {}
   void run() override { plan.run(stream(), x.a, x.b, {}, x.c, workspace); }
-  std::string engine() const override { return plan.engine(); }
+  std::vector<Tensor> results() const override { return {x.c}; }
 
  private:
   GemmDesc desc(const std::string& constant) const {

@@ -17,15 +17,12 @@ Tensor warp(const Shape& shape, DType dtype) {
   Shape grid{shape[0]};
   for (int i = 2; i < shape.size(); i++) grid.push_back(shape[i]);
   grid.push_back(axes);
-  test::Rng rng(1);
-  std::vector<float> values;
-  for (int64_t i = 0; i < element_count(grid) / axes; i++) {
-    int64_t rest = i;
-    for (int axis = axes - 1; axis >= 0; axis--) {  // along W first
+  std::vector<float> values = read<float>(stream(), random_tensor("grid", grid, DType::f32, -0.05, 0.05));
+  for (size_t at = 0; at < values.size();) {
+    auto rest = static_cast<int64_t>(at) / axes;
+    for (int axis = axes - 1; axis >= 0; axis--, at++) {  // along W first
       const int64_t size = shape[axis + 2];
-      values.push_back(
-          static_cast<float>((2 * static_cast<double>(rest % size) + 1) / static_cast<double>(size) - 1 +
-                             rng.real(-0.05, 0.05)));
+      values[at] += static_cast<float>((2 * static_cast<double>(rest % size) + 1) / static_cast<double>(size) - 1);
       rest /= size;
     }
   }
@@ -46,18 +43,15 @@ std::unique_ptr<Case> make(detail::ProblemLine& line) {
   params.align_corners = line.word("align_corners", {"0", "1"}) == "1";
   const Form form(line);
   line.finish();
-  const Tensor grid = warp(form.shape, form.dtype), x = form.input(), y = form.result();
+  const Tensor grid = warp(form.shape, form.dtype), x = form.input("x"), y = form.result();
+  const double bytes = bytes_of({x, grid, y});
   if (direction == "forward")
-    return moving_case(
-        bytes_of({x, grid, y}), [=] { grid_sample(stream(), x, grid, params, y); }, "grid_sample");
+    return moving_case(bytes, {y}, [=] { grid_sample(stream(), x, grid, params, y); });
+  const Tensor dy = form.input("dy"), dgrid(context(), grid.shape(), form.dtype);
   if (direction == "backward_input")
-    return moving_case(
-        bytes_of({x, grid, y}), [=] { grid_sample_backward_input(stream(), x, grid, params, y); },
-        "grid_sample");
-  const Tensor dy = form.input(), dgrid(context(), grid.shape(), form.dtype);
-  return moving_case(
-      bytes_of({x, dy, grid, dgrid}),
-      [=] { grid_sample_backward_grid(stream(), dy, x, grid, params, dgrid); }, "grid_sample");
+    return moving_case(bytes, {y}, [=] { grid_sample_backward_input(stream(), dy, grid, params, y); });
+  return moving_case(bytes_of({x, dy, grid, dgrid}), {dgrid},
+                     [=] { grid_sample_backward_grid(stream(), dy, x, grid, params, dgrid); });
 }
 const CasesOf kGridSample("grid_sample", make);
 

@@ -1,9 +1,7 @@
 // Counting elements as cases of `measure`: "histogram f=bincount bins=256 size=16777216 dtype=f32
 // layout=nchw". f: bincount, weighted (of that dtype), histc from -1 to 1, histc_data, whose range is the
 // data's. Elements of bincount are i64, uniform in the bins.
-#include <dlprim/copy.hpp>
 #include <dlprim/histogram.hpp>
-#include <dlprim/random.hpp>
 
 #include "measure.hpp"
 #include "support.hpp"
@@ -18,21 +16,19 @@ std::unique_ptr<Case> make(detail::ProblemLine& line) {
   const int64_t bins = line.size("bins");
   const Form form(line);
   line.finish();
-  const Tensor x = form.input();
+  const Tensor x = form.input("x");
   if (f == "histc" || f == "histc_data") {
     const HistogramRange range = f == "histc" ? HistogramRange{-1, 1} : HistogramRange{};
     const Tensor y = form.result({bins}, form.dtype);
-    return moving_case(bytes_of({x, y}), [=] { histc(stream(), x, y, range); });
+    return moving_case(bytes_of({x, y}), {y}, [=] { histc(stream(), x, y, range); });
   }
-  const Tensor real(test::context(), form.shape);
-  random_uniform(stream(), real, 0, static_cast<double>(bins), {3, 0});
-  const Tensor places = cast(stream(), real, DType::i64);
+  const Tensor places = random_whole("places", form.shape, bins);
   if (f == "bincount") {
     const Tensor y = form.result({bins}, DType::i64);
-    return moving_case(bytes_of({places, y}), [=] { bincount(stream(), places, y); });
+    return moving_case(bytes_of({places, y}), {y}, [=] { bincount(stream(), places, y); });
   }
   const Tensor y = form.result({bins}, form.dtype);
-  return moving_case(bytes_of({places, x, y}), [=] { bincount(stream(), places, x, y); });
+  return moving_case(bytes_of({places, x, y}), {y}, [=] { bincount(stream(), places, x, y); });
 }
 const CasesOf kHistogram("histogram", make);
 

@@ -2,9 +2,7 @@
 // dtype=f32". The table is [rows, columns]; `count` indices name rows, uniformly; gather and scatter have
 // them in each column, index and index_put as many pairs of row and column. direction=backward: the gradient
 // of the table.
-#include <dlprim/copy.hpp>
 #include <dlprim/embedding.hpp>
-#include <dlprim/random.hpp>
 
 #include "measure.hpp"
 #include "support.hpp"
@@ -13,12 +11,6 @@ namespace dlprim::bench {
 namespace {
 
 using test::stream;
-
-Tensor random_places(const Shape& shape, int64_t end, uint64_t seed) {
-  const Tensor real(test::context(), shape);
-  random_uniform(stream(), real, 0, static_cast<double>(end), {seed, 0});
-  return cast(stream(), real, DType::i64);
-}
 
 /// The indices and `dense`, what is read from the table or written to it.
 struct Operands {
@@ -36,14 +28,14 @@ std::unique_ptr<Case> reading_case(const std::string& f, bool backward, const Op
   const Tensor &table = o.table, &dense = o.dense, &index = o.indices[0];
   const auto indices = o.indices;
   if (backward) {
-    const auto gradient = [&](auto run) { return moving_case(o.bytes(1, true), run); };
+    const auto gradient = [&](auto run) { return moving_case(o.bytes(1, true), {table}, run); };
     if (f == "embedding") return gradient([=] { embedding_backward(stream(), dense, index, table); });
     if (f == "index_select")
       return gradient([=] { index_select_backward(stream(), dense, index, 0, table); });
     if (f == "gather") return gradient([=] { gather_backward(stream(), dense, index, 0, table); });
     return gradient([=] { dlprim::index_backward(stream(), dense, indices, table); });
   }
-  const auto read = [&](auto run) { return moving_case(o.bytes(2, false), run); };
+  const auto read = [&](auto run) { return moving_case(o.bytes(2, false), {dense}, run); };
   if (f == "embedding") return read([=] { embedding(stream(), table, index, dense); });
   if (f == "index_select") return read([=] { index_select(stream(), table, index, 0, dense); });
   if (f == "gather") return read([=] { gather(stream(), table, index, 0, dense); });
@@ -61,7 +53,7 @@ std::unique_ptr<Case> writing_case(const std::string& f, const Operands& o) {
                              true};
   const Tensor &table = o.table, &dense = o.dense, &index = o.indices[0];
   const auto indices = o.indices;
-  const auto write = [&](auto run) { return moving_case(o.bytes(reduce.empty() ? 2 : 3, false), run); };
+  const auto write = [&](auto run) { return moving_case(o.bytes(reduce.empty() ? 2 : 3, false), {table}, run); };
   if (f.rfind("scatter", 0) == 0)
     return write([=] { scatter(stream(), table, index, dense, 0, table, params); });
   if (f.rfind("index_write", 0) == 0)
@@ -81,10 +73,10 @@ std::unique_ptr<Case> make(detail::ProblemLine& line) {
   if (backward && !reads) throw Error("indexing f=" + f + " has no direction=backward");
   const bool pairs = f == "index" || f.rfind("index_put", 0) == 0;
   const bool each = f == "gather" || f.rfind("scatter", 0) == 0;
-  Operands o{random_tensor({rows, columns}, dtype),
-             random_tensor(pairs ? Shape{count} : Shape{count, columns}, dtype),
-             {random_places(each ? Shape{count, columns} : Shape{count}, rows, 3)}};
-  if (pairs) o.indices.push_back(random_places({count}, columns, 4));
+  Operands o{random_tensor("table", {rows, columns}, dtype),
+             random_tensor("dense", pairs ? Shape{count} : Shape{count, columns}, dtype),
+             {random_whole("index", each ? Shape{count, columns} : Shape{count}, rows)}};
+  if (pairs) o.indices.push_back(random_whole("column", {count}, columns));
   return reads ? reading_case(f, backward, o) : writing_case(f, o);
 }
 const CasesOf kIndexing("indexing", make);

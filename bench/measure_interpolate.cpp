@@ -30,13 +30,11 @@ std::unique_ptr<Case> make(detail::ProblemLine& line) {
   const Shape shape = interpolate_output_shape(
       form.shape, std::vector<double>(static_cast<size_t>(form.shape.size() - 2), scale));
   if (backward) {
-    const Tensor dy = form.input(shape, form.dtype), dx = form.result();
-    return moving_case(
-        bytes_of({dy, dx}), [=] { interpolate_backward(stream(), dy, params, dx); }, "resample");
+    const Tensor dy = form.input("dy", shape, form.dtype), dx = form.result();
+    return moving_case(bytes_of({dy, dx}), {dx}, [=] { interpolate_backward(stream(), dy, params, dx); });
   }
-  const Tensor x = form.input(), y = form.result(shape, form.dtype);
-  return moving_case(
-      bytes_of({x, y}), [=] { interpolate(stream(), x, params, y); }, "resample");
+  const Tensor x = form.input("x"), y = form.result(shape, form.dtype);
+  return moving_case(bytes_of({x, y}), {y}, [=] { interpolate(stream(), x, params, y); });
 }
 const CasesOf kInterpolate("interpolate", make);
 

@@ -20,34 +20,25 @@ bool is_backward(detail::ProblemLine& line) {
   return line.word("direction", {"forward", "backward"}) == "backward";
 }
 
-/// Whole numbers from 0 to below `end`.
-Tensor whole_numbers(const Shape& shape, int64_t end) {
-  test::Rng rng(1);
-  std::vector<float> values;
-  for (int64_t i = 0; i < element_count(shape); i++)
-    values.push_back(static_cast<float>(rng.integer(0, end - 1)));
-  return device_tensor(shape, values, DType::i64);
-}
-
 std::unique_ptr<Case> make_loss(detail::ProblemLine& line) {
   const std::string f = line.text("f", "mse"), reduction = line.word("reduction", {"mean", "none"});
   const bool backward = is_backward(line);
-  Form form(line);
+  const Form form(line);
   line.finish();
   const test::LossReference& reference = test::loss_reference(f);
-  const auto between = [&](double low, double high) {
-    form.low = low;
-    form.high = high;
-    return form.input();
+  const auto between = [&](const char* name, double low, double high) {
+    Form within = form;
+    within.low = low, within.high = high;
+    return within.input(name);
   };
-  const Tensor x = between(reference.x_low, reference.x_high),
-               target = between(reference.target_low, reference.target_high);
+  const Tensor x = between("x", reference.x_low, reference.x_high),
+               target = between("target", reference.target_low, reference.target_high);
   const LossParams params{reduction == "mean" ? LossReduction::mean : LossReduction::none};
   const Tensor y = reduction == "mean" ? device_tensor({1}, {1}, form.dtype) : form.result();
   if (!backward)
-    return moving_case(bytes_of({x, target, y}), [=] { loss(stream(), f, x, target, y, params); });
-  const Tensor dx = form.result(), dy = reduction == "mean" ? y : form.input();
-  return moving_case(bytes_of({x, target, dy, dx}),
+    return moving_case(bytes_of({x, target, y}), {y}, [=] { loss(stream(), f, x, target, y, params); });
+  const Tensor dx = form.result(), dy = reduction == "mean" ? y : form.input("dy");
+  return moving_case(bytes_of({x, target, dy, dx}), {dx},
                      [=] { loss_backward(stream(), f, dy, x, target, dx, {}, params); });
 }
 const CasesOf kLoss("loss", make_loss);
@@ -63,22 +54,22 @@ struct ClassOperands {
         probabilities(line.word("target", {"class", "probabilities"}) == "probabilities"),
         params{LossReduction::mean, -100, static_cast<double>(line.sizes("smoothing", {0})[0]) / 100},
         form(line),
-        x(form.input()),
+        x(form.input("x")),
         y(device_tensor({1}, {1}, form.dtype)) {
     line.finish();
     Shape rows{form.shape[0]};
     for (int i = 2; i < form.shape.size(); i++) rows.push_back(form.shape[i]);
-    target = probabilities ? form.input() : whole_numbers(rows, form.shape[1]);
+    target = probabilities ? form.input("target") : random_whole("target", rows, form.shape[1]);
   }
 };
 
 std::unique_ptr<Case> make_cross_entropy(detail::ProblemLine& line) {
   const ClassOperands o(line);
   if (!o.backward)
-    return moving_case(bytes_of({o.x, o.target}),
+    return moving_case(bytes_of({o.x, o.target}), {o.y},
                        [o] { cross_entropy(stream(), o.x, o.target, o.y, o.params); });
   const Tensor dx = o.form.result();
-  return moving_case(bytes_of({o.x, o.target, dx}),
+  return moving_case(bytes_of({o.x, o.target, dx}), {dx},
                      [o, dx] { cross_entropy_backward(stream(), o.y, o.x, o.target, dx, o.params); });
 }
 const CasesOf kCrossEntropy("cross_entropy", make_cross_entropy);
@@ -87,10 +78,10 @@ std::unique_ptr<Case> make_nll(detail::ProblemLine& line) {
   const ClassOperands o(line);
   // Of x a row's term is read, at least its 32 bytes.
   if (!o.backward)
-    return moving_case(bytes_of({o.target}) + 32 * static_cast<double>(o.target.numel()),
+    return moving_case(bytes_of({o.target}) + 32 * static_cast<double>(o.target.numel()), {o.y},
                        [o] { nll_loss(stream(), o.x, o.target, o.y, o.params); });
   const Tensor dx = o.form.result();
-  return moving_case(bytes_of({o.target, dx}),
+  return moving_case(bytes_of({o.target, dx}), {dx},
                      [o, dx] { nll_loss_backward(stream(), o.y, o.target, dx, o.params); });
 }
 const CasesOf kNll("nll_loss", make_nll);
@@ -102,27 +93,27 @@ std::unique_ptr<Case> make_ctc(detail::ProblemLine& line) {
   line.finish();
   const int64_t times = form.shape[0], batch = form.shape[1], classes = form.shape[2];
   const Tensor x = form.result();
-  log_softmax(stream(), form.input(), 2, x);
+  log_softmax(stream(), form.input("x"), 2, x);
   // Class 0 is the blank.
-  test::Rng rng(1);
-  std::vector<float> padded;
-  for (int64_t i = 0; i < batch * labels; i++)
-    padded.push_back(static_cast<float>(rng.integer(1, classes - 1)));
+  std::vector<int64_t> padded = read<int64_t>(stream(), random_whole("labels", {batch, labels}, classes - 1));
+  for (int64_t& label : padded) label++;
+  const Tensor of_labels(test::context(), {batch, labels}, DType::i64);
+  write(stream(), of_labels, padded.data(), of_labels.bytes());
   const auto lengths = [&](int64_t length) {
     return device_tensor({batch}, std::vector<float>(static_cast<size_t>(batch), static_cast<float>(length)),
                          DType::i64);
   };
-  const CtcLossInputs in{x, device_tensor({batch, labels}, padded, DType::i64), lengths(times),
+  const CtcLossInputs in{x, of_labels, lengths(times),
                          lengths(labels)};
   const Tensor y = device_tensor({1}, {1}, form.dtype);
   const TensorDesc desc = ctc_loss_alpha(in.x, in.labels, form.dtype);
   const Tensor alpha(test::context(), desc.shape, desc.dtype), dx = form.result();
   ctc_loss(stream(), in, y, alpha);
   if (!backward)
-    return moving_case(
-        bytes_of({x, alpha}), [=] { ctc_loss(stream(), in, y, alpha); }, "direct");
-  return moving_case(
-      bytes_of({x, alpha, dx}), [=] { ctc_loss_backward(stream(), y, in, alpha, dx); }, "direct");
+    return moving_case(bytes_of({x, alpha}), {y}, [=] { ctc_loss(stream(), in, y, alpha); });
+  const Tensor dy = device_tensor({1}, {1}, form.dtype);
+  return moving_case(bytes_of({x, alpha, dx}), {dx},
+                     [=] { ctc_loss_backward(stream(), dy, in, alpha, dx); });
 }
 const CasesOf kCtc("ctc_loss", make_ctc);
 

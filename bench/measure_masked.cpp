@@ -20,16 +20,21 @@ std::unique_ptr<Case> make(detail::ProblemLine& line) {
   const Tensor mask = form.mask();
   if (f == "nonzero") {
     if (backward) throw Error("masked f=nonzero has no direction=backward");
-    const Tensor x = form.input();
+    const Tensor x = form.input("x");
     masked_fill(stream(), x, mask, 0, x);
-    const Tensor places = nonzero(stream(), x);
-    return moving_case(bytes_of({x, places}), [x] { nonzero(stream(), x); });
+    const auto places = std::make_shared<Tensor>(nonzero(stream(), x));
+    return moving_case(
+        bytes_of({x, *places}), [places] { return std::vector<Tensor>{*places}; },
+        [x, places] { *places = nonzero(stream(), x); });
   }
-  const Tensor x = form.input(), chosen = masked_select(stream(), x, mask);
-  if (!backward) return moving_case(bytes_of({x, mask, chosen}), [=] { masked_select(stream(), x, mask); });
-  const Tensor dx = form.result();
-  return moving_case(bytes_of({chosen, mask, dx}),
-                     [=] { masked_select_backward(stream(), chosen, mask, dx); });
+  const Tensor x = form.input("x");
+  const auto chosen = std::make_shared<Tensor>(masked_select(stream(), x, mask));
+  if (!backward)
+    return moving_case(
+        bytes_of({x, mask, *chosen}), [chosen] { return std::vector<Tensor>{*chosen}; },
+        [=] { *chosen = masked_select(stream(), x, mask); });
+  const Tensor dx = form.result(), dy = random_tensor("dy", chosen->shape(), form.dtype);
+  return moving_case(bytes_of({dy, mask, dx}), {dx}, [=] { masked_select_backward(stream(), dy, mask, dx); });
 }
 const CasesOf kMasked("masked", make);
 

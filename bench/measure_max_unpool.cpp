@@ -25,20 +25,18 @@ std::unique_ptr<Case> make(detail::ProblemLine& line) {
   PoolParams params;
   params.kernel = Dims::filled(spatial, 2);
   const Tensor x = form.result(), indices = form.result(form.shape, of_indices);
-  pool(stream(), form.input(wide, form.dtype), params, x, indices);
+  pool(stream(), form.input("wide", wide, form.dtype), params, x, indices);
   if (backward) {
-    const Tensor dy = form.input(wide, form.dtype);
+    const Tensor dy = form.input("dy", wide, form.dtype);
     const auto plan =
         std::make_shared<MaxUnpoolBackward>(test::context(), MaxUnpoolDesc{x, indices, dy, spatial}, options);
-    return moving_case(
-        2 * bytes_of({x}) + bytes_of({indices}), [=] { plan->run(stream(), dy, indices, x); },
-        plan->engine());
+    return moving_case(2 * bytes_of({x}) + bytes_of({indices}), {x},
+                       [=] { plan->run(stream(), dy, indices, x); });
   }
   const Tensor y = form.result(wide, form.dtype);
   const auto plan =
       std::make_shared<MaxUnpool>(test::context(), MaxUnpoolDesc{x, indices, y, spatial}, options);
-  return moving_case(
-      bytes_of({x, indices, y}), [=] { plan->run(stream(), x, indices, y); }, plan->engine());
+  return moving_case(bytes_of({x, indices, y}), {y}, [=] { plan->run(stream(), x, indices, y); });
 }
 const CasesOf kMaxUnpool("max_unpool", make);
 

@@ -16,7 +16,7 @@ using test::stream;
 
 /// What only its places make; `f` is another one: no case.
 std::unique_ptr<Case> made_case(const std::string& f, const Form& form) {
-  const auto made = [&](const Tensor& y, auto run) { return moving_case(bytes_of({y}), run); };
+  const auto made = [&](const Tensor& y, auto run) { return moving_case(bytes_of({y}), {y}, run); };
   if (f == "eye" || f == "fill") {
     const Tensor y = form.result();
     if (f == "eye") return made(y, [y] { eye(stream(), 0, y); });
@@ -30,7 +30,7 @@ std::unique_ptr<Case> made_case(const std::string& f, const Form& form) {
   const Tensor index = Tensor(test::context(), {y.numel() / classes}, DType::i64);
   fill(stream(), index, 1);
   const Tensor table = y.reshape({index.numel(), classes});
-  return moving_case(bytes_of({index, table}), [index, table] { one_hot(stream(), index, table); });
+  return moving_case(bytes_of({index, table}), {table}, [index, table] { one_hot(stream(), index, table); });
 }
 
 /// From x to tensors of other shapes; `f` is another one: no case.
@@ -38,8 +38,7 @@ std::unique_ptr<Case> reshaping_case(const std::string& f, bool backward, const 
   const int rank = form.shape.size(), last = rank - 1;
   const auto copy_case = [&](const Tensor& view) {
     const Tensor y = form.result(view.shape(), form.dtype);
-    return moving_case(
-        2 * bytes_of({y}), [view, y] { copy(stream(), view, y); }, "copy");
+    return moving_case(2 * bytes_of({y}), {y}, [view, y] { copy(stream(), view, y); });
   };
   if (f == "transpose" || f == "permute") {
     Dims axes;
@@ -47,49 +46,48 @@ std::unique_ptr<Case> reshaping_case(const std::string& f, bool backward, const 
     axes.push_back(0);
     if (f == "permute") axes = {0, last};
     for (int i = 1; f == "permute" && i < last; i++) axes.push_back(i);
-    return copy_case(form.input().permute(axes));
+    return copy_case(form.input("x").permute(axes));
   }
   Shape shape = form.shape;
   if (f == "concat") {
     shape[1] *= 4;
-    const Tensor x = form.input(), y = form.result(shape, form.dtype);
-    return moving_case(2 * bytes_of({y}), [x, y] { concat(stream(), {x, x, x, x}, 1, y); });
+    const Tensor x = form.input("x"), y = form.result(shape, form.dtype);
+    return moving_case(2 * bytes_of({y}), {y}, [x, y] { concat(stream(), {x, x, x, x}, 1, y); });
   }
   if (f == "slice") {
     const int64_t size = shape[last];
-    if (!backward) return copy_case(form.input().slice(last, 0, size, 2));
+    if (!backward) return copy_case(form.input("x").slice(last, 0, size, 2));
     shape[last] = (size + 1) / 2;
-    const Tensor dy = form.input(shape, form.dtype), dx = form.result();
-    return moving_case(bytes_of({dy, dx}), [=] { slice_backward(stream(), dy, last, 0, size, 2, dx); });
+    const Tensor dy = form.input("dy", shape, form.dtype), dx = form.result();
+    return moving_case(bytes_of({dy, dx}), {dx}, [=] { slice_backward(stream(), dy, last, 0, size, 2, dx); });
   }
   if (f != "tile") return nullptr;
   shape[last] *= 4;
   if (backward) {
-    const Tensor dy = form.input(shape, form.dtype), dx = form.result();
-    return moving_case(bytes_of({dy, dx}), [=] { tile_backward(stream(), dy, dx); });
+    const Tensor dy = form.input("dy", shape, form.dtype), dx = form.result();
+    return moving_case(bytes_of({dy, dx}), {dx}, [=] { tile_backward(stream(), dy, dx); });
   }
-  const Tensor x = form.input(), y = form.result(shape, form.dtype);
-  return moving_case(bytes_of({x, y}), [=] { tile(stream(), x, y); });
+  const Tensor x = form.input("x"), y = form.result(shape, form.dtype);
+  return moving_case(bytes_of({x, y}), {y}, [=] { tile(stream(), x, y); });
 }
 
 /// From x, or dy, to a tensor of its shape.
 std::unique_ptr<Case> same_shape_case(const std::string& f, bool backward, const Form& form, DType to) {
-  const Tensor x = f == "cast" && backward ? form.input(form.shape, to) : form.input();
+  const Tensor x =
+      form.input(backward ? "dy" : "x", form.shape, f == "cast" && backward ? to : form.dtype);
   const Tensor y = f == "cast" && !backward ? form.result(form.shape, to) : form.result();
-  const double bytes = bytes_of({x, y});
-  if (f == "cast")
-    return moving_case(
-        bytes, [=] { copy(stream(), x, y); }, "copy");
-  if (f == "flip") return moving_case(bytes, [=] { flip(stream(), x, {-2, -1}, y); });
+  const auto moved = [&](auto run) { return moving_case(bytes_of({x, y}), {y}, run); };
+  if (f == "cast") return moved([=] { copy(stream(), x, y); });
+  if (f == "flip") return moved([=] { flip(stream(), x, {-2, -1}, y); });
   if (f == "roll") {
     const int64_t sign = backward ? -1 : 1;
-    return moving_case(bytes, [=] { roll(stream(), x, {3 * sign, 5 * sign}, {-2, -1}, y); });
+    return moved([=] { roll(stream(), x, {3 * sign, 5 * sign}, {-2, -1}, y); });
   }
-  if (f == "tril") return moving_case(bytes, [=] { tril(stream(), x, 0, y); });
-  if (f == "triu") return moving_case(bytes, [=] { triu(stream(), x, 0, y); });
+  if (f == "tril") return moved([=] { tril(stream(), x, 0, y); });
+  if (f == "triu") return moved([=] { triu(stream(), x, 0, y); });
   const Tensor mask = form.mask();
   const double value = backward ? 0 : -1;
-  return moving_case(bytes_of({x, y, mask}), [=] { masked_fill(stream(), x, mask, value, y); });
+  return moving_case(bytes_of({x, y, mask}), {y}, [=] { masked_fill(stream(), x, mask, value, y); });
 }
 
 std::unique_ptr<Case> make(detail::ProblemLine& line) {

@@ -28,26 +28,25 @@ std::unique_ptr<Case> rows_case(const Operands& o, bool rms, bool backward) {
     else
       layer_norm(stream(), o.x, 1, o.weight, o.bias, 1e-5, o.y, o.mean, o.inv_std);
   };
-  if (!backward) return moving_case(bytes_of({o.x, o.y}), forward, "rows");
+  if (!backward) return moving_case(bytes_of({o.x, o.y}), {o.y}, forward);
   forward();
-  return moving_case(
-      bytes_of({o.x, o.dy, o.dx}),
-      [o, rms] {
-        if (rms)
-          rms_norm_backward(stream(), o.dy, o.x, 1, o.weight, o.inv_std, o.dx, o.dweight);
-        else
-          layer_norm_backward(stream(), o.dy, o.x, 1, o.weight, o.mean, o.inv_std, o.dx, o.dweight, o.dbias);
-      },
-      "rows");
+  std::vector<Tensor> gradients{o.dx, o.dweight};
+  if (!rms) gradients.push_back(o.dbias);
+  return moving_case(bytes_of({o.x, o.dy, o.dx}), gradients, [o, rms] {
+    if (rms)
+      rms_norm_backward(stream(), o.dy, o.x, 1, o.weight, o.inv_std, o.dx, o.dweight);
+    else
+      layer_norm_backward(stream(), o.dy, o.x, 1, o.weight, o.mean, o.inv_std, o.dx, o.dweight, o.dbias);
+  });
 }
 
 std::unique_ptr<Case> groups_case(const Operands& o, int64_t groups, bool backward) {
   const auto forward = [o, groups] {
     group_norm(stream(), o.x, groups, o.weight, o.bias, 1e-5, o.y, o.mean, o.inv_std);
   };
-  if (!backward) return moving_case(bytes_of({o.x, o.y}), forward, "rows");
+  if (!backward) return moving_case(bytes_of({o.x, o.y}), {o.y}, forward);
   forward();
-  return moving_case(bytes_of({o.x, o.dy, o.dx}), [o, groups] {
+  return moving_case(bytes_of({o.x, o.dy, o.dx}), {o.dx, o.dweight, o.dbias}, [o, groups] {
     group_norm_backward(stream(), o.dy, o.x, groups, o.weight, o.mean, o.inv_std, o.dx, o.dweight, o.dbias);
   });
 }
@@ -58,10 +57,12 @@ std::unique_ptr<Case> batch_case(const Operands& o, bool fused, bool backward) {
   const auto forward = [o, params] {
     batch_norm_training(stream(), o.x, o.weight, o.bias, params, {}, {}, o.y, o.mean, o.inv_std, o.residual);
   };
-  if (!backward) return moving_case(bytes_of({o.x, o.residual, o.y}), forward);
+  if (!backward) return moving_case(bytes_of({o.x, o.residual, o.y}), {o.y}, forward);
   forward();
   const Tensor y = fused ? o.y : Tensor();
-  return moving_case(bytes_of({o.x, o.dy, y, o.dx, o.dresidual}), [o, y, params] {
+  std::vector<Tensor> gradients{o.dx, o.dweight, o.dbias};
+  if (fused) gradients.push_back(o.dresidual);
+  return moving_case(bytes_of({o.x, o.dy, y, o.dx, o.dresidual}), gradients, [o, y, params] {
     batch_norm_backward(stream(), o.dy, o.x, o.weight, o.mean, o.inv_std, o.dx, o.dweight, o.dbias,
                         params.activation, y, o.dresidual);
   });
@@ -82,22 +83,22 @@ std::unique_ptr<Case> make(detail::ProblemLine& line) {
   if (rows) statistics[x.size() - 1] = 1;
   if (!rows) statistics = batch ? Shape{channels} : Shape{x[0], groups};
   Operands o;
-  o.x = form.input(), o.y = form.result();
-  o.weight = random_tensor({channels}, affine), o.bias = random_tensor({channels}, affine);
+  o.x = form.input("x"), o.y = form.result();
+  o.weight = random_tensor("weight", {channels}, affine), o.bias = random_tensor("bias", {channels}, affine);
   o.mean = Tensor(context(), statistics, full), o.inv_std = Tensor(context(), statistics, full);
   if (backward) {
-    o.dy = form.input(), o.dx = form.result();
+    o.dy = form.input("dy"), o.dx = form.result();
     o.dweight = Tensor(context(), {channels}, affine), o.dbias = Tensor(context(), {channels}, affine);
   }
   if (kind == "batch_fused") {
-    o.residual = form.input();
+    o.residual = form.input("residual");
     if (backward) o.dresidual = form.result();
   }
   if (kind == "batch_inference") {
     if (backward) throw Error("norm kind=batch_inference has no direction=backward");
     const Tensor variance =
         test::device_tensor({channels}, std::vector<float>(static_cast<size_t>(channels), 1.f), full);
-    return moving_case(bytes_of({o.x, o.y}), [o, variance] {
+    return moving_case(bytes_of({o.x, o.y}), {o.y}, [o, variance] {
       batch_norm_inference(stream(), o.x, o.weight, o.bias, o.bias, variance, {}, o.y);
     });
   }

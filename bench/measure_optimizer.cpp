@@ -37,13 +37,17 @@ std::vector<Shape> resnet50() {
   return shapes;
 }
 
-std::vector<Tensor> tensors(const std::vector<Shape>& shapes, DType dtype, bool random) {
+/// Named NAME0, NAME1, ...
+std::vector<Tensor> random_tensors(const std::string& name, const std::vector<Shape>& shapes, DType dtype) {
+  std::vector<Tensor> list;
+  for (const Shape& shape : shapes)
+    list.push_back(random_tensor(name + std::to_string(list.size()), shape, dtype));
+  return list;
+}
+
+std::vector<Tensor> zeros(const std::vector<Shape>& shapes, DType dtype) {
   std::vector<Tensor> list;
   for (const Shape& shape : shapes) {
-    if (random) {
-      list.push_back(random_tensor(shape, dtype));
-      continue;
-    }
     list.emplace_back(context(), shape, dtype);
     fill(stream(), list.back(), 0);
   }
@@ -78,26 +82,29 @@ std::unique_ptr<Case> make(detail::ProblemLine& line) {
     for (const Shape& shape : shapes) count += element_count(shape);
     shapes = {{count}};
   }
-  const std::vector<Tensor> dw = tensors(shapes, dtype, true);
+  const std::vector<Tensor> dw = random_tensors("dw", shapes, dtype);
   const double once = bytes_of(dw);
   const Tensor number = test::device_tensor({1}, {1}), found = test::device_tensor({1}, {0});
-  if (f == "norm") return moving_case(once, [=] { gradient_norm(stream(), dw, NormOrder::two, number); });
-  if (f == "clip") return moving_case(3 * once, [=] { clip_gradients_by_norm(stream(), dw, 1, number); });
-  if (f == "clip_value") return moving_case(2 * once, [=] { clip_gradients_by_value(stream(), dw, 1); });
-  if (f == "unscale") return moving_case(2 * once, [=] { unscale_gradients(stream(), dw, number, found); });
-  const std::vector<Tensor> w = tensors(shapes, dtype, true);
-  if (f == "average") return moving_case(3 * once, [=] { update_averages(stream(), w, dw, 0.999); });
+  if (f == "norm") return moving_case(once, {number}, [=] { gradient_norm(stream(), dw, NormOrder::two, number); });
+  if (f == "clip") return moving_case(3 * once, dw, [=] { clip_gradients_by_norm(stream(), dw, 1, number); });
+  if (f == "clip_value") return moving_case(2 * once, dw, [=] { clip_gradients_by_value(stream(), dw, 1); });
+  if (f == "unscale") return moving_case(2 * once, dw, [=] { unscale_gradients(stream(), dw, number, found); });
+  const std::vector<Tensor> w = random_tensors("w", shapes, dtype);
+  if (f == "average") return moving_case(3 * once, w, [=] { update_averages(stream(), w, dw, 0.999); });
   const OptimizerDesc desc = desc_of(f, dtype);
   OptimizerTensors all{w, dw, {}, {}};
   double bytes = 3 * once;
   for (int k = 0; k < Optimizer::states(desc); k++) {
-    all.states.push_back(tensors(shapes, dtype == DType::f64 ? dtype : DType::f32, false));
+    all.states.push_back(zeros(shapes, dtype == DType::f64 ? dtype : DType::f32));
     bytes += 2 * bytes_of(all.states.back());
   }
-  OptimizerStep step;
-  step.momentum = 0.9;
-  step.step = 10;
-  return moving_case(bytes, [=] { optimize(stream(), desc, all, step); });
+  const auto step = std::make_shared<OptimizerStep>();
+  step->momentum = 0.9;
+  step->learning_rate = 0.1;  // large, so that bf16 shows what a step did
+  return moving_case(bytes, w, [=] {
+    optimize(stream(), desc, all, *step);
+    step->step++;
+  });
 }
 const CasesOf kOptimizer("optimizer", make);
 

@@ -27,13 +27,11 @@ std::unique_ptr<Case> make(detail::ProblemLine& line) {
   params.end = params.begin;
   const Shape shape = pad_output_shape(form.shape, params);
   if (backward) {
-    const Tensor dy = form.input(shape, form.dtype), dx = form.result();
-    return moving_case(
-        bytes_of({dy, dx}), [=] { pad_backward(stream(), dy, params, dx); }, "resample");
+    const Tensor dy = form.input("dy", shape, form.dtype), dx = form.result();
+    return moving_case(bytes_of({dy, dx}), {dx}, [=] { pad_backward(stream(), dy, params, dx); });
   }
-  const Tensor x = form.input(), y = form.result(shape, form.dtype);
-  return moving_case(
-      bytes_of({x, y}), [=] { pad(stream(), x, params, 0, y); }, "resample");
+  const Tensor x = form.input("x"), y = form.result(shape, form.dtype);
+  return moving_case(bytes_of({x, y}), {y}, [=] { pad(stream(), x, params, 0, y); });
 }
 const CasesOf kPad("pad", make);
 

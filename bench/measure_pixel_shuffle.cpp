@@ -25,8 +25,8 @@ std::unique_ptr<Case> make(detail::ProblemLine& line) {
     else
       shape[i] = i == 1 ? shape[i] * r * r : shape[i] / r;
   }
-  const Tensor x = form.input(), y = form.result(shape, form.dtype);
-  return moving_case(bytes_of({x, y}), [=] {
+  const Tensor x = form.input("x"), y = form.result(shape, form.dtype);
+  return moving_case(bytes_of({x, y}), {y}, [=] {
     if (f == "channels")
       channel_shuffle(stream(), x, r, y);
     else

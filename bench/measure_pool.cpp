@@ -36,16 +36,18 @@ std::unique_ptr<Case> make(detail::ProblemLine& line) {
   const Options options = options_of(line);
   line.finish();
 
-  const Tensor x = form.input(), y = form.result(pool_output_shape(form.shape, params), form.dtype);
+  const Tensor x = form.input("x"), y = form.result(pool_output_shape(form.shape, params), form.dtype);
   Tensor indices;
   if (with_indices) indices = form.result(y.shape(), DType::i64);
   const auto forward = std::make_shared<Pool>(
       test::context(),
       PoolDesc{x, y, params, with_indices ? std::optional<TensorDesc>(indices) : std::nullopt}, options);
-  if (!backward)
-    return moving_case(
-        bytes_of({x, y, indices}), [=] { forward->run(stream(), x, y, indices); }, forward->engine());
-  const Tensor dy = form.input(y.shape(), form.dtype), dx = form.result();
+  if (!backward) {
+    std::vector<Tensor> results{y};
+    if (with_indices) results.push_back(indices);
+    return moving_case(bytes_of({x, y, indices}), results, [=] { forward->run(stream(), x, y, indices); });
+  }
+  const Tensor dy = form.input("dy", y.shape(), form.dtype), dx = form.result();
   PoolSaved saved{indices};
   if (params.mode == PoolMode::lp) saved = {{}, x, y};
   forward->run(stream(), x, y, indices);
@@ -55,9 +57,8 @@ std::unique_ptr<Case> make(detail::ProblemLine& line) {
   const auto plan = std::make_shared<PoolBackward>(
       test::context(),
       PoolBackwardDesc{dy, dx, params, described(indices), described(saved.x), described(saved.y)}, options);
-  return moving_case(
-      bytes_of({dy, dx, indices, saved.x, saved.y}), [=] { plan->run(stream(), dy, saved, dx); },
-      plan->engine());
+  return moving_case(bytes_of({dy, dx, indices, saved.x, saved.y}), {dx},
+                     [=] { plan->run(stream(), dy, saved, dx); });
 }
 const CasesOf kPool("pool", make);
 

@@ -16,7 +16,7 @@ using test::stream;
 
 std::unique_ptr<Case> fill_case(const std::string& f, const Form& form, int64_t range) {
   const Tensor y = form.result();
-  const auto fill = [&](auto run) { return moving_case(bytes_of({y}), run, "philox"); };
+  const auto fill = [&](auto run) { return moving_case(bytes_of({y}), {y}, run); };
   const RandomState state{1, 0};
   if (f == "uniform") return fill([=] { random_uniform(stream(), y, 0, 1, state); });
   if (f == "normal") return fill([=] { random_normal(stream(), y, 0, 1, state); });
@@ -39,15 +39,15 @@ std::unique_ptr<Case> make(detail::ProblemLine& line) {
   line.finish();
   if (f == "permutation") {
     const Tensor y(test::context(), {element_count(form.shape)}, DType::i64);
-    return moving_case(bytes_of({y}), [y] { random_permutation(stream(), y, {1, 0}); });
+    return moving_case(bytes_of({y}), {y}, [y] { random_permutation(stream(), y, {1, 0}); });
   }
   if (f == "multinomial") {
-    const Tensor w = form.input(), y(test::context(), {form.shape[0], samples}, DType::i64);
-    return moving_case(bytes_of({w, y}), [=] { multinomial(stream(), w, replacement, {1, 0}, y); });
+    const Tensor w = form.input("w"), y(test::context(), {form.shape[0], samples}, DType::i64);
+    return moving_case(bytes_of({w, y}), {y}, [=] { multinomial(stream(), w, replacement, {1, 0}, y); });
   }
   if (f == "dropout") {
-    const Tensor x = form.input(), y = form.result();
-    return moving_case(bytes_of({x, y}), [=] { dropout(stream(), x, 0.5, {1, 0}, y); });
+    const Tensor x = form.input("x"), y = form.result();
+    return moving_case(bytes_of({x, y}), {y}, [=] { dropout(stream(), x, 0.5, {1, 0}, y); });
   }
   return fill_case(f, form, range);
 }

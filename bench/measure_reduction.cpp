@@ -27,7 +27,7 @@ std::unique_ptr<Case> make(detail::ProblemLine& line) {
   const Form form(line);
   line.finish();
   const Shape shape = without(form.shape, axes);
-  const Tensor x = form.input();
+  const Tensor x = form.input("x");
   std::vector<Tensor> results, dy;
   for (const std::string& name : f.results) {
     const bool counts = name == "index" || f.result == Result::count;
@@ -35,12 +35,12 @@ std::unique_ptr<Case> make(detail::ProblemLine& line) {
                          counts                      ? DType::i64
                          : f.result == Result::truth ? DType::boolean
                                                      : form.dtype);
-    if (name != "index") dy.push_back(random_tensor(shape, form.dtype));
+    if (name != "index") dy.push_back(random_tensor("dy" + std::to_string(dy.size()), shape, form.dtype));
   }
   if (!backward) {
     std::vector<Tensor> all = results;
     all.push_back(x);
-    return moving_case(bytes_of(all), [x, results, name = f.name] { reduction(stream(), name, x, results); });
+    return moving_case(bytes_of(all), results, [x, results, name = f.name] { reduction(stream(), name, x, results); });
   }
   reduction(stream(), f.name, x, results);
   const Tensor dx = form.result();
@@ -48,7 +48,7 @@ std::unique_ptr<Case> make(detail::ProblemLine& line) {
   const bool reads = !f.selects && f.gradient.find('x') != std::string::npos;
   std::vector<Tensor> all = {dx};
   if (reads) all.push_back(x);
-  return moving_case(bytes_of(all), [x, results, dy, dx, name = f.name] {
+  return moving_case(bytes_of(all), {dx}, [x, results, dy, dx, name = f.name] {
     reduction_backward(stream(), name, dy, x, results, dx);
   });
 }

@@ -18,19 +18,18 @@ std::unique_ptr<Case> make(detail::ProblemLine& line) {
   const Form form(line);
   line.finish();
   const int axis = static_cast<int>(axes[0]);
-  const Tensor x = form.input();
+  const Tensor x = form.input("x");
   if (f == "logsumexp") {
     Shape row = form.shape;
     row[axis] = 1;
     const Tensor y = form.result(row, form.dtype);
     if (backward) {
       logsumexp(stream(), x, axis, y);
-      const Tensor dy = form.input(row, form.dtype), dx = form.result();
-      return moving_case(bytes_of({x, dx}), [=] { logsumexp_backward(stream(), dy, x, y, axis, dx); });
+      const Tensor dy = form.input("dy", row, form.dtype), dx = form.result();
+      return moving_case(bytes_of({x, dx}), {dx}, [=] { logsumexp_backward(stream(), dy, x, y, axis, dx); });
     }
     const auto plan = std::make_shared<LogSumExp>(test::context(), LogSumExpDesc{x, y, {}, {}, axis});
-    return moving_case(
-        bytes_of({x, y}), [plan, x, y] { plan->run(stream(), x, y); }, plan->engine());
+    return moving_case(bytes_of({x, y}), {y}, [plan, x, y] { plan->run(stream(), x, y); });
   }
   SoftmaxDesc desc{x, form.result(), {}, axis, f == "log_softmax"};
   const Tensor y = form.result();
@@ -45,15 +44,13 @@ std::unique_ptr<Case> make(detail::ProblemLine& line) {
   }
   if (!backward) {
     const auto plan = std::make_shared<Softmax>(test::context(), desc);
-    return moving_case(
-        bytes_of({x, y}), [=] { plan->run(stream(), x, y, {}, mask); }, plan->engine());
+    return moving_case(bytes_of({x, y}), {y}, [=] { plan->run(stream(), x, y, {}, mask); });
   }
-  const Tensor out = form.result(), dx = form.result();
+  const Tensor out = form.result(), dy = form.input("dy"), dx = form.result();
   f == "log_softmax" ? log_softmax(stream(), x, axis, out) : softmax(stream(), x, axis, out, mask);
   desc.dx = dx;
   const auto plan = std::make_shared<SoftmaxBackward>(test::context(), desc);
-  return moving_case(
-      bytes_of({x, out, dx}), [=] { plan->run(stream(), x, out, dx, {}, mask); }, plan->engine());
+  return moving_case(bytes_of({dy, out, dx}), {dx}, [=] { plan->run(stream(), dy, out, dx, {}, mask); });
 }
 const CasesOf kSoftmax("softmax", make);
 

@@ -22,7 +22,7 @@ std::unique_ptr<Case> make(detail::ProblemLine& line) {
   options.engine = line.text("engine", "auto");
   const Form form(line);
   line.finish();
-  const Tensor x = form.input();
+  const Tensor x = form.input("x");
   Shape shape = x.shape();
   const int at = axis < 0 ? axis + shape.size() : axis;
   if (f != "sort") shape[at] = f == "top_k" ? k : 1;
@@ -37,21 +37,11 @@ std::unique_ptr<Case> make(detail::ProblemLine& line) {
     else
       sort(stream(), x, {axis}, y, indices, with);
   };
-  if (!backward) {
-    std::string name;
-    if (f == "top_k")
-      name = TopK(test::context(), {x, y, indices, axis}, options).engine();
-    else if (f != "sort")
-      name = KthValue(test::context(), {x, y, indices, axis, k, Median::median}, options).engine();
-    else
-      name = Sort(test::context(), {x, y, indices, axis}, options).engine();
-    return moving_case(
-        bytes_of({x, y, indices}), [=] { run(options); }, name);
-  }
+  if (!backward) return moving_case(bytes_of({x, y, indices}), {y, indices}, [=] { run(options); });
   run(options);
-  const Tensor dx = form.result();
-  return moving_case(
-      bytes_of({y, indices, dx}), [=] { sort_backward(stream(), y, indices, axis, dx); }, "scatter");
+  const Tensor dy = form.input("dy", shape, x.dtype()), dx = form.result();
+  return moving_case(bytes_of({dy, indices, dx}), {dx},
+                     [=] { sort_backward(stream(), dy, indices, axis, dx); });
 }
 const CasesOf kSort("sort", make);
 

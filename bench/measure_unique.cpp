@@ -2,7 +2,6 @@
 // layout=nchw". f: unique, unique_consecutive. distinct: whole numbers below this. with: both, the inverse
 // and the counts, or nothing but the elements.
 #include <dlprim/copy.hpp>
-#include <dlprim/random.hpp>
 #include <dlprim/unique.hpp>
 
 #include "measure.hpp"
@@ -19,15 +18,19 @@ std::unique_ptr<Case> make(detail::ProblemLine& line) {
   const bool both = line.word("with", {"both", "nothing"}) == "both";
   const Form form(line);
   line.finish();
-  const Tensor real(test::context(), form.shape);
-  random_uniform(stream(), real, 0, static_cast<double>(distinct), {3, 0});
-  const Tensor x = cast(stream(), cast(stream(), real, DType::i32), form.dtype);
+  const Tensor x = cast(stream(), random_whole("x", form.shape, distinct), form.dtype);
   UniqueResults r{form.result({x.numel()}, form.dtype), Tensor(test::context(), {1}, DType::i64), {}, {}};
   if (both) {
     r.inverse = form.result(form.shape, DType::i64);
     r.counts = form.result({x.numel()}, DType::i64);
   }
-  return moving_case(bytes_of({x, r.y, r.inverse, r.counts}), [=] {
+  const auto results = [r] {
+    const int64_t count = read<int64_t>(stream(), r.count)[0];
+    std::vector<Tensor> all{r.y.slice(0, 0, count)};
+    if (r.inverse.defined()) all.insert(all.end(), {r.inverse, r.counts.slice(0, 0, count)});
+    return all;
+  };
+  return moving_case(bytes_of({x, r.y, r.inverse, r.counts}), results, [=] {
     if (sorts)
       unique(stream(), x, r);
     else

@@ -6,6 +6,9 @@ import math
 
 # A picture of more cases has no room for their names.
 MOST_BARS = 60
+# Two ratios of a case that differ by more are pointed out.
+APART = 1.2
+NOTES = {"reference_is": "reference", "unchecked": "unchecked"}
 GREEN, RED = "#2a7f62", "#c8553d"  # dlprim is faster, or slower
 
 
@@ -120,28 +123,67 @@ def short(case):
     return text + (f" {f['math']}" if "math" in f else "") + (" nhwc" if f.get("layout") == "nhwc" else "")
 
 
-def write_markdown(path, title, rows, summary):
+def apart(row):
+    """Whether the ratios on the wall and on the device differ by more than APART."""
+    device = row.get("device_ratio")
+    return bool(device) and max(row["ratio"] / device, device / row["ratio"]) > APART
+
+
+def head_of(title, about):
+    """What was measured where, and how to read the table."""
+    rows = about["cases"]
+    text = (f"# {title}: dlprim against {about['reference']}, {about['date']}\n\n{about['device']} ({about['platform']}, driver "
+            f"{about['driver']}), commit {about['commit']}, {about['threads']} threads.\nThe results of each case were compared "
+            f"with the reference's once, from the same numbers")
+    unchecked = sum("unchecked" in r for r in rows)
+    text += f"; of {unchecked} they were not, which the rows say.\n" if unchecked else ".\n"
+    text += (f"A ratio above 1: dlprim is faster. Geometric mean **{geometric_mean([r['ratio'] for r in rows]):.2f}**, worst "
+             f"{min(r['ratio'] for r in rows):.2f}, {len(rows)} cases")
+    device = [r["device_ratio"] for r in rows if r.get("device_ratio")]
+    if not device:
+        return text + ".\n"
+    far = [r for r in rows if apart(r)]
+    return text + (
+        f"; by device time **{geometric_mean(device):.2f}**, worst {min(device):.2f}. `ratio` is of times on the wall, with "
+        f"Python, allocation and launches; `on the device` of the kernels alone, ours by OpenCL's events, the reference's as one "
+        f"CUDA graph, or, marked e, between two events of runs in a row. In {len(far)} cases, marked **!**, the two ratios differ "
+        f"by a factor above {APART}. \n")
+
+
+def write_markdown(path, title, about):
+    rows = about["cases"]
+    by_device = any(r.get("device_ratio") for r in rows)
     with open(path, "w") as out:
-        out.write(f"# {title}\n\nA ratio above 1: dlprim is faster. Geometric mean "
-                  f"**{geometric_mean([r['ratio'] for r in rows]):.2f}**, worst {min(r['ratio'] for r in rows):.2f}, "
-                  f"{len(rows)} cases.\n\n{summary_table(summary)}\n")
-        if not rows[0]["bytes"]:
-            headings = ["dlprim, TFLOP/s"]
-        else:
-            rates = copy_rates(rows)
-            headings = ["dlprim, GB/s"] + ["of a copy"] * bool(rates)
+        out.write(head_of(title, about) + f"\n{summary_table(about['summary'])}\n")
+        moves = any(r["bytes"] for r in rows)
+        rates = copy_rates(rows) if moves else {}
+        computes = any(not r["bytes"] for r in rows)
+        headings = ["dlprim, TFLOP/s"] * computes + ["dlprim, GB/s"] * moves + ["of a copy"] * bool(rates)
         headings = ["case", "engine", "dlprim, ms", "reference, ms", *headings, "ratio"]
+        headings += ["dlprim on the device, ms", "reference on the device, ms", "on the device"] * by_device
         out.write("| " + " | ".join(headings) + " |\n" + "|---" * len(headings) + "|\n")
         for r in rows:
-            if not r["bytes"]:
-                done = [f"{flops(r['case']) * 1e-9 / r['dlprim_ms']:.2f}"]
-            else:
-                rate = r["bytes"] / r["dlprim_ms"]
-                copied = rates.get(fields_of(r["case"]).get("dtype", "f32"))
-                done = [f"{rate * 1e-6:.0f}"] + ([f"{rate / copied:.2f}" if copied else "-"] if rates else [])
-            cells = [short(r["case"]), r["engine"], f"{r['dlprim_ms']:.4f}", f"{r['reference_ms']:.4f}", *done,
-                     f"{r['ratio']:.2f}"]
+            rate = r["bytes"] / r["dlprim_ms"]
+            copied = rates.get(fields_of(r["case"]).get("dtype", "f32"))
+            done = [f"{flops(r['case']) * 1e-9 / r['dlprim_ms']:.2f}" if not r["bytes"] else "-"] * computes
+            done += [f"{rate * 1e-6:.0f}" if r["bytes"] else "-"] * moves
+            done += [f"{rate / copied:.2f}" if copied and r["bytes"] else "-"] * bool(rates)
+            notes = "".join(f" ({label}: {r[name]})" for name, label in NOTES.items() if name in r)
+            cells = [short(r["case"]) + notes, r["engine"], f"{r['dlprim_ms']:.4f}",
+                     f"{r['reference_ms']:.4f}", *done, f"{r['ratio']:.2f}"]
+            if by_device and r.get("device_ratio"):
+                cells += [f"{r['dlprim_device_ms']:.4f}",
+                          f"{r['reference_device_ms']:.4f}" + " e" * (r["reference_device_by"] == "events"),
+                          f"{r['device_ratio']:.2f}" + " **!**" * apart(r)]
+            elif by_device:
+                cells += ["-"] * 3
             out.write("| " + " | ".join(cells) + " |\n")
+        for heading, group, why in (("Failed: the results differ", about["failed"], "failed"),
+                                    ("Left out", about["left_out"], "why")):
+            if group:
+                out.write(f"\n## {heading}\n\n| case | engine | why |\n|---|---|---|\n")
+                for r in group:
+                    out.write(f"| {short(r['case'])} | {r.get('engine', '-')} | {r[why]} |\n")
 
 
 def write_svg(path, title, rows):

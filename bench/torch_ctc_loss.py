@@ -2,14 +2,14 @@
 import torch
 import torch.nn.functional as F
 
-from operands import shape_of, tensor
+from operands import shape_of, tensor, whole
 from torch_loss import closure
 
 
 def prepare(fields, device, dtype):
     times, batch, count = shape_of(fields)
     labels = int(fields.get("labels", 30))
-    x = torch.log_softmax(tensor(fields, device, dtype), 2)
-    target = torch.randint(1, count, [batch, labels], device=device)
+    x = torch.log_softmax(tensor("x", fields, device, dtype), 2)
+    target = whole("labels", [batch, labels], device, count - 1) + 1
     lengths = [torch.full([batch], n, device=device) for n in (times, labels)]
     return closure(fields, lambda x: F.ctc_loss(x, target, *lengths), x)

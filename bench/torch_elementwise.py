@@ -48,11 +48,14 @@ def operands(name, fields, device, dtype):
     """The inputs' names, those with a gradient, the inputs, the function and the result's shape."""
     shape, (names, _, with_gradient) = shape_of(fields), LISTED[name]
     if name == "glu":  # halves of one tensor
-        return ["x"], ["x"], [tensor(fields, device, dtype)], lambda x: F.glu(x, 1), [shape[0], shape[1] // 2, *shape[2:]]
+        return ["x"], ["x"], [tensor("x", fields, device, dtype)], lambda x: F.glu(x, 1), [shape[0], shape[1] // 2, *shape[2:]]
     shapes = {"slope": [shape[1]]} if name == "prelu" else {}
-    plain = {**fields, "layout": "nchw"}
-    inputs = [tensor(plain if word in shapes else fields, device, dtype, shapes.get(word)) for word in names]
+    inputs = [tensor(word, {"layout": "nchw"} if word in shapes else fields, device, dtype, shapes.get(word)) for word in names]
     return names, with_gradient, inputs, function(name), shape
+
+
+def composite(fields):
+    return {"where": "!= 0, then where"}.get(fields["f"])
 
 
 def prepare(fields, device, dtype):
@@ -60,5 +63,5 @@ def prepare(fields, device, dtype):
     if fields.get("direction", "forward") == "forward":
         return lambda: f(*inputs)
     wanted = [x.requires_grad_() for word, x in zip(names, inputs) if word in with_gradient]
-    y, dy = f(*inputs), tensor(fields, device, dtype, shape)
+    y, dy = f(*inputs), tensor("dy", fields, device, dtype, shape)
     return lambda: torch.autograd.grad(y, wanted, dy, retain_graph=True)

@@ -2,22 +2,25 @@
 import torch
 import torch.nn.functional as F
 
-from operands import shape_of, tensor
+from check import CLOSE, close_but
+from operands import shape_of, tensor, uniform
 
 
 def prepare(fields, device, dtype):
     shape = shape_of(fields)
     axes = len(shape) - 2
-    identity = torch.eye(axes, axes + 1, device=device).expand(shape[0], axes, axes + 1)
-    grid = F.affine_grid(identity, shape, align_corners=False)
-    grid = (grid + (torch.rand_like(grid) - 0.5) * 0.1).to(dtype)
-    x, direction = tensor(fields, device, dtype), fields.get("direction", "forward")
+    centers = [((2 * torch.arange(size, device=device).double() + 1) / size - 1).float() for size in shape[2:]]
+    identity = torch.stack(torch.meshgrid(*centers, indexing="ij")[::-1], -1)  # along W first
+    grid = (uniform("grid", [shape[0], *shape[2:], axes], device, torch.float32, -0.05, 0.05) + identity).to(dtype)
+    x, direction = tensor("x", fields, device, dtype), fields.get("direction", "forward")
 
     def run():
         return F.grid_sample(x, grid, fields.get("mode", "bilinear"), fields.get("padding", "zeros"), fields.get("align_corners") == "1")
 
+    # A place between two elements, to a bit, goes to either: to one of the nearest, or to a gradient of one of two slopes.
+    compare = close_but(1e-3) if fields.get("mode") == "nearest" or direction == "backward_grid" else CLOSE
     if direction == "forward":
-        return run
+        return run, compare
     wanted = (x if direction == "backward_input" else grid).requires_grad_()
-    y, dy = run(), tensor(fields, device, dtype)
-    return lambda: torch.autograd.grad(y, [wanted], dy, retain_graph=True)
+    y, dy = run(), tensor("dy", fields, device, dtype)
+    return lambda: torch.autograd.grad(y, [wanted], dy, retain_graph=True), compare

@@ -2,15 +2,18 @@
 import torch
 import torch.nn.functional as F
 
+from check import CLOSE, expecting
+from operands import uniform, whole
+
 
 def prepare(fields, device, dtype):
     f = fields["f"]
     rows, columns, count = (int(fields[name]) for name in ("rows", "columns", "count"))
     pairs, each = f == "index" or f.startswith("index_put"), f == "gather" or f.startswith("scatter")
-    table = torch.rand(rows, columns, device=device).to(dtype)
-    dense = torch.rand([count] if pairs else [count, columns], device=device).to(dtype)
-    index = torch.randint(rows, [count, columns] if each else [count], device=device)
-    column = torch.randint(columns, [count], device=device)
+    table = uniform("table", [rows, columns], device, dtype)
+    dense = uniform("dense", [count] if pairs else [count, columns], device, dtype)
+    index = whole("index", [count, columns] if each else [count], device, rows)
+    column = whole("column", [count], device, columns)
     read = {
         "embedding": lambda table: F.embedding(index, table),
         "index_select": lambda table: table.index_select(0, index),
@@ -22,7 +25,17 @@ def prepare(fields, device, dtype):
         return lambda: torch.autograd.grad(y, table, dense, retain_graph=True)
     if read:
         return lambda: read(table)
-    return {
+    # Of several writers of a place the last one wins; PyTorch on a GPU leaves it open.
+    old = table.clone() if f in ("scatter", "index_write", "index_put") else None
+
+    def last_wins():
+        places = (index * columns + column if pairs else index * columns + torch.arange(columns, device=device) if each
+                  else index[:, None] * columns + torch.arange(columns, device=device)).reshape(-1)
+        last = torch.full([rows * columns], -1, device=device)
+        last.scatter_reduce_(0, places, torch.arange(places.numel(), device=device), "amax")
+        return [torch.where(last < 0, old.reshape(-1), dense.reshape(-1)[last.clamp(min=0)])]
+
+    run = {
         "scatter": lambda: table.scatter_(0, index, dense),
         "scatter_sum": lambda: table.scatter_add_(0, index, dense),
         "scatter_max": lambda: table.scatter_reduce_(0, index, dense, "amax"),
@@ -32,3 +45,4 @@ def prepare(fields, device, dtype):
         "index_put": lambda: table.index_put_((index, column), dense),
         "index_put_sum": lambda: table.index_put_((index, column), dense, accumulate=True),
     }[f]
+    return run, CLOSE if old is None else expecting(last_wins)

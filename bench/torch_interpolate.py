@@ -16,7 +16,7 @@ def prepare(fields, device, dtype):
         if len(shape) == 4:
             options["antialias"] = fields.get("antialias") == "1"
     mode = BY_RANK.get(mode, {}).get(len(shape), mode.replace("_", "-"))
-    x = tensor(fields, device, dtype)
+    x = tensor("x", fields, device, dtype)
 
     def run():
         return F.interpolate(x, size=sizes, mode=mode, **options)
@@ -24,5 +24,5 @@ def prepare(fields, device, dtype):
     if fields.get("direction", "forward") == "forward":
         return run
     x.requires_grad_()
-    y, dy = run(), tensor(fields, device, dtype, shape[:2] + sizes)
+    y, dy = run(), tensor("dy", fields, device, dtype, shape[:2] + sizes)
     return lambda: torch.autograd.grad(y, [x], dy, retain_graph=True)

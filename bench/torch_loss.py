@@ -2,7 +2,7 @@
 import torch
 import torch.nn.functional as F
 
-from operands import shape_of, tensor
+from operands import shape_of, tensor, whole
 
 # What x and the target may be, as tests/cases/loss.cpp has it.
 BETWEEN = {"bce": (0.05, 0.95, 0, 1), "bce_with_logits": (-5, 5, 0, 1), "kl_div": (-4, 0, 0.05, 1),
@@ -27,16 +27,16 @@ def closure(fields, f, x, dy=None):
 
 def classes(fields, device, dtype):
     """x and the target of a loss of classes."""
-    x, shape = tensor(fields, device, dtype), shape_of(fields)
+    x, shape = tensor("x", fields, device, dtype), shape_of(fields)
     if fields.get("target") == "probabilities":
-        return x, tensor(fields, device, dtype)
-    return x, torch.randint(shape[1], [shape[0], *shape[2:]], device=device)
+        return x, tensor("target", fields, device, dtype)
+    return x, whole("target", [shape[0], *shape[2:]], device, shape[1])
 
 
 def prepare(fields, device, dtype):
     low, high, target_low, target_high = BETWEEN.get(fields["f"], (-2, 2, -2, 2))
-    x = tensor({**fields, "low": low, "high": high}, device, dtype)
-    target = tensor({**fields, "low": target_low, "high": target_high}, device, dtype)
+    x = tensor("x", {**fields, "low": low, "high": high}, device, dtype)
+    target = tensor("target", {**fields, "low": target_low, "high": target_high}, device, dtype)
     f = FUNCTIONS[fields["f"]]
     return closure(fields, lambda x: f(x, target, reduction=fields.get("reduction", "mean")), x,
-                   tensor(fields, device, dtype))
+                   tensor("dy", fields, device, dtype))

@@ -4,7 +4,7 @@ import math
 import torch
 import torch.nn.functional as F
 
-from operands import shape_of, tensor
+from operands import mask as make_mask, shape_of, tensor
 
 DTYPES = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32, "f64": torch.float64}
 
@@ -27,11 +27,11 @@ def prepare(fields, device, dtype):
     made = prepare_made(f, shape, device, dtype)
     if made:
         return made
-    x, rank = tensor(fields, device, dtype), len(shape)
+    x, rank = tensor("x", fields, device, dtype), len(shape)
     moved = {"transpose": [*range(1, rank), 0], "permute": [0, rank - 1, *range(1, rank - 1)]}
     if f in moved:
         return lambda: x.permute(moved[f]).contiguous()
-    mask = torch.rand(shape, device=device) < 0.5
+    mask = make_mask(fields, device)
     to = DTYPES[fields.get("to", "f16")]
     run = {
         "concat": lambda x: torch.cat([x, x, x, x], 1),
@@ -49,5 +49,5 @@ def prepare(fields, device, dtype):
     if f == "cast" and dtype == to:
         raise RuntimeError("a cast to its own dtype hands the gradient on")
     y = run(x.requires_grad_())
-    dy = tensor(fields, device, y.dtype, y.shape)
+    dy = tensor("dy", fields, device, y.dtype, y.shape)
     return lambda: torch.autograd.grad(y, x, dy, retain_graph=True)

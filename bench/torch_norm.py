@@ -2,7 +2,11 @@
 import torch
 import torch.nn.functional as F
 
-from operands import shape_of, tensor
+from operands import shape_of, tensor, uniform
+
+
+def composite(fields):
+    return {"batch_fused": "batch_norm, + and relu"}.get(fields["kind"])
 
 
 def prepare(fields, device, dtype):
@@ -10,11 +14,10 @@ def prepare(fields, device, dtype):
     rows, batch = kind in ("layer", "rms"), kind.startswith("batch")
     channels = shape[-1] if rows else shape[1]
     affine = torch.float32 if batch and dtype != torch.float64 else dtype
-    x = tensor(fields, device, dtype)
-    plain = {**fields, "layout": "nchw"}
-    weight, bias = (tensor(plain, device, affine, [channels]) for _ in range(2))
+    x = tensor("x", fields, device, dtype)
+    weight, bias = (uniform(name, [channels], device, affine) for name in ("weight", "bias"))
     variance = torch.ones(channels, device=device, dtype=affine)
-    residual = tensor(fields, device, dtype) if kind == "batch_fused" else None
+    residual = tensor("residual", fields, device, dtype) if kind == "batch_fused" else None
 
     def forward():
         if kind == "layer":
@@ -35,5 +38,5 @@ def prepare(fields, device, dtype):
         return forward
     for t in wanted:
         t.requires_grad_()
-    y, dy = forward(), tensor(fields, device, dtype)
+    y, dy = forward(), tensor("dy", fields, device, dtype)
     return lambda: torch.autograd.grad(y, wanted, dy, retain_graph=True)

@@ -4,12 +4,14 @@ import math
 
 import torch
 
+from operands import uniform
+
 OPTIMIZERS = {
     "sgd": (torch.optim.SGD, {}, True), "momentum": (torch.optim.SGD, {"momentum": 0.9}, True),
     "nesterov": (torch.optim.SGD, {"momentum": 0.9, "nesterov": True}, True),
     "adam": (torch.optim.Adam, {}, True), "adamw": (torch.optim.AdamW, {"weight_decay": 0}, True),
     "amsgrad": (torch.optim.Adam, {"amsgrad": True}, True), "rmsprop": (torch.optim.RMSprop, {}, False),
-    "adagrad": (torch.optim.Adagrad, {}, False),
+    "adagrad": (torch.optim.Adagrad, {"eps": 1e-8}, False),
 }
 
 
@@ -36,26 +38,26 @@ def prepare(fields, device, dtype):
     f, shapes = fields["f"], resnet50()
     if fields.get("net", "resnet50") == "flat":
         shapes = [(sum(math.prod(shape) for shape in shapes),)]
-    dw = [torch.randn(shape, device=device, dtype=dtype) for shape in shapes]
+    dw = [uniform(f"dw{i}", shape, device, dtype) for i, shape in enumerate(shapes)]
     if f == "norm":
         return lambda: torch.nn.utils.get_total_norm(dw)
-    w = [torch.randn(shape, device=device, dtype=dtype, requires_grad=True) for shape in shapes]
+    w = [uniform(f"w{i}", shape, device, dtype).requires_grad_() for i, shape in enumerate(shapes)]
     for parameter, gradient in zip(w, dw):
         parameter.grad = gradient
     if f == "clip":
-        return lambda: torch.nn.utils.clip_grad_norm_(w, 1.0)
+        return lambda: (torch.nn.utils.clip_grad_norm_(w, 1.0), dw)[1]
     if f == "clip_value":
-        return lambda: torch.nn.utils.clip_grad_value_(w, 1.0)
+        return lambda: (torch.nn.utils.clip_grad_value_(w, 1.0), dw)[1]
     if f == "unscale":
         found, inverse = torch.zeros(1, device=device), torch.ones(1, device=device)
-        return lambda: torch._amp_foreach_non_finite_check_and_unscale_(dw, found, inverse)
+        return lambda: (torch._amp_foreach_non_finite_check_and_unscale_(dw, found, inverse), dw)[1]
     if f == "average":
-        averages = [torch.randn_like(parameter) for parameter in dw]
-        return lambda: torch._foreach_lerp_(averages, dw, 0.001)
+        averages = [x.detach() for x in w]
+        return lambda: (torch._foreach_lerp_(averages, dw, 0.001), averages)[1]
     make, options, can_fuse = OPTIMIZERS[f]
     # PyTorch 2.13's fused SGD for CPUs changes only the last few elements of a tensor of 16-bit floats.
     if make is torch.optim.SGD and device == "cpu" and dtype.itemsize == 2:
         can_fuse = False
     form = {"fused": True} if can_fuse else {"foreach": True}
-    optimizer = make(w, lr=1e-3, **options, **form)
-    return optimizer.step
+    optimizer = make(w, lr=0.1, **options, **form)
+    return lambda: (optimizer.step(), w)[1]

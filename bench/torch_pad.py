@@ -7,7 +7,7 @@ from operands import shape_of, tensor
 
 def prepare(fields, device, dtype):
     shape, amount = shape_of(fields), int(fields.get("amount", 1))
-    x = tensor(fields, device, dtype)
+    x = tensor("x", fields, device, dtype)
 
     def run():
         return F.pad(x, [amount] * (2 * (len(shape) - 2)), mode=fields.get("mode", "constant"))
@@ -16,5 +16,5 @@ def prepare(fields, device, dtype):
         return run
     x.requires_grad_()
     y = run()
-    dy = tensor(fields, device, dtype, y.shape)
+    dy = tensor("dy", fields, device, dtype, y.shape)
     return lambda: torch.autograd.grad(y, [x], dy, retain_graph=True)

@@ -7,5 +7,5 @@ FUNCTIONS = {"shuffle": F.pixel_shuffle, "unshuffle": F.pixel_unshuffle, "channe
 
 
 def prepare(fields, device, dtype):
-    x, f, factor = tensor(fields, device, dtype), FUNCTIONS[fields["f"]], int(fields.get("factor", 2))
+    x, f, factor = tensor("x", fields, device, dtype), FUNCTIONS[fields["f"]], int(fields.get("factor", 2))
     return lambda: f(x, factor)

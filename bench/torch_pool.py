@@ -28,11 +28,11 @@ def operator(fields):
 
 
 def prepare(fields, device, dtype):
-    f, x = operator(fields), tensor(fields, device, dtype)
+    f, x = operator(fields), tensor("x", fields, device, dtype)
     if fields.get("direction", "forward") == "forward":
         return lambda: f(x)
     x.requires_grad_()
     y = f(x)
     y = y[0] if isinstance(y, tuple) else y
-    dy = tensor(fields, device, dtype, y.shape)
+    dy = tensor("dy", fields, device, dtype, y.shape)
     return lambda: torch.autograd.grad(y, x, dy, retain_graph=True)

@@ -4,6 +4,7 @@ import math
 import torch
 import torch.nn.functional as F
 
+from check import same_distribution, same_elements
 from operands import shape_of, tensor
 
 IN_PLACE = {
@@ -17,19 +18,19 @@ def prepare(fields, device, dtype):
     f = fields["f"]
     if f == "permutation":
         n = math.prod(shape_of(fields))
-        return lambda: torch.randperm(n, device=device)
+        return lambda: torch.randperm(n, device=device), same_elements
     if f == "multinomial":
-        w, samples = tensor(fields, device, dtype), int(fields.get("samples", 1))
+        w, samples = tensor("w", fields, device, dtype), int(fields.get("samples", 1))
         replacement = fields.get("replacement", "yes") == "yes"
-        return lambda: torch.multinomial(w, samples, replacement)
+        return lambda: torch.multinomial(w, samples, replacement), same_distribution
     if f == "dropout":
-        x = tensor(fields, device, dtype)
+        x = tensor("x", fields, device, dtype)
         if fields.get("direction", "forward") == "forward":
-            return lambda: F.dropout(x, 0.5)
-        y, dy = F.dropout(x.requires_grad_(), 0.5), tensor(fields, device, dtype)
-        return lambda: torch.autograd.grad(y, x, dy, retain_graph=True)
-    y = torch.empty_like(tensor(fields, device, dtype))
+            return lambda: F.dropout(x, 0.5), same_distribution
+        y, dy = F.dropout(x.requires_grad_(), 0.5), tensor("x", fields, device, dtype)
+        return lambda: torch.autograd.grad(y, x, dy, retain_graph=True), same_distribution
+    y = torch.empty_like(tensor("x", fields, device, dtype))
     if f == "integers":
         high = int(fields.get("range", 1000))
-        return lambda: y.random_(0, high)
-    return lambda: IN_PLACE[f](y)
+        return lambda: y.random_(0, high), same_distribution
+    return lambda: IN_PLACE[f](y), same_distribution

@@ -1,7 +1,7 @@
 """The reductions of docs/reductions.md as PyTorch has them, for bench/compare."""
 import torch
 
-from operands import tensor
+from operands import tensor, uniform
 
 
 def norm(order):
@@ -30,13 +30,19 @@ OTHERS = {
 }
 
 
+def composite(fields):
+    if fields["f"] == "prod" and "," in fields["axes"]:
+        return "prod of one axis after another"
+    return None
+
+
 def prepare(fields, device, dtype):
     name, axes = fields["f"], [int(axis) for axis in fields["axes"].split(",")]
     f = OTHERS.get(name) or (lambda x, axes: getattr(torch, name)(x, dim=axes, keepdim=True))
-    x = tensor(fields, device, dtype)
+    x = tensor("x", fields, device, dtype)
     if fields.get("direction", "forward") == "forward":
         return lambda: f(x, axes)
     results = f(x.requires_grad_(), axes)
     results = [y for y in (results if isinstance(results, tuple) else [results]) if y.requires_grad]
-    dys = [torch.rand_like(y) for y in results]
+    dys = [uniform(f"dy{i}", y.shape, device, dtype) for i, y in enumerate(results)]
     return lambda: torch.autograd.grad(results, x, dys, retain_graph=True)

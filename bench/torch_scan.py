@@ -6,9 +6,9 @@ from operands import tensor
 
 def prepare(fields, device, dtype):
     f, axis = getattr(torch, fields["f"]), int(fields.get("axis", -1))
-    x = tensor(fields, device, dtype)
+    x = tensor("x", fields, device, dtype)
     if fields.get("direction", "forward") == "forward":
         return lambda: f(x, axis)
-    y, dy = f(x.requires_grad_(), axis), tensor(fields, device, dtype)
+    y, dy = f(x.requires_grad_(), axis), tensor("dy", fields, device, dtype)
     y = y[0] if fields["f"] in ("cummax", "cummin") else y
     return lambda: torch.autograd.grad(y, x, dy, retain_graph=True)

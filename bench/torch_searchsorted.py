@@ -7,5 +7,5 @@ from operands import shape_of, tensor
 def prepare(fields, device, dtype):
     n = int(fields["n"])
     shape = shape_of(fields)[:-1] + [n] if fields.get("sequences", "one") == "each" else [n]
-    elements, x = torch.sort(tensor(fields, device, dtype, shape))[0].contiguous(), tensor(fields, device, dtype)
+    elements, x = torch.sort(tensor("elements", fields, device, dtype, shape))[0].contiguous(), tensor("x", fields, device, dtype)
     return lambda: torch.searchsorted(elements, x)
