@@ -1,17 +1,13 @@
 """Whether dlprim and the reference computed the same: results of one run of each, from the same operands.
 
 How they are compared is `CLOSE`, unless `prepare` of a torch_OP.py names another of the functions here beside what to
-run. Each takes both sides' lists of results as flat PyTorch tensors on one device, and the case's dtype and math mode,
+run. A comparison that leaves something open says what in `.by`. Each takes both sides' lists of results as flat PyTorch tensors on one device, and the case's dtype and math mode,
 and gives what is wrong, or None.
 """
 import math
 
 # Differences, in parts of the largest expected number. Sums of many numbers of f32 take these in another order.
 TOLERANCE = {"f64": 1e-9, "f32": 3e-5, "tf32": 3e-3, "f16": 4e-3, "bf16": 3e-2}
-
-
-class Unchecked(Exception):
-    """Why a case cannot be compared."""
 
 
 def differences(ours, theirs, tolerance):
@@ -49,6 +45,8 @@ def close_but(share):
                          f"{mine[at].item():.9g}, the reference has {other[at].item():.9g}")
         return wrong
 
+    if share:
+        compare.by = f"all elements but a share of {share:g}"
     return compare
 
 
@@ -67,6 +65,7 @@ def places_in(x, axis):
         found = x.detach().gather(axis, ours[1].reshape(shape).to(x.device)).reshape(-1)
         return CLOSE([ours[0]], [found], mode)
 
+    compare.by = "values, and what lies at the places"
     return compare
 
 
@@ -96,6 +95,10 @@ def same_distribution(ours, theirs, mode):
     return wrong
 
 
+same_elements.by = "the sorted elements"
+same_distribution.by = "their distributions"
+
+
 def expecting(results):
     """Close to what `results()` gives, in place of what the reference ran: where that leaves open which of several writers
     of a place wins."""
@@ -103,4 +106,5 @@ def expecting(results):
     def compare(ours, theirs, mode):
         return CLOSE(ours, [x.reshape(-1) for x in results()], mode)
 
+    compare.by = "the last writers' values"
     return compare

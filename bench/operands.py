@@ -1,6 +1,9 @@
 """Operands as the fields of a case say: size, layout, low, high. Their numbers are those that `measure` has
 (bench/measure_operands.cpp): they follow from an element's place in row-major order and from the operand's name."""
 
+# What a reference says of itself that reads back from the device how large its result is, or what its inputs are.
+WAITS = "waits for the device"
+
 
 def seed_of(name):
     seed = 2166136261

@@ -9,7 +9,7 @@ import tempfile
 import time
 
 import check
-from operands import hashed, laid_out, uniform
+from operands import WAITS, hashed, laid_out, uniform
 from report import Conv, fields_of, op_of
 
 
@@ -139,7 +139,7 @@ class Torch:
         results = self.run()
         results = results if isinstance(results, (tuple, list)) else [results]
         flat = [x.detach().reshape(-1).clone() for x in results if x is not None]
-        return flat, compare, self.composite
+        return flat, compare, None if self.composite == WAITS and self.device == "cpu" else self.composite
 
     def finish(self):
         if self.device == "cuda":
@@ -158,20 +158,20 @@ class Torch:
     def device_milliseconds(self, case, runs):
         """The mean of the runs in one CUDA graph, where there is neither Python nor allocation; of runs in a row between two
         events if the case cannot be captured. And which of both it was."""
-        cuda, by = self.torch.cuda, "graph"
-        graph = cuda.CUDAGraph()
-        try:
-            with cuda.graph(graph, stream=self.stream):
-                for _ in range(runs):
-                    self.run()
-            replay = graph.replay
-        except (RuntimeError, AssertionError):
-            by = "events"
-            cuda.synchronize()
+        cuda, by = self.torch.cuda, "events"
 
-            def replay():
-                for _ in range(runs):
-                    self.run()
+        def replay():
+            for _ in range(runs):
+                self.run()
+
+        if self.composite != WAITS:  # a capture cannot wait, and one that fails may spoil those behind it
+            graph = cuda.CUDAGraph()
+            try:
+                with cuda.graph(graph, stream=self.stream):
+                    replay()
+                replay, by = graph.replay, "graph"
+            except RuntimeError:
+                cuda.synchronize()
 
         times = []
         for _ in range(4):
@@ -181,7 +181,6 @@ class Torch:
             end.record()
             cuda.synchronize()
             times.append(begin.elapsed_time(end) / runs)
-        del graph, replay
         return sorted(times[1:])[1], by
 
 

@@ -8,7 +8,8 @@ import math
 MOST_BARS = 60
 # Two ratios of a case that differ by more are pointed out.
 APART = 1.2
-NOTES = {"reference_is": "reference", "unchecked": "unchecked"}
+# What a row says beside its case.
+NOTES = {"reference_is": "reference", "compared_by": "compared by"}
 GREEN, RED = "#2a7f62", "#c8553d"  # dlprim is faster, or slower
 
 
@@ -133,10 +134,8 @@ def head_of(title, about):
     """What was measured where, and how to read the table."""
     rows = about["cases"]
     text = (f"# {title}: dlprim against {about['reference']}, {about['date']}\n\n{about['device']} ({about['platform']}, driver "
-            f"{about['driver']}), commit {about['commit']}, {about['threads']} threads.\nThe results of each case were compared "
-            f"with the reference's once, from the same numbers")
-    unchecked = sum("unchecked" in r for r in rows)
-    text += f"; of {unchecked} they were not, which the rows say.\n" if unchecked else ".\n"
+            f"{about['driver']}), commit {about['commit']}, threads: {about['threads']}. Both computed each\ncase from the same "
+            f"numbers, and their results were compared before it was timed: {len(about['failed'])} failed.\n\n")
     text += (f"A ratio above 1: dlprim is faster. Geometric mean **{geometric_mean([r['ratio'] for r in rows]):.2f}**, worst "
              f"{min(r['ratio'] for r in rows):.2f}, {len(rows)} cases")
     device = [r["device_ratio"] for r in rows if r.get("device_ratio")]

@@ -1,11 +1,11 @@
 """Choosing by a mask as PyTorch does it, for bench/compare: see measure_masked.cpp."""
 import torch
 
-from operands import mask as make_mask, tensor, uniform
+from operands import WAITS, mask as make_mask, tensor, uniform
 
 
 def composite(fields):
-    return "waits for the device" if fields.get("direction", "forward") == "forward" else None
+    return WAITS if fields.get("direction", "forward") == "forward" else None
 
 
 def prepare(fields, device, dtype):

@@ -4,7 +4,7 @@ import math
 import torch
 import torch.nn.functional as F
 
-from operands import mask as make_mask, shape_of, tensor
+from operands import WAITS, mask as make_mask, shape_of, tensor
 
 DTYPES = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32, "f64": torch.float64}
 
@@ -20,6 +20,10 @@ def prepare_made(f, shape, device, dtype):
         "fill": lambda: torch.full(shape, 1, device=device, dtype=dtype),
         "one_hot": lambda: F.one_hot(index, shape[-1]),
     }.get(f)
+
+
+def composite(fields):
+    return {"one_hot": WAITS}.get(fields["f"])
 
 
 def prepare(fields, device, dtype):

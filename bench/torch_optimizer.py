@@ -55,6 +55,8 @@ def prepare(fields, device, dtype):
         averages = [x.detach() for x in w]
         return lambda: (torch._foreach_lerp_(averages, dw, 0.001), averages)[1]
     make, options, can_fuse = OPTIMIZERS[f]
+    if make is torch.optim.Adam or make is torch.optim.AdamW:
+        options = {**options, "capturable": device == "cuda"}  # in a CUDA graph
     # PyTorch 2.13's fused SGD for CPUs changes only the last few elements of a tensor of 16-bit floats.
     if make is torch.optim.SGD and device == "cpu" and dtype.itemsize == 2:
         can_fuse = False

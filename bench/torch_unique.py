@@ -1,11 +1,11 @@
 """Distinct elements as PyTorch finds them, for bench/compare; measure_unique.cpp says the fields."""
 import torch
 
-from operands import shape_of, whole
+from operands import WAITS, shape_of, whole
 
 
 def composite(fields):
-    return "waits for the device"
+    return WAITS
 
 
 def prepare(fields, device, dtype):
