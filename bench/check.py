@@ -28,8 +28,9 @@ def counted(ours, theirs):
     return None
 
 
-def close_but(share):
-    """Close, but for a share of the elements: those at which rounding decides which way a jump goes."""
+def close(share=0, at_least=0):
+    """Close, but for a share of the elements: those at which rounding decides which way a jump goes. `at_least`: a tolerance
+    that counts if it is larger than the usual one."""
 
     def compare(ours, theirs, mode):
         wrong = counted(ours, theirs)
@@ -37,7 +38,7 @@ def close_but(share):
             if wrong or not mine.numel():
                 continue
             exact = not other.is_floating_point()
-            differ = differences(mine, other, 0 if exact else TOLERANCE[mode])
+            differ = differences(mine, other, 0 if exact else max(TOLERANCE[mode], at_least))
             count = int(differ.sum())
             if count > share * mine.numel():
                 at = int(differ.nonzero()[0])
@@ -50,7 +51,13 @@ def close_but(share):
     return compare
 
 
-CLOSE = close_but(0)
+def close_sum(terms, double):
+    """Of sums of so many products in single or double precision: a plain chain of roundings is off by sqrt(terms / 2) last
+    bits of the results' root mean square."""
+    return close(at_least=4 * 2.0**(-53 if double else -24) * math.sqrt(terms))
+
+
+CLOSE = close()
 
 
 def places_in(x, axis):
@@ -99,12 +106,12 @@ same_elements.by = "the sorted elements"
 same_distribution.by = "their distributions"
 
 
-def expecting(results):
-    """Close to what `results()` gives, in place of what the reference ran: where that leaves open which of several writers
-    of a place wins."""
+def expecting(results, by, same=CLOSE):
+    """Close to what `results()` gives, in place of what the reference ran: where that leaves the result open, or computes it
+    in fewer bits than the operands' values need."""
 
     def compare(ours, theirs, mode):
-        return CLOSE(ours, [x.reshape(-1) for x in results()], mode)
+        return same(ours, [x.detach().reshape(-1) for x in results()], mode)
 
-    compare.by = "the last writers' values"
+    compare.by = by
     return compare

@@ -2,6 +2,7 @@
 and gives of a case `results()` of its first run, to be compared, `milliseconds()` and, of a GPU, `device_milliseconds()`.
 """
 import importlib
+import math
 import os
 import pathlib
 import subprocess
@@ -100,6 +101,9 @@ class Torch:
         self.composite = module.composite(fields) if hasattr(module, "composite") else None
         return module.prepare(fields, self.device, self.dtype(fields))
 
+    def close_sum(self, terms, fields):
+        return check.close_sum(terms, self.dtype(fields) == self.torch.float64)
+
     def prepare_gemm(self, fields):
         torch = self.torch
         m, n, k, batch = (int(fields.get(name, 0)) for name in ("m", "n", "k", "batch"))
@@ -112,7 +116,7 @@ class Torch:
 
         a, b = operand("a", m, k), operand("b", k, n)
         c = torch.empty([*front, m, n], device=self.device, dtype=a.dtype)
-        return lambda: torch.matmul(a, b, out=c)
+        return lambda: torch.matmul(a, b, out=c), self.close_sum(k, fields)
 
     def prepare_conv(self, fields):
         torch, conv = self.torch, Conv(fields)
@@ -125,10 +129,11 @@ class Torch:
         transposed, output_padding = False, [0] * len(conv.size)
         window = (conv.stride, conv.pad, conv.dilation, transposed, output_padding, conv.groups)
         if conv.direction == "forward":
-            return lambda: torch.convolution(x, w, None, *window)
+            return lambda: torch.convolution(x, w, None, *window), self.close_sum(w[0].numel(), fields)
         dy = tensor("dy", conv.n, conv.k, conv.output)
         wanted = [conv.direction == "backward_data", conv.direction == "backward_filter", False]  # dx, dw, db
-        return lambda: torch.ops.aten.convolution_backward(dy, x, w, None, *window, wanted)
+        terms = conv.k // conv.groups * math.prod(conv.window) if wanted[0] else conv.n * math.prod(conv.output)
+        return lambda: torch.ops.aten.convolution_backward(dy, x, w, None, *window, wanted), self.close_sum(terms, fields)
 
     def results(self, case):
         """Makes the case and runs it once: its results, flat, how to compare them, and what the reference is made of."""

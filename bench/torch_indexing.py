@@ -45,4 +45,4 @@ def prepare(fields, device, dtype):
         "index_put": lambda: table.index_put_((index, column), dense),
         "index_put_sum": lambda: table.index_put_((index, column), dense, accumulate=True),
     }[f]
-    return run, CLOSE if old is None else expecting(last_wins)
+    return run, CLOSE if old is None else expecting(last_wins, "the last writers' values")
