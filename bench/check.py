@@ -1,21 +1,23 @@
 """Whether dlprim and the reference computed the same: results of one run of each, from the same operands.
 
 How they are compared is `CLOSE`, unless `prepare` of a torch_OP.py names another of the functions here beside what to
-run. A comparison that leaves something open says what in `.by`. Each takes both sides' lists of results as flat PyTorch tensors on one device, and the case's dtype and math mode,
-and gives what is wrong, or None.
+run. Each takes both sides' lists of results as flat PyTorch tensors on one device, and the case's dtype (of math=tf32 that),
+and gives what is wrong, or None. One that leaves something open says in `.by` what it compares.
 """
 import math
 
 # Differences, in parts of the largest expected number. Sums of many numbers of f32 take these in another order.
 TOLERANCE = {"f64": 1e-9, "f32": 3e-5, "tf32": 3e-3, "f16": 4e-3, "bf16": 3e-2}
+# And the distance of neighbours among the smallest numbers, where gradients of a mean may lie.
+STEP = {"f16": 2.0**-24}
 
 
-def differences(ours, theirs, tolerance):
-    """Of two results: their places, as truths, where they differ. NaN equals NaN, infinity itself."""
+def differences(ours, theirs, tolerance, step):
+    """Of two results the places, as truths, where they differ. NaN equals NaN, infinity itself."""
     ours, theirs = ours.double(), theirs.double()
     finite = theirs.isfinite()
     largest = theirs[finite].abs().max().item() if finite.any() else 0.0
-    same = (ours == theirs) | (ours.isnan() & theirs.isnan()) | ((ours - theirs).abs() <= tolerance * largest)
+    same = (ours == theirs) | (ours.isnan() & theirs.isnan()) | ((ours - theirs).abs() <= max(tolerance * largest, step))
     return ~same
 
 
@@ -37,8 +39,9 @@ def close(share=0, at_least=0):
         for i, (mine, other) in enumerate(zip(ours, theirs)):
             if wrong or not mine.numel():
                 continue
-            exact = not other.is_floating_point()
-            differ = differences(mine, other, 0 if exact else max(TOLERANCE[mode], at_least))
+            differ = differences(mine, other, max(TOLERANCE[mode], at_least), STEP.get(mode, 0))
+            if not other.is_floating_point():
+                differ = mine != other
             count = int(differ.sum())
             if count > share * mine.numel():
                 at = int(differ.nonzero()[0])

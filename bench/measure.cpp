@@ -1,10 +1,12 @@
 // Runs one case after another for bench/compare: reads requests, a line each, and answers each with a line.
 //
 //   facts               NAME \t PLATFORM \t DRIVER \t KIND \t COMPUTE UNITS of the device
-//   check PATH CASE     makes CASE, "OP NAME=VALUE...", runs it once and writes its results' bytes, row-major, to
+//   check PATH CASE     makes CASE, "OP NAME=VALUE...", runs it once and writes its results' bytes,
+//   row-major, to
 //                       PATH.0, PATH.1, ...: ENGINE BYTES and DTYPE:SHAPE of each
 //   time RUNS CASE      mean milliseconds of RUNS runs that were enqueued together
-//   device RUNS CASE    milliseconds that the device spends in the kernels of a run, by OpenCL's own events; the mean
+//   device RUNS CASE    milliseconds that the device spends in the kernels of a run, by OpenCL's own events;
+//   the mean
 //                       of RUNS runs
 //
 // or "error TEXT". A case's tensors and plan stay until another case is named, or checked. Each measure_*.cpp
@@ -102,7 +104,8 @@ std::string check(Case& x, const std::string& path) {
     out.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
     if (!out.flush()) throw Error("cannot write " + path);
     answer << " " << name_of(results[i].dtype()) << ":";
-    for (int axis = 0; axis < results[i].rank(); axis++) answer << (axis ? "x" : "") << results[i].shape()[axis];
+    for (int axis = 0; axis < results[i].rank(); axis++)
+      answer << (axis ? "x" : "") << results[i].shape()[axis];
   }
   return answer.str();
 }
@@ -118,8 +121,8 @@ double milliseconds(Case& x, int runs) {
 /// On a queue that measures, which the other times do not have to bear.
 double device_milliseconds(Case& x, int runs) {
   cl_int code = CL_SUCCESS;
-  const cl::CommandQueue queue(clCreateCommandQueue(context().cl()(), context().device().cl()(),
-                                                    CL_QUEUE_PROFILING_ENABLE, &code));
+  const cl::CommandQueue queue(
+      clCreateCommandQueue(context().cl()(), context().device().cl()(), CL_QUEUE_PROFILING_ENABLE, &code));
   if (code != CL_SUCCESS) throw DeviceError("clCreateCommandQueue", code);
   stream().finish();
   const Stream usual = std::exchange(stream(), Stream(context(), queue));

@@ -45,8 +45,8 @@ Tensor random_tensor(const std::string& name, const Shape& shape, DType dtype, d
 /// Whole numbers from 0 to below `end`, i64.
 Tensor random_whole(const std::string& name, const Shape& shape, int64_t end);
 
-/// Where tensors lie and what they hold: "size=64x256x56x56 dtype=f32 layout=nchw low=-1 high=1". layout: nchw,
-/// nhwc, or strided, every second element of larger rows.
+/// Where tensors lie and what they hold: "size=64x256x56x56 dtype=f32 layout=nchw low=-1 high=1". layout:
+/// nchw, nhwc, or strided, every second element of larger rows.
 struct Form {
   /// Takes those fields.
   explicit Form(detail::ProblemLine& line);

@@ -37,8 +37,8 @@ struct Operands {
  private:
   /// Memory without gaps.
   static Tensor random(const char* name, Layout layout, const Shape& shape, DType dtype) {
-    const Tensor x = Tensor(context(), {element_count(shape)}, dtype)
-                         .as_strided(shape, test::strides_in(layout, shape));
+    const Tensor x =
+        Tensor(context(), {element_count(shape)}, dtype).as_strided(shape, test::strides_in(layout, shape));
     copy(stream(), random_tensor(name, shape, DType::f32), x);
     return x;
   }

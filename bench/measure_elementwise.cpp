@@ -42,7 +42,8 @@ std::unique_ptr<Case> make(detail::ProblemLine& line) {
     }
     const bool slope = f == "prelu" && name == "slope";
     const Shape& size = slope ? channel_shape(shape) : shape;
-    if (written) return results.emplace_back(slope ? Tensor(test::context(), size, dtype) : form.result(size, dtype));
+    if (written)
+      return results.emplace_back(slope ? Tensor(test::context(), size, dtype) : form.result(size, dtype));
     return slope ? random_tensor(name, size, dtype) : form.input(name == "y" ? "dy" : name, size, dtype);
   };
   const test::ElementwiseCase function(elementwise_function(f), backward, form.dtype, make_operand);

@@ -22,7 +22,8 @@ Tensor warp(const Shape& shape, DType dtype) {
     auto rest = static_cast<int64_t>(at) / axes;
     for (int axis = axes - 1; axis >= 0; axis--, at++) {  // along W first
       const int64_t size = shape[axis + 2];
-      values[at] += static_cast<float>((2 * static_cast<double>(rest % size) + 1) / static_cast<double>(size) - 1);
+      values[at] +=
+          static_cast<float>((2 * static_cast<double>(rest % size) + 1) / static_cast<double>(size) - 1);
       rest /= size;
     }
   }

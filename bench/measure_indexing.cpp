@@ -53,7 +53,9 @@ std::unique_ptr<Case> writing_case(const std::string& f, const Operands& o) {
                              true};
   const Tensor &table = o.table, &dense = o.dense, &index = o.indices[0];
   const auto indices = o.indices;
-  const auto write = [&](auto run) { return moving_case(o.bytes(reduce.empty() ? 2 : 3, false), {table}, run); };
+  const auto write = [&](auto run) {
+    return moving_case(o.bytes(reduce.empty() ? 2 : 3, false), {table}, run);
+  };
   if (f.rfind("scatter", 0) == 0)
     return write([=] { scatter(stream(), table, index, dense, 0, table, params); });
   if (f.rfind("index_write", 0) == 0)

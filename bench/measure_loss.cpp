@@ -103,17 +103,14 @@ std::unique_ptr<Case> make_ctc(detail::ProblemLine& line) {
     return device_tensor({batch}, std::vector<float>(static_cast<size_t>(batch), static_cast<float>(length)),
                          DType::i64);
   };
-  const CtcLossInputs in{x, of_labels, lengths(times),
-                         lengths(labels)};
+  const CtcLossInputs in{x, of_labels, lengths(times), lengths(labels)};
   const Tensor y = device_tensor({1}, {1}, form.dtype);
   const TensorDesc desc = ctc_loss_alpha(in.x, in.labels, form.dtype);
   const Tensor alpha(test::context(), desc.shape, desc.dtype), dx = form.result();
   ctc_loss(stream(), in, y, alpha);
-  if (!backward)
-    return moving_case(bytes_of({x, alpha}), {y}, [=] { ctc_loss(stream(), in, y, alpha); });
+  if (!backward) return moving_case(bytes_of({x, alpha}), {y}, [=] { ctc_loss(stream(), in, y, alpha); });
   const Tensor dy = device_tensor({1}, {1}, form.dtype);
-  return moving_case(bytes_of({x, alpha, dx}), {dx},
-                     [=] { ctc_loss_backward(stream(), dy, in, alpha, dx); });
+  return moving_case(bytes_of({x, alpha, dx}), {dx}, [=] { ctc_loss_backward(stream(), dy, in, alpha, dx); });
 }
 const CasesOf kCtc("ctc_loss", make_ctc);
 

@@ -73,8 +73,7 @@ std::unique_ptr<Case> reshaping_case(const std::string& f, bool backward, const 
 
 /// From x, or dy, to a tensor of its shape.
 std::unique_ptr<Case> same_shape_case(const std::string& f, bool backward, const Form& form, DType to) {
-  const Tensor x =
-      form.input(backward ? "dy" : "x", form.shape, f == "cast" && backward ? to : form.dtype);
+  const Tensor x = form.input(backward ? "dy" : "x", form.shape, f == "cast" && backward ? to : form.dtype);
   const Tensor y = f == "cast" && !backward ? form.result(form.shape, to) : form.result();
   const auto moved = [&](auto run) { return moving_case(bytes_of({x, y}), {y}, run); };
   if (f == "cast") return moved([=] { copy(stream(), x, y); });

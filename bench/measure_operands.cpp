@@ -1,5 +1,5 @@
-// The operands of the cases. Their numbers come from a kernel of its own, so that what is measured has no part
-// in what it is given.
+// The operands of the cases. Their numbers come from a kernel of its own, so that what is measured has no
+// part in what it is given.
 #include <dlprim/copy.hpp>
 
 #include <cstdlib>

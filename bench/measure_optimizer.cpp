@@ -85,10 +85,12 @@ std::unique_ptr<Case> make(detail::ProblemLine& line) {
   const std::vector<Tensor> dw = random_tensors("dw", shapes, dtype);
   const double once = bytes_of(dw);
   const Tensor number = test::device_tensor({1}, {1}), found = test::device_tensor({1}, {0});
-  if (f == "norm") return moving_case(once, {number}, [=] { gradient_norm(stream(), dw, NormOrder::two, number); });
+  if (f == "norm")
+    return moving_case(once, {number}, [=] { gradient_norm(stream(), dw, NormOrder::two, number); });
   if (f == "clip") return moving_case(3 * once, dw, [=] { clip_gradients_by_norm(stream(), dw, 1, number); });
   if (f == "clip_value") return moving_case(2 * once, dw, [=] { clip_gradients_by_value(stream(), dw, 1); });
-  if (f == "unscale") return moving_case(2 * once, dw, [=] { unscale_gradients(stream(), dw, number, found); });
+  if (f == "unscale")
+    return moving_case(2 * once, dw, [=] { unscale_gradients(stream(), dw, number, found); });
   const std::vector<Tensor> w = random_tensors("w", shapes, dtype);
   if (f == "average") return moving_case(3 * once, w, [=] { update_averages(stream(), w, dw, 0.999); });
   const OptimizerDesc desc = desc_of(f, dtype);

@@ -40,7 +40,8 @@ std::unique_ptr<Case> make(detail::ProblemLine& line) {
   if (!backward) {
     std::vector<Tensor> all = results;
     all.push_back(x);
-    return moving_case(bytes_of(all), results, [x, results, name = f.name] { reduction(stream(), name, x, results); });
+    return moving_case(bytes_of(all), results,
+                       [x, results, name = f.name] { reduction(stream(), name, x, results); });
   }
   reduction(stream(), f.name, x, results);
   const Tensor dx = form.result();

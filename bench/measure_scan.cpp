@@ -24,12 +24,14 @@ std::unique_ptr<Case> make(detail::ProblemLine& line) {
       return moving_case(bytes_of({x, y, index}), {y, index}, [=] { extreme(stream(), x, axis, y, index); });
     extreme(stream(), x, axis, y, index);
     const Tensor dy = form.input("dy"), dx = form.result();
-    return moving_case(bytes_of({dy, index, dx}), {dx}, [=] { cummax_backward(stream(), dy, index, axis, dx); });
+    return moving_case(bytes_of({dy, index, dx}), {dx},
+                       [=] { cummax_backward(stream(), dy, index, axis, dx); });
   }
   const auto forward = f == "cumsum" ? cumsum : cumprod;
   if (!backward) return moving_case(bytes_of({x, y}), {y}, [=] { forward(stream(), x, axis, y, {}); });
   const Tensor dy = form.input("dy"), dx = form.result();
-  if (f == "cumsum") return moving_case(bytes_of({dy, dx}), {dx}, [=] { cumsum_backward(stream(), dy, axis, dx); });
+  if (f == "cumsum")
+    return moving_case(bytes_of({dy, dx}), {dx}, [=] { cumsum_backward(stream(), dy, axis, dx); });
   forward(stream(), x, axis, y, {});
   return moving_case(bytes_of({dy, x, y, dx}), {dx}, [=] { cumprod_backward(stream(), dy, x, y, axis, dx); });
 }

@@ -21,7 +21,8 @@ std::unique_ptr<Case> make(detail::ProblemLine& line) {
     shape = form.shape;
     shape[shape.size() - 1] = n;
   }
-  const Tensor elements = form.input("elements", shape, form.dtype), sorted(test::context(), shape, form.dtype);
+  const Tensor elements = form.input("elements", shape, form.dtype),
+               sorted(test::context(), shape, form.dtype);
   sort(stream(), elements, {}, sorted);
   const Tensor x = form.input("x"), y = form.result(form.shape, DType::i64);
   return moving_case(bytes_of({sorted, x, y}), {y}, [=] { searchsorted(stream(), sorted, x, y); });

@@ -86,7 +86,9 @@ def summary_of(rows, varied):
     groups = {"all": rows}
     for name in dict.fromkeys(["direction", *varied]):
         groups.update(groups_by(name, rows))
-    return {label: distribution(group) for label, group in groups.items()}
+    summary = {label: distribution(group) for label, group in groups.items()}
+    on_device = [{"ratio": r["device_ratio"]} for r in rows if r.get("device_ratio")]
+    return summary | ({"all, on the device": distribution(on_device)} if on_device else {})
 
 
 def summary_table(summary):
@@ -133,20 +135,20 @@ def apart(row):
 def head_of(title, about):
     """What was measured where, and how to read the table."""
     rows = about["cases"]
-    text = (f"# {title}: dlprim against {about['reference']}, {about['date']}\n\n{about['device']} ({about['platform']}, driver "
-            f"{about['driver']}), commit {about['commit']}, threads: {about['threads']}. Both computed each\ncase from the same "
-            f"numbers, and their results were compared before it was timed: {len(about['failed'])} failed.\n\n")
-    text += (f"A ratio above 1: dlprim is faster. Geometric mean **{geometric_mean([r['ratio'] for r in rows]):.2f}**, worst "
-             f"{min(r['ratio'] for r in rows):.2f}, {len(rows)} cases")
+    ratios = [r["ratio"] for r in rows]
+    text = (f"# {title}: dlprim against {about['reference']}, {about['date']}\n\n{about['device']} ({about['platform']}, "
+            f"driver {about['driver']}), commit {about['commit']}, threads: {about['threads']}.\nBoth computed each case from "
+            f"the same numbers, and their results were compared before it was timed: {len(about['failed'])} failed.\n\nA "
+            f"ratio above 1: dlprim is faster. Geometric mean **{geometric_mean(ratios):.2f}**, worst {min(ratios):.2f}, "
+            f"{len(rows)} cases")
     device = [r["device_ratio"] for r in rows if r.get("device_ratio")]
     if not device:
         return text + ".\n"
-    far = [r for r in rows if apart(r)]
     return text + (
-        f"; by device time **{geometric_mean(device):.2f}**, worst {min(device):.2f}. `ratio` is of times on the wall, with "
-        f"Python, allocation and launches; `on the device` of the kernels alone, ours by OpenCL's events, the reference's as one "
-        f"CUDA graph, or, marked e, between two events of runs in a row. In {len(far)} cases, marked **!**, the two ratios differ "
-        f"by a factor above {APART}. \n")
+        f"; by device time **{geometric_mean(device):.2f}**, worst {min(device):.2f}.\n`ratio` is of times on the wall, with "
+        f"Python, allocation and launches;\n`on the device` of the kernels alone: ours by OpenCL's events, the reference's as "
+        f"one CUDA graph or, marked e, between two events around runs in a row.\nIn {sum(map(apart, rows))} cases, marked **!**, "
+        f"the two ratios differ by a factor above {APART}.\n")
 
 
 def write_markdown(path, title, about):

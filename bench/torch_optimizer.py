@@ -4,6 +4,7 @@ import math
 
 import torch
 
+from check import expecting
 from operands import uniform
 
 OPTIMIZERS = {
@@ -42,8 +43,9 @@ def prepare(fields, device, dtype):
     if f == "norm":
         return lambda: torch.nn.utils.get_total_norm(dw)
     w = [uniform(f"w{i}", shape, device, dtype).requires_grad_() for i, shape in enumerate(shapes)]
-    for parameter, gradient in zip(w, dw):
-        parameter.grad = gradient
+    if f in ("clip", "clip_value"):
+        for parameter, gradient in zip(w, dw):
+            parameter.grad = gradient
     if f == "clip":
         return lambda: (torch.nn.utils.clip_grad_norm_(w, 1.0), dw)[1]
     if f == "clip_value":
@@ -61,5 +63,15 @@ def prepare(fields, device, dtype):
     if make is torch.optim.SGD and device == "cpu" and dtype.itemsize == 2:
         can_fuse = False
     form = {"fused": True} if can_fuse else {"foreach": True}
-    optimizer = make(w, lr=0.1, **options, **form)
-    return lambda: (optimizer.step(), w)[1]
+
+    def step(w, dw):
+        for parameter, gradient in zip(w, dw):
+            parameter.grad = gradient
+        optimizer = make(w, lr=0.1, **options, **form)
+        return lambda: (optimizer.step(), w)[1]
+
+    if dtype.itemsize != 2:
+        return step(w, dw)
+    # PyTorch's states have the weights' dtype, dlprim's are f32.
+    wide = [[x.detach().float().clone().requires_grad_(x.requires_grad) for x in list_] for list_ in (w, dw)]
+    return step(w, dw), expecting(lambda: step(*wide)(), "PyTorch's result in f32")

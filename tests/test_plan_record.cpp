@@ -160,9 +160,9 @@ TEST_CASE("plan record: what is damaged is refused, and what has no choice takes
     return refusal([&] { Conv(context(), conv_desc(0), loading(damaged)); });
   };
   CHECK(refused("{}") == "plan: begins with '{}', not with 'dlprim-plan'");
-  CHECK(refused("dlprim-plan 2\n" + text.substr(text.find('\n') + 1)) ==
-        "plan: is in form 2, this library reads form 1");
-  CHECK(refused("dlprim-plan 1\n") == "plan: is cut off: it has no line 'check'");
+  CHECK(refused("dlprim-plan 1\n" + text.substr(text.find('\n') + 1)) ==
+        "plan: is in form 1, this library reads form 2");
+  CHECK(refused("dlprim-plan 2\n") == "plan: is cut off: it has no line 'check'");
   for (size_t i = 13; i < text.size(); i++) {  // whichever byte it is
     std::string damaged = text;
     damaged[i] = damaged[i] == 'x' ? 'y' : 'x';

@@ -43,14 +43,13 @@ enum class TuneMode : uint8_t {
   exhaustive
 };
 
+/// How an engine is chosen. Each gives the same bits for the same input on the same device, always.
 struct Options {
   /// "auto", or an engine's name, with parameters of its own or without: "naive", "fma:tm=64,parts=4". An
   /// engine asked for by name that cannot serve throws ValidationError with its reason; it never falls back.
   std::string engine = "auto";
   /// Most bytes of workspace that an engine may ask for.
   size_t workspace_limit = size_t{1} << 30;
-  /// Only engines that give the same bits for the same input.
-  bool deterministic = true;
   MathMode math = MathMode::standard;
   TuneMode tune = TuneMode::table;
   /// What serialize() of a plan gave, perhaps in another process: the plan becomes that one, with its engine,

@@ -57,7 +57,7 @@ void require_optional(const char* name, const Tensor& tensor, const Context& con
 template <class P, class Desc>
 std::shared_ptr<const P> cached_plan(const Stream& stream, PlanKey key, const Desc& desc,
                                      const Options& options = {}) {
-  key.add(options.engine).add(options.workspace_limit).add(options.deterministic).add(options.math);
+  key.add(options.engine).add(options.workspace_limit).add(options.math);
   key.add(options.tune).add(options.plan);
   return stream.context().state().plans.get<P>(key, [&] { return P(stream.context(), desc, options); });
 }

@@ -14,7 +14,7 @@ namespace dlprim::detail {
 namespace {
 
 constexpr const char* kHead = "dlprim-plan";
-constexpr const char* kForm = "1";
+constexpr const char* kForm = "2";
 
 std::string check_of(const std::string& text) {
   char digits[20];
@@ -78,8 +78,8 @@ std::string plan_record_text(const PlanRecord& r) {
   const std::string text =
       cat(kHead, " ", kForm, "\nversion ", r.version, "\nplatform ", r.platform, "\ndevice ", r.device,
           "\nunits ", r.units, "\nop ", r.op, "\nengine ", r.options.engine, "\nmath ",
-          name_of(r.options.math), "\ndeterministic ", r.options.deterministic ? 1 : 0, "\nworkspace_limit ",
-          r.options.workspace_limit, "\nworkspace ", r.workspace, "\ndescription ", r.description, "\n");
+          name_of(r.options.math), "\nworkspace_limit ", r.options.workspace_limit, "\nworkspace ",
+          r.workspace, "\ndescription ", r.description, "\n");
   return cat(text, "check ", check_of(text), "\n");
 }
 
@@ -100,7 +100,6 @@ PlanRecord parse_plan_record(const std::string& text) {
   r.op = lines.take("op");
   r.options.engine = lines.take("engine");
   r.options.math = parse_math(lines.take("math"));
-  r.options.deterministic = lines.number("deterministic") != 0;
   r.options.workspace_limit = lines.number("workspace_limit");
   r.workspace = lines.number("workspace");
   r.description = lines.take("description");

@@ -1,7 +1,7 @@
 // A plan's choice as text, what Plan::serialize() gives and Options::plan takes: lines of a name and a value,
 // the last one a hash of those before.
 //
-//   dlprim-plan 1
+//   dlprim-plan 2
 //   version 0.1.0
 //   platform Portable Computing Language
 //   device cpu-skylake-avx512
@@ -9,7 +9,6 @@
 //   op conv
 //   engine cpu:kc=128,nc=256,mc=240
 //   math standard
-//   deterministic 1
 //   workspace_limit 1073741824
 //   workspace 147456
 //   description n=8 c=64 ...
@@ -29,7 +28,7 @@ struct PlanRecord {
   std::string platform, device;  ///< names
   int units = 0;                 ///< compute units: engines' own choices depend on them
   std::string op, description;   ///< words NAME=VALUE that say all that the operator was described by
-  Options options;               ///< engine, math, deterministic, workspace_limit
+  Options options;               ///< engine, math, workspace_limit
   size_t workspace = 0;          ///< bytes that the plan needs
 };
 

@@ -47,7 +47,6 @@ Tensor tune_workspace(const Stream& stream, const Tensor& given, size_t bytes) {
 Options tune_options(const Options& options) {
   Options result;
   result.math = options.math;
-  result.deterministic = options.deterministic;
   return result;
 }
 
