@@ -1,13 +1,10 @@
 // Runs one case after another for bench/compare: reads requests, a line each, and answers each with a line.
 //
 //   facts               NAME \t PLATFORM \t DRIVER \t KIND \t COMPUTE UNITS of the device
-//   check PATH CASE     makes CASE, "OP NAME=VALUE...", runs it once and writes its results' bytes,
-//   row-major, to
-//                       PATH.0, PATH.1, ...: ENGINE BYTES and DTYPE:SHAPE of each
+//   check PATH CASE     makes CASE, "OP NAME=VALUE...", runs it once and writes its results' bytes to PATH.0,
+//                       PATH.1, ..., row-major: ENGINE BYTES and DTYPE:SHAPE of each
 //   time RUNS CASE      mean milliseconds of RUNS runs that were enqueued together
-//   device RUNS CASE    milliseconds that the device spends in the kernels of a run, by OpenCL's own events;
-//   the mean
-//                       of RUNS runs
+//   device RUNS CASE    mean milliseconds of the kernels of a run on the device, by OpenCL's own events
 //
 // or "error TEXT". A case's tensors and plan stay until another case is named, or checked. Each measure_*.cpp
 // beside this file brings an op.
@@ -21,6 +18,8 @@
 #include <iostream>
 #include <map>
 #include <sstream>
+
+#include <dlprim/copy.hpp>
 
 #include "core/state.hpp"
 #include "support.hpp"
@@ -163,6 +162,9 @@ std::string facts() {
 class Current {
  public:
   Case& fresh(const std::string& text) {
+    // So that the next case does not find results in its memory that another one of the same problem left.
+    if (case_)
+      for (const Tensor& left : case_->results()) fill(stream(), left, is_floating(left.dtype()) ? NAN : 77);
     case_.reset();
     text_.clear();
     context().empty_cache();
