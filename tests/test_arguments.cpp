@@ -1,5 +1,9 @@
 // What every operator does with arguments at the edge: outputs in memory of other tensors, sizes of 0.
 #include <algorithm>
+#include <sstream>
+
+#include <dlprim/conv.hpp>
+#include <dlprim/gemm.hpp>
 
 #include "cases/operators.hpp"
 #include "catch.hpp"
@@ -34,6 +38,37 @@ void put_together(const Operand& a, Tensor& x, const Operand& b, Tensor& y) {
   y = view(b, a_first ? shift : 0);
 }
 
+/// The engines that a plan knows: a line of explain() for each but the first, its name in front.
+std::vector<std::string> engines_of(const Plan& plan) {
+  std::vector<std::string> names;
+  std::istringstream lines(plan.explain());
+  std::string line, name;
+  for (std::getline(lines, line); std::getline(lines, line);)
+    if (std::istringstream(line) >> name) names.push_back(name.substr(0, name.find(':')));
+  return names;
+}
+
+/// Calls `f` for all ways to put zeros in the place of some of the sizes, but none.
+template <class F>
+void with_zeros(const Sizes& sizes, const F& f) {
+  for (unsigned zeroed = 1; zeroed < 1u << sizes.size(); zeroed++) {
+    Sizes some = sizes;
+    for (size_t i = 0; i < sizes.size(); i++)
+      if (zeroed >> i & 1u) some[i] = 0;
+    f(some);
+  }
+}
+
+/// Serves or refuses.
+template <class F>
+void run_or_refuse(const F& f) {
+  try {
+    f();
+  } catch (const ValidationError&) {
+  }
+  stream().finish();
+}
+
 }  // namespace
 
 TEST_CASE("no output may share memory with another tensor, but be the same elements", "[arguments][small]") {
@@ -60,12 +95,9 @@ TEST_CASE("no output may share memory with another tensor, but be the same eleme
 
 TEST_CASE("sizes of 0 are served or refused by every operator", "[arguments][small]") {
   for (const OperatorCall& op : operator_calls())
-    for (unsigned zeroed = 1; zeroed < 1u << op.sizes.size(); zeroed++) {
-      Sizes sizes = op.sizes;
-      for (size_t i = 0; i < sizes.size(); i++)
-        if (zeroed >> i & 1u) sizes[i] = 0;
+    with_zeros(op.sizes, [&](const Sizes& sizes) {
       const std::string text = op.name + " " + to_string(Dims(sizes));
-      if (!is_selected(text)) continue;
+      if (!is_selected(text)) return;
       INFO(again(text));
       std::vector<Guarded> guards;
       Tensors tensors;
@@ -74,12 +106,48 @@ TEST_CASE("sizes of 0 are served or refused by every operator", "[arguments][sma
         tensors.push_back(guards.back().tensor());
         if (!o.written) fill(stream(), tensors.back(), 0);
       }
-      try {
-        op.call(stream(), tensors);
-      } catch (const ValidationError& refusal) {
-        UNSCOPED_INFO(refusal.what());
-      }
-      stream().finish();
+      run_or_refuse([&] { op.call(stream(), tensors); });
       CHECK(std::all_of(guards.begin(), guards.end(), [](const Guarded& g) { return g.intact(); }));
-    }
+    });
+}
+
+TEST_CASE("sizes of 0 are served or refused by every engine of GEMM and convolution", "[arguments][small]") {
+  const auto product = [](const Sizes& s) {
+    GemmDesc desc;
+    desc.a = TensorDesc({s[0], s[1], s[3]});
+    desc.b = TensorDesc({s[0], s[3], s[2]});
+    desc.c = TensorDesc({s[0], s[1], s[2]});
+    return desc;
+  };
+  const Sizes gemm_sizes = {2, 40, 50, 60};
+  for (const std::string& name : engines_of(Gemm(context(), product(gemm_sizes))))
+    with_zeros(gemm_sizes, [&](const Sizes& s) {
+      INFO(name << " " << to_string(Dims(s)));
+      run_or_refuse([&] {
+        const GemmDesc desc = product(s);
+        const Tensor a(stream(), desc.a.shape), b(stream(), desc.b.shape);
+        const Guarded c(desc.c.shape);
+        Gemm(context(), desc, engine(name)).run(stream(), a, b, {}, c.tensor());
+        if (s[3] == 0)
+          CHECK(host_values(c.tensor()) == std::vector<float>(static_cast<size_t>(s[0] * s[1] * s[2])));
+        CHECK(c.intact());
+      });
+    });
+
+  const Sizes conv_sizes = {2, 8, 9, 10, 16};
+  const ConvParams params{{}, {1, 1}, {1, 1}};
+  const auto windows = [&](const Sizes& s) {
+    return ConvDesc{TensorDesc({s[0], s[1], s[2], s[3]}), TensorDesc({s[4], s[1], 3, 3}),
+                    TensorDesc({s[0], s[4], s[2], s[3]}), params};
+  };
+  for (const std::string& name : engines_of(Conv(context(), windows(conv_sizes))))
+    with_zeros(conv_sizes, [&](const Sizes& s) {
+      INFO(name << " " << to_string(Dims(s)));
+      const ConvDesc desc = windows(s);
+      const Tensor x(stream(), desc.x.shape), w(stream(), desc.w.shape), y(stream(), desc.y.shape);
+      run_or_refuse([&] { conv(stream(), x, w, {}, params, y, engine(name)); });
+      run_or_refuse([&] { conv_backward_data(stream(), y, w, params, x, engine(name)); });
+      run_or_refuse([&] { conv_backward_filter(stream(), x, y, params, w, engine(name)); });
+      SUCCEED();
+    });
 }
