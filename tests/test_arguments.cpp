@@ -1,12 +1,27 @@
 // What every operator does with arguments at the edge: outputs in memory of other tensors, sizes of 0.
 #include <algorithm>
+#include <functional>
+#include <set>
 #include <sstream>
 
 #include <dlprim/conv.hpp>
+#include <dlprim/embedding.hpp>
+#include <dlprim/gather.hpp>
 #include <dlprim/gemm.hpp>
+#include <dlprim/histogram.hpp>
+#include <dlprim/interpolate.hpp>
+#include <dlprim/linear.hpp>
+#include <dlprim/loss.hpp>
+#include <dlprim/masked.hpp>
+#include <dlprim/movement.hpp>
+#include <dlprim/reduction.hpp>
+#include <dlprim/softmax.hpp>
+#include <dlprim/sort.hpp>
+#include <dlprim/unique.hpp>
 
 #include "cases/operators.hpp"
 #include "catch.hpp"
+#include "core/check.hpp"
 #include "support.hpp"
 
 using namespace dlprim;
@@ -150,4 +165,126 @@ TEST_CASE("sizes of 0 are served or refused by every engine of GEMM and convolut
       run_or_refuse([&] { conv_backward_filter(stream(), x, y, params, w, engine(name)); });
       SUCCEED();
     });
+}
+
+TEST_CASE("expanded tensors of 2^40 elements are refused, not walked through for hours",
+          "[arguments][small]") {
+  const auto huge = [](const Shape& shape, DType dtype = DType::f32) {
+    return zeros({"one", Dims::filled(shape.size(), 1), dtype, false}).expand(shape);
+  };
+  const int64_t half = 1 << 20, quarter = 1 << 10;
+  const Tensor x = huge({half, half}), y = zeros({"y", {1}, DType::f32, true}),
+               row = zeros({"y", {1, 1}, DType::f32, true});
+  const Tensor labels = zeros({"labels", {1}, DType::i64, false}).expand({half * half});
+  const Stream& st = stream();
+  const std::vector<std::pair<std::string, std::function<void()>>> calls = {
+      {"reduce", [&] { reduce(st, {x}, {y}, {}, sum_of("x0")); }},
+      {"reduction", [&] { reduction(st, "var", x, {y}, {0}); }},
+      {"argmax",
+       [&] {
+         reduction(st, "argmax", x, {zeros({"i", {1}, DType::i64, true})});
+       }},
+      {"logsumexp",
+       [&] {
+         logsumexp(st, huge({1, half * half}), 1, row);
+       }},
+      {"linear_backward_bias",
+       [&] {
+         linear_backward_bias(st, huge({half * half, 1}), y);
+       }},
+      {"conv_backward_bias",
+       [&] {
+         conv_backward_bias(st, huge({half, 1, quarter, quarter}), y);
+       }},
+      {"tile_backward", [&] { tile_backward(st, x, row); }},
+      {"loss", [&] { loss(st, "mse", x, x, y); }},
+      {"nll_loss",
+       [&] {
+         nll_loss(st, huge({half * half, 1}), labels, y);
+       }},
+      {"cross_entropy",
+       [&] {
+         cross_entropy(st, huge({half * half, 1}), labels, y);
+       }},
+      {"histc", [&] { histc(st, huge({half * half}), y); }},
+      {"bincount",
+       [&] {
+         bincount(st, labels, zeros({"y", {1}, DType::i64, true}));
+       }},
+      {"median",
+       [&] {
+         median(st, x, 1, zeros({"y", {half, 1}, DType::f32, true}));
+       }},
+      {"gather_backward",
+       [&] {
+         gather_backward(st, x, labels.as_strided({half, half}, {0, 0}), 0,
+                         zeros({"dx", {1, half}, DType::f32, true}));
+       }},
+      {"embedding_backward",
+       [&] {
+         embedding_backward(st, huge({half * half, 1}), labels, row);
+       }},
+      {"masked_select",
+       [&] {
+         masked_select(st, x, x, y, zeros({"count", {1}, DType::i64, true}));
+       }},
+      {"unique",
+       [&] {
+         unique(st, x, {y, zeros({"count", {1}, DType::i64, true}), {}, {}});
+       }},
+  };
+  for (const auto& [name, call] : calls) {
+    INFO(name);
+    CHECK(error_of<ValidationError>(call) != "(nothing was thrown)");
+  }
+  CHECK(error_of<ValidationError>(calls[0].second) ==
+        "inputs[0]: too many elements in [1048576, 1048576]: 1.09951e+12, must be fewer than 2^40");
+  // What is just below is prepared, not refused: no device has as much memory, but nobody knows all devices.
+  const TensorDesc below({half, half - 1}, {0, 0}, DType::f32, true);
+  CHECK_NOTHROW(Reduce(context(), {below}, {TensorDesc({1})}, 0, sum_of("x0")));
+}
+
+TEST_CASE("memory_overlaps misses no shared byte", "[arguments][small]") {
+  Rng rng(20);
+  const Tensor memory = zeros({"memory", {512}, DType::u8, false});
+  const auto view = [&] {
+    const DType dtype = std::vector<DType>{DType::u8, DType::f16, DType::f32, DType::i64}[rng.next() % 4];
+    const Tensor whole = memory.reinterpret(dtype);
+    for (;;) {
+      Shape shape;
+      Strides strides;
+      for (int64_t rank = rng.integer(0, 3); rank > 0; rank--) {
+        shape.push_back(rng.integer(1, 4));
+        strides.push_back(rng.integer(0, 12));
+      }
+      const int64_t at = rng.integer(0, whole.numel() - 1);
+      if (at + detail::extent_of(TensorDesc(shape, strides, dtype, false)) <= whole.numel())
+        return whole.as_strided(shape, strides, at);
+    }
+  };
+  const auto bytes_of_elements = [](const Tensor& x) {
+    std::set<int64_t> bytes;
+    const auto size = static_cast<int64_t>(size_of(x.dtype()));
+    for (int64_t i = 0; i < x.numel(); i++) {
+      int64_t at = x.offset(), rest = i;
+      for (int d = 0; d < x.rank(); d++) at += rest % x.shape()[d] * x.strides()[d], rest /= x.shape()[d];
+      for (int64_t b = 0; b < size; b++) bytes.insert(at * size + b);
+    }
+    return bytes;
+  };
+  int shared = 0, known_apart = 0;
+  for (int i = 0; i < 20000; i++) {
+    const Tensor a = view(), b = view();
+    const std::set<int64_t> of_a = bytes_of_elements(a), of_b = bytes_of_elements(b);
+    const bool meet =
+        std::any_of(of_a.begin(), of_a.end(), [&](int64_t byte) { return of_b.count(byte) > 0; });
+    shared += meet;
+    known_apart += !detail::memory_overlaps(a, b);
+    if (meet && !detail::memory_overlaps(a, b))
+      FAIL(to_string(a.shape()) << to_string(a.strides()) << a.offset() << name_of(a.dtype()) << " and "
+                                << to_string(b.shape()) << to_string(b.strides()) << b.offset()
+                                << name_of(b.dtype()));
+  }
+  CHECK(shared > 1000);
+  CHECK(known_apart > 1000);
 }
