@@ -235,10 +235,12 @@ TEST_CASE("expanded tensors of 2^40 elements are refused, not walked through for
   };
   for (const auto& [name, call] : calls) {
     INFO(name);
-    CHECK(error_of<ValidationError>(call) != "(nothing was thrown)");
+    const std::string refusal = error_of<ValidationError>(call);
+    CAPTURE(refusal);
+    CHECK(refusal != "(nothing was thrown)");
   }
   CHECK(error_of<ValidationError>(calls[0].second) ==
-        "inputs[0]: too many elements in [1048576, 1048576]: 1.09951e+12, must be fewer than 2^40");
+        "inputs[0]: too many elements in [1048576, 1048576], must be fewer than 2^40");
   // What is just below is prepared, not refused: no device has as much memory, but nobody knows all devices.
   const TensorDesc below({half, half - 1}, {0, 0}, DType::f32, true);
   CHECK_NOTHROW(Reduce(context(), {below}, {TensorDesc({1})}, 0, sum_of("x0")));

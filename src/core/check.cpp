@@ -94,7 +94,7 @@ void require_strides(const ArgName& argument, const TensorDesc& desc) {
     count *= size;
   }
   require(count < (empty ? 0x1p60 : static_cast<double>(kElementLimit)), argument, "too many elements in ",
-          desc.shape, ": ", count, ", must be fewer than 2^", empty ? 60 : 40);
+          desc.shape, ", must be fewer than 2^", empty ? 60 : 40);
   require(reach < 0x1p60, argument, "strides ", desc.strides, " of shape ", desc.shape, " reach too far");
 }
 
