@@ -1,6 +1,8 @@
 // The binary cache on disk: round trips, damaged and foreign files, folders that cannot be written, the
 // limit, and several processes at once. Uses no OpenCL, so it may fork.
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -8,6 +10,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -226,6 +229,55 @@ TEST_CASE("binary cache: foreign files in the folder are left alone", "[binary_c
   cache.trim();
   CHECK(fs::exists(dir / "notes.txt"));
   CHECK(fs::exists(dir / "folder.bin"));
+}
+
+TEST_CASE("binary cache: what is no regular file is not read, and not waited for", "[binary_cache]") {
+  const TempDir dir;
+  BinaryCache cache(dir.path().string(), kLimit);
+  const std::vector<std::pair<const char*, std::function<bool(const std::string&)>>> kinds = {
+      {"pipe", [](const std::string& path) { return mkfifo(path.c_str(), 0600) == 0; }},
+      {"link to a pipe",
+       [&](const std::string& path) {
+         return mkfifo((dir / "pipe").c_str(), 0600) == 0 &&
+                symlink((dir / "pipe").c_str(), path.c_str()) == 0;
+       }},
+      {"link to /dev/zero", [](const std::string& path) { return symlink("/dev/zero", path.c_str()) == 0; }},
+      {"link to nothing",
+       [](const std::string& path) { return symlink("/no/such/file", path.c_str()) == 0; }},
+      {"link to itself", [](const std::string& path) { return symlink(path.c_str(), path.c_str()) == 0; }},
+      {"socket",
+       [](const std::string& path) {
+         const int end = socket(AF_UNIX, SOCK_STREAM, 0);
+         sockaddr_un address{};
+         address.sun_family = AF_UNIX;
+         path.copy(address.sun_path, sizeof address.sun_path - 1);
+         const bool bound = bind(end, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+         close(end);
+         return bound;
+       }},
+      {"file of a terabyte", [](const std::string& path) {
+         write_file(path, "");
+         return truncate(path.c_str(), int64_t{1} << 40) == 0;
+       }}};
+  for (const auto& [name, make] : kinds) {
+    INFO(name);
+    const std::string path = cache.path_of(name);
+    REQUIRE(make(path));
+    CHECK(in_child(
+        [&, &key = name] {
+          alarm(20);  // ends the child where load() waits
+          cache.trim();
+          return !cache.load(key).has_value();
+        },
+        false));
+    cache.store(name, "content");
+    CHECK(cache.load(name) == std::string("content"));
+    CHECK(fs::symlink_status(path).type() == fs::file_type::regular);
+  }
+  cache.store("a", "content");
+  fs::rename(cache.path_of("a"), dir / "elsewhere");
+  fs::create_symlink(dir / "elsewhere", cache.path_of("a"));
+  CHECK(cache.load("a") == std::string("content"));  // a link to a regular file is as good
 }
 
 TEST_CASE("binary cache: several processes and threads at once", "[binary_cache][threads]") {

@@ -1,4 +1,7 @@
 // Compiled programs: one build for many threads, failures, the way over the disk, kernels from a folder.
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -10,6 +13,7 @@
 #include "catch.hpp"
 #include "child.hpp"
 #include "core/binary_cache.hpp"
+#include "core/kernel_source.hpp"
 #include "core/launch.hpp"
 #include "core/state.hpp"
 #include "support.hpp"
@@ -152,6 +156,97 @@ TEST_CASE("program cache: embedded kernels are there", "[program_cache][small]")
   CHECK_NOTHROW(test::context().state().programs.kernel("probe", "probe", Defines().set("PROBE_PLAIN", 1)));
 }
 
+TEST_CASE("program cache: the least recently used programs go, those in use work on",
+          "[program_cache][small]") {
+  const Context context(test::context().device());
+  ProgramCache programs(context.cl(), context.device(), {3, uint64_t{1} << 30});
+  const std::string source = unique_source(kSet);
+  const auto kernel = [&](int value) {
+    return programs.generated("p", source, "set", Defines().set("VALUE", value));
+  };
+  const Kernel first = kernel(0);
+  for (int value = 1; value < 8; value++) {
+    CHECK(run_set(context, kernel(value)) == value);
+    kernel(7);  // stays
+  }
+  CHECK(programs.stats().built == 8);
+  CHECK(programs.stats().held == 4);  // three, and the one that is held here
+  CHECK(programs.crowded());
+  CHECK(run_set(context, first) == 0);
+  CHECK(run_set(context, kernel(0)) == 0);  // held, so found: nothing is made
+  CHECK(run_set(context, kernel(7)) == 7);
+  const auto made = [&] { return programs.stats().built + programs.stats().from_disk; };
+  CHECK(made() == 8);
+  CHECK(programs.stats().held == 3);
+  CHECK_FALSE(programs.crowded());
+  CHECK(run_set(context, kernel(1)) == 1);  // went, and comes again
+  CHECK(made() == 9);
+  CHECK(programs.stats().held == 3);
+}
+
+TEST_CASE("program cache: its bytes are bounded too", "[program_cache][small]") {
+  const Context context(test::context().device());
+  const std::string source = unique_source(kSet);
+  const auto held_of = [&](uint64_t bytes) {
+    ProgramCache programs(context.cl(), context.device(), {100, bytes});
+    for (int value = 0; value < 6; value++)
+      CHECK(run_set(context, programs.generated("p", source, "set", Defines().set("VALUE", value))) == value);
+    CHECK((programs.stats().held == 1 || programs.stats().held_bytes <= bytes));
+    return programs.stats();
+  };
+  const ProgramStats all = held_of(uint64_t{1} << 30);
+  CHECK(all.held == 6);
+  CHECK(all.held_bytes >= 6 * 2 * source.size());
+  CHECK(held_of(all.held_bytes / 2 + all.held_bytes / 12).held == 3);
+  CHECK(held_of(1).held == 1);  // the newest stays
+}
+
+TEST_CASE("program cache: threads whose programs push each other out", "[program_cache][threads]") {
+  const Context context(test::context().device());
+  ProgramCache programs(context.cl(), context.device(), {2, uint64_t{1} << 30});
+  const std::string source = unique_source(kSet);
+  std::vector<int> wrong(4, 0);
+  std::vector<std::thread> threads;
+  for (size_t t = 0; t < wrong.size(); t++)
+    threads.emplace_back([&, t] {
+      test::Rng rng(t);
+      for (int i = 0; i < 40; i++) {
+        const int value = static_cast<int>(rng.integer(0, 7));
+        const Kernel kernel = programs.generated("p", source, "set", Defines().set("VALUE", value));
+        wrong[t] += run_set(context, kernel) != value;
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  CHECK(wrong == std::vector<int>(4, 0));
+  CHECK(programs.stats().held == 2);
+}
+
+TEST_CASE("plan cache: plans go while there are too many programs, some always stay",
+          "[program_cache][small]") {
+  bool crowded = false;
+  PlanCache plans([&] { return crowded; });
+  const auto get = [&](int i) {
+    int made = 0;
+    const auto plan = plans.get<int>(PlanKey("p").add(i), [&] {
+      made = 1;
+      return i;
+    });
+    CHECK(*plan == i);
+    return made;
+  };
+  for (int i = 0; i < 400; i++) get(i);
+  CHECK(get(0) == 0);  // the newest now
+  crowded = true;
+  for (int i = 400; i < 500; i++) CHECK(get(i) == 1);
+  CHECK(get(0) == 0);
+  CHECK(get(201) == 0);  // 200 went for 100 that came
+  CHECK(get(200) == 1);
+  for (int i = 500; i < 700; i++) get(i);
+  int left = 0;
+  for (int i = 699; i > 699 - 300; i--) left += 1 - get(i);
+  CHECK((left >= 200 && left <= 256));
+}
+
 // ---- what the environment decides, and what needs another process
 
 TEST_CASE("child: one fixed program", "[.]") {
@@ -229,6 +324,21 @@ TEST_CASE("program cache: DLPRIM_KERNEL_DIR replaces the embedded text", "[progr
   const test::Child child =
       test::run_child("child: kernel from a folder",
                       {{"DLPRIM_KERNEL_DIR", dir.path().string()}, {"DLPRIM_CACHE_DIR", dir / "cache"}});
+  INFO(child.output);
+  CHECK(child.passed);
+}
+
+TEST_CASE("child: a pipe in the kernels' folder", "[.]") {
+  alarm(30);  // ends this process where one waits
+  CHECK(error_of<ValidationError>([] { kernel_source("pipe"); }).find("DLPRIM_KERNEL_DIR: cannot read ") ==
+        0);
+}
+
+TEST_CASE("program cache: a pipe in the kernels' folder keeps nobody waiting", "[program_cache]") {
+  const test::TempDir dir;
+  REQUIRE(mkfifo((dir / "pipe.cl").c_str(), 0600) == 0);
+  const test::Child child =
+      test::run_child("child: a pipe in the kernels' folder", {{"DLPRIM_KERNEL_DIR", dir.path().string()}});
   INFO(child.output);
   CHECK(child.passed);
 }

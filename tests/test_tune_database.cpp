@@ -158,6 +158,30 @@ TEST_CASE("tune database: what is not ours stays as it is") {
   CHECK(!database.reason().empty());
 }
 
+TEST_CASE("tune database: what is no regular file is not waited for",
+          "[.]") {  // in the environment: the path
+  alarm(30);        // ends this process where one waits
+  UserDatabase database(std::getenv("DLPRIM_TUNE_DB"), true);
+  CHECK(database.load(device()).empty());
+  CHECK_FALSE(database.store(device(), row(64)));
+}
+
+TEST_CASE("tune database: pipes in its place, or its journal's, keep nobody waiting") {
+  const TempDir folder;
+  for (const char* beside : {"", "-journal", "-wal"}) {
+    const std::string path = folder / (std::string("t") + beside + ".sqlite");
+    if (*beside) {
+      UserDatabase database(path, true);
+      REQUIRE(database.store(device(), row(1)));
+    }
+    REQUIRE(mkfifo((path + beside).c_str(), 0600) == 0);
+    const Child child =
+        run_child("tune database: what is no regular file is not waited for", {{"DLPRIM_TUNE_DB", path}});
+    INFO(beside << child.output);
+    CHECK(child.passed);
+  }
+}
+
 TEST_CASE("tune database: a file of version 1 is read, and changed by the first store") {
   const TempDir folder;
   const std::string path = folder / "t.sqlite";

@@ -27,11 +27,15 @@ struct MemoryStats {
   uint64_t retries = 0;             ///< times the cache was emptied because the device had no room
 };
 
-/// How the context's kernels came to be.
+/// How the context's kernels came to be. It keeps 512 programs, or 256 MiB of their texts and binaries, the
+/// least recently used go; and plans that calls made go while those in memory are more than that. What a plan
+/// of yours needs stays.
 struct ProgramStats {
-  uint64_t built = 0;      ///< compiled from source
-  uint64_t from_disk = 0;  ///< loaded from the binary cache
-  uint64_t reused = 0;     ///< found in memory
+  uint64_t built = 0;       ///< compiled from source
+  uint64_t from_disk = 0;   ///< loaded from the binary cache
+  uint64_t reused = 0;      ///< found in memory
+  uint64_t held = 0;        ///< in memory now, by the context and by plans
+  uint64_t held_bytes = 0;  ///< of texts and binaries; drivers add what they need
 };
 
 /// Several threads and streams may use one context at once.

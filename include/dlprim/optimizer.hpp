@@ -81,8 +81,8 @@ class DLPRIM_API Optimizer : public Plan {
   /// How many lists of states the optimizer has, 0 to 3.
   static int states(const OptimizerDesc& desc);
   /// Empty tensors and lists are fine. Throws ValidationError (lists of other lengths, dtypes, shapes, gaps,
-  /// memory that two lists share at one place; numbers that are not finite or out of range: negative ones,
-  /// betas, momentum or alpha of 1 and more, step below 1).
+  /// memory of what is written that any other shares; numbers that are not finite or out of range: negative
+  /// ones, betas, momentum or alpha of 1 and more, step below 1).
   void run(const Stream& stream, const OptimizerTensors& tensors, const OptimizerStep& step) const;
 
   struct Impl;

@@ -21,6 +21,10 @@ struct Storage;
 class Stream;
 class Tensor;
 
+/// Operators take tensors of fewer elements. No device has as many bytes: only expanded tensors (strides of
+/// 0) are larger, and a kernel would go through their elements for hours.
+inline constexpr int64_t kElementLimit = int64_t{1} << 40;
+
 /// What a plan needs to know of a tensor before there is one.
 struct TensorDesc {
   Shape shape;

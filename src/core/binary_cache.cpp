@@ -13,6 +13,8 @@
 #include <random>
 #include <vector>
 
+#include "core/regular_file.hpp"
+
 namespace dlprim::detail {
 namespace {
 
@@ -76,23 +78,15 @@ std::string BinaryCache::path_of(const std::string& key) const {
 std::optional<std::string> BinaryCache::load(const std::string& key) const {
   if (directory_.empty()) return std::nullopt;
   const std::string path = path_of(key);
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return std::nullopt;
+  std::optional<std::string> content = read_regular_file(path, limit_);
+  if (!content) return std::nullopt;
   Header header{};
-  std::string content;
+  const bool whole = content->size() >= sizeof header;
+  if (whole) std::memcpy(&header, content->data(), sizeof header);
+  content->erase(0, sizeof header);
+  const Header expected = header_for(key, *content);
   std::error_code error;
-  // Asked of the open file: the name may get a new one meanwhile.
-  const auto file_size = static_cast<uint64_t>(file.seekg(0, std::ios::end).tellg());
-  file.seekg(0);
-  if (file.read(reinterpret_cast<char*>(&header), sizeof header) &&
-      header.content_size == file_size - sizeof header) {
-    content.resize(header.content_size);
-    file.read(content.data(), static_cast<std::streamsize>(content.size()));
-  } else {
-    file.setstate(std::ios::failbit);
-  }
-  const Header expected = header_for(key, content);
-  if (!file || std::memcmp(&header, &expected, sizeof header) != 0) {
+  if (!whole || std::memcmp(&header, &expected, sizeof header) != 0) {
     fs::remove(path, error);
     return std::nullopt;
   }

@@ -4,8 +4,9 @@
 // The contract: load() gives back exactly what some process stored under exactly this key, or nothing. Files
 // are written under a temporary name and renamed, so no reader sees half of one; each carries a second hash
 // of its key and a checksum of its content, and a file that does not fit (truncated, corrupt, foreign, of
-// another version) is removed and counts as absent. A directory that cannot be read or written switches the
-// cache off without an error. The oldest files go when the directory passes its limit.
+// another version) is removed and counts as absent. What is no regular file, and no link to one, is not read
+// either; it stays until a file of that name is stored. A directory that cannot be read or written switches
+// the cache off without an error. The oldest files go when the directory passes its limit.
 #pragma once
 
 #include <atomic>

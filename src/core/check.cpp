@@ -83,15 +83,18 @@ void require_strides(const ArgName& argument, const TensorDesc& desc) {
   require(desc.strides.size() == desc.shape.size(), argument, "strides ", desc.strides, " do not fit shape ",
           desc.shape);
   double reach = 0, count = 1;
+  bool empty = false;
   for (int i = 0; i < desc.shape.size(); i++) {
     require(desc.shape[i] >= 0, argument, "shape ", desc.shape, " must not be negative");
     require(desc.strides[i] >= 0, argument, "strides ", desc.strides, " must not be negative");
+    empty |= desc.shape[i] == 0;
     const auto size =
         static_cast<double>(std::max<int64_t>(desc.shape[i], 1));  // products of some sizes stand alone
     reach += static_cast<double>(desc.strides[i]) * (size - 1);
     count *= size;
   }
-  require(count < 0x1p60, argument, "too many elements in ", desc.shape);
+  require(count < (empty ? 0x1p60 : static_cast<double>(kElementLimit)), argument, "too many elements in ",
+          desc.shape, ", must be fewer than 2^", empty ? 60 : 40);
   require(reach < 0x1p60, argument, "strides ", desc.strides, " of shape ", desc.shape, " reach too far");
 }
 

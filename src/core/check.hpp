@@ -42,8 +42,8 @@ void require_context(const ArgName& argument, const Tensor& tensor, const Contex
 /// along them.
 void require_tensor(const ArgName& argument, const Tensor& tensor, const Context& context,
                     const TensorDesc& desc);
-/// A stride for each dimension, no negative size or stride, and all that they reach can be counted; needed of
-/// every description.
+/// A stride for each dimension, no negative size or stride, fewer than kElementLimit elements, and all that
+/// they reach can be counted; needed of every description.
 void require_strides(const ArgName& argument, const TensorDesc& desc);
 /// The same, and strides reach every element without two sharing one address; needed of every output.
 void require_writable(const ArgName& argument, const TensorDesc& desc);

@@ -3,11 +3,12 @@
 
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <set>
+#include <sstream>
 
 #include "core/check.hpp"
 #include "core/embedded_kernels.hpp"
+#include "core/regular_file.hpp"
 
 namespace dlprim::detail {
 namespace {
@@ -16,8 +17,10 @@ namespace {
 void read_resolved(const std::string& directory, const std::string& file, std::set<std::string>& seen,
                    std::string& text) {
   if (!seen.insert(file).second) return;
-  std::ifstream in(directory + "/" + file);
-  require(in.good(), "DLPRIM_KERNEL_DIR", "cannot read ", directory, "/", file);
+  constexpr uint64_t kMost = 1 << 26;
+  const auto whole = read_regular_file(directory + "/" + file, kMost);
+  require(whole.has_value(), "DLPRIM_KERNEL_DIR", "cannot read ", directory, "/", file);
+  std::istringstream in(*whole);
   const std::string include = "#include \"";
   for (std::string line; std::getline(in, line);) {
     if (line.compare(0, include.size(), include) == 0)

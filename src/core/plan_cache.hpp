@@ -1,9 +1,10 @@
 // PlanCache: the plans that calls made, kept in the context under a key of bytes. The least recently used go
-// when there are too many.
+// when there are too many, or when their programs are.
 #pragma once
 
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -47,6 +48,9 @@ class PlanKey {
 
 class PlanCache {
  public:
+  /// `crowded` says that more programs are in memory than should be.
+  explicit PlanCache(std::function<bool()> crowded) : crowded_(std::move(crowded)) {}
+
   /// The plan under `key`, made by `make()` if there is none. Two threads may make the same plan at once; the
   /// first to finish is kept.
   template <class P, class Make>
@@ -56,7 +60,8 @@ class PlanCache {
   }
 
  private:
-  static constexpr size_t kMost = 4096;
+  /// Plans that stay though programs are many: those may be of plans that are not kept here.
+  static constexpr size_t kMost = 4096, kLeast = 256;
   struct Entry {
     std::shared_ptr<const void> plan;
     std::list<const std::string*>::iterator age;
@@ -70,19 +75,25 @@ class PlanCache {
     return it->second.plan;
   }
   std::shared_ptr<const void> insert(const std::string& key, std::shared_ptr<const void> plan) {
+    // Two go for one that comes while programs are too many: fewer and fewer are left, and no call pays for
+    // all.
+    const int going = crowded_() ? 2 : 1;
+    std::shared_ptr<const void> gone[2];  // end behind the lock
     std::lock_guard<std::mutex> lock(mutex_);
     auto [it, fresh] = plans_.try_emplace(key);
     if (!fresh) return it->second.plan;
     ages_.push_front(&it->first);
     it->second = {plan, ages_.begin()};
-    if (plans_.size() > kMost) {
-      const std::string oldest = *ages_.back();
+    for (int i = 0; i < going && plans_.size() > (going == 2 ? kLeast : kMost); i++) {
+      const auto oldest = plans_.find(*ages_.back());
+      gone[i] = std::move(oldest->second.plan);
       ages_.pop_back();
       plans_.erase(oldest);
     }
     return plan;
   }
 
+  std::function<bool()> crowded_;
   std::mutex mutex_;
   std::list<const std::string*> ages_;  ///< newest first
   std::unordered_map<std::string, Entry> plans_;

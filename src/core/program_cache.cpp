@@ -49,70 +49,155 @@ void Kernel::Shared::give_back(cl::Kernel kernel) noexcept {
   }
 }
 
-ProgramCache::ProgramCache(cl::Context context, const Device& device)
-    : context_(std::move(context)), device_(device) {}
+ProgramCache::ProgramCache(cl::Context context, const Device& device, const ProgramLimits& limits)
+    : context_(std::move(context)), device_(device), limits_(limits) {}
+
+ProgramStats ProgramCache::held() const {
+  ProgramStats stats = stats_;
+  for (const auto& [key, entry] : programs_)
+    if (const auto program = entry.program.lock()) {
+      stats.held++;
+      stats.held_bytes += program->bytes;
+    }
+  return stats;
+}
 
 ProgramStats ProgramCache::stats() const {
   std::lock_guard<std::mutex> lock(mutex_);
-  return stats_;
+  return held();
+}
+
+bool ProgramCache::crowded() const {
+  const ProgramStats now = stats();
+  return now.held > limits_.count || now.held_bytes > limits_.bytes;
 }
 
 Kernel ProgramCache::kernel(const std::string& file, const std::string& kernel, const Defines& defines) {
   return generated(file, kernel_source(file), kernel, defines);
 }
 
+namespace {
+
+std::shared_ptr<Kernel::Shared> make_kernel(std::shared_ptr<const Program> program, const std::string& name,
+                                            cl_device_id device) {
+  auto shared = std::make_shared<Kernel::Shared>();
+  shared->program = std::move(program);
+  shared->name = name;
+  cl::Kernel first = shared->borrow();
+  cl_uint arguments = 0;
+  cl_check(clGetKernelInfo(first(), CL_KERNEL_NUM_ARGS, sizeof arguments, &arguments, nullptr),
+           "clGetKernelInfo");
+  cl_check(clGetKernelWorkGroupInfo(first(), device, CL_KERNEL_WORK_GROUP_SIZE, sizeof shared->max_work_group,
+                                    &shared->max_work_group, nullptr),
+           "clGetKernelWorkGroupInfo");
+  // Some drivers report a power of two, less than what the kernel itself requires and gets.
+  std::array<size_t, 3> required{};
+  cl_check(clGetKernelWorkGroupInfo(first(), device, CL_KERNEL_COMPILE_WORK_GROUP_SIZE, sizeof required,
+                                    required.data(), nullptr),
+           "clGetKernelWorkGroupInfo");
+  shared->max_work_group = std::max(shared->max_work_group, required[0] * required[1] * required[2]);
+  shared->arguments = arguments;
+  shared->give_back(std::move(first));
+  return shared;
+}
+
+}  // namespace
+
 Kernel ProgramCache::generated(const std::string& name, const std::string& source, const std::string& kernel,
                                const Defines& defines) {
   Defines all = defines;
   if (device_.probes().bf16_instruction) all.set("BF16_INSTRUCTION", 1);
   if (device_.kind() == DeviceKind::cpu) all.set("CPU", 1);
-  const std::shared_ptr<const Program> built = program(name, source, all.options());
+  const std::string options = all.options(), key = options + '\n' + source;
+  const std::shared_ptr<const Program> built = program(key, name, source, options);
   std::lock_guard<std::mutex> lock(mutex_);
-  auto it = kernels_.find({built.get(), kernel});
-  if (it != kernels_.end()) return it->second;
-
-  auto shared = std::make_shared<Kernel::Shared>();
-  shared->program = built;
-  shared->name = kernel;
-  cl::Kernel first = shared->borrow();
-  cl_uint arguments = 0;
-  cl_check(clGetKernelInfo(first(), CL_KERNEL_NUM_ARGS, sizeof arguments, &arguments, nullptr),
-           "clGetKernelInfo");
-  cl_check(clGetKernelWorkGroupInfo(first(), device_.cl()(), CL_KERNEL_WORK_GROUP_SIZE,
-                                    sizeof shared->max_work_group, &shared->max_work_group, nullptr),
-           "clGetKernelWorkGroupInfo");
-  // Some drivers report a power of two, less than what the kernel itself requires and gets.
-  std::array<size_t, 3> required{};
-  cl_check(clGetKernelWorkGroupInfo(first(), device_.cl()(), CL_KERNEL_COMPILE_WORK_GROUP_SIZE,
-                                    sizeof required, required.data(), nullptr),
-           "clGetKernelWorkGroupInfo");
-  shared->max_work_group = std::max(shared->max_work_group, required[0] * required[1] * required[2]);
-  shared->arguments = arguments;
-  shared->give_back(std::move(first));
-  return kernels_.emplace(std::pair(built.get(), kernel), Kernel(shared)).first->second;
+  Entry* entry = find(key);
+  const bool kept =
+      entry && entry->built.valid() && entry->program.lock() == built;  // it may have gone meanwhile
+  if (kept)
+    if (auto it = entry->kernels.find(kernel); it != entry->kernels.end()) return it->second;
+  const Kernel result(make_kernel(built, kernel, device_.cl()()));
+  if (kept) entry->kernels.emplace(kernel, result);
+  return result;
 }
 
-std::shared_ptr<const Program> ProgramCache::program(const std::string& name, const std::string& source,
-                                                     const std::string& options) {
-  const std::string key = options + '\n' + source;
+ProgramCache::Entry* ProgramCache::find(const std::string& key) {
+  auto it = programs_.find(key);
+  return it == programs_.end() ? nullptr : &it->second;
+}
+
+ProgramCache::Entry& ProgramCache::insert(const std::string& key, Built built) {
+  const auto it = programs_.try_emplace(key).first;
+  it->second.built = std::move(built);
+  ages_.push_front(&it->first);
+  it->second.age = ages_.begin();
+  return it->second;
+}
+
+void ProgramCache::erase(const std::string& key) {
+  auto it = programs_.find(key);
+  ages_.erase(it->second.age);
+  programs_.erase(it);
+}
+
+void ProgramCache::trim() {
+  size_t count = ages_.size();
+  uint64_t bytes = 0;
+  for (const std::string* key : ages_)
+    if (const auto program = programs_.find(*key)->second.program.lock()) bytes += program->bytes;
+  for (auto age = ages_.end(); age != ages_.begin() && (count > limits_.count || bytes > limits_.bytes);) {
+    Entry& entry = programs_.find(**--age)->second;
+    const auto program = entry.program.lock();
+    if (!program || age == ages_.begin())
+      continue;  // one that is being built; and the newest stays, however large
+    bytes -= program->bytes;
+    count--;
+    entry.built = {};
+    entry.kernels.clear();
+    age = ages_.erase(age);
+  }
+  for (auto it = programs_.begin(); it != programs_.end();) {
+    const Entry& entry = it->second;
+    it = !entry.built.valid() && entry.program.expired() ? programs_.erase(it) : std::next(it);
+  }
+}
+
+std::shared_ptr<const Program> ProgramCache::program(const std::string& key, const std::string& name,
+                                                     const std::string& source, const std::string& options) {
   std::promise<Outcome> promise;
   Built built;
   bool mine = false;
   {
     std::lock_guard<std::mutex> lock(mutex_);
-    auto it = programs_.find(key);
-    mine = it == programs_.end();
-    if (mine) it = programs_.emplace(key, promise.get_future().share()).first;
-    built = it->second;
+    Entry* entry = find(key);
+    if (entry && entry->built.valid()) {
+      ages_.splice(ages_.begin(), ages_, entry->age);
+      built = entry->built;
+    } else if (auto held = entry ? entry->program.lock() : nullptr) {
+      std::promise<Outcome> again;
+      again.set_value({std::move(held), {}});
+      built = insert(key, again.get_future().share()).built;
+      trim();
+    } else {
+      mine = true;
+      if (entry) programs_.erase(key);
+      built = insert(key, promise.get_future().share()).built;
+    }
     if (!mine) stats_.reused++;
   }
   if (mine) {
     const auto forget = [&] {  // those who wait get the error; who asks later tries again
       std::lock_guard<std::mutex> lock(mutex_);
-      programs_.erase(key);
+      erase(key);
     };
     try {
-      promise.set_value({make(name, source, options), {}});
+      const std::shared_ptr<const Program> made = make(name, source, options);
+      {
+        std::lock_guard<std::mutex> lock(mutex_);
+        find(key)->program = made;
+        trim();
+      }
+      promise.set_value({made, {}});
     } catch (const BuildError& error) {
       forget();
       promise.set_value({nullptr, error.log()});
@@ -134,14 +219,18 @@ std::shared_ptr<const Program> ProgramCache::make(const std::string& name, const
   const std::string key = cat(kKeyVersion, '\n', device_.identity(), '\n', options, '\n', source);
   auto result = std::make_shared<Program>();
   result->name = name;
-  if (const auto binary = disk.load(key))
+  result->bytes = 2 * (options.size() + source.size());  // our key, and the driver's copy of the text
+  if (const auto binary = disk.load(key)) {
     result->program = program_from_binary(context_, device_.cl()(), *binary, options);
+    result->bytes += binary->size();
+  }
   const bool loaded = result->program() != nullptr;
   if (!loaded) {
     result->program = build(name, source, options);
     // PoCL compiles a kernel a second time for its binary.
     const std::string binary = disk.keeps() ? program_binary(result->program) : "";
     if (!binary.empty()) disk.store(key, binary);
+    result->bytes += binary.size();
   }
   if (log_level() >= 1) {
     const double seconds = std::chrono::duration<double>(Clock::now() - start).count();

@@ -1,8 +1,10 @@
 // ProgramCache: the compiled programs of one context, in memory, over the binary cache on disk.
 // Builds run outside the lock; threads that ask for one program while it is being built wait for that build.
+// The least recently used programs go when there are too many. One that a plan still holds is found again.
 #pragma once
 
 #include <future>
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -50,11 +52,19 @@ struct Kernel::Shared {
 struct Program {
   cl::Program program;
   std::string name;
+  uint64_t bytes = 0;  ///< of its text and binary
+};
+
+/// What is kept of programs. PoCL takes about 2 MB for each, other drivers less; a network with its backward
+/// pass has one or two hundred.
+struct ProgramLimits {
+  size_t count = 512;
+  uint64_t bytes = uint64_t{256} << 20;  ///< of texts and binaries
 };
 
 class ProgramCache {
  public:
-  ProgramCache(cl::Context context, const Device& device);
+  ProgramCache(cl::Context context, const Device& device, const ProgramLimits& limits = {});
 
   /// The kernel `kernel` of the embedded file `file`.cl compiled with `defines`. Throws BuildError.
   Kernel kernel(const std::string& file, const std::string& kernel, const Defines& defines);
@@ -62,6 +72,8 @@ class ProgramCache {
   Kernel generated(const std::string& name, const std::string& source, const std::string& kernel,
                    const Defines& defines = {});
   ProgramStats stats() const;
+  /// True if more programs are in memory than the limits say, since plans hold those that went here.
+  bool crowded() const;
 
  private:
   /// A program, or what the compiler said when there is none. Each thread that waits throws an error of its
@@ -72,8 +84,23 @@ class ProgramCache {
   };
   using Built = std::shared_future<Outcome>;
 
-  std::shared_ptr<const Program> program(const std::string& name, const std::string& source,
-                                         const std::string& options);
+  struct Entry {
+    Built built;                           ///< not valid once the program went; whoever holds it still does
+    std::weak_ptr<const Program> program;  ///< null while it is being built
+    std::map<std::string, Kernel> kernels;
+    std::list<const std::string*>::iterator age;
+  };
+  using Entries = std::map<std::string, Entry>;
+
+  std::shared_ptr<const Program> program(const std::string& key, const std::string& name,
+                                         const std::string& source, const std::string& options);
+  /// The entry of a program that is kept or held; null if there is none. Under the lock, as those below.
+  Entry* find(const std::string& key);
+  Entry& insert(const std::string& key, Built built);
+  void erase(const std::string& key);
+  /// Lets the least recently used go, down to the limits, and forgets those that nobody holds any more.
+  void trim();
+  ProgramStats held() const;
   std::shared_ptr<const Program> make(const std::string& name, const std::string& source,
                                       const std::string& options);
   cl::Program build(const std::string& name, const std::string& source, const std::string& options) const;
@@ -81,8 +108,9 @@ class ProgramCache {
   cl::Context context_;
   Device device_;
   mutable std::mutex mutex_;
-  std::map<std::string, Built> programs_;
-  std::map<std::pair<const Program*, std::string>, Kernel> kernels_;
+  ProgramLimits limits_;
+  Entries programs_;
+  std::list<const std::string*> ages_;  ///< of those that are kept, newest first
   ProgramStats stats_;
 };
 

@@ -21,6 +21,7 @@ struct ContextState {
         context(context_),
         allocator(context_, device_.facts().global_memory, device_.facts().max_allocation),
         programs(context_, device_),
+        plans([this] { return programs.crowded(); }),
         tuning(device.facts(), UserDatabase::of_environment(), shipped_tuning()) {}
 
   Device device;

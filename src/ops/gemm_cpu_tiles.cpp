@@ -55,6 +55,7 @@ GemmCpuTiles gemm_cpu_tiles_for(const Device& device, int64_t m, int64_t n, uint
 GemmCpuShare gemm_cpu_share_for(const GemmCpuTiles& tiles, const Device& device, int64_t m, int64_t n,
                                 int64_t batch, GemmCpuPacking packing) {
   const int64_t units = std::max(1, device.facts().compute_units);
+  batch = std::max<int64_t>(1, batch);  // a batch of none is shared out like one: work is divided by it
   const int64_t strips = ceil_div(n, tiles.nr()), panels = ceil_div(m, tiles.mr);
   GemmCpuShare best{tiles.nr(), static_cast<int>(std::max<int64_t>(1, panels) * tiles.mr)};
   double best_time = -1;

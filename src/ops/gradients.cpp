@@ -61,6 +61,16 @@ class Change {
   TensorPlaces places_;
 };
 
+Change scaling(const Stream& stream, const std::vector<Tensor>& dw, const Tensor& factor,
+               const Tensor& scale) {
+  MultiTensorForm form;
+  form.body = "x0 *= multiplier;";
+  DeviceNumbers numbers;
+  numbers.factor = factor;
+  numbers.scale = scale;
+  return Change(stream, "scale_gradients", dw, form, numbers);
+}
+
 MultiTensorForm norm_form(NormOrder order) {
   MultiTensorForm form;
   form.sums = true;
@@ -88,7 +98,8 @@ void gradient_norm(const Stream& stream, const std::vector<Tensor>& dw, NormOrde
   require_apart({{"norm", norm}, {"factor", factor}}, {});
   const auto kernel = kernel_for(stream, "gradient_norm", dw, norm_form(order));
   DeviceNumbers numbers;
-  const TensorPlaces places = kernel ? kernel->check(stream, {&dw}, numbers) : TensorPlaces();
+  const TensorPlaces places =
+      kernel ? kernel->check(stream, {&dw}, numbers, {{"norm", norm}, {"factor", factor}}) : TensorPlaces();
   const int64_t groups = places.groups;
   const DType real = kernel ? kernel->real() : DType::f32;
   if (groups > 0) numbers.parts = Tensor(stream, {groups}, real);
@@ -111,19 +122,15 @@ void gradient_norm(const Stream& stream, const std::vector<Tensor>& dw, NormOrde
 
 void scale_gradients(const Stream& stream, const std::vector<Tensor>& dw, const Tensor& factor,
                      const Tensor& scale) {
-  MultiTensorForm form;
-  form.body = "x0 *= multiplier;";
-  DeviceNumbers numbers;
-  numbers.factor = factor;
-  numbers.scale = scale;
-  Change(stream, "scale_gradients", dw, form, numbers).run();
+  scaling(stream, dw, factor, scale).run();
 }
 
 void clip_gradients_by_norm(const Stream& stream, const std::vector<Tensor>& dw, double max_norm,
                             const Tensor& norm, NormOrder order) {
   const Tensor factor(stream, {1});
+  const Change change = scaling(stream, dw, factor, {});  // refuses before anything is written
   gradient_norm(stream, dw, order, norm, factor, max_norm);
-  scale_gradients(stream, dw, factor);
+  change.run();
 }
 
 void clip_gradients_by_value(const Stream& stream, const std::vector<Tensor>& dw, double limit) {

@@ -33,8 +33,8 @@ void instance_norm(const Stream& stream, const Tensor& x, const Tensor& weight, 
   if (running) {
     for (const Named& t : {Named{"running_mean", running_mean}, Named{"running_var", running_var}}) {
       require_tensor(t.name, t.tensor, stream.context(), {channels, Strides{1}, real, false});
-      for (const Named& other :
-           {Named{"x", x}, Named{"y", y}, Named{"mean", mean}, Named{"inv_std", inv_std}})
+      for (const Named& other : {Named{"x", x}, Named{"weight", weight}, Named{"bias", bias}, Named{"y", y},
+                                 Named{"mean", mean}, Named{"inv_std", inv_std}})
         require_no_overlap(t.name, t.tensor, other.name, other.tensor);
     }
     require_no_overlap("running_var", running_var, "running_mean", running_mean);

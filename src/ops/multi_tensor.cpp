@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <utility>
 
 #include "core/composed.hpp"
@@ -109,16 +110,51 @@ std::string source_of(const MultiTensorForm& form, DType real, const TableSize& 
                                                     {"FINISH", form.finish + "\n"}});
 }
 
-/// The elements lie side by side, in whatever order.
+/// The elements lie side by side, in whatever order: some dimension steps by one, another by as many as the
+/// first has, and so on.
 bool has_no_gaps(const Tensor& x) {
-  return x.is_contiguous() || extent_of(x) == x.numel();
+  if (x.is_contiguous()) return true;
+  int64_t together = 1;
+  for (int i = 0; i < x.rank(); i++)
+    for (int j = 0; j < x.rank(); j++)
+      if (x.shape()[j] > 1 && x.strides()[j] == together) {
+        together *= x.shape()[j];
+        break;
+      }
+  return together == x.numel();
 }
 
-/// Of tensors without gaps, quickly; false says nothing.
-bool surely_apart(const Tensor& a, const Tensor& b) {
-  if (a.storage()->buffer() != b.storage()->buffer()) return true;
-  const auto begin = [](const Tensor& x) { return x.offset() * static_cast<int64_t>(size_of(x.dtype())); };
-  return begin(a) + a.bytes() <= begin(b) || begin(b) + b.bytes() <= begin(a);
+/// A tensor's bytes in its buffer.
+struct Bytes {
+  cl_mem buffer;
+  int64_t begin, end;
+  ArgName name;
+  bool written;
+};
+
+void add_bytes(std::vector<Bytes>& all, const ArgName& name, const Tensor& x, bool written) {
+  if (x.numel() == 0) return;
+  const int64_t begin = x.offset() * static_cast<int64_t>(size_of(x.dtype()));
+  all.push_back({x.buffer()(), begin, begin + static_cast<int64_t>(x.bytes()), name, written});
+}
+
+/// What is written is nowhere read or written a second time. Thousands of tensors are sorted, not compared
+/// with each other; they have no gaps, so none lies between another's elements.
+void require_written_apart(std::vector<Bytes>& all) {
+  std::sort(all.begin(), all.end(), [](const Bytes& a, const Bytes& b) {
+    return a.buffer != b.buffer ? std::less<>()(a.buffer, b.buffer) : a.begin < b.begin;
+  });
+  const Bytes *longest = nullptr, *written = nullptr;  // of those in front, which reach furthest
+  for (const Bytes& x : all) {
+    if (longest && longest->buffer != x.buffer) longest = written = nullptr;
+    const Bytes* before = x.written ? longest : written;
+    if (before && before->end > x.begin) {
+      const Bytes &y = x.written ? x : *before, &other = x.written ? *before : x;
+      require(false, y.name, "shares memory with ", other.name);
+    }
+    if (!longest || x.end > longest->end) longest = &x;
+    if (x.written && (!written || x.end > written->end)) written = &x;
+  }
 }
 
 void bind(Launch& launch, const Tensor& number) {
@@ -211,9 +247,11 @@ void MultiTensor::check_one(const Context& context, const ArgName& name, DType d
   require_tensor(name, x, context, TensorDesc(first.shape(), first.strides(), dtype, TensorDesc(x).aligned));
 }
 
-TensorPlaces MultiTensor::check(const Stream& stream, const TensorLists& lists,
-                                const DeviceNumbers& numbers) const {
+TensorPlaces MultiTensor::check(const Stream& stream, const TensorLists& lists, const DeviceNumbers& numbers,
+                                std::initializer_list<Named> results) const {
   const Context& context = stream.context();
+  std::vector<Bytes> bytes;
+  bytes.reserve(lists.size() * lists[0]->size() + 8);
   for (size_t k = 0; k < lists.size(); k++)
     require(lists[k]->size() == lists[0]->size(), lists_[k].name, lists[k]->size(), " tensors, of ",
             lists_[0].name, " there are ", lists[0]->size());
@@ -222,13 +260,16 @@ TensorPlaces MultiTensor::check(const Stream& stream, const TensorLists& lists,
       const Tensor& x = (*lists[k])[i];
       const ArgName name(lists_[k].name, i);
       check_one(context, name, lists_[k].dtype, x, (*lists[0])[i]);
-      for (size_t j = 0; j < k; j++)
-        if ((lists_[k].written || lists_[j].written) && !surely_apart(x, (*lists[j])[i]))
-          require_no_overlap(name, x, ArgName(lists_[j].name, i), (*lists[j])[i]);
+      add_bytes(bytes, name, x, lists_[k].written);
     }
   require_device_number("factor", numbers.factor, context);
   require_device_number("scale", numbers.scale, context);
   require_device_number("found_inf", numbers.flag, context);
+  add_bytes(bytes, "factor", numbers.factor, false);
+  add_bytes(bytes, "scale", numbers.scale, false);
+  add_bytes(bytes, "found_inf", numbers.flag, !numbers.skips);
+  for (const Named& y : results) add_bytes(bytes, y.name, y.tensor, true);
+  require_written_apart(bytes);
   return places(lists);
 }
 

@@ -2,12 +2,13 @@
 // what is done to all gradients are made of it.
 #pragma once
 
+#include <initializer_list>
 #include <string>
 #include <vector>
 
 #include <dlprim/tensor.hpp>
 
-#include "core/check.hpp"
+#include "core/composed.hpp"
 #include "core/launch.hpp"
 
 namespace dlprim::detail {
@@ -64,10 +65,12 @@ class MultiTensor {
  public:
   /// Throws ValidationError for dtypes that are not floating, f64 beside others, or on a device without it.
   MultiTensor(const Context& context, const MultiTensorForm& form);
-  /// As many tensors in each list, of equal shapes and strides at each place, without gaps, that share no
-  /// memory. Neighbours that are views of one memory, in all lists, count as one place. Throws
+  /// As many tensors in each list, of equal shapes and strides at each place, without gaps. Those that are
+  /// written share no memory with any other, nor with the numbers, nor do `results`, which the operator
+  /// writes besides. Neighbours that are views of one memory, in all lists, count as one place. Throws
   /// ValidationError.
-  TensorPlaces check(const Stream& stream, const TensorLists& lists, const DeviceNumbers& numbers) const;
+  TensorPlaces check(const Stream& stream, const TensorLists& lists, const DeviceNumbers& numbers,
+                     std::initializer_list<Named> results = {}) const;
   /// Checked tensors, and their places.
   void run(const Stream& stream, const TensorLists& lists, const TensorPlaces& places,
            const std::vector<double>& scalars, const DeviceNumbers& numbers) const;

@@ -77,6 +77,13 @@ class Statement {
 class Connection {
  public:
   Connection(const std::string& path, bool writes) {
+    // SQLite would wait for a pipe's other end.
+    for (const char* beside : {"", "-journal", "-wal", "-shm"}) {
+      std::error_code ignored;
+      const fs::file_status status = fs::status(path + beside, ignored);
+      if (fs::exists(status) && !fs::is_regular_file(status))
+        throw Failure{SQLITE_CANTOPEN, cat("'", path, beside, "' is no regular file")};
+    }
     const int flags = writes ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY;
     const int code = sqlite3_open_v2(path.c_str(), &handle_, flags, nullptr);
     if (code != SQLITE_OK) {
