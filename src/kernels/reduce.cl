@@ -23,6 +23,8 @@
 #include "types.cl"
 #include "activation.cl"
 #include "normal_cdf.cl"
+#include "arithmetic.cl"
+#include "special.cl"
 #define real REAL
 // Accumulator a of part p and output k in the workspace, [accumulator][part][output].
 #define PART(T, a, p) (((__global T*)(ws_p + (ulong)(a)*parts * kept))[(p)*kept + k])

@@ -22,6 +22,8 @@
 #include "math_cpu_quick.cl"
 #include "activation.cl"
 #include "normal_cdf.cl"
+#include "arithmetic.cl"
+#include "special.cl"
 #define real REAL
 #define PIECE 512
 // Accumulator a of part p and output k in the workspace, [accumulator][part][output].

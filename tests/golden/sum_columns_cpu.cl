@@ -27,6 +27,10 @@
 
 // normal_cdf.cl
 
+// arithmetic.cl
+
+// special.cl
+
 #define real REAL
 #define PIECE 512
 // Accumulator a of part p and output k in the workspace, [accumulator][part][output].

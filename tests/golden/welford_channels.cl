@@ -27,6 +27,10 @@
 
 // normal_cdf.cl
 
+// arithmetic.cl
+
+// special.cl
+
 #define real REAL
 // Accumulator a of part p and output k in the workspace, [accumulator][part][output].
 #define PART(T, a, p) (((__global T*)(ws_p + (ulong)(a)*parts * kept))[(p)*kept + k])

@@ -93,8 +93,10 @@ std::string parts_head(const ReduceForm& form) {
 }
 
 std::string head(const ReduceForm& form) {
-  return parts_head(form) + cat("#define ALONG_R ", form.along_reduced ? 1 : 0, "\n#define PARTS ",
-                                form.parts ? 1 : 0, "\n#define LEVELS ", form.levels, "\n");
+  return parts_head(form) +
+         special_head({form.reduction.accumulate, form.reduction.combine, form.reduction.finish}) +
+         cat("#define ALONG_R ", form.along_reduced ? 1 : 0, "\n#define PARTS ", form.parts ? 1 : 0,
+             "\n#define LEVELS ", form.levels, "\n");
 }
 
 std::string parameters(const ReduceForm& form) {
