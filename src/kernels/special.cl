@@ -58,10 +58,23 @@ SPECIAL_FUNCTION beside_whole(REAL x) {
   return x - rint(x);
 }
 
+// sin(pi r) for |r| <= 1/2, by its series, 4.19.1.
+SPECIAL_FUNCTION sine_of_turn(REAL r) {
+  const REAL angle = r * (REAL)3.1415926535897932, v = angle * angle;
+  REAL p = 0;
+#ifdef DOUBLE_REAL
+  NEXT(1.9572941063391263e-20) NEXT(-8.2206352466243295e-18) NEXT(2.8114572543455206e-15)
+  NEXT(-7.6471637318198164e-13) NEXT(1.6059043836821613e-10)
+#endif
+  NEXT(-2.505210838544172e-08) NEXT(2.7557319223985893e-06) NEXT(-0.00019841269841269841) NEXT(0.0083333333333333332)
+  NEXT(-0.16666666666666666) NEXT(1)
+  return p * angle;
+}
+
 // log(|gamma(x)|), by reflection where x is negative, 5.5.3; infinity at 0, -1, -2, ...
 SPECIAL_FUNCTION log_gamma(REAL x) {
   const REAL a = fabs(x), above = log_gamma_above(a), beside = beside_whole(x);
-  const REAL sine = fabs(sin(beside * (REAL)3.1415926535897932));
+  const REAL sine = fabs(sine_of_turn(beside));
   const REAL reflected = -log(sine * (REAL)0.31830988618379067) - (log(a) + above);
   return x == 0 || x == -INFINITY || (x < 0 && beside == 0) ? INFINITY : x < 0 ? reflected : above;
 }
@@ -104,7 +117,7 @@ SPECIAL_FUNCTION trigamma(REAL given) {
     sum += up ? 1 / (x * x) : 0;
     x += up;
   }
-  const REAL v = 1 / (x * x), pi = (REAL)3.1415926535897932, ratio = pi / sin(pi * beside_whole(given));
+  const REAL v = 1 / (x * x), pi = (REAL)3.1415926535897932, ratio = pi / sine_of_turn(beside_whole(given));
   REAL p = 0;
 #ifdef DOUBLE_REAL
   NEXT(54.9711779448621554) NEXT(-7.09215686274509804) NEXT(1.16666666666666667) NEXT(-0.253113553113553114)
