@@ -4,6 +4,7 @@
 
 #include <dlprim/conv.hpp>
 #include <dlprim/gradients.hpp>
+#include <dlprim/histogram.hpp>
 #include <dlprim/layer_norm.hpp>
 #include <dlprim/linear.hpp>
 #include <dlprim/loss.hpp>
@@ -93,6 +94,14 @@ TEST_CASE("long sums: softmax, logsumexp and cross-entropy") {
   cross_entropy(stream(), x, target, loss);
   check("cross-entropy with probabilities", loss,
         std::log(n) * (static_cast<double>(static_cast<float>(1 / n)) * n), n, 8);
+}
+
+TEST_CASE("long sums: weights of one bin") {
+  const Tensor x(context(), {kCount}, DType::i32), y(context(), {3});
+  fill(stream(), x, 1);
+  bincount(stream(), x, filled({kCount}, 0.1f), y);
+  CHECK(host_values(y)[0] == 0);
+  check("bincount", y.slice(0, 1, 2), kTenth * kCount);
 }
 
 TEST_CASE("long sums: layer normalisation's gradients of weight and bias") {
