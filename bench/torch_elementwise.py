@@ -19,7 +19,7 @@ OTHERS = {
     "where": lambda condition, a, b: torch.where(condition != 0, a, b),
     "equal": torch.eq, "not_equal": torch.ne, "less": torch.lt, "less_equal": torch.le, "greater": torch.gt,
     "greater_equal": torch.ge, "is_nan": torch.isnan, "is_inf": torch.isinf, "is_finite": torch.isfinite,
-    "copy": torch.clone, "prelu": F.prelu,
+    "trunc_divide": lambda a, b: torch.div(a, b, rounding_mode="trunc"), "copy": torch.clone, "prelu": F.prelu,
 }
 
 

@@ -238,6 +238,190 @@ TEST_CASE("elementwise: special values") {
   }
 }
 
+namespace {
+
+template <class T>
+std::vector<T> whole_results(const char* f, DType dtype, const std::vector<T>& a, const std::vector<T>& b) {
+  const Shape shape{static_cast<int64_t>(a.size())};
+  const Tensor x(context(), shape, dtype), z(context(), shape, dtype);
+  write(stream(), x, a);
+  write(stream(), z, b);
+  const Guarded y(shape, dtype);
+  elementwise(stream(), f, {x, z}, y.tensor());
+  CHECK(y.intact());
+  return read<T>(stream(), y.tensor());
+}
+
+/// As Python's, within T, in 128 bits; 0 by zero.
+template <class T>
+void check_whole_numbers(DType dtype) {
+  using Wide = __int128;
+  constexpr T kLeast = std::numeric_limits<T>::min(), kMost = std::numeric_limits<T>::max();
+  constexpr int kBits = 8 * sizeof(T);
+  const std::vector<T> all = {0,
+                              1,
+                              2,
+                              3,
+                              7,
+                              static_cast<T>(-1),
+                              static_cast<T>(-2),
+                              static_cast<T>(-7),
+                              10,
+                              100,
+                              kLeast,
+                              kMost,
+                              static_cast<T>(kLeast + 1),
+                              static_cast<T>(kMost - 1),
+                              static_cast<T>(kMost / 3),
+                              63,
+                              64,
+                              31,
+                              32,
+                              5};
+  std::vector<T> a, b;
+  for (T x : all)
+    for (T y : all) a.push_back(x), b.push_back(y);
+  const auto check = [&](const char* f, auto&& exact) {
+    const std::vector<T> got = whole_results(f, dtype, a, b);
+    size_t wrong = 0, where = 0;
+    for (size_t i = 0; i < a.size(); i++)
+      if (got[i] != static_cast<T>(exact(Wide{a[i]}, Wide{b[i]}))) wrong++, where = i;
+    INFO(f << " of " << name_of(dtype) << ", such as " << int64_t{a[where]} << " and " << int64_t{b[where]}
+           << ": " << int64_t{got[where]});
+    CHECK(wrong == 0);
+  };
+  const auto floor_rest = [](Wide x, Wide y) { return y == 0 ? 0 : (x % y + y) % y; };
+  check("trunc_divide", [](Wide x, Wide y) { return y == 0 ? 0 : x / y; });
+  check("floor_divide", [&](Wide x, Wide y) { return y == 0 ? 0 : (x - floor_rest(x, y)) / y; });
+  check("fmod", [](Wide x, Wide y) { return y == 0 ? 0 : x % y; });
+  check("remainder", floor_rest);
+  check("bitwise_left_shift",
+        [&](Wide x, Wide y) { return y < 0 || y >= kBits ? 0 : x << static_cast<int>(y); });
+  check("bitwise_right_shift",
+        [&](Wide x, Wide y) { return x >> (y < 0 || y > 63 ? 63 : static_cast<int>(y)); });
+  check("pow", [](Wide x, Wide y) {
+    if (y < 0) return x == 1 ? Wide{1} : x == -1 ? Wide{y % 2 == 0 ? 1 : -1} : Wide{0};
+    uint64_t power = 1;  // step by step, where kernels square
+    for (Wide i = 0; i < y && i < 256; i++) power *= static_cast<uint64_t>(x);
+    if (y >= 256) {
+      power = 1;
+      uint64_t factor = static_cast<uint64_t>(x);
+      for (auto rest = static_cast<uint64_t>(y); rest > 0; rest /= 2, factor *= factor)
+        if (rest % 2) power *= factor;
+    }
+    return static_cast<Wide>(power);
+  });
+}
+
+}  // namespace
+
+TEST_CASE("elementwise: quotients, rests, powers and shifts of whole numbers", "[small]") {
+  check_whole_numbers<int8_t>(DType::i8);
+  check_whole_numbers<uint8_t>(DType::u8);
+  check_whole_numbers<int16_t>(DType::i16);
+  check_whole_numbers<int32_t>(DType::i32);
+  check_whole_numbers<int64_t>(DType::i64);
+  const Tensor a = device_tensor({3}, {7, -7, 1}, DType::i32), b = device_tensor({3}, {2, 2, 0}, DType::i64);
+  const Guarded y({3}), whole({3}, DType::i64);
+  elementwise(stream(), "div", {a, b}, y.tensor());
+  CHECK(host_values(y.tensor()) == std::vector<float>{3.5f, -3.5f, kInf});
+  elementwise(stream(), "floor_divide", {a, b}, whole.tensor());
+  CHECK(host_values(whole.tensor()) == std::vector<float>{3, -4, 0});
+  CHECK(error_of<ValidationError>([&] {
+          elementwise(stream(), "div", {a, b}, whole.tensor());
+        }) == "y: dtype i64 must be f32, f16, bf16 or f64");
+}
+
+namespace {
+
+struct Special {
+  const char* name;
+  long double (*f)(long double);
+  std::vector<double> low_high;  ///< pairs
+  bool relative;                 ///< the error is measured relative to |y|, not to 1 + |y|
+  double units;
+};
+
+template <class Real>
+void check_special(const Special& c, DType dtype) {
+  Rng rng(4);
+  std::vector<Real> x;
+  for (size_t pair = 0; pair < c.low_high.size(); pair += 2)
+    for (int i = 0; i < 3000; i++)
+      x.push_back(static_cast<Real>(rng.real(c.low_high[pair], c.low_high[pair + 1])));
+  const Shape shape{static_cast<int64_t>(x.size())};
+  const Tensor at(context(), shape, dtype), y(context(), shape, dtype);
+  write(stream(), at, x);
+  elementwise(stream(), c.name, {at}, y);
+  const std::vector<Real> got = read<Real>(stream(), y);
+  double worst = 0;
+  Real where = 0;
+  for (size_t i = 0; i < x.size(); i++) {
+    const long double exact = c.f(x[i]), scale = c.relative ? std::fabs(exact) : 1 + std::fabs(exact);
+    const auto error =
+        static_cast<double>(std::fabs(got[i] - exact) / scale / std::numeric_limits<Real>::epsilon());
+    if (!(error <= worst)) worst = error, where = x[i];
+  }
+  INFO(c.name << " of " << name_of(dtype) << " errs most at " << where << ", by " << worst);
+  CHECK(worst <= c.units);
+}
+
+}  // namespace
+
+TEST_CASE("elementwise: errors of the gamma functions and of erf's inverse") {
+  const auto gamma = [](long double x) { return std::lgamma(x); };
+  for (const Special& c :
+       {Special{"lgamma", gamma, {1e-6, 0.9, 0.9, 1.1, 1.9, 2.1, 1, 30, 30, 1e6}, true, 6},
+        Special{"lgamma", gamma, {-20, 0, -3, -2}, false, 8},
+        Special{"digamma", digamma_reference, {1e-3, 3, 3, 30, 30, 1e6, -0.9, -0.1, -5.4, -5.1}, false, 6},
+        Special{"erfinv",
+                erfinv_reference,
+                {-1e-3, 1e-3, -0.9, 0.9, 0.99, 1, 0.9999, 1, -1, -0.999999},
+                true,
+                6}}) {
+    check_special<float>(c, DType::f32);
+    if (context().device().probes().fp64) check_special<double>(c, DType::f64);
+  }
+}
+
+TEST_CASE("elementwise: gradients at special places are PyTorch's", "[small]") {
+  const auto slopes = [](const char* f, const std::vector<std::vector<float>>& inputs, size_t of,
+                         DType dtype) {
+    std::vector<Tensor> xs, dxs(inputs.size());
+    const auto n = static_cast<int64_t>(inputs[0].size());
+    for (const std::vector<float>& x : inputs) xs.push_back(device_tensor({n}, x, dtype));
+    dxs[of] = Tensor(context(), {n}, dtype);
+    elementwise_backward(stream(), f, device_tensor({n}, std::vector<float>(inputs[0].size(), 1), dtype), xs,
+                         dxs);
+    return host_values(dxs[of]);
+  };
+  const auto same = [](const std::vector<float>& got, const std::vector<float>& expected) {
+    for (size_t i = 0; i < got.size(); i++)
+      if (!(got[i] == expected[i] || (std::isnan(got[i]) && std::isnan(expected[i])))) return false;
+    return true;
+  };
+  for (DType dtype : {DType::f32, DType::f64}) {
+    if (dtype == DType::f64 && !context().device().probes().fp64) continue;
+    INFO(name_of(dtype));
+    CHECK(same(slopes("softsign", {{kInf, -kInf, kNan, 1}}, 0, dtype), {kNan, kNan, kNan, 0.25f}));
+    CHECK(same(slopes("rsqrt", {{0, -0.0f, 4}}, 0, dtype), {-kInf, kInf, -0.0625f}));
+    CHECK(same(slopes("atan2", {{0, 0, 1}, {0, -0.0f, 0}}, 0, dtype), {0, 0, 0}));
+    CHECK(same(slopes("atan2", {{0, 0, 1}, {0, -0.0f, 0}}, 1, dtype), {0, 0, -1}));
+    CHECK(same(slopes("remainder", {{-1, 3, -5}, {kInf, -kInf, 3}}, 1, dtype), {1, 1, 2}));
+    CHECK(same(slopes("copysign", {{kInf, kNan, -2, 0}, {1, 1, 3, 1}}, 0, dtype), {kNan, kNan, -1, 0}));
+    CHECK(same(slopes("acosh", {{-1, 1}}, 0, dtype), {kInf, kInf}));
+    CHECK(same(slopes("lgamma", {{0, -1, kInf}}, 0, dtype), {-kInf, kNan, kInf}));
+    CHECK(same(slopes("erfinv", {{1, -1, 2}}, 0, dtype), {kInf, kInf, kNan}));
+    const Tensor a = device_tensor({2}, {1, 0}, dtype), b = device_tensor({2}, {kInf, -kInf}, dtype),
+                 weight = device_tensor({2}, {-kInf, -kInf}, dtype), y(context(), {2}, dtype);
+    elementwise(stream(), "lerp", {a, b, weight}, y);
+    CHECK(same(host_values(y), {kNan, kNan}));
+    if (dtype == DType::f64)
+      CHECK(slopes("erfc", {{13}}, 0, dtype)[0] ==
+            static_cast<float>(-1.1283791670955126 * std::exp(-169.0)));
+  }
+}
+
 TEST_CASE("elementwise: integers, truths and mixed dtypes", "[small]") {
   const Tensor a = device_tensor({4}, {-7, 0, 3, 100}, DType::i32),
                b = device_tensor({4}, {2, -5, 3, 50}, DType::i8);

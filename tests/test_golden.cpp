@@ -29,11 +29,12 @@ std::string without_includes(std::string text, std::initializer_list<const char*
   return text;
 }
 
-constexpr std::initializer_list<const char*> kCpuIncludes = {"types", "math_cpu_quick", "activation",
-                                                             "normal_cdf"};
+constexpr std::initializer_list<const char*> kCpuIncludes = {"types",      "math_cpu_quick", "activation",
+                                                             "normal_cdf", "arithmetic",     "special"};
 
 void check_golden(const std::string& name, const std::string& source,
-                  std::initializer_list<const char*> includes = {"types", "activation", "normal_cdf"}) {
+                  std::initializer_list<const char*> includes = {"types", "activation", "normal_cdf",
+                                                                 "arithmetic", "special"}) {
   INFO(name);
   const std::string path = std::string(DLPRIM_GOLDEN_DIR) + "/" + name + ".cl",
                     text = without_includes(source, includes);

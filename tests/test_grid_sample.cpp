@@ -445,6 +445,29 @@ TEST_CASE("grid sampling of special values", "[small]") {
   }
 }
 
+TEST_CASE("grid sampling at places that are no numbers, in every mode", "[small]") {
+  constexpr float kInf = std::numeric_limits<float>::infinity(),
+                  kNan = std::numeric_limits<float>::quiet_NaN();
+  for (DType dtype : {DType::f32, DType::f64})
+    for (const char* name : {"cpu", "direct"})
+      for (Mode mode : {Mode::bilinear, Mode::nearest, Mode::bicubic})
+        for (Padding padding : {Padding::zeros, Padding::border, Padding::reflection})
+          for (const bool aligned : {false, true}) {
+            if (dtype == DType::f64 && !context().device().probes().fp64) continue;
+            INFO(name << " " << name_of(dtype) << " " << name_of(mode) << " " << name_of(padding)
+                      << (aligned ? " aligned" : ""));
+            const Tensor x = device_tensor({1, 1, 1, 3}, {1, 2, 4}, dtype);
+            const Tensor grid = device_tensor({1, 1, 3, 2}, {kNan, 0, kInf, 0, -kInf, 0}, dtype);
+            const Guarded y({1, 1, 1, 3}, dtype);
+            grid_sample(stream(), x, grid, {mode, padding, aligned}, y.tensor(), engine(name));
+            std::vector<float> expected = {0, 0, 0};
+            if (padding == Padding::border) expected = {1, 4, 1};
+            if (padding == Padding::reflection) expected = {1, 1, 1};
+            if (padding != Padding::zeros && mode == Mode::bicubic) expected = {kNan, kNan, kNan};
+            CHECK(deviation(host_values(y.tensor()), expected) == 0);
+          }
+}
+
 TEST_CASE("grid sampling refuses bad input", "[small]") {
   const Tensor x(context(), {2, 3, 4, 4}), grid(context(), {2, 5, 6, 2}), y(context(), {2, 3, 5, 6});
   const auto refused = [&](const Tensor& from, const Tensor& at, const Tensor& to,

@@ -336,6 +336,41 @@ TEST_CASE("arange and linspace", "[small]") {
   CHECK((wide.intact() && lines.intact() && one.intact() && none.intact()));
 }
 
+TEST_CASE("linspace of whole numbers", "[small]") {
+  struct Line {
+    int64_t start, end, count;
+  };
+  for (const Line& c : {Line{0, 10, 4}, Line{0, 10, 7}, Line{-5, 5, 4}, Line{3, -7, 9}, Line{0, 1, 3},
+                        Line{-7, -1, 5}, Line{100, -100, 33}, Line{5, 9, 1}, Line{-60, 7, 2}})
+    for (DType dtype : {DType::i8, DType::i16, DType::i32, DType::i64}) {
+      INFO(name_of(dtype) << " from " << c.start << " to " << c.end << " in " << c.count);
+      const Guarded y({c.count}, Strides{2}, dtype);
+      linspace(stream(), static_cast<double>(c.start), static_cast<double>(c.end), y.tensor());
+      std::vector<float> expected;
+      for (int64_t i = 0; i < c.count; i++)  // C's division leaves the fraction out
+        expected.push_back(
+            c.count == 1
+                ? static_cast<float>(c.start)
+                : static_cast<float>((c.start * (c.count - 1) + i * (c.end - c.start)) / (c.count - 1)));
+      CHECK(host_values(y.tensor()) == expected);
+      CHECK(y.intact());
+    }
+  const Tensor bytes(context(), {6}, DType::u8), far(context(), {3}, DType::i64),
+      none(context(), {0}, DType::i32);
+  linspace(stream(), 0, 255, bytes);
+  CHECK(host_values(bytes) == std::vector<float>{0, 51, 102, 153, 204, 255});
+  linspace(stream(), 0x1p60, -0x1p60, far);
+  CHECK(read<int64_t>(stream(), far) == std::vector<int64_t>{int64_t{1} << 60, 0, -(int64_t{1} << 60)});
+  linspace(stream(), 0x1p53, 0x1p53 + 4, far);
+  CHECK(read<int64_t>(stream(), far)[1] == (int64_t{1} << 53) + 2);
+  linspace(stream(), 1, 2, none);
+  CHECK_THAT(error_of<ValidationError>([&] { linspace(stream(), 0.5, 2, far); }),
+             contains("start: 0.5 for "));
+  CHECK(error_of<ValidationError>([&] {
+          linspace(stream(), 0, 1, Tensor(context(), {2}, DType::boolean));
+        }) == "y: dtype bool has no numbers between two");
+}
+
 TEST_CASE("one_hot", "[small]") {
   for (DType dtype : {DType::f32, DType::boolean}) {
     const Guarded y({2, 3, 4}, dtype);

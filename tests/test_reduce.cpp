@@ -98,6 +98,47 @@ TEST_CASE("large sums go in parts and give the same bits twice") {
     }
 }
 
+TEST_CASE("sums of many numbers err as the logarithm of how many they are") {
+  // Of equal numbers the errors of a plain sum all have one sign: it would be 100001.5 for the first of
+  // these.
+  struct Long {
+    Shape x, y;
+    DType dtype;
+    size_t workspace = SIZE_MAX;
+  };
+  for (const Long& c :
+       {Long{{1000001}, {1}, DType::f32}, Long{{1000001}, {1}, DType::f32, 0},
+        Long{{1000001}, {1}, DType::bf16}, Long{{2, 1000001}, {2, 1}, DType::f32},
+        Long{{200003, 5}, {1, 5}, DType::f32}, Long{{100003, 40}, {1, 40}, DType::f16},
+        Long{{3, 100001, 5}, {3, 1, 5}, DType::f32}, Long{{1000, 9, 301}, {1, 9, 1}, DType::f32},
+        Long{{100000, 2, 3}, {1, 2, 1}, DType::f32}})
+    for (const char* name : engines())
+      for (const bool equal : {true, false})
+        for (const bool gaps : {false, true}) {
+          INFO("engine " << name << " " << name_of(c.dtype) << to_string(c.x) << " to " << to_string(c.y)
+                         << (equal ? " equal" : "") << (gaps ? " with gaps" : ""));
+          Rng rng(9);
+          Shape shape = c.x;
+          if (gaps) shape[shape.size() - 1] *= 2;
+          const auto count = static_cast<size_t>(element_count(shape));
+          Tensor x = device_tensor(
+              shape, equal ? std::vector<float>(count, 0.1f) : reals(element_count(shape), rng, 0, 1),
+              c.dtype);
+          if (gaps) x = x.slice(x.rank() - 1, 0, shape[x.rank() - 1], 2);
+          const Guarded y(c.y);
+          Options options = engine(name);
+          options.workspace_limit = std::min(options.workspace_limit, c.workspace);
+          Reduce(context(), {x}, {y.tensor()}, 0, sum_of("x0"), options).run(stream(), {x}, {y.tensor()}, {});
+          const std::vector<float> values = host_values(x), got = host_values(y.tensor());
+          std::vector<double> exact(got.size(), 0);
+          for_each_reduced(c.x, c.y, [&](size_t i, size_t k) { exact[k] += values[i]; });
+          const double n = static_cast<double>(values.size()) / static_cast<double>(got.size());
+          for (size_t k = 0; k < exact.size(); k++)
+            CHECK(std::abs(got[k] - exact[k]) <= std::log2(n) * 0x1p-23 * exact[k]);
+          CHECK(y.intact());
+        }
+}
+
 TEST_CASE("a workspace of the user's is used and checked", "[small]") {
   const TensorDesc x({1 << 16});
   const TensorDesc y({1});

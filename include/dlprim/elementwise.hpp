@@ -6,6 +6,9 @@
 //   elementwise(stream, "add", {a, b}, y, {0.5});            // a + 0.5 b; inputs broadcast
 //   elementwise_backward(stream, "mul", dy, {a, b}, {da, db});
 //
+// Quotients, rests, powers and shifts of whole numbers wrap around and never trap: what a division by zero
+// gives, and where special values differ from PyTorch's, stands on that page.
+//
 // Expressions of your own: dlprim/pointwise.hpp.
 #pragma once
 
@@ -25,7 +28,8 @@ namespace dlprim {
 /// of the result.
 struct ElementwiseFunction {
   /// What the inputs may be. f16 and bf16 are computed in f32, bool and integers as integers.
-  enum class Domain : uint8_t { floating, numbers, integers };
+  /// A result is floating where an input is, of `to_floating` always.
+  enum class Domain : uint8_t { floating, numbers, integers, to_floating };
   struct Parameter {
     std::string name;
     double standard = 0;  ///< its value if none is given

@@ -36,8 +36,12 @@ struct GridSampleParams {
 };
 
 /// x: [N, C, H, W], grid: [N, P, Q, 2], y: [N, C, P, Q]; or x: [N, C, D, H, W], grid: [N, O, P, Q, 3], y: [N,
-/// C, O, P, Q]. A place's coordinates are along W, H, D, from -1 to 1; NaN lies outside. Any strides,
-/// floating dtypes in any mix; computed in f32, or in f64 if one is f64.
+/// C, O, P, Q]. A place's coordinates are along W, H, D, from -1 to 1. Any strides, floating dtypes in any
+/// mix; computed in f32, or in f64 if one is f64.
+///
+/// NaN and infinities lie outside: zeros gives 0, border the border (of NaN the first element), reflection,
+/// which has no place for them, the first element. Bicubic with these two gives NaN, as there are no weights.
+/// So does PyTorch on CUDA; on CPUs it gives NaN for zeros in planes, 0 in volumes.
 struct GridSampleDesc {
   TensorDesc x, grid, y;  ///< backward: dx in place of x where that is wanted, dy in place of y
   GridSampleParams params;

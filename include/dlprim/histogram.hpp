@@ -17,8 +17,9 @@ namespace dlprim {
 /// ValidationError.
 DLPRIM_API void bincount(const Stream& stream, const Tensor& x, const Tensor& y, const Options& options = {});
 /// y[b]: the sum of the weights of elements that are b. weights: of x's shape; weights and y are floating, in
-/// any mix. Sums are made in f32, in f64 if one of the two is f64; on GPUs sums in f32 are exact and
-/// rounded once, with up to 2^20 bins. Those are also engine `exact`'s limits.
+/// any mix. Sums are made in f64 where one of the two is f64 and, if the device has it, by engine `parts`,
+/// which CPUs take; else in f32. On GPUs sums in f32 are exact and rounded once, with up to 2^20 bins. Those
+/// are also engine `exact`'s limits.
 DLPRIM_API void bincount(const Stream& stream, const Tensor& x, const Tensor& weights, const Tensor& y,
                          const Options& options = {});
 /// As torch.bincount: a new i64 tensor with a bin for each number up to the largest, and not fewer than

@@ -48,7 +48,9 @@ DLPRIM_API void eye(const Stream& stream, int64_t k, const Tensor& y);
 /// y: a vector of any dtype. y[i] = start + i step, computed in f64, or f32 where the device has none; in i64
 /// if y holds integers, and then both are whole numbers.
 DLPRIM_API void arange(const Stream& stream, double start, double step, const Tensor& y);
-/// From start to end, both included; symmetric about the middle, as PyTorch's.
+/// From start to end, both included; symmetric about the middle, as PyTorch's. If y holds integers start and
+/// end are whole numbers, and so is each element: without what is behind the point, of an exact quotient
+/// (PyTorch's is rounded to f64 first, which can leave one less).
 DLPRIM_API void linspace(const Stream& stream, double start, double end, const Tensor& y);
 
 /// y: index's shape and C. 1 where the last coordinate is the index, which counts from the end if negative; 0

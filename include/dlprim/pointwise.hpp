@@ -25,6 +25,10 @@ namespace dlprim {
 
 /// How elements are folded into accumulators a0, a1, ... Elements are taken in an order that depends only on
 /// shapes and device, so the same input gives the same bits.
+///
+/// Accumulators that are floating take at most 128 elements in a row and are then combined in levels, 32 of
+/// one to one of the next: a sum of n numbers errs by no more than about (128 + 32 log32(n)) 2^-24 of the sum
+/// of their magnitudes (in double 2^-53), and by less than log2(n) 2^-23 of it where all are equal.
 struct Reduction {
   int accumulators = 1;
   std::string init;        ///< the identity: "a0 = 0"

@@ -17,8 +17,9 @@ struct SearchsortedDesc {
 };
 
 /// y: how many elements of the sequence are below x, or below or equal: as torch.searchsorted and bucketize.
-/// NaNs of a sequence stand at its end, above all numbers; of an x that is NaN y is N. Of a sequence that is
-/// not sorted y is any number of [0, N].
+/// NaNs of a sequence stand at its end, above all numbers, as sort() leaves them; of an x that is NaN y is N.
+/// (PyTorch's halving takes a NaN that it meets for less than x, so that numbers come to lie behind NaNs.) Of
+/// a sequence that is not sorted y is any number of [0, N].
 class DLPRIM_API Searchsorted : public Plan {
  public:
   /// Throws ValidationError (shapes, dtypes), BuildError.

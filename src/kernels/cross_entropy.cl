@@ -45,9 +45,10 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void cross_entropy(
   w += w_o;
   SUM_OF_EXP
   const real log_sum = log(sum);
-  real parts = 0, below = 0;
+  real parts = 0, below = 0, parts_low = 0, below_low = 0;
   if (SPREAD_OUT) {
     for (INDEX start = 0; start < END; start += BATCH) {
+      real some = 0, some_below = 0;
       if (!HOLD) GET_X(start, v)
       UNROLLED for (int i = 0; i < ITEMS; i++) {
         const INDEX k = ACCESS(start, i);
@@ -55,10 +56,12 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void cross_entropy(
         real q[V];
         GET_PARTS(k, q)
         for (int e = 0; e < V; e++) {
-          parts += q[e];
-          below += q[e] * (base - v[i * V + e]);
+          some += q[e];
+          some_below += q[e] * (base - v[i * V + e]);
         }
       }
+      ADD_PART(parts, parts_low, some)
+      ADD_PART(below, below_low, some_below)
     }
     parts = lanes_sum(parts, shared, lid, lane);
     below = lanes_sum(below, shared, lid, lane);
@@ -88,15 +91,19 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void cross_entropy_b
   CLASS
   real parts = SMOOTH ? smoothing : 0;
   if (PROB | (SMOOTH & WEIGHTED)) {
+    real parts_low = 0;
     parts = 0;
-    for (INDEX start = 0; start < END; start += BATCH)
+    for (INDEX start = 0; start < END; start += BATCH) {
+      real some = 0;
       UNROLLED for (int i = 0; i < ITEMS; i++) {
         const INDEX k = ACCESS(start, i);
         if (OUTSIDE(k)) continue;
         real q[V];
         GET_PARTS(k, q)
-        for (int e = 0; e < V; e++) parts += q[e];
+        for (int e = 0; e < V; e++) some += q[e];
       }
+      ADD_PART(parts, parts_low, some)
+    }
     parts = lanes_sum(parts, shared, lid, lane);
   }
   const real own = PROB ? 0 : (1 - smoothing) * row_weight;

@@ -46,8 +46,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void cross_entropy(
     __global L_T* y_row = ROW_OF(y);
     __global real* s_row = MEAN ? ROW_OF(s) : s;
     SUM_OF_EXP
-    real parts[LANES], below[LANES];
-    EACH_LANE parts[l] = below[l] = 0;
+    NEW_SUM(parts)
+    NEW_SUM(below)
     if (SPREAD_OUT) {
       real q[PIECE], distance[PIECE];
       T_WORDS
@@ -58,7 +58,11 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void cross_entropy(
         }
         FILL(q, Q_AT(k, l), 0)
         FILL(distance, OF(base) - A_AT(k, l), 0)
-        EACH_STEP(parts[l] += q[e]; below[l] += q[e] * distance[e];)
+        NEW_PART(parts)
+        NEW_PART(below)
+        EACH_STEP(parts_part[l] += q[e]; below_part[l] += q[e] * distance[e];)
+        ADD_PIECE(parts)
+        ADD_PIECE(below)
       }
       OVER_LANES(parts, ADD)
       OVER_LANES(below, ADD)
@@ -92,16 +96,18 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void cross_entropy_backw
     __global const L_T* y_row = ROW_OF(y);
     __global D_T* d_row = ROW_OF(d);
     SUM_OF_EXP
-    real parts[LANES], own[LANES], slope[LANES];
+    real own[LANES], slope[LANES];
     int own_class[LANES];  // -2 for a row that does not count: it gives 0, whatever is in it
-    EACH_LANE parts[l] = 0;
+    NEW_SUM(parts)
     T_WORDS
     if (SPREAD_OUT) {
       real q[PIECE];
       EACH_PIECE {
         BRING_T
         FILL(q, Q_AT(k, l), 0)
-        EACH_STEP(parts[l] += q[e];)
+        NEW_PART(parts)
+        EACH_STEP(parts_part[l] += q[e];)
+        ADD_PIECE(parts)
       }
       OVER_LANES(parts, ADD)
     }

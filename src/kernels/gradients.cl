@@ -23,6 +23,16 @@ REAL joined(REAL sum, REAL part) {
   return sum + part;
 #endif
 }
+// What rounding leaves out of a sum stays in `low` (Kahan); an infinity stays one.
+void add_part(REAL* sum, REAL* low, REAL part) {
+#if LARGEST
+  *sum = joined(*sum, part);
+#else
+  const REAL more = part - *low, all = *sum + more, lost = (all - *sum) - more;
+  *low = lost - lost == 0 ? lost : 0;
+  *sum = all;
+#endif
+}
 
 // One group.
 __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void finish_norm(
@@ -31,8 +41,8 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void finish_norm(
   __local REAL sums[LOCAL];
   const int lane = (int)get_local_id(0);
   parts += parts_o;
-  REAL sum = 0;
-  for (int i = lane; i < count; i += LOCAL) sum = joined(sum, parts[i]);
+  REAL sum = 0, low = 0;
+  for (int i = lane; i < count; i += LOCAL) add_part(&sum, &low, parts[i]);
   sums[lane] = sum;
   for (int step = LOCAL / 2; step > 0; step /= 2) {
     barrier(CLK_LOCAL_MEM_FENCE);

@@ -12,6 +12,8 @@
 #include "types.cl"
 #include "activation.cl"
 #include "normal_cdf.cl"
+#include "arithmetic.cl"
+#include "special.cl"
 #define real REAL
 
 __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void pointwise(

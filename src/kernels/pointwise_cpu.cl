@@ -18,6 +18,8 @@
 #include "math_cpu_quick.cl"
 #include "activation.cl"
 #include "normal_cdf.cl"
+#include "arithmetic.cl"
+#include "special.cl"
 #define real REAL
 
 #if defined(QUICK) || defined(STAGED)

@@ -3,7 +3,8 @@
 // each of the LY rows has an output of its own. ALONG_R 0: the lanes run along the outputs, V each, the LY rows
 // share the reduced elements. Lanes that share outputs meet in local memory in a fixed order. With PARTS 1 the
 // second grid dimension splits the reduced elements into parts, whose accumulators go to the workspace for
-// reduce_parts.cl.
+// reduce_parts.cl. With LEVELS, a lane's accumulators take BLOCK elements each and are then added to those of the lowest level;
+// 2^LEVEL_BITS such sums are one of the next level. So an error of rounding grows as the logarithm of the number of elements.
 
 //$ HEAD
 #define V 4
@@ -12,6 +13,9 @@
 #define LY 1
 #define ALONG_R 1
 #define PARTS 0
+#define BLOCK 128
+#define LEVELS 2
+#define LEVEL_BITS 5
 #define INDEX uint
 #define REAL float
 #define SLOT uint
@@ -19,6 +23,8 @@
 #include "types.cl"
 #include "activation.cl"
 #include "normal_cdf.cl"
+#include "arithmetic.cl"
+#include "special.cl"
 #define real REAL
 // Accumulator a of part p and output k in the workspace, [accumulator][part][output].
 #define PART(T, a, p) (((__global T*)(ws_p + (ulong)(a)*parts * kept))[(p)*kept + k])
@@ -70,35 +76,101 @@ __kernel __attribute__((reqd_work_group_size(LX* LY, 1, 1))) void reduce(
     //$ BASE
     x0_p += x0_o;
     //$ END
-    for (INDEX r = begin + lane * RUN; r < end; r += SHARE * RUN * U) {
-      //$ ARRAYS
-      float X0[U * V];
-      //$ END
+#if LEVELS
+    //$ LEVELS
+    real S0[LEVELS * OUTPUTS];
+    //$ END
+    uint blocks_done = 0;
 #pragma unroll
-      for (int u = 0; u < U; u++) {
-        const INDEX i = r + u * (SHARE * RUN);
-        if (i < end) {
-          //$ LOAD
-          VLOAD_f32(x0_p, i, X0 + u * V);
+    for (int at = 0; at < LEVELS * OUTPUTS; at++) {
+      //$ INIT_LEVEL
+      real a0;
+      a0 = 0;
+      S0[at] = a0;
+      //$ END
+    }
+#endif
+    for (INDEX r = begin + lane * RUN; r < end;) {
+      for (const INDEX stop = LEVELS ? min(r + BLOCK * SHARE, end) : end; r < stop; r += SHARE * RUN * U) {
+        //$ ARRAYS
+        float X0[U * V];
+        //$ END
+#pragma unroll
+        for (int u = 0; u < U; u++) {
+          const INDEX i = r + u * (SHARE * RUN);
+          if (i < end) {
+            //$ LOAD
+            VLOAD_f32(x0_p, i, X0 + u * V);
+            //$ END
+          }
+        }
+#pragma unroll
+        for (int u = 0; u < U; u++) {
+          if (r + u * (SHARE * RUN) < end) {
+#pragma unroll
+            for (int e = u * V; e < u * V + V; e++) {
+              const int v = e % OUTPUTS;
+              //$ ACCUMULATE
+              const float x0 = X0[e];
+              real a0 = A0[v];
+              a0 += x0;
+              A0[v] = a0;
+              //$ END
+            }
+          }
+        }
+      }
+#if LEVELS
+      blocks_done++;
+#pragma unroll
+      for (int s = 0; s < LEVELS; s++) {
+#pragma unroll
+        for (int v = 0; v < OUTPUTS; v++) {
+          const int at = s * OUTPUTS + v;
+          //$ FOLD
+          real a0 = S0[at];
+          const real b0 = A0[v];
+          a0 += b0;
+          S0[at] = a0;
+          //$ END
+        }
+        if (s + 1 == LEVELS || blocks_done % (1u << LEVEL_BITS * (s + 1)) != 0) break;
+#pragma unroll
+        for (int v = 0; v < OUTPUTS; v++) {
+          const int at = s * OUTPUTS + v;
+          //$ RAISE
+          A0[v] = S0[at];
+          real a0;
+          a0 = 0;
+          S0[at] = a0;
           //$ END
         }
       }
 #pragma unroll
-      for (int u = 0; u < U; u++) {
-        if (r + u * (SHARE * RUN) < end) {
+      for (int v = 0; v < OUTPUTS; v++) {
+        //$ INIT
+        real a0;
+        a0 = 0;
+        A0[v] = a0;
+        //$ END
+      }
+#endif
+    }
+#if LEVELS
 #pragma unroll
-          for (int e = u * V; e < u * V + V; e++) {
-            const int v = e % OUTPUTS;
-            //$ ACCUMULATE
-            const float x0 = X0[e];
-            real a0 = A0[v];
-            a0 += x0;
-            A0[v] = a0;
-            //$ END
-          }
-        }
+    for (int s = LEVELS - 1; s >= 0; s--) {
+#pragma unroll
+      for (int v = 0; v < OUTPUTS; v++) {
+        const int at = s * OUTPUTS + v;
+        //$ COLLECT_LEVEL
+        real a0 = A0[v];
+        const real b0 = S0[at];
+        a0 += b0;
+        A0[v] = a0;
+        //$ END
       }
     }
+#endif
   }
 #if SHARE > 1
 #pragma unroll

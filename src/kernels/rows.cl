@@ -26,6 +26,16 @@
 // The number of rows, elements in each, and the inner kept sizes.
 #define ROW_SIZES long rows, long size, long n0, long n1, long n2
 
+// Adds `part` to a sum; `low` is what rounding has left out so far (Kahan), so that a sum of parts errs no more for having more
+// of them. An infinity stays one.
+#define ADD_PART(sum, low, part)                                        \
+  {                                                                     \
+    const real more_ = (part) - (low), all_ = (sum) + more_;            \
+    const real lost_ = (all_ - (sum)) - more_;                          \
+    low = lost_ - lost_ == 0 ? lost_ : 0;                               \
+    sum = all_;                                                         \
+  }
+
 // The coordinates of row `row`.
 #define COORDINATES(row)                                                                            \
   const INDEX r0_ = (INDEX)(row), r1_ = RANK > 1 ? r0_ / (INDEX)n0 : 0;                             \

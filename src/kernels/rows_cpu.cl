@@ -97,6 +97,14 @@
   }
 #endif
 #define EACH_ELEMENT(BODY) ELEMENTS(INDEPENDENT, BODY)
+// A lane's sum `name` goes by pieces: each is added up by itself, as `name`_part.
+#define NEW_SUM(name) \
+  real name[LANES], name##_low[LANES]; \
+  EACH_LANE name[l] = name##_low[l] = 0;
+#define NEW_PART(name) \
+  real name##_part[LANES]; \
+  EACH_LANE name##_part[l] = 0;
+#define ADD_PIECE(name) EACH_LANE ADD_PART(name[l], name##_low[l], name##_part[l])
 
 // Elements of tensor t: AT_0 reads them where they are. AT_1 is for those of 16 bits with gaps between them, which come to an array
 // as they lie in memory, one by one, before they are converted: WORDS_1 declares it, BRING_1 copies a piece of t to it.

@@ -36,6 +36,7 @@
 #define ELEMENT(v) state_of(X[v], 0, PLACE(t + v))
 #endif
 
+#define RESULT(s) (s).a
 // The lanes' elements may be added up in any order: they meet after the last.
 #define TOTAL_AT_END (PHASE == 1 && LX > 1 && (KIND == SUM || KIND == PRODUCT))
 

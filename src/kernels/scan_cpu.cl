@@ -1,7 +1,8 @@
 // Scans on a CPU. The generator (scan.cpp) fills the slots; as it stands the file is the cumulative sum of contiguous rows.
 // A work-group of one item goes along the axis with LANES neighbours of the innermost other dimension side by side, or
 // one row after the other. IN_PIECES: a piece of a row comes to arrays and goes from them in loops of their own, as elements by
-// themselves are slow to convert. Phases as in scan.cl.
+// themselves are slow to convert. Phases as in scan.cl. Of sums of floats `carry` has what came since the last multiple of BLOCK, and
+// `base` what came before: so many roundings and not as many as elements are in a result.
 
 //$ HEAD
 #define LANES 1
@@ -20,6 +21,24 @@
 #define real REAL
 #include "scan_state.cl"
 #define PIECE 256
+#define BLOCK 128
+#if KIND == SUM && !defined(INTEGER_REAL)
+#define BLOCKED 1
+// What rounding leaves out stays in `low` (Kahan); an infinity stays one.
+#define RAISE_BASE                                                              \
+  for (int l = 0; l < LANES; l++) {                                             \
+    const real more_ = carry[l].a - low[l], all_ = base[l] + more_;             \
+    const real lost_ = (all_ - base[l]) - more_;                                \
+    low[l] = lost_ - lost_ == 0 ? lost_ : 0;                                    \
+    base[l] = all_;                                                             \
+    carry[l].a = 0;                                                             \
+  }
+#define RESULT(s) (base[l] + (s).a)
+#else
+#define BLOCKED 0
+#define RAISE_BASE
+#define RESULT(s) (s).a
+#endif
 
 #if KIND == RECURRENCE || KIND == SEGMENTS
 #define GRADIENT g
@@ -48,8 +67,13 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void scan(
 #if PHASE == 2
     for (int l = 0; l < lanes; l++) carry[l] = STATE_AT((ulong)get_group_id(1) * kept + k + l);
 #endif
+#if BLOCKED
+    real base[LANES], low[LANES];
+    for (int l = 0; l < LANES; l++) base[l] = low[l] = 0;
+#endif
 #if IN_PIECES
     for (INDEX t = begin; t < end; t += PIECE) {
+      RAISE_BASE
       const int count = (int)min(end - t, (INDEX)PIECE);
       const OFFSET first = (OFFSET)(REVERSE ? n - 1 - t : t);
       //$ ARRAYS
@@ -71,7 +95,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void scan(
         set_state(&own, x, GRADIENT, p);
         follow(&after, &own);
         carry[l] = after;
-        Y[j] = (EXCLUSIVE ? before : after).a;
+        Y[j] = (EXCLUSIVE ? RESULT(before) : RESULT(after));
         //$ END
       }
       INDEPENDENT_ROUNDS
@@ -84,6 +108,9 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void scan(
     }
 #else
     for (INDEX t = begin; t < end; t++) {
+      if (BLOCKED && (t - begin) % BLOCK == 0) {
+        RAISE_BASE
+      }
       const INDEX p = REVERSE ? n - 1 - t : t;
       const int last = t + 1 == n;
       //$ POSITION
@@ -99,7 +126,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void scan(
           set_state(&own, x, GRADIENT, p);
           follow(&after, &own);
           carry[l] = after;
-          STORE_f32(y_q, l, (EXCLUSIVE ? before : after).a);
+          STORE_f32(y_q, l, (EXCLUSIVE ? RESULT(before) : RESULT(after)));
           //$ END
         }
       } else {
@@ -110,13 +137,17 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void scan(
           set_state(&own, x, GRADIENT, p);
           follow(&after, &own);
           carry[l] = after;
-          STORE_f32(y_q, l, (EXCLUSIVE ? before : after).a);
+          STORE_f32(y_q, l, (EXCLUSIVE ? RESULT(before) : RESULT(after)));
           //$ END
         }
       }
     }
 #endif
 #if PHASE == 1
+    RAISE_BASE
+#if BLOCKED
+    for (int l = 0; l < lanes; l++) carry[l].a = base[l];
+#endif
     for (int l = 0; l < lanes; l++) STATE_AT((ulong)get_group_id(1) * kept + k + l) = carry[l];
 #endif
   }

@@ -55,7 +55,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void softmax_backwar
   b = ROW_OF(b);
   m = MASK ? ROW_OF(m) : m;
   y = ROW_OF(y);
-  real d[ITEMS * V], p[ITEMS * V], sum = 0;
+  real d[ITEMS * V], p[ITEMS * V], sum = 0, sum_low = 0;
   for (int round = 0; round < 2; round++) {
     if (round) sum = lanes_sum(sum, shared, lid, lane);
     for (INDEX start = 0; start < END; start += BATCH) {
@@ -67,7 +67,9 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void softmax_backwar
         }
       }
       if (round == 0) {
-        EACH(j) sum += LOG ? d[j] : d[j] * p[j];
+        real part = 0;
+        EACH(j) part += LOG ? d[j] : d[j] * p[j];
+        ADD_PART(sum, sum_low, part)
         continue;
       }
       EACH(j) d[j] = LOG ? d[j] - exp(p[j]) * sum : p[j] * (d[j] - sum);

@@ -103,10 +103,15 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void softmax_backward(
     __global const B_T* b_row = ROW_OF(b);
     __global const M_T* m_row = MASK ? ROW_OF(m) : m;
     __global Y_T* y_row = ROW_OF(y);
-    real sum[LANES], slopes[PIECE], results[PIECE];
+    real slopes[PIECE], results[PIECE];
     A_WORDS B_WORDS
-    EACH_LANE sum[l] = 0;
-    IN_PARTS(COLLECT EACH_TERM(sum[l] += LOG ? SLOPE(k, l, e) : SLOPE(k, l, e) * RESULT(k, l, e);))
+    NEW_SUM(sum)
+    EACH_PIECE {
+      COLLECT
+      NEW_PART(sum)
+      EACH_TERM(sum_part[l] += LOG ? SLOPE(k, l, e) : SLOPE(k, l, e) * RESULT(k, l, e);)
+      ADD_PIECE(sum)
+    }
     OVER_LANES(sum, ADD)
     IN_PARTS(if (!WHOLE) { COLLECT }
              EACH_ELEMENT(const real d = SLOPE(k, l, e); const real p = RESULT(k, l, e);

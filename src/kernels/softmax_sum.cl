@@ -60,7 +60,7 @@ real moved(real sum, real most, real base) {
 
 // For a row of `a`: v, of the last batch; base; and the sum of exp(x - base).
 #define SUM_OF_EXP                                                 \
-  real v[ITEMS * V], most = -INFINITY, sum = 0;                    \
+  real v[ITEMS * V], most = -INFINITY, sum = 0, sum_low = 0;       \
   if (HOLD) {                                                      \
     GET_X(0, v)                                                    \
     EACH(j) most = MAX_OR_NAN(most, v[j]);                         \
@@ -70,7 +70,10 @@ real moved(real sum, real most, real base) {
       real higher = most;                                          \
       EACH(j) higher = MAX_OR_NAN(higher, v[j]);                   \
       sum = moved(sum, most, base_of(higher));                     \
-      EACH(j) sum += exp(v[j] - base_of(higher));                  \
+      sum_low = moved(sum_low, most, base_of(higher));             \
+      real part = 0;                                               \
+      EACH(j) part += exp(v[j] - base_of(higher));                 \
+      ADD_PART(sum, sum_low, part)                                 \
       most = higher;                                               \
     }                                                              \
   }                                                                \

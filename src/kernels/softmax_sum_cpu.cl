@@ -33,7 +33,7 @@
 // base, the sum of exp(x - base) of each lane's row, and `powers`: these exponentials, of a row that is WHOLE. Where nothing is
 // above -infinity the sum is 0, and NaN or -infinity comes out by itself. Of +infinity softmax gives NaN, logsumexp does not.
 #define MAXIMUM                                                                           \
-  real base[LANES], sum[LANES], powers[PIECE];                                            \
+  real base[LANES], powers[PIECE];                                                        \
   A_WORDS                                                                                 \
   EACH_LANE base[l] = -INFINITY;                                                          \
   EACH_PIECE {                                                                            \
@@ -61,10 +61,12 @@
 #define KEEP  // of a piece's powers, elsewhere
 #define SUM_OF_EXP                   \
   MAXIMUM                            \
-  EACH_LANE sum[l] = 0;              \
+  NEW_SUM(sum)                       \
   EACH_PIECE {                       \
     RAISE                            \
-    EACH_STEP(sum[l] += powers[e];)  \
+    NEW_PART(sum)                    \
+    EACH_STEP(sum_part[l] += powers[e];) \
+    ADD_PIECE(sum)                   \
     KEEP                             \
   }                                  \
   OVER_LANES(sum, ADD)

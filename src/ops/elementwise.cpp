@@ -41,7 +41,7 @@ bool any_floating(const std::vector<TensorDesc>& tensors) {
 }
 
 void require_domain(const Function& f, const ArgName& argument, const TensorDesc& desc) {
-  const bool fits = f.domain == Function::Domain::numbers ||
+  const bool fits = f.domain == Function::Domain::numbers || f.domain == Function::Domain::to_floating ||
                     is_floating(desc.dtype) == (f.domain == Function::Domain::floating);
   require(fits, argument, "dtype ", name_of(desc.dtype), ": ", f.name, " is for ",
           f.domain == Function::Domain::floating ? "floating dtypes" : "integers and bool");
@@ -100,6 +100,7 @@ Elementwise::Elementwise(const Context& context, const ElementwiseDesc& desc, co
     require(!floating || is_floating(desc.y.dtype), "y", "dtype ", name_of(desc.y.dtype),
             " must be floating, as an input is");
     require_domain(f, "y", desc.y);
+    if (f.domain == Function::Domain::to_floating) require_floating("y", desc.y, true);
   }
   std::vector<TensorDesc> all = desc.inputs;
   all.push_back(desc.y);

@@ -26,9 +26,12 @@ struct Counting {
   HistogramRange range = {};
   Tensor ends;  ///< of the range, where data says it
 
+  bool wide =
+      false;  ///< weights are added up in f64, whatever they are: one after another, in f32 they lose digits
+
   DType accumulator() const {
     if (!weights.defined()) return DType::i32;
-    return weights.dtype() == DType::f64 || y.dtype() == DType::f64 ? DType::f64 : DType::f32;
+    return wide || weights.dtype() == DType::f64 || y.dtype() == DType::f64 ? DType::f64 : DType::f32;
   }
 };
 
@@ -246,7 +249,9 @@ void bincount(const Stream& stream, const Tensor& x, const Tensor& weights, cons
     return Counting{row_major(stream, x), row_major(stream, weights), y, false, {}, {}};
   };
   if (in_parts(stream.context(), options, {"exact", "sorted"})) {
-    run(stream, "bincount", counting(), true);
+    Counting in_order = counting();
+    in_order.wide = stream.context().device().probes().fp64;
+    run(stream, "bincount", in_order, true);
     return;
   }
   if (is_exact(options, {x, weights, y, false, {}, {}})) {

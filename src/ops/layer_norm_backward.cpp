@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <climits>
 
 #include "core/gen/arguments.hpp"
 #include "ops/layer_norm_impl.hpp"
@@ -205,6 +206,16 @@ std::string refuse_gpu(const Context& context, const Problem& p, const Options& 
   return {};
 }
 
+/// Parts of the columns' sums that are short enough, where `together` rows go to a part's lanes: a lane's sum
+/// is of at most kLongest rows, unless the workspace has no room.
+int64_t parts_for(const Problem& p, int64_t together, const Options& options) {
+  constexpr int64_t kLongest = 128;
+  const auto bytes = static_cast<size_t>(2 * p.length) * size_of(p.real());
+  const auto room = static_cast<int64_t>(
+      std::min<size_t>(options.workspace_limit / 2 / std::max<size_t>(bytes, 1), INT_MAX));
+  return std::min(ceil_div(p.rows, kLongest * together), room);
+}
+
 std::unique_ptr<const BackwardImpl> make_gpu(const Context& context, const Problem& p,
                                              const Options& options) {
   const bool fused = p.columns() && lanes_of(context, p, true).held;
@@ -218,11 +229,12 @@ std::unique_ptr<const BackwardImpl> make_gpu(const Context& context, const Probl
   int64_t groups = ceil_div(p.rows, form.together);
   // Groups that keep the memory busy; each leaves a part behind.
   constexpr int64_t kItemsPerUnit = 1024;
-  if (fused)
-    groups = std::clamp<int64_t>(
-        groups, 1,
-        std::max<int64_t>(
-            context.device().facts().compute_units * kItemsPerUnit / static_cast<int64_t>(impl->local), 1));
+  if (fused) {
+    const int64_t busy =
+        context.device().facts().compute_units * kItemsPerUnit / static_cast<int64_t>(impl->local);
+    groups =
+        std::clamp<int64_t>(groups, 1, std::max<int64_t>({busy, parts_for(p, form.together, options), 1}));
+  }
   impl->groups = static_cast<size_t>(groups);
   add_columns(*impl, context, p, options);
   return impl;
@@ -235,8 +247,9 @@ std::unique_ptr<const BackwardImpl> make_cpu(const Context& context, const Probl
   impl->cpu = true;
   impl->kernel = context.state().programs.kernel("norm_rows_backward_cpu", "norm_rows_backward",
                                                  defines_of(p, impl->fused));
-  impl->chunk =
-      std::max<int64_t>(ceil_div(p.rows, context.device().facts().compute_units * kChunksPerUnit), 1);
+  const int64_t parts = std::max<int64_t>(context.device().facts().compute_units * kChunksPerUnit,
+                                          impl->fused ? parts_for(p, 1, options) : 0);
+  impl->chunk = std::max<int64_t>(ceil_div(p.rows, parts), 1);
   impl->groups = static_cast<size_t>(std::max<int64_t>(ceil_div(p.rows, impl->chunk), impl->fused ? 1 : 0));
   add_columns(*impl, context, p, options);
   return impl;

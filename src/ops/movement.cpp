@@ -136,6 +136,22 @@ void ramp(const Stream& stream, double start, double step, double end, int64_t h
   launch.run({items_in_groups(y.numel(), 64)}, {64});
 }
 
+/// linspace of whole numbers, which are below 2^63; so is the distance.
+void whole_ramp(const Stream& stream, double start, double end, const Tensor& y) {
+  require(std::abs(start) < 0x1p62 && std::abs(end) < 0x1p62, "end", end, " is too far from ", start);
+  require(y.numel() < INT32_MAX, "y", y.numel(), " elements must be less than 2^31");
+  const auto first = static_cast<int64_t>(start), distance = static_cast<int64_t>(end) - first;
+  const int64_t intervals = std::max<int64_t>(y.numel() - 1, 1);
+  const int64_t rest = (distance % intervals + intervals) % intervals;
+  const Kernel kernel = stream.context().state().programs.kernel(
+      "ramp", "whole_ramp",
+      Defines().set("DTYPE", name_of(y.dtype())).set("T", storage_type(y.dtype())).set("REAL", "long"));
+  const OperatorScope scope(stream, "op=ramp engine=direct", 0, static_cast<double>(y.bytes()));
+  Launch launch(stream, kernel);
+  launch.arg(y).arg(y.strides()[0]).arg(y.numel()).arg(first).arg((distance - rest) / intervals);
+  launch.arg(rest).arg(intervals).run({items_in_groups(y.numel(), 64)}, {64});
+}
+
 void require_vector(const Stream& stream, const Tensor& y, double a, double b, const char* b_name) {
   require_output(stream, y);
   require_rank("y", y, 1);
@@ -334,8 +350,12 @@ void arange(const Stream& stream, double start, double step, const Tensor& y) {
 void linspace(const Stream& stream, double start, double end, const Tensor& y) {
   require_output(stream, y);
   require_vector(stream, y, start, end, "end");
-  require(is_floating(y.dtype()), "y", "dtype ", name_of(y.dtype()), " must be floating");
   const int64_t count = y.numel();
+  if (!is_floating(y.dtype())) {
+    require(y.dtype() != DType::boolean, "y", "dtype bool has no numbers between two");
+    if (count) whole_ramp(stream, start, end, y);
+    return;
+  }
   const double step = count > 1 ? (end - start) / static_cast<double>(count - 1) : 0;
   if (count) ramp(stream, start, step, end, std::max<int64_t>(1, count / 2), y);
 }

@@ -15,6 +15,7 @@ namespace dlprim::detail {
 namespace {
 
 constexpr int kGpuChunk = 1 << 12, kCpuChunk = 1 << 15;  // what is left of one fits in 16 bits
+constexpr int kCpuSumChunk = 1 << 11;  // of sums, so that a lane adds up no more than 128 elements in a row
 
 /// A launch's arguments may have CL_DEVICE_MAX_PARAMETER_SIZE bytes; kOthers are for those that are neither
 /// buffers nor in the table. Where there is room, resnet50's parameters with one state are one launch.
@@ -228,7 +229,7 @@ MultiTensor::MultiTensor(const Context& context, const MultiTensorForm& form)
     require((list.dtype == DType::f64) == (real_ == DType::f64), list.name, "dtype ", name_of(list.dtype),
             " stands beside f64");
   require_real(context, real_);
-  chunk_ = cpu_ ? kCpuChunk : kGpuChunk;
+  chunk_ = !cpu_ ? kGpuChunk : form.sums ? kCpuSumChunk : kCpuChunk;
   table_ = table_size(context, lists_.size());
   kernel_ = context.state().programs.generated("multi_tensor", source_of(form, real_, table_, cpu_),
                                                "multi_tensor");

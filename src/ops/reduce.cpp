@@ -45,6 +45,7 @@ constexpr int kShortRounds = 2;     // of a lane's accesses, up to which it had 
 constexpr int kChunksPerUnit = 4;   // CPU work-groups a compute unit, so that uneven ones balance
 constexpr int64_t kCpuPart = 4096;  // reduced elements that are worth a CPU work-group
 constexpr int kCpuLanes = 16, kCpuBlock = 32;
+constexpr int kGpuLevels = 2, kCpuLevels = 4;  // highest levels have blocks of 2^12 and 2^21 elements a lane
 // Reduced elements up to which a CPU's lanes have an output each, gaps or not; and from which on more lanes
 // hide the time that an addition takes.
 constexpr int64_t kCpuShort = 16, kCpuLong = 512;
@@ -59,6 +60,12 @@ void split_into_parts(Reduce::Impl& impl, int64_t blocks, int64_t groups, int64_
   impl.part =
       round_up(ceil_div(std::max<int64_t>(impl.reduced, 1), std::clamp<int64_t>(wanted, 1, most)), unit);
   impl.parts = std::max<int64_t>(ceil_div(impl.reduced, impl.part), 1);
+}
+
+/// Levels for a lane whose accumulators take `count` elements: the highest may take any number of blocks, so
+/// that a few serve all. Whole numbers do without.
+int levels_for(const ReduceForm& form, int64_t count, int64_t block, int most) {
+  return form.real == DType::i64 || count <= block ? 0 : most;
 }
 
 /// The kernels and arguments, once form and parts are settled.
@@ -141,6 +148,7 @@ std::unique_ptr<const Reduce::Impl> make_gpu(const Context& context, const Probl
   const int64_t blocks = ceil_div(impl->kept, form.along_reduced ? form.lanes_y : form.lanes_x * form.vector);
   const int run = form.along_reduced ? form.vector : 1;
   split_into_parts(*impl, blocks, target, int64_t{share} * run * form.unroll, options.workspace_limit);
+  form.levels = levels_for(form, ceil_div(impl->part, share), kGpuBlock, kGpuLevels);
   // Many outputs' parts are added up by an item each, neighbouring outputs side by side.
   impl->parts_lanes = impl->kept < kGpuGroup * int64_t{context.device().facts().compute_units} ? 32 : 1;
   impl->parts_rows = kGpuGroup / impl->parts_lanes;
@@ -158,6 +166,13 @@ int cpu_block(const ReduceForm& form, int64_t outputs) {
   for (const Operand& o : form.operands)
     if (!o.output && !o.place) size = std::max(size, size_of(o.dtype));
   return 256 / static_cast<int>(size);
+}
+
+/// Elements of a part that the first of a CPU's lanes takes.
+int64_t longest_chain(const Problem& p, const ReduceForm& form, int64_t part) {
+  if (!form.along_reduced || p.nest.reduced.empty()) return part;
+  const int64_t run = std::clamp<int64_t>(p.nest.reduced.back().size, 1, part);
+  return ceil_div(part, run) * ceil_div(run, form.lanes_x);
 }
 
 std::unique_ptr<const Reduce::Impl> make_cpu(const Context& context, const Problem& p,
@@ -185,6 +200,7 @@ std::unique_ptr<const Reduce::Impl> make_cpu(const Context& context, const Probl
     blocks = impl->chunk ? ceil_div(blocks, impl->chunk) : 0;
   }
   split_into_parts(*impl, blocks, groups, kCpuPart, options.workspace_limit);
+  form.levels = levels_for(form, longest_chain(p, form, impl->part), kCpuBlockLength, kCpuLevels);
   impl->groups = static_cast<size_t>(blocks);
   finish_impl(*impl, context, p, form);
   return impl;

@@ -113,7 +113,7 @@ std::string value_of(ScanState state, const ScanOperand& o, const std::string& a
   if (o.name == "i") return at + ".b";
   if (state == ScanState::recurrence) return cat("(", g, " + ", at, ".b) * q");
   if (state == ScanState::segments) return cat(x, " != 0 ? 0 : ", g, " + ", at, ".b");
-  return at + ".a";
+  return cat("RESULT(", at, ")");
 }
 
 /// The product of what lies before in the products' direction, which is behind in the scan's.

@@ -24,6 +24,12 @@ double floored(double a, double b) {
   const double rest = std::fmod(a, b);
   return rest != 0 && std::signbit(rest) != std::signbit(b) ? rest + b : rest;
 }
+/// The largest whole number not above a / b, as PyTorch rounds it.
+double floored_quotient(double a, double b) {
+  if (b == 0) return a / b;
+  const double rest = std::fmod(a, b), quotient = (a - rest) / b;
+  return quotient - (rest != 0 && std::signbit(rest) != std::signbit(b) ? 1 : 0);
+}
 int64_t whole(double v) {
   return static_cast<int64_t>(v);
 }
@@ -46,7 +52,7 @@ const ElementwiseReference kReferences[] = {
     REFERENCE("threshold", -3, 3, a > p[0] || std::isnan(a) ? a : p[1]),
     REFERENCE("hardtanh", -3, 3, clipped(a, p[0], p[1])),
     REFERENCE("hardsigmoid", -5, 5, clipped(a + 3, 0, 6) / 6),
-    REFERENCE("hardswish", -5, 5, std::isinf(a) ? larger(a, 0) : a* clipped(a + 3, 0, 6) / 6),
+    REFERENCE("hardswish", -5, 5, std::isinf(a) ? (a > 0 ? a : NAN) : a* clipped(a + 3, 0, 6) / 6),
     REFERENCE("hardshrink", -3, 3, std::fabs(a) <= p[0] ? 0 : a),
     REFERENCE("softshrink", -3, 3, std::isnan(a) ? a : std::copysign(std::fmax(std::fabs(a) - p[0], 0), a)),
     REFERENCE("tanhshrink", -3, 3, a - std::tanh(a)),
@@ -69,6 +75,8 @@ const ElementwiseReference kReferences[] = {
     REFERENCE("sub", -4, 4, a - p[0] * B),
     REFERENCE("mul", -4, 4, a* B),
     REFERENCE("div", 0.5, 4, a / B),
+    REFERENCE("trunc_divide", 1, 4, std::trunc(a / B)),
+    REFERENCE("floor_divide", 1, 4, floored_quotient(a, B)),
     REFERENCE("fmod", 1, 4, std::fmod(a, B)),
     REFERENCE("remainder", 1, 4, floored(a, B)),
     REFERENCE("affine", -4, 4, p[0] * a + p[1]),
@@ -113,6 +121,9 @@ const ElementwiseReference kReferences[] = {
     REFERENCE("hypot", 0.5, 4, std::hypot(a, B)),
     REFERENCE("erf", -3, 3, std::erf(a)),
     REFERENCE("erfc", -3, 3, std::erfc(a)),
+    REFERENCE("erfinv", -0.9, 0.9, static_cast<double>(erfinv_reference(a))),
+    REFERENCE("lgamma", 0.5, 5, std::lgamma(a)),
+    REFERENCE("digamma", 0.5, 5, static_cast<double>(digamma_reference(a))),
     REFERENCE("floor", -4, 4, std::floor(a)),
     REFERENCE("ceil", -4, 4, std::ceil(a)),
     REFERENCE("round", -4, 4, std::nearbyint(a)),
@@ -136,6 +147,8 @@ const ElementwiseReference kReferences[] = {
     REFERENCE("bitwise_or", -99, 99, static_cast<double>(whole(a) | whole(B))),
     REFERENCE("bitwise_xor", -99, 99, static_cast<double>(whole(a) ^ whole(B))),
     REFERENCE("bitwise_not", -99, 99, -a - 1),
+    REFERENCE("bitwise_left_shift", 0, 6, std::ldexp(a, static_cast<int>(B))),
+    REFERENCE("bitwise_right_shift", 0, 6, std::floor(std::ldexp(a, -static_cast<int>(B)))),
 };
 
 #undef REFERENCE
@@ -165,6 +178,28 @@ std::string cell_of_gradients(const ElementwiseFunction& f) {
 }
 
 }  // namespace
+
+long double digamma_reference(long double x) {
+  constexpr long double kPi = 3.14159265358979323846264338327950288L;
+  if (x == 0) return std::copysign(INFINITY, -x);
+  if (x < 0)
+    return x == std::floor(x) ? NAN : digamma_reference(1 - x) - kPi / std::tan(kPi * (x - std::rint(x)));
+  if (x < 40) return digamma_reference(x + 1) - 1 / x;
+  const long double w = 1 / (x * x);
+  return std::log(x) - 1 / (2 * x) -
+         w * (1 / 12.0L - w * (1 / 120.0L - w * (1 / 252.0L - w * (1 / 240.0L - w / 132))));
+}
+
+long double erfinv_reference(long double x) {
+  if (!(std::fabs(x) < 1)) return std::fabs(x) == 1 ? std::copysign(INFINITY, x) : NAN;
+  long double low = 0, high = 10;
+  const long double a = std::fabs(x), left = 1 - a;
+  for (int i = 0; i < 80; i++) {
+    const long double middle = (low + high) / 2;
+    ((a < 0.5L ? std::erf(middle) < a : std::erfc(middle) > left) ? low : high) = middle;
+  }
+  return std::copysign(low, x);
+}
 
 const ElementwiseReference& elementwise_reference(const std::string& name) {
   const auto found = std::find_if(std::begin(kReferences), std::end(kReferences),
@@ -215,7 +250,23 @@ std::string elementwise_page() {
          "order, or not at all.\n\n"
          "This page is made of the library's list (`src/ops/elementwise_list.cpp`); `DLPRIM_UPDATE_GOLDEN=1 "
          "test_elementwise` "
-         "writes it.\n";
+         "writes it.\n"
+         "\nOf whole numbers quotients, rests, powers and shifts are exact in 64 bits and wrap around. No "
+         "device can "
+         "throw, so where\nPyTorch does on CPUs a value is defined: quotient and rest of a division by zero "
+         "are 0; a "
+         "power with a negative exponent is\n1, -1 or 0, what is left without a fraction. Shifts by less "
+         "than 0, or by as "
+         "many places as there are bits and more, leave 0,\nand -1 of negative numbers to the right.\n"
+         "\nNaN and infinities give what PyTorch gives, with these exceptions. Nothing overflows on the way: "
+         "`hardswish` of "
+         "the largest numbers is\nthe number, `gelu` of infinity infinity, the gradients of `addcdiv` and "
+         "`softsign` keep "
+         "their digits. `fmod`, `remainder` and\n`floor_divide` are exact beside subnormal numbers. "
+         "Gradients at NaN "
+         "follow PyTorch on CUDA where its CPU differs: those of\n`relu6`, `hardtanh`, `hardshrink` and "
+         "`softshrink` pass `dy` "
+         "on, those of `hardswish`, `elu`, `selu` and `celu` are NaN. `relu` and\n`relu6` of -0 are 0.\n";
   std::string topic;
   for (const ElementwiseFunction& f : elementwise_functions()) {
     if (f.topic != topic)
@@ -230,9 +281,10 @@ std::string elementwise_page() {
       parameters.push_back(text.str());
     }
     out << "| `" << f.name << "` | " << joined(f.inputs, ", ")
-        << (f.domain == ElementwiseFunction::Domain::floating  ? ""
-            : f.domain == ElementwiseFunction::Domain::numbers ? "; any dtype"
-                                                               : "; integers, bool")
+        << (f.domain == ElementwiseFunction::Domain::floating      ? ""
+            : f.domain == ElementwiseFunction::Domain::numbers     ? "; any dtype"
+            : f.domain == ElementwiseFunction::Domain::to_floating ? "; any dtype, the result floating"
+                                                                   : "; integers, bool")
         << " | " << joined(parameters, ", ") << " | " << code((f.let.empty() ? "" : f.let + "; ") + f.result)
         << (f.truth ? ", 0 or 1" : "") << " | " << cell_of_gradients(f) << " |\n";
   }

@@ -13,6 +13,9 @@ struct ElementwiseReference {
   double (*f)(const double* x, const double* p);
 };
 
+/// In 64 bits: the derivative of lgamma, and the number whose erf is x.
+long double digamma_reference(long double x);
+long double erfinv_reference(long double x);
 /// Throws std::runtime_error if a function of the list has none.
 const ElementwiseReference& elementwise_reference(const std::string& name);
 /// A function with operands to time, all of one dtype but a truth. Backward: all gradients that there are.

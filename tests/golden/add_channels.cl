@@ -16,6 +16,10 @@
 
 // normal_cdf.cl
 
+// arithmetic.cl
+
+// special.cl
+
 #define real REAL
 
 __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void pointwise(

@@ -23,6 +23,10 @@
 
 // normal_cdf.cl
 
+// arithmetic.cl
+
+// special.cl
+
 #define real REAL
 
 #if defined(QUICK) || defined(STAGED)

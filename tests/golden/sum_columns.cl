@@ -3,7 +3,8 @@
 // each of the LY rows has an output of its own. ALONG_R 0: the lanes run along the outputs, V each, the LY rows
 // share the reduced elements. Lanes that share outputs meet in local memory in a fixed order. With PARTS 1 the
 // second grid dimension splits the reduced elements into parts, whose accumulators go to the workspace for
-// reduce_parts.cl.
+// reduce_parts.cl. With LEVELS, a lane's accumulators take BLOCK elements each and are then added to those of the lowest level;
+// 2^LEVEL_BITS such sums are one of the next level. So an error of rounding grows as the logarithm of the number of elements.
 
 #define INDEX uint
 #define OFFSET int
@@ -13,15 +14,22 @@
 #define SLOT uint
 #define ALONG_R 0
 #define PARTS 1
+#define LEVELS 0
 #define V 1
 #define U 4
 #define LX 64
 #define LY 4
+#define BLOCK 128
+#define LEVEL_BITS 5
 // types.cl
 
 // activation.cl
 
 // normal_cdf.cl
+
+// arithmetic.cl
+
+// special.cl
 
 #define real REAL
 // Accumulator a of part p and output k in the workspace, [accumulator][part][output].
@@ -71,30 +79,84 @@ __kernel __attribute__((reqd_work_group_size(LX* LY, 1, 1))) void reduce(
   if (first < kept) {
     const INDEX c0 = first;
     x0_p += x0_o + c0;
-    for (INDEX r = begin + lane * RUN; r < end; r += SHARE * RUN * U) {
-      float X0[U * V];
+#if LEVELS
+    real S0[LEVELS * OUTPUTS];
+    uint blocks_done = 0;
 #pragma unroll
-      for (int u = 0; u < U; u++) {
-        const INDEX i = r + u * (SHARE * RUN);
-        if (i < end) {
-          const INDEX d0 = i;
-          X0[u] = LOAD_f32(x0_p, d0 * x0_u0);
+    for (int at = 0; at < LEVELS * OUTPUTS; at++) {
+      real a0;
+      a0 = 0;
+      S0[at] = a0;
+    }
+#endif
+    for (INDEX r = begin + lane * RUN; r < end;) {
+      for (const INDEX stop = LEVELS ? min(r + BLOCK * SHARE, end) : end; r < stop; r += SHARE * RUN * U) {
+        float X0[U * V];
+#pragma unroll
+        for (int u = 0; u < U; u++) {
+          const INDEX i = r + u * (SHARE * RUN);
+          if (i < end) {
+            const INDEX d0 = i;
+            X0[u] = LOAD_f32(x0_p, d0 * x0_u0);
+          }
         }
-      }
 #pragma unroll
-      for (int u = 0; u < U; u++) {
-        if (r + u * (SHARE * RUN) < end) {
+        for (int u = 0; u < U; u++) {
+          if (r + u * (SHARE * RUN) < end) {
 #pragma unroll
-          for (int e = u * V; e < u * V + V; e++) {
-            const int v = e % OUTPUTS;
-            const float x0 = X0[e];
-            real a0 = A0[v];
-            a0 += x0;
-            A0[v] = a0;
+            for (int e = u * V; e < u * V + V; e++) {
+              const int v = e % OUTPUTS;
+              const float x0 = X0[e];
+              real a0 = A0[v];
+              a0 += x0;
+              A0[v] = a0;
+            }
           }
         }
       }
+#if LEVELS
+      blocks_done++;
+#pragma unroll
+      for (int s = 0; s < LEVELS; s++) {
+#pragma unroll
+        for (int v = 0; v < OUTPUTS; v++) {
+          const int at = s * OUTPUTS + v;
+          real a0 = S0[at];
+          const real b0 = A0[v];
+          a0 += b0;
+          S0[at] = a0;
+        }
+        if (s + 1 == LEVELS || blocks_done % (1u << LEVEL_BITS * (s + 1)) != 0) break;
+#pragma unroll
+        for (int v = 0; v < OUTPUTS; v++) {
+          const int at = s * OUTPUTS + v;
+          A0[v] = S0[at];
+          real a0;
+          a0 = 0;
+          S0[at] = a0;
+        }
+      }
+#pragma unroll
+      for (int v = 0; v < OUTPUTS; v++) {
+        real a0;
+        a0 = 0;
+        A0[v] = a0;
+      }
+#endif
     }
+#if LEVELS
+#pragma unroll
+    for (int s = LEVELS - 1; s >= 0; s--) {
+#pragma unroll
+      for (int v = 0; v < OUTPUTS; v++) {
+        const int at = s * OUTPUTS + v;
+        real a0 = A0[v];
+        const real b0 = S0[at];
+        a0 += b0;
+        A0[v] = a0;
+      }
+    }
+#endif
   }
 #if SHARE > 1
 #pragma unroll

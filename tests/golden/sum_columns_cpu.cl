@@ -3,7 +3,9 @@
 // registers. ALONG_R 1: the lanes take neighbouring reduced elements of one output after another and are
 // combined in a fixed order. ALONG_R 0: the lanes are LANES neighbouring outputs. With PARTS 1 the second grid
 // dimension splits the reduced elements into parts for reduce_parts.cl. Along reduced elements with gaps between them a run has at most
-// PIECE: they come to an array first.
+// PIECE: they come to an array first. With LEVELS, a lane's accumulators take BLOCK elements, or up to twice as many, and are then
+// added to those of the lowest level; 2^LEVEL_BITS such sums are one of the next level. So an error of rounding grows
+// as the logarithm of the number of elements.
 
 #define INDEX uint
 #define OFFSET int
@@ -13,7 +15,10 @@
 #define SLOT uint
 #define ALONG_R 0
 #define PARTS 1
+#define LEVELS 0
 #define LANES 32
+#define BLOCK 64
+#define LEVEL_BITS 5
 // types.cl
 
 // math_cpu_quick.cl
@@ -21,6 +26,10 @@
 // activation.cl
 
 // normal_cdf.cl
+
+// arithmetic.cl
+
+// special.cl
 
 #define real REAL
 #define PIECE 512
@@ -45,46 +54,6 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void reduce(
   for (INDEX k = k_begin; k < k_end; k++) {
     const INDEX c0 = k;
     __global const float* x0_b = x0_p + x0_o + c0;
-    for (int l = 0; l < LANES; l++) {
-      real a0;
-      a0 = 0;
-      A0[l] = a0;
-    }
-    INDEX r = begin;
-    while (r < end) {
-      const INDEX d0 = r;
-      INDEX run = min(m0 - d0, end - r);
-      __global const float* x0_q = x0_b + d0 * x0_u0;
-      run = min(run, (INDEX)PIECE);
-      float X0[PIECE];
-      SCALAR_ROUNDS
-      for (INDEX j = 0; j < (INDEX)run; j++) X0[j] = ((__global const float*)x0_q)[(OFFSET)(j) * (OFFSET)x0_u0];
-      INDEX j = 0;
-      for (; j + LANES <= run; j += LANES) {
-        for (int l = 0; l < LANES; l++) {
-          const float x0 = LOAD_f32((__private const float*)X0, j + l);
-          real a0 = A0[l];
-          a0 += x0;
-          A0[l] = a0;
-        }
-      }
-      for (int l = 0; l < (int)(run - j); l++) {
-        const float x0 = LOAD_f32((__private const float*)X0, j + l);
-        real a0 = A0[l];
-        a0 += x0;
-        A0[l] = a0;
-      }
-      r += run;
-    }
-    for (int half_ = LANES / 2; half_ > 0; half_ /= 2)
-      for (int l = 0; l < half_; l++) {
-        const int other = l + half_;
-        real a0 = A0[l];
-        const real b0 = A0[other];
-        a0 += b0;
-        A0[l] = a0;
-      }
-    const int l = 0;
 #else
   // A work-group has `chunk` blocks of LANES outputs along the innermost kept dimension.
   const INDEX blocks = (n0 + LANES - 1) / LANES, all = kept / n0 * blocks;
@@ -95,30 +64,118 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void reduce(
     const INDEX k_first = block / blocks * n0 + c;
     const INDEX c0 = k_first;
     __global const float* x0_b = x0_p + x0_o + c0;
+#endif
     for (int l = 0; l < LANES; l++) {
       real a0;
       a0 = 0;
       A0[l] = a0;
     }
-    for (INDEX r = begin; r < end; r++) {
-      const INDEX d0 = r;
-      __global const float* x0_q = x0_b + d0 * x0_u0;
-      if (lanes == LANES) {
-        for (int l = 0; l < LANES; l++) {
-          const float x0 = LOAD_f32(x0_q, l);
+#if LEVELS
+    real S0[LEVELS * LANES];
+    uint blocks_done = 0;
+    for (int at = 0; at < LEVELS * LANES; at++) {
+      real a0;
+      a0 = 0;
+      S0[at] = a0;
+    }
+#endif
+    for (INDEX r = begin; r < end;) {
+#if ALONG_R
+      for (INDEX taken = 0; r < end && taken < BLOCK;) {
+        const INDEX d0 = r;
+        INDEX run = min(m0 - d0, end - r);
+        __global const float* x0_q = x0_b + d0 * x0_u0;
+        run = min(run, (INDEX)(BLOCK * LANES));
+        run = min(run, (INDEX)PIECE);
+        float X0[PIECE];
+        SCALAR_ROUNDS
+        for (INDEX j = 0; j < (INDEX)run; j++) X0[j] = ((__global const float*)x0_q)[(OFFSET)(j) * (OFFSET)x0_u0];
+        INDEX j = 0;
+        for (; j + LANES <= run; j += LANES) {
+          for (int l = 0; l < LANES; l++) {
+            const float x0 = LOAD_f32((__private const float*)X0, j + l);
+            real a0 = A0[l];
+            a0 += x0;
+            A0[l] = a0;
+          }
+        }
+        for (int l = 0; l < (int)(run - j); l++) {
+          const float x0 = LOAD_f32((__private const float*)X0, j + l);
           real a0 = A0[l];
           a0 += x0;
           A0[l] = a0;
         }
-      } else {
-        for (int l = 0; l < lanes; l++) {
-          const float x0 = LOAD_f32(x0_q, l);
-          real a0 = A0[l];
-          a0 += x0;
-          A0[l] = a0;
+        r += run;
+        taken += (run + LANES - 1) / LANES;
+      }
+#else
+      for (const INDEX stop = min(r + BLOCK, end); r < stop; r++) {
+        const INDEX d0 = r;
+        __global const float* x0_q = x0_b + d0 * x0_u0;
+        if (lanes == LANES) {
+          for (int l = 0; l < LANES; l++) {
+            const float x0 = LOAD_f32(x0_q, l);
+            real a0 = A0[l];
+            a0 += x0;
+            A0[l] = a0;
+          }
+        } else {
+          for (int l = 0; l < lanes; l++) {
+            const float x0 = LOAD_f32(x0_q, l);
+            real a0 = A0[l];
+            a0 += x0;
+            A0[l] = a0;
+          }
         }
       }
+#endif
+#if LEVELS
+      blocks_done++;
+      for (int s = 0; s < LEVELS; s++) {
+        for (int l = 0; l < LANES; l++) {
+          const int at = s * LANES + l;
+          real a0 = S0[at];
+          const real b0 = A0[l];
+          a0 += b0;
+          S0[at] = a0;
+        }
+        if (s + 1 == LEVELS || blocks_done % (1u << LEVEL_BITS * (s + 1)) != 0) break;
+        for (int l = 0; l < LANES; l++) {
+          const int at = s * LANES + l;
+          A0[l] = S0[at];
+          real a0;
+          a0 = 0;
+          S0[at] = a0;
+        }
+      }
+      for (int l = 0; l < LANES; l++) {
+        real a0;
+        a0 = 0;
+        A0[l] = a0;
+      }
+#endif
     }
+#if LEVELS
+    for (int s = LEVELS - 1; s >= 0; s--)
+      for (int l = 0; l < LANES; l++) {
+        const int at = s * LANES + l;
+        real a0 = A0[l];
+        const real b0 = S0[at];
+        a0 += b0;
+        A0[l] = a0;
+      }
+#endif
+#if ALONG_R
+    for (int half_ = LANES / 2; half_ > 0; half_ /= 2)
+      for (int l = 0; l < half_; l++) {
+        const int other = l + half_;
+        real a0 = A0[l];
+        const real b0 = A0[other];
+        a0 += b0;
+        A0[l] = a0;
+      }
+    const int l = 0;
+#else
     for (int l = 0; l < lanes; l++) {
       const INDEX k = k_first + l;
 #endif

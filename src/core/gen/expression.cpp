@@ -2,6 +2,7 @@
 #include "core/gen/expression.hpp"
 
 #include <algorithm>
+#include <regex>
 
 #include "core/check.hpp"
 
@@ -136,6 +137,13 @@ std::string common_head(DType real, bool wide, DType limits) {
     text += "#define REAL_LOWEST (-INFINITY)\n#define REAL_HIGHEST INFINITY\n";
   if (real == DType::f64) text += "#define DOUBLE_REAL\n";
   return text;
+}
+
+std::string special_head(std::initializer_list<std::string> expressions) {
+  static const std::regex special("\\b(log_gamma|digamma|trigamma|erf_inverse)\\s*\\(");
+  for (const std::string& text : expressions)
+    if (std::regex_search(text, special)) return "#define SPECIAL\n";
+  return "";
 }
 
 std::string parameter_list(const std::vector<Operand>& operands, int scalars, size_t kept_rank,

@@ -110,7 +110,7 @@ std::string pointwise_source(const PointwiseForm& form) {
                    inner_stride(o, form.rank), ", ", array_name(o), "[u * V + v]);\n");
   }
   const std::string head =
-      common_head(form.real, form.wide) +
+      common_head(form.real, form.wide) + special_head({form.body}) +
       cat("#define V ", form.vector, "\n#define U ", form.unroll, "\n#define LOCAL ", form.local, "\n");
   return fill_slots(kernel_source("pointwise"),
                     {{"HEAD", head},
@@ -148,8 +148,8 @@ std::string pointwise_cpu_source(const PointwiseForm& form) {
     else
       loads += cpu_load(o, element);
   }
-  static const std::regex quick("\\b(sin|cos|tan|fmod)\\s*\\(");
-  const std::string head = common_head(form.real, form.wide),
+  static const std::regex quick("\\b(sin|cos|tan|fmod|trunc_rest)\\s*\\(");
+  const std::string head = common_head(form.real, form.wide) + special_head({form.body}),
                     define = cat(std::regex_search(form.body, quick) ? "#define QUICK\n" : "",
                                  staged ? "#define STAGED\n" : "");
   return fill_slots(kernel_source("pointwise_cpu"),

@@ -1,6 +1,8 @@
 // The text of reduction kernels.
 #include "core/gen/reduce.hpp"
 
+#include <map>
+
 #include "core/check.hpp"
 #include "core/gen/pointwise.hpp"
 #include "core/gen/slots.hpp"
@@ -28,6 +30,23 @@ std::string init(const ReduceForm& form) {
 std::string combine_with(const ReduceForm& form, const std::string& source) {
   return each_accumulator(form, "const @ b# = " + source + ";") +
          statement("combine", form.reduction.combine);
+}
+
+/// The slots in which blocks of a lane's accumulators (number `lane`) meet in levels.
+std::map<std::string, std::string> with_levels(const ReduceForm& form, const std::string& lane,
+                                               const std::string& lanes,
+                                               std::map<std::string, std::string> slots) {
+  const std::string mine = cat("A#[", lane, "]");
+  const std::string clear =
+      each_accumulator(form, "@ a#;") + init(form) + each_accumulator(form, "S#[at] = a#;");
+  slots["LEVELS"] = each_accumulator(form, cat("@ S#[LEVELS * ", lanes, "];"));
+  slots["INIT_LEVEL"] = clear;
+  slots["FOLD"] = each_accumulator(form, "@ a# = S#[at];") + combine_with(form, mine) +
+                  each_accumulator(form, "S#[at] = a#;");
+  slots["RAISE"] = each_accumulator(form, mine + " = S#[at];") + clear;
+  slots["COLLECT_LEVEL"] = each_accumulator(form, cat("@ a# = ", mine, ";")) + combine_with(form, "S#[at]") +
+                           each_accumulator(form, mine + " = a#;");
+  return slots;
 }
 
 /// Where output `o` has the element at coordinates c0, c1, ...
@@ -75,7 +94,9 @@ std::string parts_head(const ReduceForm& form) {
 
 std::string head(const ReduceForm& form) {
   return parts_head(form) +
-         cat("#define ALONG_R ", form.along_reduced ? 1 : 0, "\n#define PARTS ", form.parts ? 1 : 0, "\n");
+         special_head({form.reduction.accumulate, form.reduction.combine, form.reduction.finish}) +
+         cat("#define ALONG_R ", form.along_reduced ? 1 : 0, "\n#define PARTS ", form.parts ? 1 : 0,
+             "\n#define LEVELS ", form.levels, "\n");
 }
 
 std::string parameters(const ReduceForm& form) {
@@ -128,26 +149,29 @@ std::string reduce_source(const ReduceForm& form) {
     load += gpu_load(o, at, form.along_reduced ? o.reduced : o.kept, step, form.vector);
   }
   const std::string sizes = cat("#define V ", form.vector, "\n#define U ", form.unroll, "\n#define LX ",
-                                form.lanes_x, "\n#define LY ", form.lanes_y, "\n");
+                                form.lanes_x, "\n#define LY ", form.lanes_y, "\n#define BLOCK ", kGpuBlock,
+                                "\n#define LEVEL_BITS ", kLevelBits, "\n");
   return fill_slots(
       kernel_source("reduce"),
-      {{"HEAD", head(form) + sizes},
-       {"PARAMETERS", parameters(form)},
-       {"ACCUMULATORS", each_accumulator(form, "@ A#[OUTPUTS];")},
-       {"SHARED", each_accumulator(form, "__local @ L#[OUTPUTS * LX * LY];")},
-       {"INIT", each_accumulator(form, "@ a#;") + init(form) + store_output},
-       {"BASE", base},
-       {"ARRAYS", arrays},
-       {"LOAD", load},
-       {"ACCUMULATE", inputs_from_arrays(memory_operands(form)) +
-                          (form.reduction.indexed ? "const INDEX index = P[e];\n" : "") + load_output +
-                          statement("accumulate", form.reduction.accumulate) + store_output},
-       {"PUBLISH", each_accumulator(form, "L#[v * (LX * LY) + item] = A#[v];")},
-       {"COMBINE", load_output + combine_with(form, "L#[other]") + store_output},
-       {"PARTIAL", each_accumulator(form, "PART(@, #, p) = A#[v];")},
-       {"WHERE", coordinates("first", form.kept_rank, 'c', 'n') + output_arrays(form)},
-       {"FINISH", each_accumulator(form, "const @ a# = A#[v];") + finish(form, "v")},
-       {"STORE", store_words(form)}});
+      with_levels(
+          form, "v", "OUTPUTS",
+          {{"HEAD", head(form) + sizes},
+           {"PARAMETERS", parameters(form)},
+           {"ACCUMULATORS", each_accumulator(form, "@ A#[OUTPUTS];")},
+           {"SHARED", each_accumulator(form, "__local @ L#[OUTPUTS * LX * LY];")},
+           {"INIT", each_accumulator(form, "@ a#;") + init(form) + store_output},
+           {"BASE", base},
+           {"ARRAYS", arrays},
+           {"LOAD", load},
+           {"ACCUMULATE", inputs_from_arrays(memory_operands(form)) +
+                              (form.reduction.indexed ? "const INDEX index = P[e];\n" : "") + load_output +
+                              statement("accumulate", form.reduction.accumulate) + store_output},
+           {"PUBLISH", each_accumulator(form, "L#[v * (LX * LY) + item] = A#[v];")},
+           {"COMBINE", load_output + combine_with(form, "L#[other]") + store_output},
+           {"PARTIAL", each_accumulator(form, "PART(@, #, p) = A#[v];")},
+           {"WHERE", coordinates("first", form.kept_rank, 'c', 'n') + output_arrays(form)},
+           {"FINISH", each_accumulator(form, "const @ a# = A#[v];") + finish(form, "v")},
+           {"STORE", store_words(form)}}));
 }
 
 std::string reduce_cpu_source(const ReduceForm& form) {
@@ -204,22 +228,26 @@ std::string reduce_cpu_source(const ReduceForm& form) {
   const std::string accumulate =
       load_lanes + statement("accumulate", form.reduction.accumulate) + store_lanes;
   if (!collect.empty()) collect = "run = min(run, (INDEX)PIECE);\n" + collect;
-  return fill_slots(kernel_source("reduce_cpu"),
-                    {{"HEAD", head(form) + cat("#define LANES ", form.lanes_x, "\n")},
-                     {"PARAMETERS", parameters(form)},
-                     {"ACCUMULATORS", each_accumulator(form, "@ A#[LANES];")},
-                     {"BASE", base},
-                     {"INIT", each_accumulator(form, "@ a#;") + init(form) + store_lanes},
-                     {"POSITION", position},
-                     {"COLLECT", collect},
-                     {"ACCUMULATE", loads + accumulate},
-                     {"COMBINE", load_lanes + combine_with(form, "A#[other]") + store_lanes},
-                     {"BLOCKS", blocks},
-                     {"BLOCK", block},
-                     {"ROW", row},
-                     {"ACCUMULATE_ROW", row_loads + accumulate},
-                     {"PARTIAL", each_accumulator(form, "PART(@, #, p) = A#[l];")},
-                     {"FINISH", each_accumulator(form, "const @ a# = A#[l];") + finish(form, "l")}});
+  const std::string sizes = cat("#define LANES ", form.lanes_x, "\n#define BLOCK ", kCpuBlockLength,
+                                "\n#define LEVEL_BITS ", kLevelBits, "\n");
+  return fill_slots(
+      kernel_source("reduce_cpu"),
+      with_levels(form, "l", "LANES",
+                  {{"HEAD", head(form) + sizes},
+                   {"PARAMETERS", parameters(form)},
+                   {"ACCUMULATORS", each_accumulator(form, "@ A#[LANES];")},
+                   {"BASE", base},
+                   {"INIT", each_accumulator(form, "@ a#;") + init(form) + store_lanes},
+                   {"POSITION", position},
+                   {"COLLECT", collect},
+                   {"ACCUMULATE", loads + accumulate},
+                   {"COMBINE", load_lanes + combine_with(form, "A#[other]") + store_lanes},
+                   {"BLOCKS", blocks},
+                   {"BLOCK", block},
+                   {"ROW", row},
+                   {"ACCUMULATE_ROW", row_loads + accumulate},
+                   {"PARTIAL", each_accumulator(form, "PART(@, #, p) = A#[l];")},
+                   {"FINISH", each_accumulator(form, "const @ a# = A#[l];") + finish(form, "l")}}));
 }
 
 std::string reduce_parts_source(const ReduceForm& form, int lanes_x, int lanes_y) {

@@ -25,7 +25,11 @@ struct ReduceForm {
   int vector = 1;              ///< GPU: elements an access, of the reduced ones or of neighbouring outputs
   int unroll = 1;              ///< GPU: accesses in flight
   int lanes_x = 1, lanes_y = 1;
+  int levels = 0;  ///< at which blocks of elements meet; 0: a lane takes all its elements in a row
 };
+
+/// Elements of a block on GPUs and on CPUs, and how many blocks of a level are one of the next.
+constexpr int kGpuBlock = 128, kCpuBlockLength = 64, kLevelBits = 5;
 
 /// Bytes of an accumulator in the workspace.
 size_t slot_bytes(const ReduceForm& form);

@@ -1,0 +1,51 @@
+// Quotients, rests and powers for expressions of generated kernels: of floats, or (INTEGER_REAL) of whole numbers, which are computed
+// in their common type, int or long, and wrap around. Processors may end a program at a division by zero, and at the least
+// number by -1: neither divides here. A quotient by zero is 0, and so is its rest, as NumPy has it.
+
+#ifdef INTEGER_REAL
+#define COMMON(f, a, b) f(1 ? (a) : (b), 1 ? (b) : (a))
+#define WHOLE_NUMBERS(T, U)                                                                    \
+  T __attribute__((overloadable, always_inline)) whole_quotient(T a, T b) {                    \
+    const T quotient = a / (b == 0 || b == -1 ? 1 : b);                                        \
+    return b == 0 ? 0 : b == -1 ? (T)(0 - (U)a) : quotient;                                    \
+  }                                                                                            \
+  T __attribute__((overloadable, always_inline)) whole_rest(T a, T b) {                        \
+    return a % (b == 0 || b == -1 ? 1 : b);                                                    \
+  }                                                                                            \
+  /* Of a negative exponent what is left of 1 / a^-b without its fraction. */                  \
+  T __attribute__((overloadable, always_inline)) whole_power(T a, T b) {                       \
+    U power = 1, factor = (U)a;                                                                \
+    for (T rest = b; rest > 0; rest >>= 1) {                                                   \
+      if (rest & 1) power *= factor;                                                           \
+      factor *= factor;                                                                        \
+    }                                                                                          \
+    return b >= 0 ? (T)power : a == 1 ? 1 : a == -1 ? (b & 1 ? -1 : 1) : 0;                    \
+  }
+WHOLE_NUMBERS(int, uint)
+WHOLE_NUMBERS(long, ulong)
+#define trunc_quotient(a, b) COMMON(whole_quotient, a, b)
+#define trunc_rest(a, b) COMMON(whole_rest, a, b)
+#define power_of(a, b) COMMON(whole_power, a, b)
+// `rest` is a's beyond trunc_quotient.
+#define floor_quotient(a, b, rest) (trunc_quotient(a, b) - ((rest) != 0 && ((rest) < 0) != ((b) < 0)))
+
+// In 64 bits. All bits are shifted out by 64 places and more, and by less than none.
+long __attribute__((always_inline)) shifted_left(long a, long places) {
+  return places < 0 || places > 63 ? 0 : (long)((ulong)a << (places & 63));
+}
+long __attribute__((always_inline)) shifted_right(long a, long places) {
+  return a >> (places < 0 || places > 63 ? 63 : (places & 63));
+}
+#else
+#ifndef REAL
+#define REAL float
+#endif
+#define trunc_quotient(a, b) trunc((REAL)(a) / (REAL)(b))
+#define trunc_rest(a, b) fmod((REAL)(a), (REAL)(b))
+#define power_of(a, b) pow((REAL)(a), (REAL)(b))
+// `rest` is fmod's. What a has beyond it is a multiple of b, but for rounding.
+REAL __attribute__((always_inline)) floor_quotient(REAL a, REAL b, REAL rest) {
+  const REAL exact = a / b, floored = rint((a - rest) / b) - (rest != 0 && (rest < 0) != (b < 0));
+  return b == 0 ? exact : floored == 0 ? copysign((REAL)0, exact) : floored;
+}
+#endif
