@@ -5,6 +5,8 @@
 #include <cstring>
 #include <limits>
 
+#include "mutation.hpp"
+
 namespace dlprim::test {
 
 // Both are never destroyed: some OpenCL simulators cannot release objects after main has returned.
@@ -18,6 +20,7 @@ Context& context() {
 }
 
 Stream& stream() {
+  start_mutations();
   static Stream& instance = *new Stream(context());
   return instance;
 }
@@ -91,12 +94,15 @@ Tensor device_tensor(const Shape& shape, const std::vector<float>& values, DType
         break;
     }
   }
+  const OwnMeans means;
   write(stream(), x, bytes.data(), x.bytes());
   return x;
 }
 
 std::vector<unsigned char> host_bytes(const Tensor& x) {
   std::vector<unsigned char> bytes(static_cast<size_t>(x.bytes()));
+  note_read(x);
+  const OwnMeans means;
   read(stream(), x, bytes.data(), x.bytes());
   return bytes;
 }
@@ -172,6 +178,7 @@ Guarded::Guarded(const Shape& shape, const Strides& strides, DType dtype, int64_
 }
 
 bool Guarded::intact() const {
+  const OwnMeans means;
   const std::vector<unsigned char> after = host_bytes(whole_);
   for (size_t i = 0; i < after.size(); i++)
     if (!inside_[i] && after[i] != before_[i]) return false;
