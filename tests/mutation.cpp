@@ -241,7 +241,7 @@ class Mutations : public detail::OperatorObserver {
     used_.clear();
   }
 
-  void read(const Tensor& x) {
+  void reads(const Tensor& x) override {
     if (own_means > 0 || std::this_thread::get_id() != thread_) return;
     for (const Mark& mark : marks_)
       if (mark.covers(x)) {
@@ -365,10 +365,6 @@ void start_mutations() {
   if (mutations || variable("DLPRIM_TEST_MUTATE").empty()) return;
   mutations = new Mutations;
   detail::operator_observer = mutations;
-}
-
-void note_read(const Tensor& x) {
-  if (mutations) mutations->read(x);
 }
 
 OwnMeans::OwnMeans() {

@@ -23,8 +23,6 @@ namespace dlprim::test {
 
 /// Starts it, if the environment asks: before the first operator.
 void start_mutations();
-/// A test reads `x`, an operator's output or not.
-void note_read(const Tensor& x);
 
 /// While it lives, operators are the tests' own means and none is spoilt.
 class OwnMeans {

@@ -101,8 +101,6 @@ Tensor device_tensor(const Shape& shape, const std::vector<float>& values, DType
 
 std::vector<unsigned char> host_bytes(const Tensor& x) {
   std::vector<unsigned char> bytes(static_cast<size_t>(x.bytes()));
-  note_read(x);
-  const OwnMeans means;
   read(stream(), x, bytes.data(), x.bytes());
   return bytes;
 }
@@ -203,13 +201,14 @@ Options engine(const std::string& name) {
 double deviation(const std::vector<float>& a, const std::vector<double>& b) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   if (a.size() != b.size()) return kInfinity;
-  double worst = 0;
+  double worst = 0, largest = 0;
   for (size_t i = 0; i < a.size(); i++) {
+    if (std::isfinite(b[i])) largest = std::max(largest, std::abs(b[i]));
     if (std::isnan(b[i]) ? std::isnan(a[i]) : static_cast<double>(a[i]) == b[i]) continue;
-    const double error = std::abs(a[i] - b[i]) / (1 + std::abs(b[i]));
+    const double error = std::abs(a[i] - b[i]);
     worst = std::max(worst, std::isfinite(error) ? error : kInfinity);
   }
-  return worst;
+  return largest > 0 ? worst / largest : worst;
 }
 
 double numeric_gradient(const std::function<double(const std::vector<double>&)>& f, std::vector<double> x,

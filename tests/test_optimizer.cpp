@@ -218,7 +218,7 @@ TEST_CASE("optimizers of 16-bit weights with master copies, and of f64") {
     // Without master copies each step rounds: half a unit of 2^-7, at most 6 of them.
     d.w = d.dw = DType::bf16, d.master = false;
     CHECK(error_after_steps(d, Lies::apart, 9, numbers()) < 6 * 0x1p-8);
-    if (!context().device().probes().fp64) continue;
+    if (!has_doubles()) continue;
     d.w = d.dw = DType::f64;
     CHECK(error_after_steps(d, Lies::unaligned, 9, numbers()) < kTolerance);  // read back as f32
   }

@@ -18,6 +18,8 @@ struct OperatorObserver {
   virtual void uses(const StreamState& stream, const Tensor& tensor) = 0;
   /// The operator's commands are all on the queue.
   virtual void ends(const StreamState& stream) = 0;
+  /// The host is about to read `tensor`.
+  virtual void reads(const Tensor& tensor) = 0;
 };
 
 extern OperatorObserver* operator_observer;
