@@ -72,8 +72,14 @@ std::string again(const std::string& text);
 /// Options that ask for one engine by name.
 Options engine(const std::string& name);
 
-/// The largest |a - b| / (1 + |b|) over all elements; infinity where the sizes differ, or one is NaN or
-/// infinite and the other is not the same.
+/// Says at the program's end that the test case, or a part of it, was not run: "skipped: NAME: REASON", once
+/// for each reason, and in the last line "skipped: COUNT". Catch2 counts the case as passed all the same.
+void note_skipped(const std::string& reason);
+/// Whether the device computes in double; a note of what is skipped if it does not.
+bool has_doubles();
+
+/// The largest |a - b|, in units of the largest finite |b|; infinity where the sizes differ, or one is NaN or
+/// infinite and the other is not the same. Where all of b is zero, the largest |a|.
 double deviation(const std::vector<float>& a, const std::vector<double>& b);
 template <class T>
 double deviation(const std::vector<float>& a, const std::vector<T>& b) {

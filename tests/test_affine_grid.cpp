@@ -114,7 +114,7 @@ TEST_CASE("affine_grid: planes and volumes", "[small]") {
 
 TEST_CASE("affine_grid: placings and dtypes") {
   std::vector<DType> dtypes = {DType::f32, DType::f16, DType::bf16};
-  if (context().device().probes().fp64) dtypes.push_back(DType::f64);
+  if (has_doubles()) dtypes.push_back(DType::f64);
   for (const Placing placing : {Placing::channels_last, Placing::gaps})
     for (const Case& c : {kCases[3], kCases[6]}) {
       const std::string text = c.text() + " " + name_of(placing);

@@ -276,7 +276,7 @@ TEST_CASE("batch normalisation: single gradients, and inference with a residual"
 }
 
 TEST_CASE("batch normalisation of f64") {
-  if (!context().device().probes().fp64) return;
+  if (!has_doubles()) return;
   const Shape shape{4, 3, 6};
   Rng rng(9);
   const std::vector<float> values = reals(72, rng, 1e4, 1e4 + 1);

@@ -170,7 +170,7 @@ void check_chosen(const ConvCase& c) {
 }
 
 bool has(DType dtype) {
-  return dtype != DType::f64 || context().device().probes().fp64;
+  return dtype != DType::f64 || has_doubles();
 }
 
 }  // namespace

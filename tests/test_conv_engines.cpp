@@ -1,5 +1,7 @@
 // Convolution's engines and plans: which serves what, workspaces, constants.
 #include <algorithm>
+#include <map>
+#include <sstream>
 
 #include <dlprim/copy.hpp>
 
@@ -48,6 +50,88 @@ TEST_CASE("conv: an ordinary problem goes to the engine of the device's kind", "
   CHECK(Conv(context(), desc).engine() == expected);
   CHECK(ConvBackwardData(context(), desc).engine() == expected);
   CHECK(ConvBackwardFilter(context(), desc).engine() == expected);
+}
+
+// Elsewhere an engine's refusal ends a check, so that one which refuses all would pass.
+TEST_CASE("conv: every engine serves the problems that it is for", "[conv][small]") {
+  struct Use {
+    const char* engine;
+    ConvCase c;
+    bool chosen;  ///< of itself on a CPU
+  };
+  const ConvParams around{{1}, {1}, {1}}, each{{1}, {1}, {1}, {1}, 24};
+  const ConvCase plain{"plain", 2, 32, {14, 14}, 32, {3, 3}, around},
+      depthwise{"depthwise", 2, 24, {14, 14}, 24, {3, 3}, each},
+      pointwise{"pointwise", 2, 32, {14, 14}, 64, {1, 1}};
+  const Use uses[] = {{"depthwise_cpu", depthwise, true},
+                      {"depthwise_cpu_last", depthwise.in(Layout::nhwc), true},
+                      {"depthwise", depthwise, false},
+                      {"cpu", plain, true},
+                      {"cpu_last", plain.in(Layout::nhwc), false},
+                      {"winograd", plain, false},
+                      {"winograd_fused", plain, false},
+                      {"gemm", pointwise.in(Layout::nhwc), false},
+                      {"fma", plain, false},
+                      {"naive", plain, false}};
+  for (const Use& use : uses) {
+    ConvCase c = use.c;
+    c.aligned = true;
+    const auto desc_of = [&](Layout layout, const Shape& shape) {
+      return TensorDesc{shape, strides_in(layout, shape), DType::f32, true};
+    };
+    const ConvDesc desc{desc_of(c.x_layout, c.x_shape()), desc_of(c.w_layout, c.w_shape()),
+                        desc_of(c.y_layout, c.y_shape()), c.params};
+    INFO(use.engine);
+    CHECK(conv_refusal<Conv>(desc, engine(use.engine)) == "");
+    CHECK(conv_refusal<ConvBackwardData>(desc, engine(use.engine)) == "");
+    if (std::string(use.engine) != "winograd_fused")
+      CHECK(conv_refusal<ConvBackwardFilter>(desc, engine(use.engine)) == "");
+    if (!use.chosen || context().device().kind() != DeviceKind::cpu) continue;
+    Options strict;
+    strict.math = MathMode::strict;
+    CHECK(Conv(context(), desc, strict).engine() == use.engine);
+    CHECK(ConvBackwardData(context(), desc, strict).engine() == use.engine);
+    CHECK(ConvBackwardFilter(context(), desc, strict).engine() == use.engine);
+  }
+}
+
+namespace {
+
+/// Adds one for each engine that does not refuse the problem, asked by none by name.
+template <class P>
+void count_serving(const ConvDesc& desc, std::map<std::string, int>& counts) {
+  std::istringstream lines(P(context(), desc, engine("naive")).explain());
+  std::string line;
+  std::getline(lines, line);
+  while (std::getline(lines, line))
+    if (line.find(": refused") == std::string::npos) counts[line.substr(2, line.find(':') - 2)]++;
+}
+
+}  // namespace
+
+// Where the cases of test_conv.cpp are refused they are not run: fewer than here means that an engine no
+// longer serves what it did.
+TEST_CASE("conv: the engines of a CPU serve as many cases as they can", "[conv][small]") {
+  if (context().device().kind() != DeviceKind::cpu) return note_skipped("the device is no CPU");
+  std::map<std::string, int> counts;
+  for (const std::vector<ConvCase>* cases : {&odd_convs(), &depthwise_convs()})
+    for (const ConvCase& each : *cases)
+      for (Layout layout : {Layout::nchw, Layout::nhwc}) {
+        const ConvCase c = each.in(layout);
+        const auto desc_of = [&](Layout of, const Shape& shape) {
+          return TensorDesc{shape, strides_in(of, shape), DType::f32, true};
+        };
+        const ConvDesc desc{desc_of(c.x_layout, c.x_shape()), desc_of(c.w_layout, c.w_shape()),
+                            desc_of(c.y_layout, c.y_shape()), c.params};
+        count_serving<Conv>(desc, counts);
+        count_serving<ConvBackwardData>(desc, counts);
+        count_serving<ConvBackwardFilter>(desc, counts);
+      }
+  CHECK(counts["cpu"] >= 486);
+  CHECK(counts["cpu_last"] >= 183);
+  CHECK(counts["depthwise_cpu"] >= 288);
+  CHECK(counts["depthwise_cpu_last"] >= 87);
+  CHECK(counts["naive"] >= 558);
 }
 
 // What an engine refuses every plan tells, of whichever engine it is.

@@ -55,7 +55,7 @@ TEST_CASE("dropout in strided memory and of 16-bit floats", "[small]") {
 
 TEST_CASE("dropout of f64 keeps all of its bits", "[small]") {
   const Tensor mixed(context(), {7}, DType::f64), single(context(), {7});
-  if (!context().device().probes().fp64) {
+  if (!has_doubles()) {
     CHECK_THROWS_AS(Dropout(context(), {mixed, mixed}), ValidationError);
     return;
   }

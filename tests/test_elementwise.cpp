@@ -184,7 +184,7 @@ TEST_CASE("elementwise: other dtypes and places in memory") {
     constexpr DType kIntegers[] = {DType::u8, DType::i64, DType::i16};
     DType dtype = f.domain == Domain::integers ? kIntegers[turn % 3] : kFloats[turn % 3];
     if (dtype == DType::u8) dtype = DType::i8;  // the numbers have both signs
-    if (dtype == DType::f64 && !context().device().probes().fp64) dtype = DType::f16;
+    if (dtype == DType::f64 && !has_doubles()) dtype = DType::f16;
     check_forward(f, {3, 4, 2, 5}, kPlacings[turn / 3 % std::size(kPlacings)], dtype, {});
     turn++;
   }

@@ -17,7 +17,7 @@ constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
 /// Devices without double arithmetic refuse f64 as a whole.
 bool has(DType dtype) {
-  return dtype != DType::f64 || context().device().probes().fp64;
+  return dtype != DType::f64 || has_doubles();
 }
 
 /// Equal values, NaN equal to NaN.

@@ -163,7 +163,7 @@ TEST_CASE("gemm fragment: what is refused, and why", "[gemm][small]") {
     if (matrix == engine) continue;
     holds(asked(engine), std::string("needs the matrix engine ") + engine + ", the device has " + matrix);
   }
-  if (context().device().probes().fp64) holds(asked("amd_mfma:emulate=1", DType::f64), "has no form for f64");
+  if (has_doubles()) holds(asked("amd_mfma:emulate=1", DType::f64), "has no form for f64");
   holds(asked("amd_wmma:emulate=1,split=2"), "has no form for f32 in these parts");
   holds(asked("amd_wmma:emulate=1,form=8"), "engine: amd_wmma has no form 8");
   holds(asked("amd_wmma:emulate=2"), "engine: emulate is 2, neither 0 nor 1");

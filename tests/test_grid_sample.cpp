@@ -257,7 +257,7 @@ TEST_CASE("grid sampling in every form of memory and dtype", "[small]") {
     check({{2, 3, 5, 7}, {4, 9}, params}, Placing::gaps, DType::f32, DType::f32, name);
     check({{2, 3, 5, 7}, {4, 9}, params}, Placing::row_major, DType::f16, DType::f32, name);
     check({{2, 11, 5, 7}, {4, 9}, params}, Placing::channels_last, DType::bf16, DType::bf16, name);
-    if (!context().device().probes().fp64) continue;
+    if (!has_doubles()) continue;
     check({{2, 3, 5, 7}, {4, 9}, params}, Placing::row_major, DType::f64, DType::f64, name);
   }
 }
@@ -284,7 +284,7 @@ TEST_CASE("grid sampling of neighbouring channels", "[small]") {
   direct({{2, 8, 5, 7}, {3, 5}, params}, DType::f32);
   for (int64_t channels : {4, 64}) direct({{2, channels, 5, 7}, {3, 5}, params, 1.3, true}, DType::f16);
   direct({{2, 8, 5, 7}, {3, 5}, params, 1.3, true}, DType::bf16);
-  if (context().device().probes().fp64) direct({{2, 8, 5, 7}, {3, 5}, params, 1.3, true}, DType::f64);
+  if (has_doubles()) direct({{2, 8, 5, 7}, {3, 5}, params, 1.3, true}, DType::f64);
 }
 
 TEST_CASE("grid sampling of some channels of neighbouring ones, in mixed dtypes", "[small]") {

@@ -75,7 +75,7 @@ void run(const Case& c, const Operands& o) {
 void check(const Case& c) {
   if (!is_selected(c.text())) return;
   INFO(again(c.text()));
-  if (c.real() == DType::f64 && !context().device().probes().fp64) return;
+  if (c.real() == DType::f64 && !has_doubles()) return;
   const Operands o(c), o2(c);
   run(c, o);
   const NormView view = group_view(c.shape, c.groups);

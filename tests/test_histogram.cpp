@@ -114,8 +114,7 @@ TEST_CASE("bincount: dtypes, forms of memory, many elements and many bins") {
   check({300}, 2, DType::boolean, DType::i64, Placing::row_major, 0, 1);
   check({300}, 2, DType::i32, DType::i8, Placing::row_major, 0, 9);
   for (DType dtype : {DType::f16, DType::bf16, DType::f64})
-    if (dtype != DType::f64 || context().device().probes().fp64)
-      check({300}, 40, DType::i32, dtype, Placing::row_major, 0, 40);
+    if (dtype != DType::f64 || has_doubles()) check({300}, 40, DType::i32, dtype, Placing::row_major, 0, 40);
   for (Placing placing : kPlacings) check({3, 5, 2, 7}, 9, DType::i32, DType::f32, placing, 0, 9);
   check({100003}, 40, DType::i32, DType::f32, Placing::row_major, 0, 39);
   check({100003}, 20000, DType::i64, DType::f32, Placing::row_major, 0, 19999);
@@ -190,7 +189,7 @@ TEST_CASE("histc: ranges, given and from data", "[small]") {
 
 TEST_CASE("histc: dtypes, forms of memory, many elements and many bins") {
   for (DType dtype : {DType::f16, DType::bf16, DType::f64})
-    if (dtype != DType::f64 || context().device().probes().fp64)
+    if (dtype != DType::f64 || has_doubles())
       check_range({3, 501}, 33, dtype, dtype == DType::f64 ? DType::f64 : DType::f32, Placing::row_major,
                   {-1.5, 1.5});
   for (Placing placing : kPlacings) check_range({3, 5, 2, 7}, 9, DType::f32, DType::i32, placing, {});

@@ -58,9 +58,6 @@ const Case kCases[] = {
 bool on_cpu() {
   return context().device().kind() == DeviceKind::cpu;
 }
-bool has_double() {
-  return context().device().probes().fp64;
-}
 
 template <class Real>
 using Exact = std::conditional_t<std::is_same_v<Real, float>, double, long double>;
@@ -145,7 +142,7 @@ void check_at(const Case& c, const std::vector<Real>& at, const char* which = ""
 TEST_CASE("math: errors of functions in kernels") {
   for (const Case& c : kCases) {
     check_at(c, places<float>(c.of_float));
-    if (has_double()) check_at(c, places<double>(c.of_double));
+    if (has_doubles()) check_at(c, places<double>(c.of_double));
   }
 }
 
@@ -212,7 +209,7 @@ TEST_CASE("math: errors of functions of two numbers") {
       -0x1p52 - 1, 0x1p51 + 0.5, 1030,  -1030, 1 + 0x1p-52};
   for (const Two& c : kTwos) {
     check_of_two(c, edges);
-    if (has_double()) check_of_two(c, wide);
+    if (has_doubles()) check_of_two(c, wide);
   }
 }
 
@@ -249,7 +246,7 @@ void check_quick(double most, double far) {
 
 TEST_CASE("math: functions with a quick form, near, far, and mixed within a run") {
   check_quick<float>(65536, 1e25);
-  if (has_double()) check_quick<double>(1048576, 1e25);
+  if (has_doubles()) check_quick<double>(1048576, 1e25);
 }
 
 namespace {
@@ -285,7 +282,7 @@ void check_fmod(int least_exponent, int most_exponent, std::initializer_list<int
 
 TEST_CASE("math: fmod is exact, to the sign of zero") {
   check_fmod<float>(-149, 126, {8, 21, 40, 250});
-  if (has_double()) check_fmod<double>(-1070, 1022, {8, 49, 70, 2000});
+  if (has_doubles()) check_fmod<double>(-1070, 1022, {8, 49, 70, 2000});
 }
 
 namespace {
@@ -306,7 +303,7 @@ void check_edges(const std::vector<Real>& edges) {
 
 TEST_CASE("math: edges of functions in kernels", "[small]") {
   check_edges<float>({kNan, kInf, -kInf, 0, -1, 1, 1e-42f, 3.4e38f, -3.4e38f, 104, -104, 0.5f, -0.5f});
-  if (has_double())
+  if (has_doubles())
     check_edges<double>({kNan, kInf, -kInf, 0, -1, 1, 1e-310, 1.7e308, -1.7e308, 746, -746, 0.5, -0.5});
 }
 

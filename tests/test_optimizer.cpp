@@ -231,7 +231,7 @@ TEST_CASE("optimizers of 16-bit weights with master copies") {
 }
 
 TEST_CASE("optimizers of f64 have a double's error") {
-  if (!context().device().probes().fp64) return;
+  if (!has_doubles()) return;
   for (size_t i = 0; i < kMethods.size(); i++)
     for (Lies lies : {Lies::apart, Lies::together, Lies::unaligned}) {
       CAPTURE(i, static_cast<int>(lies));

@@ -142,7 +142,7 @@ TEST_CASE("reduction: other dtypes and places in memory") {
   constexpr DType kDtypes[] = {DType::f16, DType::bf16, DType::f64};
   for (const Function& f : reduction_functions()) {
     DType dtype = kDtypes[turn % 3];
-    if (dtype == DType::f64 && !context().device().probes().fp64) dtype = DType::f16;
+    if (dtype == DType::f64 && !has_doubles()) dtype = DType::f16;
     const Tensor base = random_x(f, {3, 7, 4, 6}, rng, dtype);
     switch (turn++ / 3 % 3) {
       case 0:

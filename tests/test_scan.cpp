@@ -137,7 +137,7 @@ TEST_CASE("scan: dtypes and places in memory", "[small]") {
   Rng rng(4);
   const Floats small = integers(3 * 4 * 16, rng, 1);
   for (const DType dtype : {DType::f16, DType::bf16, DType::f64}) {
-    if (dtype == DType::f64 && !context().device().probes().fp64) continue;
+    if (dtype == DType::f64 && !has_doubles()) continue;
     check(device_tensor({3, 4, 16}, small, dtype), 2, ScanKind::sum, false, true, dtype, 0);
   }
   const Tensor base = device_tensor({3, 4, 16}, small);
@@ -291,7 +291,7 @@ TEST_CASE("scan: the gradient of cumulative extremes, dtypes and places in memor
   const Floats values = integers(3 * 4 * 16, rng, 9), gradient = integers(3 * 4 * 16, rng, 1);
   const Tensor x = device_tensor({3, 4, 16}, values);
   for (const DType dtype : {DType::f16, DType::f64}) {
-    if (dtype == DType::f64 && !context().device().probes().fp64) continue;
+    if (dtype == DType::f64 && !has_doubles()) continue;
     check_extreme_backward(x, 2, ScanKind::maximum, false, device_tensor({3, 4, 16}, gradient, dtype),
                            DType::i32, dtype);
   }

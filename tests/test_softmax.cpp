@@ -92,14 +92,13 @@ TEST_CASE("softmax of other dtypes", "[small]") {
   for (const char* by : {"row", "cpu"}) {
     check({{3, 5, 2, 8}, 3, Placing::row_major, DType::f16, DType::f16}, by);
     check({{3, 16}, 1, Placing::row_major, DType::bf16, DType::bf16, true}, by);
-    if (context().device().probes().fp64)
-      check({{3, 5}, 1, Placing::row_major, DType::f64, DType::f32, true}, by);
+    if (has_doubles()) check({{3, 5}, 1, Placing::row_major, DType::f64, DType::f32, true}, by);
   }
   check({{3, 5, 2, 7}, 1, Placing::gaps, DType::bf16, DType::f32}, "generated");
 }
 
 TEST_CASE("softmax of doubles has a double's error", "[small]") {
-  if (!context().device().probes().fp64) return;
+  if (!has_doubles()) return;
   for (const char* by : kEngines) {
     INFO(by);
     const Tensor x = device_tensor({1, 3}, {1, 2, 4}, DType::f64);
@@ -215,7 +214,7 @@ TEST_CASE("logsumexp and its gradient", "[small]") {
     const Tensor turned = device_tensor({5, 3}, values).transpose(0, 1);
     LogSumExp(context(), {turned, across.tensor(), {}, {}, 0}, engine(by))
         .run(stream(), turned, across.tensor());
-    CHECK(host_values(across.tensor())[0] == host_values(y.tensor())[0]);
+    CHECK(deviation(host_values(across.tensor()), expected) <= tolerance(3, DType::f32));
     const Tensor empty(context(), {3, 0});
     LogSumExp(context(), {empty, none.tensor(), {}, {}, 1}, engine(by)).run(stream(), empty, none.tensor());
     CHECK(host_values(none.tensor()) == std::vector<float>(3, -kInf));

@@ -2,9 +2,17 @@
 #include "core/launch.hpp"
 
 #include "core/check.hpp"
+#include "core/observer.hpp"
 #include "core/state.hpp"
 
 namespace dlprim::detail {
+
+OperatorObserver* operator_observer = nullptr;
+
+void touch(const StreamState& stream, const Tensor& tensor) {
+  tensor.storage()->touch(stream.queue);
+  if (operator_observer) operator_observer->uses(stream, tensor);
+}
 
 Launch::Launch(const Stream& stream, const Kernel& kernel)
     : stream_(stream), kernel_(kernel), borrowed_(kernel.shared().borrow()) {}
@@ -25,7 +33,7 @@ Launch& Launch::arg(const Tensor& tensor) {
   cl_long offset = 0;
   if (tensor.defined()) {
     require(tensor.context() == stream_.context(), "tensor", "belongs to another context than the stream");
-    tensor.storage()->touch(stream_.state().queue);
+    touch(stream_.state(), tensor);
     buffer = tensor.buffer()();
     offset = tensor.offset();
   }

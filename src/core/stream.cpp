@@ -7,6 +7,7 @@
 #include "core/check.hpp"
 #include "core/engine.hpp"
 #include "core/log.hpp"
+#include "core/observer.hpp"
 #include "core/state.hpp"
 
 namespace dlprim {
@@ -141,6 +142,7 @@ bool StreamState::ended(const cl::Event& command) {
 }
 
 void StreamState::report(bool everything) {
+  if (!logs) return;
   size_t reported = 0;
   for (; reported < records.size() - static_cast<size_t>(open_operators > 0); reported++) {
     const auto& kernels = records[reported].kernels;
@@ -160,18 +162,22 @@ void StreamState::release_staging() {
 
 OperatorScope::OperatorScope(const Stream& stream, const std::string& text, double flops, double bytes) {
   StreamState& state = stream.state();
-  if (!state.logs) return;
+  if (!state.logs && !operator_observer) return;
   state_ = &state;
-  if (state.open_operators++ == 0) state.records.push_back({text, flops, bytes, {}});
+  if (state.open_operators++ > 0) return;
+  if (operator_observer) operator_observer->begins(state, text);
+  if (state.logs) state.records.push_back({text, flops, bytes, {}});
 }
 
 OperatorScope::OperatorScope(const Stream& stream, const PlanInfo& info)
     : OperatorScope(stream,
-                    stream.state().logs ? cat(info.text, " workspace=", info.workspace) : std::string(),
+                    stream.state().logs || operator_observer ? cat(info.text, " workspace=", info.workspace)
+                                                             : std::string(),
                     info.flops, info.bytes) {}
 
 OperatorScope::~OperatorScope() {
   if (!state_ || --state_->open_operators > 0) return;
+  if (operator_observer) operator_observer->ends(*state_);
   constexpr size_t kKept = 64;  // records held back before the finished ones are reported
   if (state_->records.size() < kKept) return;
   try {

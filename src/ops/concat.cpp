@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "core/composed.hpp"
+#include "core/observer.hpp"
 #include "ops/divisor.hpp"
 #include "ops/indexing.hpp"
 
@@ -103,13 +104,13 @@ void launch(const Stream& stream, const Kernel& kernel, const Runs& runs, size_t
     table.run[k] = divisor_of(static_cast<int>(part.run / runs.word));
     table.first[k + 1] =
         table.first[k] + (there ? static_cast<int32_t>(ceil_div(count, kLocal * kUnroll)) : 0);
-    part.x->storage()->touch(stream.state().queue);
+    touch(stream.state(), *part.x);
     const cl_mem buffer = part.x->storage()->buffer();
     launch.bind(&buffer, sizeof buffer);
   }
   table.y_offset = first_byte(y) / runs.word;
   table.y_run = static_cast<int32_t>(runs.y_run / runs.word);
-  y.storage()->touch(stream.state().queue);
+  touch(stream.state(), y);
   const cl_mem buffer = y.storage()->buffer();
   launch.bind(&buffer, sizeof buffer).bind(&table, sizeof table);
   launch.run({static_cast<size_t>(table.first[kInputs] * kLocal)}, {static_cast<size_t>(kLocal)});

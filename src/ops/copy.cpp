@@ -9,6 +9,7 @@
 #include <dlprim/pointwise.hpp>
 
 #include "core/composed.hpp"
+#include "core/observer.hpp"
 #include "ops/interleave.hpp"
 #include "ops/transpose.hpp"
 
@@ -138,6 +139,7 @@ void read(const Stream& stream, const Tensor& x, void* host, int64_t bytes) {
   require_bytes("x", x, host, bytes);
   require(x.context() == stream.context(), "x", "belongs to another context than the stream");
   if (bytes == 0) return;
+  if (operator_observer) operator_observer->reads(x);
   const Tensor packed = x.is_contiguous() ? x : contiguous(stream, x);
   const Run run = run_of(packed);
   packed.storage()->touch(stream.state().queue);

@@ -10,6 +10,7 @@
 #include "core/gen/arguments.hpp"
 #include "core/gen/slots.hpp"
 #include "core/kernel_source.hpp"
+#include "core/observer.hpp"
 
 namespace dlprim::detail {
 namespace {
@@ -298,7 +299,7 @@ TensorPlaces MultiTensor::places(const TensorLists& lists) const {
 void MultiTensor::run(const Stream& stream, const TensorLists& lists, const TensorPlaces& places,
                       const std::vector<double>& scalars, const DeviceNumbers& numbers) const {
   for (const std::vector<Tensor>* list : lists)
-    for (const TensorPlace& place : places.all) (*list)[place.index].storage()->touch(stream.state().queue);
+    for (const TensorPlace& place : places.all) touch(stream.state(), (*list)[place.index]);
   int64_t before = 0;
   for (size_t i = 0; i < places.all.size();) {
     Table table(table_, chunk_);

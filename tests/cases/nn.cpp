@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "mutation.hpp"
+
 namespace dlprim::test {
 namespace {
 
@@ -50,6 +52,7 @@ Strides strides_in(Placing placing, const Shape& shape) {
 }
 
 Tensor placed(Placing placing, const Shape& shape, const std::vector<float>& values, DType dtype) {
+  const OwnMeans means;
   const Guarded room(shape, strides_in(placing, shape), dtype, 5);
   const std::vector<unsigned char> bytes = host_bytes(device_tensor(shape, values, dtype));
   write(stream(), room.tensor(), bytes.data(), room.tensor().bytes());
