@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <limits>
 
 #include "mutation.hpp"
@@ -218,6 +219,14 @@ double numeric_gradient(const std::function<double(const std::vector<double>&)>&
   const double above = f(x);
   x[i] = middle - step;
   return (above - f(x)) / (2 * step);
+}
+
+std::string source_file(const std::string& path) {
+  return built_file("bin/source/" + path);
+}
+
+std::string built_file(const std::string& path) {
+  return (std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path() / path).string();
 }
 
 }  // namespace dlprim::test

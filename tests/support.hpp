@@ -90,6 +90,11 @@ double deviation(const std::vector<float>& a, const std::vector<T>& b) {
 double numeric_gradient(const std::function<double(const std::vector<double>&)>& f, std::vector<double> x,
                         size_t i, double step = 1e-4);
 
+/// A file of the source tree, and one of the built tree: paths relative to their roots, found from where this
+/// program lies, so that a built tree may be moved, to another machine as well (scripts/pack-tests).
+std::string source_file(const std::string& path);
+std::string built_file(const std::string& path);
+
 /// The text of the error of type E that `f` throws, "(nothing was thrown)" if none; another passes through.
 template <class E, class F>
 std::string error_of(F&& f) {

@@ -36,7 +36,7 @@ void put(const std::string& path, const std::string& bytes) {
 
 /// The program lies beside this test.
 std::string program() {
-  return (fs::read_symlink("/proc/self/exe").parent_path() / "dlprim").string();
+  return built_file("bin/dlprim");
 }
 
 /// Runs a shell command with the program's path in front. Arguments are words without spaces.
@@ -144,7 +144,7 @@ TEST_CASE("without any OpenCL device the way to one is told") {
 TEST_CASE("a table shows the devices, and a broken platform as broken") {
   const TempDir vendors;
   copy_vendors(vendors.path());
-  put(vendors / "0_broken.icd", std::string(DLPRIM_FAKE_ICD) + "\n");
+  put(vendors / "0_broken.icd", built_file("lib/libfake_icd.so") + "\n");
   const Result result =
       run("devices", "OCL_ICD_FILENAMES= OCL_ICD_VENDORS='" + vendors.path().string() + "/'");
   CHECK(result.code == 0);
@@ -395,7 +395,7 @@ TEST_CASE("tune measures problems of a file, keeps the best, and shows and expor
   CHECK(row["engine"] != row["second"]);
 
   // The build reads what was exported.
-  const std::string script = DLPRIM_SOURCE_DIR "/cmake/TuningRows.cmake";
+  const std::string script = source_file("cmake/TuningRows.cmake");
   const auto rows_of = [&](const std::string& file) {
     return std::system(("cmake -DDIRECTORY='" + folder.path().string() + "' -DFILE='" + file +
                         "' -DOUTPUT='" + (folder / "rows.cpp") + "' -P '" + script + "' >'" +

@@ -244,7 +244,7 @@ TEST_CASE("device: drivers that are missing or are no drivers harm nothing", "[d
 TEST_CASE("device: a platform that fails is listed as broken and the others work", "[device]") {
   const test::TempDir vendors;
   test::copy_vendors(vendors.path());
-  write_text(vendors.path() / "0_broken.icd", std::string(DLPRIM_FAKE_ICD) + "\n");
+  write_text(vendors.path() / "0_broken.icd", built_file("lib/libfake_icd.so") + "\n");
   const test::Child child = test::run_child("child: broken platform beside a good one",
                                             {{"OCL_ICD_VENDORS", vendors.path().string() + "/"}});
   INFO(child.output);
@@ -253,7 +253,7 @@ TEST_CASE("device: a platform that fails is listed as broken and the others work
 
 TEST_CASE("device: how work-items share follows from vendor and local memory", "[device]") {
   const test::TempDir vendors;
-  write_text(vendors.path() / "0_fake.icd", std::string(DLPRIM_FAKE_ICD) + "\n");
+  write_text(vendors.path() / "0_fake.icd", built_file("lib/libfake_icd.so") + "\n");
   struct Gpu {
     const char *vendor, *local, *sharing;
   };

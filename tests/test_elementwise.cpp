@@ -498,7 +498,7 @@ TEST_CASE("elementwise: refusals", "[small]") {
 }
 
 TEST_CASE("elementwise: the page of the documentation is the list", "[small]") {
-  const std::string path = std::string(DLPRIM_DOCS_DIR) + "/elementwise.md", page = elementwise_page();
+  const std::string path = source_file("docs/elementwise.md"), page = elementwise_page();
   if (std::getenv("DLPRIM_UPDATE_GOLDEN")) std::ofstream(path) << page;
   std::ifstream file(path);
   CHECK(std::string(std::istreambuf_iterator<char>(file), {}) == page);

@@ -36,7 +36,7 @@ void check_golden(const std::string& name, const std::string& source,
                   std::initializer_list<const char*> includes = {"types", "activation", "normal_cdf",
                                                                  "arithmetic", "special"}) {
   INFO(name);
-  const std::string path = std::string(DLPRIM_GOLDEN_DIR) + "/" + name + ".cl",
+  const std::string path = source_file("tests/golden/" + name + ".cl"),
                     text = without_includes(source, includes);
   if (std::getenv("DLPRIM_UPDATE_GOLDEN")) std::ofstream(path) << text;
   std::ifstream file(path);

@@ -355,7 +355,7 @@ TEST_CASE("reduction: refusals", "[small]") {
 }
 
 TEST_CASE("reduction: the page of the documentation is the list", "[small]") {
-  const std::string path = std::string(DLPRIM_DOCS_DIR) + "/reductions.md", page = reductions_page();
+  const std::string path = source_file("docs/reductions.md"), page = reductions_page();
   if (std::getenv("DLPRIM_UPDATE_GOLDEN")) std::ofstream(path) << page;
   std::ifstream file(path);
   CHECK(std::string(std::istreambuf_iterator<char>(file), {}) == page);

@@ -164,7 +164,7 @@ std::vector<std::string> explained() {
 }  // namespace
 
 TEST_CASE("tune: documented plans", "[.]") {
-  std::ifstream file(DLPRIM_DOCS_DIR "/tuning.md", std::ios::binary);
+  std::ifstream file(source_file("docs/tuning.md"), std::ios::binary);
   const std::string page{std::istreambuf_iterator<char>(file), {}};
   for (const std::string& text : explained()) {
     // The file's rows serve its device by the name, and others of the architecture by that.

@@ -15,9 +15,9 @@ class BadInput : public Error {
   using Error::Error;
 };
 
-/// `dlprim devices`: a table of what the OpenCL loader offers and what the probes found. 2 if no device
-/// works.
-int run_devices();
+/// `dlprim devices`: a table, or with `json` a line of JSON for each device, of what the OpenCL loader offers
+/// and what the probes found. 2 if no device works.
+int run_devices(bool json);
 /// How to get an OpenCL device: printed before the program exits with 2 because there is none.
 std::string no_device_advice();
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <dlprim/device.hpp>
+#include <nlohmann/json.hpp>
 
 #include "commands.hpp"
 
@@ -54,6 +55,33 @@ Row row_of(const Device& device, bool is_default) {
           f.name};
 }
 
+void print_json(const Device& device, bool is_default) {
+  const DeviceFacts& f = device.facts();
+  const DeviceProbes& p = device.probes();
+  const nlohmann::ordered_json line = {
+      {"index", f.index},
+      {"id", std::to_string(f.platform_index) + ":" + std::to_string(f.device_index)},
+      {"name", f.name},
+      {"vendor", f.vendor},
+      {"platform", f.platform},
+      {"version", f.version},
+      {"driver", f.driver},
+      {"kind", name_of(f.kind)},
+      {"architecture", f.architecture},
+      {"compute_units", f.compute_units},
+      {"global_memory", f.global_memory},
+      {"largest_allocation", f.max_allocation},
+      {"default", is_default},
+      {"works", p.works},
+      {"failure", p.failure},
+      {"fp16", p.fp16},
+      {"fp64", p.fp64},
+      {"sub_group_width", p.sub_group_width},
+      {"static_local_memory", p.static_local_memory},
+      {"matrix", name_of(p.matrix)}};
+  std::printf("%s\n", line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+}
+
 void print_table(const std::vector<Row>& rows, const std::vector<std::string>& below) {
   std::vector<size_t> widths(rows[0].size(), 0);
   for (const Row& row : rows)
@@ -82,13 +110,17 @@ std::string no_device_advice() {
          "`dlprim devices` lists what is found.\n";
 }
 
-int run_devices() {
+int run_devices(bool json) {
   std::vector<BrokenPlatform> broken;
   const std::vector<Device> devices = Device::list(&broken);
   int chosen = -1;
   try {
     chosen = Device::find().facts().index;
   } catch (const ValidationError&) {  // none works: the table says why
+  }
+  if (json) {
+    for (const Device& device : devices) print_json(device, device.facts().index == chosen);
+    return chosen >= 0 ? 0 : 2;
   }
   if (!devices.empty()) {
     std::vector<Row> rows{{"", "#", "id", "kind", "works", "memory", "largest", "units", "vector",

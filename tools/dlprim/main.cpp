@@ -106,12 +106,14 @@ int main(int argc, char** argv) {
   EvalOptions eval_options;
   TuneOptions tune_options;
   CLI::App* devices = app.add_subcommand("devices", "List the OpenCL devices and what they can do");
+  bool json = false;
+  devices->add_flag("--json", json, "A line of JSON for each device");
   CLI::App* train = add_train(app, train_options);
   CLI::App* eval = add_eval(app, eval_options);
   CLI::App* tune = add_tune(app, tune_options);
   CLI11_PARSE(app, argc, argv);
   try {
-    if (devices->parsed()) return dlprim::cli::run_devices();
+    if (devices->parsed()) return dlprim::cli::run_devices(json);
     if (train->parsed()) return dlprim::cli::run_train(train_options);
     if (eval->parsed()) return dlprim::cli::run_eval(eval_options);
     if (tune->parsed()) return dlprim::cli::run_tune(tune_options);
