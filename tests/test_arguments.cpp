@@ -302,6 +302,20 @@ TEST_CASE("expanded tensors of 2^40 elements are refused, not walked through for
   CHECK_NOTHROW(Reduce(context(), {below}, {TensorDesc({1})}, 0, sum_of("x0")));
 }
 
+TEST_CASE("axes whose taps 32 bits cannot count are refused before tables are made of them",
+          "[arguments][small]") {
+  const int64_t most = int64_t{1} << 28;
+  const TensorDesc x({1, 1, 4}), y({1, 1, most + 1}), expanded({1, 1, most + 1}, {0, 0, 0}, DType::f32, true);
+  for (const auto mode : {InterpolateMode::nearest, InterpolateMode::linear}) {
+    CHECK(error_of<ValidationError>([&] {
+            Interpolate(context(), {x, y, {mode}});
+          }) == "y: size 268435457 of axis 2 must be 2^28 or less");
+    CHECK(error_of<ValidationError>([&] {
+            Interpolate(context(), {expanded, x, {mode}});
+          }) == "x: size 268435457 of axis 2 must be 2^28 or less");
+  }
+}
+
 TEST_CASE("memory_overlaps misses no shared byte", "[arguments][small]") {
   Rng rng(20);
   const Tensor memory = zeros({"memory", {512}, DType::u8, false});
