@@ -8,12 +8,17 @@
 #include <dlprim/embedding.hpp>
 #include <dlprim/gather.hpp>
 #include <dlprim/gemm.hpp>
+#include <dlprim/gradients.hpp>
+#include <dlprim/group_norm.hpp>
 #include <dlprim/histogram.hpp>
 #include <dlprim/interpolate.hpp>
 #include <dlprim/linear.hpp>
 #include <dlprim/loss.hpp>
 #include <dlprim/masked.hpp>
 #include <dlprim/movement.hpp>
+#include <dlprim/pixel_shuffle.hpp>
+#include <dlprim/pool.hpp>
+#include <dlprim/random.hpp>
 #include <dlprim/reduction.hpp>
 #include <dlprim/softmax.hpp>
 #include <dlprim/sort.hpp>
@@ -167,6 +172,57 @@ TEST_CASE("sizes of 0 are served or refused by every engine of GEMM and convolut
     });
 }
 
+TEST_CASE("numbers of 0 by which sizes are divided are refused", "[arguments][small]") {
+  const auto of = [](const Shape& shape) { return zeros({"x", shape, DType::f32, true}); };
+  const Tensor x = of({2, 4, 4, 6}), w = of({4, 4, 1, 1}), y = of({2, 4, 4, 6}), none;
+  const Stream& st = stream();
+  ConvParams strideless, undilated, ungrouped;
+  strideless.stride = {0, 0}, undilated.dilation = {0, 0}, ungrouped.groups = 0;
+  PoolParams still{PoolMode::max, {2, 2}}, tight = still, nothing = still;
+  still.stride = {0, 0}, tight.dilation = {0, 0}, nothing.kernel = {0, 0};
+  const std::vector<std::pair<const char*, std::function<void()>>> calls = {
+      {"conv stride", [&] { conv(st, x, w, {}, strideless, y); }},
+      {"conv dilation", [&] { conv(st, x, w, {}, undilated, y); }},
+      {"conv groups", [&] { conv(st, x, w, {}, ungrouped, y); }},
+      {"conv_backward_data stride", [&] { conv_backward_data(st, y, w, strideless, x); }},
+      {"conv_backward_filter groups", [&] { conv_backward_filter(st, x, y, ungrouped, w); }},
+      {"conv_output_shape", [&] { conv_output_shape(x.shape(), w.shape(), strideless); }},
+      {"pool stride", [&] { pool(st, x, still, y); }},
+      {"pool dilation", [&] { pool(st, x, tight, y); }},
+      {"pool kernel", [&] { pool(st, x, nothing, y); }},
+      {"pool_output_shape", [&] { pool_output_shape(x.shape(), still); }},
+      {"adaptive_pool",
+       [&] {
+         pool(st, x, adaptive_pool(PoolMode::average, {0, 0}), of({2, 4, 1, 1}));
+       }},
+      {"group_norm", [&] { group_norm(st, x, 0, none, none, 1e-5, y); }},
+      {"group_norm_backward",
+       [&] {
+         group_norm_backward(st, y, x, 0, none, of({2, 1}), of({2, 1}), of({2, 4, 4, 6}), none, none);
+       }},
+      {"pixel_shuffle", [&] { pixel_shuffle(st, x, 0, y); }},
+      {"pixel_unshuffle", [&] { pixel_unshuffle(st, x, 0, y); }},
+      {"channel_shuffle", [&] { channel_shuffle(st, x, 0, y); }},
+      {"slice_backward", [&] { slice_backward(st, of({3}), 0, 0, 3, 0, of({3})); }},
+      {"slice", [&] { x.slice(0, 0, 2, 0); }},
+      {"split", [&] { split(x, 0, 0); }},
+      {"random_exponential", [&] { random_exponential(st, y, 0, {}); }},
+      {"random_geometric", [&] { random_geometric(st, y, 0, {}); }},
+      {"random_integers",
+       [&] {
+         random_integers(st, zeros({"y", {5}, DType::i64, true}), 3, 3, {});
+       }},
+      {"update_loss_scale",
+       [&] {
+         update_loss_scale(st, of({1}), zeros({"n", {1}, DType::i32, true}), of({1}), {2, 0.5, 0});
+       }},
+  };
+  for (const auto& [name, call] : calls) {
+    INFO(name);
+    CHECK(error_of<ValidationError>(call) != "(nothing was thrown)");
+  }
+}
+
 TEST_CASE("expanded tensors of 2^40 elements are refused, not walked through for hours",
           "[arguments][small]") {
   const auto huge = [](const Shape& shape, DType dtype = DType::f32) {
@@ -244,6 +300,20 @@ TEST_CASE("expanded tensors of 2^40 elements are refused, not walked through for
   // What is just below is prepared, not refused: no device has as much memory, but nobody knows all devices.
   const TensorDesc below({half, half - 1}, {0, 0}, DType::f32, true);
   CHECK_NOTHROW(Reduce(context(), {below}, {TensorDesc({1})}, 0, sum_of("x0")));
+}
+
+TEST_CASE("axes whose taps 32 bits cannot count are refused before tables are made of them",
+          "[arguments][small]") {
+  const int64_t most = int64_t{1} << 28;
+  const TensorDesc x({1, 1, 4}), y({1, 1, most + 1}), expanded({1, 1, most + 1}, {0, 0, 0}, DType::f32, true);
+  for (const auto mode : {InterpolateMode::nearest, InterpolateMode::linear}) {
+    CHECK(error_of<ValidationError>([&] {
+            Interpolate(context(), {x, y, {mode}});
+          }) == "y: size 268435457 of axis 2 must be 2^28 or less");
+    CHECK(error_of<ValidationError>([&] {
+            Interpolate(context(), {expanded, x, {mode}});
+          }) == "x: size 268435457 of axis 2 must be 2^28 or less");
+  }
 }
 
 TEST_CASE("memory_overlaps misses no shared byte", "[arguments][small]") {

@@ -44,9 +44,9 @@ struct InterpolateParams {
 /// The shape that scale factors give: floor(size * scale) for each axis behind C. Throws ValidationError.
 DLPRIM_API Shape interpolate_output_shape(const Shape& x, const std::vector<double>& scale);
 
-/// x: [N, C, D1, ...], one to three axes behind C; y: N and C as x has them. Any strides, floating dtypes in
-/// any mix. Coordinates and sums are taken in f32, or in f64 if x or y is f64; nearest's coordinates always
-/// in f32.
+/// x: [N, C, D1, ...], one to three axes behind C of at most 2^28; y: N and C as x has them. Any strides,
+/// floating dtypes in any mix. Coordinates and sums are taken in f32, or in f64 if x or y is f64; nearest's
+/// coordinates always in f32.
 struct InterpolateDesc {
   TensorDesc x, y;  ///< backward: of dx and dy
   InterpolateParams params;

@@ -177,8 +177,10 @@ void check(const InterpolateDesc& d, bool backward) {
   for (int i = 2; i < rank; i++) {
     require(d.x.shape[i] >= 1, x, "size 0 of axis ", i, " must be 1 or more");
     require(d.y.shape[i] >= 1, y, "size 0 of axis ", i, " must be 1 or more");
-    to_int(x, d.x.shape[i]);
-    to_int(y, d.y.shape[i]);
+    // Six taps a place can be counted in 32 bits; their tables are made on the host.
+    constexpr int64_t kMost = int64_t{1} << 28;
+    require(d.x.shape[i] <= kMost, x, "size ", d.x.shape[i], " of axis ", i, " must be 2^28 or less");
+    require(d.y.shape[i] <= kMost, y, "size ", d.y.shape[i], " of axis ", i, " must be 2^28 or less");
   }
   const bool smooth = p.mode == InterpolateMode::linear || p.mode == InterpolateMode::cubic;
   require(rank == 4 || p.mode != InterpolateMode::cubic, "mode", "cubic is for rank 4, not ", rank);

@@ -30,4 +30,17 @@ struct OperatorCall {
 
 const std::vector<OperatorCall>& operator_calls();
 
+// Its parts.
+std::vector<OperatorCall> norms_and_losses();
+std::vector<OperatorCall> products_and_windows();
+std::vector<OperatorCall> elements_and_reductions();
+std::vector<OperatorCall> movement_and_order();
+
+inline Operand in(const char* name, const Shape& shape, DType dtype = DType::f32) {
+  return {name, shape, dtype, false};
+}
+inline Operand out(const char* name, const Shape& shape, DType dtype = DType::f32) {
+  return {name, shape, dtype, true};
+}
+
 }  // namespace dlprim::test
