@@ -41,7 +41,7 @@ struct GridSampleParams {
 ///
 /// NaN and infinities lie outside: zeros gives 0, border the border (of NaN the first element), reflection,
 /// which has no place for them, the first element. Bicubic with these two gives NaN, as there are no weights.
-/// So does PyTorch on CUDA; on CPUs it gives NaN for zeros in planes, 0 in volumes.
+/// So does PyTorch on GPUs; on CPUs it gives NaN for zeros in planes, 0 in volumes.
 struct GridSampleDesc {
   TensorDesc x, grid, y;  ///< backward: dx in place of x where that is wanted, dy in place of y
   GridSampleParams params;

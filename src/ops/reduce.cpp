@@ -62,10 +62,11 @@ void split_into_parts(Reduce::Impl& impl, int64_t blocks, int64_t groups, int64_
   impl.parts = std::max<int64_t>(ceil_div(impl.reduced, impl.part), 1);
 }
 
-/// Levels for a lane whose accumulators take `count` elements: the highest may take any number of blocks, so
-/// that a few serve all. Whole numbers do without.
-int levels_for(const ReduceForm& form, int64_t count, int64_t block, int most) {
-  return form.real == DType::i64 || count <= block ? 0 : most;
+/// Levels for a lane whose accumulators would take `count` elements in a row: the highest may take any number
+/// of blocks, so that a few serve all. Whole numbers do without.
+int levels_for(const ReduceForm& form, int64_t count, int most) {
+  constexpr int64_t kLongest = 128;
+  return form.real == DType::i64 || count <= kLongest ? 0 : most;
 }
 
 /// The kernels and arguments, once form and parts are settled.
@@ -148,7 +149,7 @@ std::unique_ptr<const Reduce::Impl> make_gpu(const Context& context, const Probl
   const int64_t blocks = ceil_div(impl->kept, form.along_reduced ? form.lanes_y : form.lanes_x * form.vector);
   const int run = form.along_reduced ? form.vector : 1;
   split_into_parts(*impl, blocks, target, int64_t{share} * run * form.unroll, options.workspace_limit);
-  form.levels = levels_for(form, ceil_div(impl->part, share), kGpuBlock, kGpuLevels);
+  form.levels = levels_for(form, ceil_div(std::min(impl->part, impl->reduced), share), kGpuLevels);
   // Many outputs' parts are added up by an item each, neighbouring outputs side by side.
   impl->parts_lanes = impl->kept < kGpuGroup * int64_t{context.device().facts().compute_units} ? 32 : 1;
   impl->parts_rows = kGpuGroup / impl->parts_lanes;
@@ -170,6 +171,7 @@ int cpu_block(const ReduceForm& form, int64_t outputs) {
 
 /// Elements of a part that the first of a CPU's lanes takes.
 int64_t longest_chain(const Problem& p, const ReduceForm& form, int64_t part) {
+  part = std::max<int64_t>(std::min(part, p.nest.reduced_count), 1);
   if (!form.along_reduced || p.nest.reduced.empty()) return part;
   const int64_t run = std::clamp<int64_t>(p.nest.reduced.back().size, 1, part);
   return ceil_div(part, run) * ceil_div(run, form.lanes_x);
@@ -200,7 +202,7 @@ std::unique_ptr<const Reduce::Impl> make_cpu(const Context& context, const Probl
     blocks = impl->chunk ? ceil_div(blocks, impl->chunk) : 0;
   }
   split_into_parts(*impl, blocks, groups, kCpuPart, options.workspace_limit);
-  form.levels = levels_for(form, longest_chain(p, form, impl->part), kCpuBlockLength, kCpuLevels);
+  form.levels = levels_for(form, longest_chain(p, form, impl->part), kCpuLevels);
   impl->groups = static_cast<size_t>(blocks);
   finish_impl(*impl, context, p, form);
   return impl;

@@ -266,7 +266,9 @@ std::string elementwise_page() {
          "Gradients at NaN "
          "follow PyTorch on CUDA where its CPU differs: those of\n`relu6`, `hardtanh`, `hardshrink` and "
          "`softshrink` pass `dy` "
-         "on, those of `hardswish`, `elu`, `selu` and `celu` are NaN. `relu` and\n`relu6` of -0 are 0.\n";
+         "on, those of `hardswish`, `elu`, `selu` and `celu` are NaN. `relu` and\n`relu6` of -0 are 0, "
+         "`softshrink` of small negative numbers is -0, the gradient of `digamma` at -1, -2, ... is "
+         "infinity.\n";
   std::string topic;
   for (const ElementwiseFunction& f : elementwise_functions()) {
     if (f.topic != topic)
