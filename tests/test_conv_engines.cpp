@@ -39,7 +39,8 @@ TEST_CASE("conv: engines by name", "[conv][small]") {
 
 TEST_CASE("conv: an ordinary problem goes to the engine of the device's kind", "[conv][small]") {
   const DeviceKind kind = context().device().kind();
-  if (kind != DeviceKind::cpu && kind != DeviceKind::gpu) return;
+  if (kind != DeviceKind::cpu && kind != DeviceKind::gpu)
+    return note_skipped("the device is no CPU and no GPU");
   const MatrixEngine matrix = context().device().probes().matrix;
   const std::string expected = kind == DeviceKind::cpu        ? "cpu"
                                : matrix == MatrixEngine::none ? "fma"
@@ -137,7 +138,8 @@ TEST_CASE("conv: the engines of a CPU serve as many cases as they can", "[conv][
 // What an engine refuses every plan tells, of whichever engine it is.
 TEST_CASE("conv: no ordinary problem is left to the naive engine", "[conv][small]") {
   const DeviceKind kind = context().device().kind();
-  if (kind != DeviceKind::cpu && kind != DeviceKind::gpu) return;
+  if (kind != DeviceKind::cpu && kind != DeviceKind::gpu)
+    return note_skipped("the device is no CPU and no GPU");
   const std::string refused = std::string("\n  ") + (kind == DeviceKind::cpu ? "cpu" : "fma") + ": refused";
   for (int rank = 1; rank <= 3; rank++)
     for (bool transposed : {false, true})

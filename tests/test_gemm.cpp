@@ -64,7 +64,10 @@ TEST_CASE("gemm: engines for one kind of device work on others if asked for by n
   for (const std::string& engine : gemm_engines())
     for (const bool a : {false, true})
       for (const bool b : {false, true}) {
-        if (!gemm_refusal_by_name(engine).empty()) continue;
+        if (!gemm_refusal_by_name(engine).empty()) {
+          note_skipped(engine + " refuses: " + gemm_refusal(engine));
+          continue;
+        }
         GemmCase x(15, 35, 9, a, b);
         x.a.gap = x.b.gap = x.c.gap = x.a.offset = x.c.offset = 1;
         x.beta = 1;
@@ -158,7 +161,7 @@ TEST_CASE("gemm: scale, residual and preactivation are exact", "[gemm]") {
 }
 
 TEST_CASE("gemm: every tile of fma is exact, with K in parts and without", "[gemm]") {
-  if (!gemm_refusal("fma").empty()) return;
+  if (!gemm_refusal("fma").empty()) return note_skipped("fma refuses: " + gemm_refusal("fma"));
   for (const char* tile : {"tm=256,tn=128,tk=16,rm=16,rn=8", "tm=128,tn=128,tk=8,rm=8,rn=8",
                            "tm=64,tn=64,tk=16,rm=8,rn=4", "tm=32,tn=32,tk=16,rm=4,rn=4"})
     for (const char* parts : {"1", "3"}) {
@@ -463,7 +466,7 @@ TEST_CASE("gemm: a small workspace makes several passes over the rows", "[gemm]"
 }
 
 TEST_CASE("gemm: engine cpu with other tiles", "[gemm]") {
-  if (!gemm_refusal_by_name("cpu").empty()) return;
+  if (!gemm_refusal_by_name("cpu").empty()) return note_skipped("cpu refuses: " + gemm_refusal("cpu"));
   const auto refused = [](const char* name) {
     return error_of<ValidationError>([&] {
       Gemm(context(), desc_of({50, 60}, {60, 70}, {50, 70}), gemm_engine(name));

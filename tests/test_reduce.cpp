@@ -280,6 +280,9 @@ TEST_CASE("maximum and minimum of nothing are the lowest and the highest number"
       run(name, {x}, {high.tensor()}, {}, min_of("x0"));
       CHECK(host_values(low.tensor()) == std::vector<float>(2, limit.first));
       CHECK(host_values(high.tensor()) == std::vector<float>(2, limit.second));
+      if (dtype != DType::i32) continue;
+      CHECK(read<int32_t>(stream(), low.tensor()) == std::vector<int32_t>(2, INT32_MIN));
+      CHECK(read<int32_t>(stream(), high.tensor()) == std::vector<int32_t>(2, INT32_MAX));
     }
 }
 

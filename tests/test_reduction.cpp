@@ -218,11 +218,16 @@ TEST_CASE("reduction: gradients at ties and corners", "[small]") {
   CHECK(gradient("max") == Floats{0, 2, 0, 0, 8, 0, 0, 0, 0, 1, 0, 0});
   CHECK(gradient("min") == Floats{2, 0, 0, 0, 8, 0, 0, 0, 0, 1, 0, 0});
   CHECK(start(gradient("linf")) == Floats{0, 1, 1, 0, 0, 0, 0, 0});
-  CHECK(start(gradient("l2"))[4] == 0);
-  CHECK(start(gradient("lp"))[4] == 0);
+  Values unit;  // the first row in units of its length, and a row of length 0
+  for (double v : {1, 3, 3, 2, 0, 0, 0, 0}) unit.push_back(2 * v / std::sqrt(23.0));
+  CHECK(deviation(start(gradient("l2")), unit) <= 0x1p-21);
+  CHECK(deviation(start(gradient("lp", {2})), unit) <= 0x1p-21);
   CHECK(gradient("l1") == Floats{2, 2, 2, 2, 0, 0, 0, 0, 1, 0, 1, 1});
-  CHECK(start(gradient("std"))[4] == 0);
-  CHECK(gradient("nansum")[9] == 0);
+  Values spread;  // (x - 9/4) / (3 std), of a variance of 11/12
+  for (double v : {1, 3, 3, 2}) spread.push_back(2 * (v - 2.25) / (3 * std::sqrt(11.0 / 12)));
+  spread.resize(8);
+  CHECK(deviation(start(gradient("std")), spread) <= 0x1p-20);
+  CHECK(gradient("nansum") == Floats{2, 2, 2, 2, 8, 8, 8, 8, 1, 0, 1, 1});
   CHECK(gradient("l0") == Floats(12, 0));
 }
 

@@ -1,5 +1,6 @@
 #include "cases/norm.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 namespace dlprim::test {
@@ -76,6 +77,14 @@ NormGradients norm_backward_reference(const NormView& view, const Values& dy, co
     g.dx[at(i)] = forward.inv_std[row] * (scaled(i) - level[row] - forward.y[at(i)] * slope[row]);
   }
   return g;
+}
+
+double deviation_of_means(const std::vector<float>& means, const Values& expected, const Values& x) {
+  double largest = 0, most = 0;
+  for (double v : x) largest = std::max(largest, std::abs(v));
+  if (largest == 0) return deviation(means, expected);
+  for (double v : expected) most = std::max(most, std::abs(v));
+  return deviation(means, expected) * (most > 0 ? most : 1) / largest;
 }
 
 }  // namespace dlprim::test

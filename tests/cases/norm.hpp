@@ -27,4 +27,8 @@ struct NormGradients {
 NormGradients norm_backward_reference(const NormView& view, const Values& dy, const Values& x,
                                       const Values& weight, double epsilon, bool center = true);
 
+/// deviation() in units of the largest |x|, of which they are the means: terms of a sum cancel, their
+/// roundings do not.
+double deviation_of_means(const std::vector<float>& means, const Values& expected, const Values& x);
+
 }  // namespace dlprim::test
