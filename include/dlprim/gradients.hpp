@@ -3,7 +3,8 @@
 // found_inf) are f32 tensors of one element on the device: no call waits for the host.
 //
 // Tensors of a list have one floating dtype, and each is without gaps, in whatever order its elements lie. A
-// list may be empty. All throw ValidationError for tensors that are not so.
+// list may be empty. What is written shares no memory with any other tensor. All throw ValidationError for
+// tensors that are not so.
 #pragma once
 
 #include <limits>

@@ -16,8 +16,9 @@ struct InstanceNormParams {
 
 /// x, y: [N, C, ...], any strides, floating; weight, bias: [C] or undefined. mean and inv_std: [N, C],
 /// row-major, f64 if x or y is, else f32, both or neither defined. running_mean and running_var: [C], of the
-/// same dtype, both or neither defined; the latter takes unbiased variances. y may be x. Throws
-/// ValidationError, also for channels with fewer than two values.
+/// same dtype, both or neither defined; the latter takes unbiased variances. y may be x; otherwise what is
+/// written shares no memory with another tensor. Throws ValidationError, also for channels with fewer than
+/// two values.
 DLPRIM_API void instance_norm(const Stream& stream, const Tensor& x, const Tensor& weight, const Tensor& bias,
                               const InstanceNormParams& params, const Tensor& running_mean,
                               const Tensor& running_var, const Tensor& y, const Tensor& mean = {},
