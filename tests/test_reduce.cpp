@@ -374,6 +374,29 @@ TEST_CASE("sums of elements with gaps between them", "[small]") {
       }
 }
 
+TEST_CASE("outputs of a lane side by side or with gaps or unaligned", "[small]") {
+  const Shape x_shape = {20, 48}, y_shape = {1, 48};
+  for (const DType dtype : {DType::f32, DType::f16})
+    for (const int64_t step : {1, 2, 4, 8})
+      for (const int64_t padding : {64, 65}) {
+        INFO(name_of(dtype) << ", outputs' stride " << step << ", padding " << padding);
+        Rng rng(10);
+        const std::vector<float> x = integers(element_count(x_shape), rng);
+        const Strides strides = {48 * step, step};
+        // The second output is dense: words of one say nothing of the other.
+        const Guarded y(y_shape, strides, dtype, padding), dense(y_shape, dtype);
+        run("gpu", {device_tensor(x_shape, x, dtype)}, {y.tensor(), dense.tensor()}, {},
+            {1, "a0 = 0", "a0 += x0", "a0 += b0", "y0 = a0; y1 = 2 * a0"});
+        std::vector<float> expected(48, 0), twice = expected;
+        for_each_reduced(x_shape, y_shape,
+                         [&](size_t i, size_t k) { expected[k] += x[i], twice[k] += 2 * x[i]; });
+        CHECK(host_values(y.tensor()) == expected);
+        CHECK(host_values(dense.tensor()) == twice);
+        CHECK(y.intact());
+        CHECK(dense.intact());
+      }
+}
+
 TEST_CASE("accumulators that count, and the index of an element") {
   // The place of the last 7, and how many there are: over rows, columns, middles, and in parts.
   const Reduction last = {3,
