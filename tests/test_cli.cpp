@@ -394,7 +394,14 @@ TEST_CASE("tune measures problems of a file, keeps the best, and shows and expor
   CHECK(row["second_us"].get<double>() > 0);
   CHECK(row["engine"] != row["second"]);
 
+  // The measured choice is what the next run finds.
+  const Result again = tune(folder, "gemm m=48 n=40 k=32 b=t\n");
+  CHECK(again.code == 0);
+  const std::string engine = row["engine"];
+  CHECK(contains(line_with(again.out, "f32 mk-nk 48x40x32"), "  " + engine + " "));
+
   // The build reads what was exported.
+  if (std::system("cmake --version >/dev/null 2>&1") != 0) return note_skipped("there is no cmake");
   const std::string script = source_file("cmake/TuningRows.cmake");
   const auto rows_of = [&](const std::string& file) {
     return std::system(("cmake -DDIRECTORY='" + folder.path().string() + "' -DFILE='" + file +
@@ -412,12 +419,6 @@ TEST_CASE("tune measures problems of a file, keeps the best, and shows and expor
   put(folder / "broken.json", broken);
   CHECK(rows_of("broken.json") != 0);
   CHECK(contains(bytes_of(folder / "log"), "dtype 'f8' is none of"));
-
-  // The measured choice is what the next run finds.
-  const Result again = tune(folder, "gemm m=48 n=40 k=32 b=t\n");
-  CHECK(again.code == 0);
-  const std::string engine = row["engine"];
-  CHECK(contains(line_with(again.out, "f32 mk-nk 48x40x32"), "  " + engine + " "));
 }
 
 TEST_CASE("tune measures convolutions") {

@@ -133,6 +133,13 @@ static void load_b(uint to[4], uint tile, int column, int i, int lane) {
 #endif
 }
 
+#if ELEMENT_BYTES == 4 && !SPLIT
+// The hardware would drop the bits that tf32 has no room for.
+static void round_to_tf32(uint* x, int count) {
+#pragma unroll
+  for (int i = 0; i < count; i++) __asm__("cvt.rna.tf32.f32 %0, %1;" : "=r"(x[i]) : "f"(as_float(x[i])));
+}
+#endif
 #if SPLIT
 // x = hi + lo, with 11 bits in hi. A NaN may get lost in hi, but then stays in lo.
 static void split(uint* x, uint* lo, int count) {
@@ -307,6 +314,12 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_nv_mma(int
 #pragma unroll
         for (int j = 0; j < FRAGS_N; j++) multiply_add(part[i] + 4 * j, next_a[now][i], next_b[now][j / 2] + j % 2 * 2);
 #else
+#if ELEMENT_BYTES == 4
+#pragma unroll
+      for (int i = 0; i < FRAGS_M; i++) round_to_tf32(next_a[now][i], 4);
+#pragma unroll
+      for (int j = 0; j < FRAGS_N / 2; j++) round_to_tf32(next_b[now][j], 4);
+#endif
 #pragma unroll
       for (int i = 0; i < FRAGS_M; i++)
 #pragma unroll

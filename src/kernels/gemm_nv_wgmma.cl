@@ -3,7 +3,7 @@
 // WARP_GROUPS warp-groups multiplies 64 rows of the tile; work-item 0 also starts the copies, STAGES - 1 steps ahead.
 // (A warp that only copies would cost a third of the registers: those of a ninth warp's whole scheduler.)
 //
-// SPLIT 0: A and B are f16, bf16 or f32, of which the hardware drops the last 13 bits; both are read from local memory. f32
+// SPLIT 0: A and B are f16, bf16 or f32, which the copies round to tf32; both are read from local memory. f32
 //   must be contiguous along K there; A that is not comes through registers (FROM_REGISTERS).
 // SPLIT 1: f32 by three products of tf32 parts, x = hi + lo. A is split in registers on the way from local memory; B
 //   comes as two tensors that gemm_nv_pack.cl made, K-contiguous. Sums of 32 steps of k are flushed into f32 registers.
@@ -18,7 +18,7 @@
 #ifndef ELEMENT_BYTES
 #define ELEMENT_BYTES 4
 #endif
-// The element type's number in tensor maps: 6 f16, 7 f32, 10 bf16.
+// The element type's number in tensor maps: 6 f16, 7 f32, 10 bf16, 11 f32 that is rounded to tf32 on the way.
 #ifndef MAP_TYPE
 #define MAP_TYPE 7
 #endif

@@ -123,6 +123,8 @@ struct NvWgmma : Gemm::Impl {
     defines.set("A_UNIT_K", ra.unit_k).set("B_UNIT_K", rb.unit_k).set("BAND", band);
     defines.set("C_BYTES", static_cast<int>(size_of(p.c_dtype)));
     defines.set("C_PAIRS", p.c_vector >= 2).set("C_WIDE", p.c_vector >= 8).set("C_TRANSPOSED", transposed);
+    constexpr int kRoundingToTf32 = 11;
+    if (tf32) defines.set("MAP_TYPE", kRoundingToTf32);
     if (p.dtype != DType::f32)
       defines.set("ELEMENT", "ushort")
           .set("ELEMENT_BYTES", 2)
