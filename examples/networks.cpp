@@ -111,7 +111,7 @@ Data make_data(const Stream& stream, int64_t batch, int64_t size) {
 }
 
 /// From Net's first weights, uniform in +-1/sqrt(fan-in), to He's, sqrt(6) as wide: with those the signal
-/// reaches the end of VGG. The last layer stays as it is, so that the first loss is near log(classes).
+/// reaches the end of VGG. The last layer stays as it is: logits need not be large.
 void widen_weights(const Stream& stream, const Net& net) {
   for (const Parameter& p : net.parameters())
     if (p.value.rank() > 1 && p.name != "classifier.weight")
