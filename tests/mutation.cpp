@@ -18,7 +18,6 @@
 #include "core/memory.hpp"
 #include "core/observer.hpp"
 #include "core/state.hpp"
-#include "listener.hpp"
 #include "support.hpp"
 
 namespace dlprim::test {
@@ -338,33 +337,26 @@ class Mutations : public detail::OperatorObserver {
 
 Mutations* mutations = nullptr;
 
-class Listener : public ListenerBase {
- public:
-  using ListenerBase::ListenerBase;
-  void testCaseStarting(const Catch::TestCaseInfo& info) override {
-    start_mutations();
-    if (mutations) mutations->test_starts(info.name);
-  }
-  void testCaseEnded(const Catch::TestCaseStats&) override {
-    if (mutations) mutations->test_ends();
-  }
-  void assertionStarting(const Catch::AssertionInfo&) override {
-    if (mutations) mutations->asserts();
-  }
-  ListenerResult assertionEnded(const Catch::AssertionStats& stats) override {
-    if (mutations && !stats.assertionResult.isOk()) mutations->failed();
-    return ListenerResult();
-  }
-};
-
 }  // namespace
-
-CATCH_REGISTER_LISTENER(Listener)
 
 void start_mutations() {
   if (mutations || variable("DLPRIM_TEST_MUTATE").empty()) return;
   mutations = new Mutations;
   detail::operator_observer = mutations;
+}
+
+void mutated_test_starts(const std::string& name) {
+  start_mutations();
+  if (mutations) mutations->test_starts(name);
+}
+void mutated_test_ends() {
+  if (mutations) mutations->test_ends();
+}
+void mutated_assertion_starts() {
+  if (mutations) mutations->asserts();
+}
+void mutated_assertion_failed() {
+  if (mutations) mutations->failed();
 }
 
 OwnMeans::OwnMeans() {

@@ -16,6 +16,7 @@
 #include "support.hpp"
 
 using namespace dlprim;
+using namespace dlprim::test;
 using test::error_of;
 
 namespace {

@@ -14,6 +14,7 @@
 
 using namespace dlprim;
 using namespace dlprim::detail;
+using namespace dlprim::test;
 using test::error_of;
 
 namespace {
