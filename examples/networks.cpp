@@ -10,8 +10,10 @@
 #include <random>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include <dlprim/copy.hpp>
+#include <dlprim/pointwise.hpp>
 #include <dlprim/reduction.hpp>
 #include <dlprim/solver.hpp>
 
