@@ -10,8 +10,10 @@
 #include <random>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include <dlprim/copy.hpp>
+#include <dlprim/pointwise.hpp>
 #include <dlprim/reduction.hpp>
 #include <dlprim/solver.hpp>
 
@@ -106,6 +108,12 @@ Data make_data(const Stream& stream, int64_t batch, int64_t size) {
   return data;
 }
 
+std::string text(float value) {
+  char digits[32];
+  std::snprintf(digits, sizeof digits, "%g", value);
+  return digits;
+}
+
 [[noreturn]] void fail(const std::string& what) {
   throw std::runtime_error(what);
 }
@@ -135,14 +143,13 @@ void check_logits(const Stream& stream, const Tensor& logits, int64_t batch) {
   for (size_t i = 0; i < values.size(); i++) {
     const size_t image = i / kClasses;
     if (!std::isfinite(values[i]))
-      fail("inference gave " + std::to_string(values[i]) + " for image " + std::to_string(image));
+      fail("inference gave " + text(values[i]) + " for image " + std::to_string(image));
     if (image > 0) continue;
     largest = std::max(largest, std::abs(values[i]));
     difference = std::max(difference, std::abs(values[i] - values[i + kClasses]));
   }
   if (!(difference > 1e-4f * largest))
-    fail("inference gave two images the same logits, but for " + std::to_string(difference) + " of " +
-         std::to_string(largest));
+    fail("inference gave two images the same logits, but for " + text(difference) + " of " + text(largest));
 }
 
 /// A largest magnitude that is finite and above 0, of every parameter.
@@ -160,7 +167,7 @@ void check_gradients(const Stream& stream, const Net& net, int64_t step) {
   const std::vector<float> values = read<float>(stream, largest);
   for (size_t i = 0; i < trained.size(); i++)
     if (!std::isfinite(values[i]) || values[i] == 0)
-      fail("the gradient of " + trained[i].name + " has the largest magnitude " + std::to_string(values[i]) +
+      fail("the gradient of " + trained[i].name + " has the largest magnitude " + text(values[i]) +
            " in step " + std::to_string(step));
 }
 
@@ -209,7 +216,7 @@ void run(const Stream& stream, const Network& network, const Data& data, int64_t
       later = std::min(later, time);
     losses.push_back(read<float>(stream, value)[0]);
     if (!std::isfinite(losses.back()))
-      fail("the loss of step " + std::to_string(step) + " is " + std::to_string(losses.back()));
+      fail("the loss of step " + std::to_string(step) + " is " + text(losses.back()));
     check_gradients(stream, net, step);
   }
   std::printf("%-12s %9lld parameters  first step %8.1f ms  later %7.1f ms  inference %7.1f ms  losses",
@@ -218,7 +225,7 @@ void run(const Stream& stream, const Network& network, const Data& data, int64_t
   std::printf("\n");
   std::fflush(stdout);
   if (!(losses.back() < losses.front()))
-    fail("the loss went from " + std::to_string(losses.front()) + " to " + std::to_string(losses.back()));
+    fail("the loss went from " + text(losses.front()) + " to " + text(losses.back()));
 }
 
 }  // namespace

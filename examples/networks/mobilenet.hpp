@@ -8,8 +8,10 @@ namespace networks {
 /// Convolution, padded to keep the image's size at stride 1, BatchNorm and relu6.
 inline dlprim::Value conv_norm_relu6(dlprim::Net& net, dlprim::Value x, int64_t filters, int64_t kernel,
                                      int64_t stride, int64_t groups = 1) {
-  const auto layer = dlprim::ConvLayer(filters, kernel).stride(stride).pad(kernel / 2).groups(groups);
-  return net.relu6(net.batch_norm(net.conv(x, dlprim::ConvLayer(layer).without_bias())));
+  using namespace dlprim;
+  const ConvLayer layer =
+      ConvLayer(filters, kernel).stride(stride).pad(kernel / 2).groups(groups).without_bias();
+  return net.relu6(net.batch_norm(net.conv(x, layer)));
 }
 
 /// An inverted residual: `expansion` times wider by 1 x 1, depthwise 3 x 3, and without activation down to

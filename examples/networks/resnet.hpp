@@ -2,6 +2,8 @@
 // its 3 x 3 convolution.
 #pragma once
 
+#include <vector>
+
 #include <dlprim/net.hpp>
 
 namespace networks {
