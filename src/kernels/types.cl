@@ -6,6 +6,7 @@
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #endif
 
+#include "access.cl"
 #include "half.cl"
 
 #define LOAD_f32(p, i) ((p)[i])
@@ -99,8 +100,8 @@ uint bf16_word(float first, float second) {
    (d)[4] = FIRST((w).s2), (d)[5] = SECOND((w).s2), (d)[6] = FIRST((w).s3), (d)[7] = SECOND((w).s3))
 #define GATHER_WORDS(F, d) \
   ((uint4)(F((d)[0], (d)[1]), F((d)[2], (d)[3]), F((d)[4], (d)[5]), F((d)[6], (d)[7])))
-#define VLOAD_HALVES(p) vloada_half8(0, p)
-#define VSTORE_HALVES(v, p) vstorea_half8_rte(v, 0, p)
+#define VLOAD_HALVES(p) WIDE_LOAD_HALVES(8, p)
+#define VSTORE_HALVES(v, p) WIDE_STORE_HALVES(8, p, v)
 #else
 #define VECTOR_OF(T) T##4
 #define WORD_VECTOR uint2
@@ -109,20 +110,20 @@ uint bf16_word(float first, float second) {
 #define SPREAD_WORDS(FIRST, SECOND, w, d) \
   ((d)[0] = FIRST((w).s0), (d)[1] = SECOND((w).s0), (d)[2] = FIRST((w).s1), (d)[3] = SECOND((w).s1))
 #define GATHER_WORDS(F, d) ((uint2)(F((d)[0], (d)[1]), F((d)[2], (d)[3])))
-#define VLOAD_HALVES(p) vloada_half4(0, p)
-#define VSTORE_HALVES(v, p) vstorea_half4_rte(v, 0, p)
+#define VLOAD_HALVES(p) WIDE_LOAD_HALVES(4, p)
+#define VSTORE_HALVES(v, p) WIDE_STORE_HALVES(4, p, v)
 #endif
 
 #define SAME(v) (v)
-#define VLOAD_AS(T, p, i, d)                                                 \
-  {                                                                          \
-    const VECTOR_OF(T) vector_ = *(__global const VECTOR_OF(T)*)((p) + (i)); \
-    SPREAD(SAME, vector_, d);                                                \
+#define VLOAD_AS(T, p, i, d)                                            \
+  {                                                                     \
+    const VECTOR_OF(T) vector_ = WIDE_LOAD(VECTOR_OF(T), (p) + (i));    \
+    SPREAD(SAME, vector_, d);                                           \
   }
 #define VLOAD_f32(p, i, d) VLOAD_AS(float, p, i, d)
 #define VLOAD_WORDS(FIRST, SECOND, p, i, d)                            \
   {                                                                    \
-    const WORD_VECTOR words_ = *(__global const WORD_VECTOR*)((p) + (i));          \
+    const WORD_VECTOR words_ = WIDE_LOAD(WORD_VECTOR, (p) + (i));      \
     SPREAD_WORDS(FIRST, SECOND, words_, d);                            \
   }
 #define BF16_FIRST(w) as_float((w) << 16)
@@ -137,9 +138,9 @@ uint bf16_word(float first, float second) {
 #define VLOAD_bool(p, i, d) VLOAD_AS(uchar, p, i, d)
 
 #define IS_NOT_0(v) ((v) != 0)
-#define VSTORE_AS(T, F, p, i, d) (*(__global VECTOR_OF(T)*)((p) + (i)) = GATHER(VECTOR_OF(T), F, d))
+#define VSTORE_AS(T, F, p, i, d) WIDE_STORE(VECTOR_OF(T), (p) + (i), GATHER(VECTOR_OF(T), F, d))
 #define VSTORE_f32(p, i, d) VSTORE_AS(float, (float), p, i, d)
-#define VSTORE_bf16(p, i, d) (*(__global WORD_VECTOR*)((p) + (i)) = GATHER_WORDS(bf16_word, d))
+#define VSTORE_bf16(p, i, d) WIDE_STORE(WORD_VECTOR, (p) + (i), GATHER_WORDS(bf16_word, d))
 #define VSTORE_f64(p, i, d) VSTORE_AS(double, (double), p, i, d)
 #define VSTORE_i8(p, i, d) VSTORE_AS(char, (char), p, i, d)
 #define VSTORE_u8(p, i, d) VSTORE_AS(uchar, (uchar), p, i, d)
@@ -164,7 +165,7 @@ static uint half_word(float first, float second) {
 #define HALF_FIRST(w) half_value((ushort)(w))
 #define HALF_SECOND(w) half_value((ushort)((w) >> 16))
 #define VLOAD_f16(p, i, d) VLOAD_WORDS(HALF_FIRST, HALF_SECOND, p, i, d)
-#define VSTORE_f16(p, i, d) (*(__global WORD_VECTOR*)((p) + (i)) = GATHER_WORDS(half_word, d))
+#define VSTORE_f16(p, i, d) WIDE_STORE(WORD_VECTOR, (p) + (i), GATHER_WORDS(half_word, d))
 #else
 #define VLOAD_f16(p, i, d)                                    \
   {                                                           \
