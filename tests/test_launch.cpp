@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "child.hpp"
 #include "core/kernel_source.hpp"
 #include "core/launch.hpp"
 #include "core/state.hpp"
@@ -144,8 +145,7 @@ TEST_CASE("launch: two at once of one kernel keep their own arguments", "[launch
   CHECK(test::host_values(z.tensor()) == std::vector<float>{2, 3});
 }
 
-// Prints what it finds, so it is not among the cases that scripts/check-access runs.
-TEST_CASE("launch: in programs for checks misaligned accesses are poison", "[launch]") {
+TEST_CASE("child: misaligned accesses", "[.]") {
   const std::string source = kernel_source("access") + R"CLC(
 __kernel void words(__global const uchar* x, long x_o, __global uchar* y, long y_o, int from, int to) {
   WIDE_STORE(uint2, y + 2 * y_o + to, WIDE_LOAD(uint2, x + 2 * x_o + from));
@@ -159,13 +159,8 @@ __kernel void halves(__global const half* x, long x_o, __global half* y, long y_
     for (int i = 0; i < 12; i++) numbers.push_back(static_cast<float>(i));
     const Tensor x = test::device_tensor({12}, numbers, DType::f16);
     const Tensor y = test::device_tensor({12}, std::vector<float>(12, 50.0f), DType::f16);
-    Launch(test::stream(), test::context().state().programs.generated("access", source, name,
-                                                                      Defines().set("CHECK_ACCESS", 1)))
-        .arg(x)
-        .arg(y)
-        .arg(from)
-        .arg(to)
-        .run({1}, {1});
+    const Kernel kernel = test::context().state().programs.generated("access", source, name);
+    Launch(test::stream(), kernel).arg(x).arg(y).arg(from).arg(to).run({1}, {1});
     std::string text;
     for (const float v : test::host_values(y))
       text += v != v ? "? " : std::to_string(static_cast<int>(v)) + " ";
@@ -177,4 +172,13 @@ __kernel void halves(__global const half* x, long x_o, __global half* y, long y_
     CHECK(run(name, 4, 8) == "50 50 50 50 ? ? ? ? 50 50 50 50 ");
     CHECK(run(name, 8, 14) == "50 50 50 50 ? ? ? ? 50 50 50 50 ");
   }
+}
+
+TEST_CASE("launch: with DLPRIM_CHECK_ACCESS misaligned accesses are poison, and are said",
+          "[launch][small]") {
+  const test::Child child = test::run_child("child: misaligned accesses", {{"DLPRIM_CHECK_ACCESS", "1"}});
+  INFO(child.output);
+  CHECK(child.passed);
+  CHECK(child.output.find("misaligned access: 8 bytes, 4 beyond a multiple") != std::string::npos);
+  CHECK(child.output.find("misaligned access: 8 bytes, 6 beyond a multiple") != std::string::npos);
 }
