@@ -1,7 +1,8 @@
 // Wide accesses to global memory: of words and vectors, which OpenCL wants at multiples of their sizes. All go through these
-// macros; scripts/check-kernels refuses others. x86 takes any address; GPUs end the kernel, or read elsewhere. So where programs are
-// made for checks (CHECK_ACCESS, see CONTRIBUTING.md) a misaligned load gives, and a misaligned store writes, elements whose bits are all
-// set: NaN in every float, -1 or a large number in integers. It writes them to the aligned place before, and says so.
+// macros; scripts/check-kernels refuses others. x86 takes others mostly without a word; GPUs end the
+// kernel, or read elsewhere. So where programs are made for checks (CHECK_ACCESS, by DLPRIM_CHECK_ACCESS=1) a misaligned load gives, and
+// a misaligned store writes, elements whose bits are all set: NaN in every float, -1 or a large number in integers. It writes them to
+// the aligned place before, and prints a line.
 #ifdef CHECK_ACCESS
 __constant ulong4 poison_bits[2] = {(ulong4)(~0ul), (ulong4)(~0ul)};
 static bool is_aligned_access(size_t address, size_t bytes) {
