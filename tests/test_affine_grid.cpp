@@ -179,3 +179,16 @@ TEST_CASE("affine_grid: what does not fit is refused by name", "[small]") {
   CHECK(refused(Tensor(context(), {3, 2, 3}), grid) == "theta: shape [3, 2, 3] must be [2, 2, 3]");
   CHECK(refused(theta, {}) == "grid: is not defined");
 }
+
+TEST_CASE("affine_grid: doubles from a place that is a multiple of 16 bytes, not of 32", "[small]") {
+  if (!has_doubles()) return;
+  const Shape shape{2, 3, 6, 2};
+  Rng rng(5);
+  const Tensor theta = device_tensor({2, 2, 3}, reals(12, rng), DType::f64);
+  const Guarded there(shape, DType::f64, 64), between(shape, DType::f64, 66);
+  for (const Guarded* grid : {&there, &between}) {
+    affine_grid(stream(), theta, false, grid->tensor(), engine("direct"));
+    CHECK(grid->intact());
+  }
+  CHECK(host_bytes(between.tensor()) == host_bytes(there.tensor()));
+}

@@ -390,3 +390,22 @@ TEST_CASE("interpolate: what it keeps meanwhile is in its workspace", "[small]")
     CHECK(deviation(host_values(y.tensor()), host_values(expected)) < 1e-6);
   }
 }
+
+TEST_CASE("interpolation of doubles from a place that is a multiple of 16 bytes, not of 32", "[small]") {
+  if (!has_doubles()) return;
+  const Strides strides{5 * 5 * 8, 1, 5 * 8, 8};  // channels last
+  Rng rng(8);
+  const std::vector<float> memory = integers(200, rng);
+  std::vector<float> shifted = memory;
+  shifted.insert(shifted.begin(), 2, 100.0f);
+  const Shape shape{1, 8, 5, 5}, y_shape{1, 8, 3, 3};
+  const Strides y_strides{3 * 3 * 8, 1, 3 * 8, 8};
+  const Tensor there = device_tensor({200}, memory, DType::f64).as_strided(shape, strides, 0),
+               between = device_tensor({202}, shifted, DType::f64).as_strided(shape, strides, 2);
+  const Guarded a(y_shape, y_strides, DType::f64, 64), b(y_shape, y_strides, DType::f64, 66);
+  for (const auto& [x, y] : {std::pair(&there, &a), std::pair(&between, &b)}) {
+    interpolate(stream(), *x, {Mode::linear}, y->tensor(), engine("direct"));
+    CHECK(y->intact());
+  }
+  CHECK(host_bytes(b.tensor()) == host_bytes(a.tensor()));
+}

@@ -4,6 +4,8 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "child.hpp"
+#include "core/kernel_source.hpp"
 #include "core/launch.hpp"
 #include "core/state.hpp"
 #include "support.hpp"
@@ -141,4 +143,42 @@ TEST_CASE("launch: two at once of one kernel keep their own arguments", "[launch
   first.run({2}, {1});
   CHECK(test::host_values(y.tensor()) == std::vector<float>{1, 2});
   CHECK(test::host_values(z.tensor()) == std::vector<float>{2, 3});
+}
+
+TEST_CASE("child: misaligned accesses", "[.]") {
+  const std::string source = kernel_source("access") + R"CLC(
+__kernel void words(__global const uchar* x, long x_o, __global uchar* y, long y_o, int from, int to) {
+  WIDE_STORE(uint2, y + 2 * y_o + to, WIDE_LOAD(uint2, x + 2 * x_o + from));
+}
+__kernel void halves(__global const half* x, long x_o, __global half* y, long y_o, int from, int to) {
+  WIDE_STORE_HALVES(4, y + y_o + to / 2, WIDE_LOAD_HALVES(4, x + x_o + from / 2));
+}
+)CLC";
+  const auto run = [&](const char* name, int from, int to) {
+    std::vector<float> numbers;
+    for (int i = 0; i < 12; i++) numbers.push_back(static_cast<float>(i));
+    const Tensor x = test::device_tensor({12}, numbers, DType::f16);
+    const Tensor y = test::device_tensor({12}, std::vector<float>(12, 50.0f), DType::f16);
+    const Kernel kernel = test::context().state().programs.generated("access", source, name);
+    Launch(test::stream(), kernel).arg(x).arg(y).arg(from).arg(to).run({1}, {1});
+    std::string text;
+    for (const float v : test::host_values(y))
+      text += v != v ? "? " : std::to_string(static_cast<int>(v)) + " ";
+    return text;
+  };
+  for (const char* name : {"words", "halves"}) {
+    INFO(name);
+    CHECK(run(name, 8, 16) == "50 50 50 50 50 50 50 50 4 5 6 7 ");
+    CHECK(run(name, 4, 8) == "50 50 50 50 ? ? ? ? 50 50 50 50 ");
+    CHECK(run(name, 8, 14) == "50 50 50 50 ? ? ? ? 50 50 50 50 ");
+  }
+}
+
+TEST_CASE("launch: with DLPRIM_CHECK_ACCESS misaligned accesses are poison, and are said",
+          "[launch][small]") {
+  const test::Child child = test::run_child("child: misaligned accesses", {{"DLPRIM_CHECK_ACCESS", "1"}});
+  INFO(child.output);
+  CHECK(child.passed);
+  CHECK(child.output.find("misaligned access: 8 bytes, 4 beyond a multiple") != std::string::npos);
+  CHECK(child.output.find("misaligned access: 8 bytes, 6 beyond a multiple") != std::string::npos);
 }

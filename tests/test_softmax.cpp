@@ -358,3 +358,21 @@ TEST_CASE("softmax refuses bad input", "[small]") {
   CHECK(error_of<ValidationError>([&] { logsumexp(stream(), x, 1, y); }) == "y: shape [2, 3] must be [2, 1]");
   CHECK(host_values(y) == std::vector<float>(6, 0.0f));
 }
+
+TEST_CASE("softmax of 16 bits with a mask of f32 whose place is a multiple of 16 bytes, not of 32",
+          "[small]") {
+  Rng rng(6);
+  const std::vector<float> values = reals(3 * 64, rng, -4, 4);
+  std::vector<float> memory = values;
+  memory.insert(memory.begin(), 4, 100.0f);
+  const Tensor x = device_tensor({3, 64}, reals(3 * 64, rng, -4, 4), DType::f16),
+               there = device_tensor({3, 64}, values),
+               between = device_tensor({4 + 3 * 64}, memory).as_strided({3, 64}, {64, 1}, 4);
+  const Guarded a({3, 64}, DType::f16), b({3, 64}, DType::f16);
+  for (const auto& [mask, y] : {std::pair(&there, &a), std::pair(&between, &b)}) {
+    const Softmax plan(context(), {x, y->tensor(), {}, 1, false, *mask}, engine("row"));
+    plan.run(stream(), x, y->tensor(), {}, *mask);
+    CHECK(y->intact());
+  }
+  CHECK(host_bytes(b.tensor()) == host_bytes(a.tensor()));
+}

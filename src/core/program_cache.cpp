@@ -4,6 +4,7 @@
 #include <array>
 
 #include <chrono>
+#include <cstdlib>
 
 #include "core/binary_cache.hpp"
 #include "core/check.hpp"
@@ -108,6 +109,8 @@ Kernel ProgramCache::generated(const std::string& name, const std::string& sourc
   Defines all = defines;
   if (device_.probes().bf16_instruction) all.set("BF16_INSTRUCTION", 1);
   if (device_.kind() == DeviceKind::cpu) all.set("CPU", 1);
+  if (const char* check = std::getenv("DLPRIM_CHECK_ACCESS"); check && std::string(check) == "1")
+    all.set("CHECK_ACCESS", 1);  // see access.cl
   const std::string options = all.options(), key = options + '\n' + source;
   const std::shared_ptr<const Program> built = program(key, name, source, options);
   std::lock_guard<std::mutex> lock(mutex_);

@@ -1,6 +1,7 @@
 // Choosing elements by a mask, for GPUs: of each element a bit, 1 where the mask is not 0, and how many are 1 in each
 // group's tiles.
 
+#include "access.cl"
 #include "compact_tile.cl"
 
 #ifndef MASK
@@ -45,9 +46,8 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void compact_bits(
     barrier(CLK_LOCAL_MEM_FENCE);  // nobody still reads the tile before
 #if V > 1
     if (begin + TILE <= count) {
-      __global const VECTOR* from = (__global const VECTOR*)(mask + begin);
 #pragma unroll 8
-      for (int u = 0; u < 32 / V; u++) chosen.vectors[u * GROUP + item] = FLAGS_OF(from[u * GROUP + item]);
+      for (int u = 0; u < 32 / V; u++) chosen.vectors[u * GROUP + item] = FLAGS_OF(WIDE_LOAD(VECTOR, mask + begin + (u * GROUP + item) * V));
     } else
 #endif
     for (int first = 0; first < TILE; first += UNROLL * GROUP) {

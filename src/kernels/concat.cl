@@ -7,6 +7,7 @@
 #define LOCAL 256
 #define UNROLL 4
 #endif
+#include "access.cl"
 #include "divisor.cl"
 
 // All in words. Input k has groups first[k] to first[k + 1] - 1; of inputs that there are not, none.
@@ -44,10 +45,10 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void concat(
   WORD words[UNROLL];
 #pragma unroll
   for (int u = 0; u < UNROLL; u++)
-    if (begin + u * LOCAL < count) words[u] = x[begin + u * LOCAL];
+    if (begin + u * LOCAL < count) words[u] = WIDE_LOAD(WORD, x + begin + u * LOCAL);
 #pragma unroll
   for (int u = 0; u < UNROLL; u++) {
     const int i = begin + u * LOCAL;
-    if (i < count) y[i + divided(i, run) * skipped] = words[u];
+    if (i < count) WIDE_STORE(WORD, y + i + divided(i, run) * skipped, words[u]);
   }
 }

@@ -56,7 +56,7 @@ static void gather(ELEMENT* to, int loads, int count, int source, int wide, cons
         to[step * count + i] = inside ? *from : 0;
       } else {
         ELEMENTS v = 0;
-        if (inside) v = *(__global const ELEMENTS*)from;
+        if (inside) v = WIDE_LOAD(ELEMENTS, from);
         FRAG_JOIN(vstore, WIDE)(v, step * count + i, to);
       }
     }

@@ -19,6 +19,7 @@
 #ifndef Y_CHANNELS_LAST
 #define Y_CHANNELS_LAST 0
 #endif
+#include "access.cl"
 #include "gemm_types.cl"
 
 #define ITEMS 256
@@ -101,7 +102,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_winograd_f
       for (int i = 0; i < U_LOADS; i++) {
         const int at = (item + i * ITEMS) * 4, k = min(filter0 + at % FILTERS, u_pitch - 4);
         const int of = min(s * CHANNELS + at / FILTERS % CHANNELS, channels - 1), p = at / (FILTERS * CHANNELS);
-        next_u[i] = *(__global const float4*)(u + u_offset + p * u_plane + (long)of * u_pitch + k);
+        next_u[i] = WIDE_LOAD(float4, u + u_offset + p * u_plane + (long)of * u_pitch + k);
       }
     }
     if (s > 0) {

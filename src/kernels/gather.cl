@@ -2,6 +2,7 @@
 // size, which the host makes as wide as rows allow. All dimensions are family p; x is the table, y is dense. See
 // indexing.cl. A work-item takes U elements: all indices are read before the first x, all x before the first y.
 
+#include "access.cl"
 #include "indexing.cl"
 
 #ifndef WORD
@@ -36,8 +37,8 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void gather(__global
     }
   }
 #pragma unroll
-  for (int u = 0; u < U; u++) word[u] = inside[u] ? x[from[u]] : (WORD)(0);
+  for (int u = 0; u < U; u++) word[u] = inside[u] ? WIDE_LOAD(WORD, x + from[u]) : (WORD)(0);
 #pragma unroll
   for (int u = 0; u < U; u++)
-    if (to[u] >= 0) y[to[u]] = word[u];
+    if (to[u] >= 0) WIDE_STORE(WORD, y + to[u], word[u]);
 }

@@ -2,6 +2,7 @@
 // p; x is the table, y is dense. See indexing.cl. A work-group of one item takes a chunk of elements, run by run
 // along the innermost dimension.
 
+#include "access.cl"
 #include "indexing.cl"
 
 #ifndef WORD
@@ -40,15 +41,15 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void gather(__global con
     EACH_INDEX(FOLLOW_INDEX, NO_MORE)
     __global const WORD* restrict from = x + at;
     if (ok)
-      for (OFFSET j = 0; j < run; j++) to[j] = from[j];
+      for (OFFSET j = 0; j < run; j++) WIDE_STORE(WORD, to + j, WIDE_LOAD(WORD, from + j));
     else
-      for (OFFSET j = 0; j < run; j++) to[j] = 0;
+      for (OFFSET j = 0; j < run; j++) WIDE_STORE(WORD, to + j, (WORD)(0));
 #else
     for (OFFSET j = 0; j < run; j++) {
       OFFSET at = place.table + j * X_STEP;
       bool ok = true;
       EACH_INDEX(FOLLOW_INDEX, MORE)
-      to[j * Y_STEP] = ok ? x[at] : 0;
+      WIDE_STORE(WORD, to + j * Y_STEP, ok ? WIDE_LOAD(WORD, x + at) : (WORD)(0));
     }
 #endif
     i += run;

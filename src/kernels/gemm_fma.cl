@@ -46,6 +46,7 @@
 #define ITEMS (TM / RM * (TN / RN))
 
 // Vectors are of four elements, and for plain operands only.
+#include "access.cl"
 #include "gemm_layout.cl"
 
 // A row of a local tile is longer than the tile is wide, and, where vectors are taken apart into four rows, rows of k with
@@ -269,10 +270,10 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_fma(int M,
 #if A_VECTOR
       if (whole) {
 #pragma unroll
-        for (int i = 0; i < A_LOADS; i++) next_a[i] = *from_a[i];
+        for (int i = 0; i < A_LOADS; i++) next_a[i] = WIDE_LOAD(float4, from_a[i]);
       } else {
 #pragma unroll
-        for (int i = 0; i < A_LOADS; i++) next_a[i] = s * TK + A_K(i) < K ? *from_a[i] : (float4)(0);
+        for (int i = 0; i < A_LOADS; i++) next_a[i] = s * TK + A_K(i) < K ? WIDE_LOAD(float4, from_a[i]) : (float4)(0);
       }
 #pragma unroll
       for (int i = 0; i < A_LOADS; i++) from_a[i] += TK * (A_UNIT_K ? 1 : lda) / 4;
@@ -295,10 +296,10 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_fma(int M,
 #if B_VECTOR
       if (whole) {
 #pragma unroll
-        for (int i = 0; i < B_LOADS; i++) next_b[i] = *from_b[i];
+        for (int i = 0; i < B_LOADS; i++) next_b[i] = WIDE_LOAD(float4, from_b[i]);
       } else {
 #pragma unroll
-        for (int i = 0; i < B_LOADS; i++) next_b[i] = s * TK + B_K(i) < K ? *from_b[i] : (float4)(0);
+        for (int i = 0; i < B_LOADS; i++) next_b[i] = s * TK + B_K(i) < K ? WIDE_LOAD(float4, from_b[i]) : (float4)(0);
       }
 #pragma unroll
       for (int i = 0; i < B_LOADS; i++) from_b[i] += TK * (B_UNIT_K ? 1 : ldb) / 4;
@@ -354,17 +355,17 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_fma(int M,
       const int n = C_N(j);
 #if C_VECTOR && PARTS
       if (n < N)
-        *(__global float4*)(partial + partial_offset + (long)m * N + n) =
-            (float4)(sums[i][j], sums[i][j + 1], sums[i][j + 2], sums[i][j + 3]);
+        WIDE_STORE(float4, partial + partial_offset + (long)m * N + n,
+                   (float4)(sums[i][j], sums[i][j + 1], sums[i][j + 2], sums[i][j + 3]));
 #elif C_VECTOR
       if (n < N) {
         const long at = product_at + (long)m * ldc + n;
-        __global float4* to = (__global float4*)(c + at);
         float4 v = (float4)(SCALED(sums[i][j], m, n), SCALED(sums[i][j + 1], m, n + 1),
                             SCALED(sums[i][j + 2], m, n + 2), SCALED(sums[i][j + 3], m, n + 3));
-        if (beta != 0) v = fma((float4)beta, *to, v);
-        *to = (float4)(FINISH(v.s0, m, n, at), FINISH(v.s1, m, n + 1, at + 1), FINISH(v.s2, m, n + 2, at + 2),
-                       FINISH(v.s3, m, n + 3, at + 3));
+        if (beta != 0) v = fma((float4)beta, WIDE_LOAD(float4, c + at), v);
+        WIDE_STORE(float4, c + at,
+                   (float4)(FINISH(v.s0, m, n, at), FINISH(v.s1, m, n + 1, at + 1), FINISH(v.s2, m, n + 2, at + 2),
+                            FINISH(v.s3, m, n + 3, at + 3)));
       }
 #else
 #pragma unroll

@@ -32,7 +32,7 @@ static void fetch(ELEMENT* to, int loads, int wide, int unit_k, int rows, int it
       to[i] = inside ? *from : 0;
     } else {
       ELEMENTS v = 0;
-      if (inside) v = *(__global const ELEMENTS*)from;
+      if (inside) v = WIDE_LOAD(ELEMENTS, from);
       FRAG_JOIN(vstore, WIDE)(v, i, to);
     }
   }

@@ -20,6 +20,7 @@
 #define SPLIT 1
 #endif
 // Vectors are of 16 bytes.
+#include "access.cl"
 #include "gemm_layout.cl"
 #include "gemm_types.cl"
 #include "fragment.cl"

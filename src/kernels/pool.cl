@@ -38,14 +38,14 @@
 #define PIECE (int)(16 / sizeof(PLACE_TYPE))
 #define LOAD_PLACES(p, i, d)                                                          \
   for (int piece_ = 0; piece_ < V; piece_ += PIECE) {                                 \
-    const PLACE_VECTOR bits_ = *(__global const PLACE_VECTOR*)((p) + (i) + piece_);   \
+    const PLACE_VECTOR bits_ = WIDE_LOAD(PLACE_VECTOR, (p) + (i) + piece_);         \
     for (int k = 0; k < PIECE; k++) (d)[piece_ + k] = (int)((const PLACE_TYPE*)&bits_)[k]; \
   }
 #define STORE_PLACES(p, i, d)                                                         \
   for (int piece_ = 0; piece_ < V; piece_ += PIECE) {                                 \
     PLACE_VECTOR bits_;                                                               \
     for (int k = 0; k < PIECE; k++) ((PLACE_TYPE*)&bits_)[k] = (d)[piece_ + k];       \
-    *(__global PLACE_VECTOR*)((p) + (i) + piece_) = bits_;                            \
+    WIDE_STORE(PLACE_VECTOR, (p) + (i) + piece_, bits_);                              \
   }
 #endif
 #define LANES for (int k = 0; k < V; k++)

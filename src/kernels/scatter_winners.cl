@@ -27,8 +27,8 @@
 #define T_WORD WORD
 #define S_WORD WORD
 #define MOVED WORD
-#define LOAD_MOVED(p, i) ((p)[i])
-#define STORE_MOVED(p, i, v) ((p)[i] = (v))
+#define LOAD_MOVED(p, i) WIDE_LOAD(WORD, (p) + (i))
+#define STORE_MOVED(p, i, v) WIDE_STORE(WORD, (p) + (i), v)
 #else
 #define T_ELEMENT T
 #define S_ELEMENT S

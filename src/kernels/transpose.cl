@@ -2,6 +2,7 @@
 // Along `a` y steps by one, along `b` x does; d0 to d5 are the other dimensions, which may have size 1. Elements
 // are words of any size, V of them are moved at a time where V is above 1.
 
+#include "access.cl"
 #include "divisor.cl"
 
 #ifndef ELEMENT
@@ -44,7 +45,7 @@ __kernel __attribute__((reqd_work_group_size(LANES, ROWS, 1))) void transpose(
 #pragma unroll
   for (int k = 0; k < TILE / ROWS; k++) {
     const int a = a0 + row + k * ROWS, b = b0 + lane * V;
-    if (a < n_a && b < n_b) w[k].all = *(__global const ACCESS*)(x + (OFFSET)a * x_a + b);
+    if (a < n_a && b < n_b) w[k].all = WIDE_LOAD(ACCESS, x + (OFFSET)a * x_a + b);
   }
 #pragma unroll
   for (int k = 0; k < TILE / ROWS; k++)
@@ -55,6 +56,6 @@ __kernel __attribute__((reqd_work_group_size(LANES, ROWS, 1))) void transpose(
     const int b = b0 + row + k * ROWS, a = a0 + lane * V;
     word out;
     for (int v = 0; v < V; v++) out.one[v] = tile[lane * V + v][row + k * ROWS];
-    if (a < n_a && b < n_b) *(__global ACCESS*)(y + (OFFSET)b * y_b + a) = out.all;
+    if (a < n_a && b < n_b) WIDE_STORE(ACCESS, y + (OFFSET)b * y_b + a, out.all);
   }
 }

@@ -6,6 +6,7 @@
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #endif
 
+#include "access.cl"
 #include "half.cl"
 
 #define LOAD_f32(p, i) ((p)[i])
@@ -85,7 +86,8 @@ uint bf16_word(float first, float second) {
 #define STORE_i64(p, i, v) ((p)[i] = (v))
 #define STORE_bool(p, i, v) ((p)[i] = (uchar)((v) != 0))
 
-// V elements, 4 or 8, between memory and a private array d. Those of 16 bits go as words of two.
+// V elements, 4 or 8, between memory and a private array d, 16 bytes at a time, or less: tensors that count as aligned are known to lie
+// at multiples of 16 bytes. Elements of 16 bits go as words of two.
 #if defined(V) && V == 8
 #define VECTOR_OF(T) T##8
 #define WORD_VECTOR uint4
@@ -99,8 +101,13 @@ uint bf16_word(float first, float second) {
    (d)[4] = FIRST((w).s2), (d)[5] = SECOND((w).s2), (d)[6] = FIRST((w).s3), (d)[7] = SECOND((w).s3))
 #define GATHER_WORDS(F, d) \
   ((uint4)(F((d)[0], (d)[1]), F((d)[2], (d)[3]), F((d)[4], (d)[5]), F((d)[6], (d)[7])))
-#define VLOAD_HALVES(p) vloada_half8(0, p)
-#define VSTORE_HALVES(v, p) vstorea_half8_rte(v, 0, p)
+#define VLOAD_HALVES(p) WIDE_LOAD_HALVES(8, p)
+#define VSTORE_HALVES(v, p) WIDE_STORE_HALVES(8, p, v)
+#define VLOAD_32(T, p, i, d) {LOAD_FOUR(T, p, i, d, 0) LOAD_FOUR(T, p, i, d, 4)}
+#define VLOAD_64(T, p, i, d) {LOAD_TWO(T, p, i, d, 0) LOAD_TWO(T, p, i, d, 2) LOAD_TWO(T, p, i, d, 4) LOAD_TWO(T, p, i, d, 6)}
+#define VSTORE_32(T, p, i, d) (STORE_FOUR(T, p, i, d, 0), STORE_FOUR(T, p, i, d, 4))
+#define VSTORE_64(T, p, i, d) \
+  (STORE_TWO(T, p, i, d, 0), STORE_TWO(T, p, i, d, 2), STORE_TWO(T, p, i, d, 4), STORE_TWO(T, p, i, d, 6))
 #else
 #define VECTOR_OF(T) T##4
 #define WORD_VECTOR uint2
@@ -109,43 +116,62 @@ uint bf16_word(float first, float second) {
 #define SPREAD_WORDS(FIRST, SECOND, w, d) \
   ((d)[0] = FIRST((w).s0), (d)[1] = SECOND((w).s0), (d)[2] = FIRST((w).s1), (d)[3] = SECOND((w).s1))
 #define GATHER_WORDS(F, d) ((uint2)(F((d)[0], (d)[1]), F((d)[2], (d)[3])))
-#define VLOAD_HALVES(p) vloada_half4(0, p)
-#define VSTORE_HALVES(v, p) vstorea_half4_rte(v, 0, p)
+#define VLOAD_HALVES(p) WIDE_LOAD_HALVES(4, p)
+#define VSTORE_HALVES(v, p) WIDE_STORE_HALVES(4, p, v)
+#define VLOAD_32(T, p, i, d) {LOAD_FOUR(T, p, i, d, 0)}
+#define VLOAD_64(T, p, i, d) {LOAD_TWO(T, p, i, d, 0) LOAD_TWO(T, p, i, d, 2)}
+#define VSTORE_32(T, p, i, d) STORE_FOUR(T, p, i, d, 0)
+#define VSTORE_64(T, p, i, d) (STORE_TWO(T, p, i, d, 0), STORE_TWO(T, p, i, d, 2))
 #endif
 
-#define SAME(v) (v)
-#define VLOAD_AS(T, p, i, d)                                                 \
-  {                                                                          \
-    const VECTOR_OF(T) vector_ = *(__global const VECTOR_OF(T)*)((p) + (i)); \
-    SPREAD(SAME, vector_, d);                                                \
+#define LOAD_FOUR(T, p, i, d, k)                               \
+  {                                                            \
+    const T##4 four_ = WIDE_LOAD(T##4, (p) + (i) + (k));       \
+    (d)[k] = four_.s0, (d)[k + 1] = four_.s1;                  \
+    (d)[k + 2] = four_.s2, (d)[k + 3] = four_.s3;              \
   }
-#define VLOAD_f32(p, i, d) VLOAD_AS(float, p, i, d)
+#define LOAD_TWO(T, p, i, d, k)                                \
+  {                                                            \
+    const T##2 two_ = WIDE_LOAD(T##2, (p) + (i) + (k));        \
+    (d)[k] = two_.s0, (d)[k + 1] = two_.s1;                    \
+  }
+#define STORE_FOUR(T, p, i, d, k) \
+  WIDE_STORE(T##4, (p) + (i) + (k), (T##4)((T)(d)[k], (T)(d)[k + 1], (T)(d)[k + 2], (T)(d)[k + 3]))
+#define STORE_TWO(T, p, i, d, k) WIDE_STORE(T##2, (p) + (i) + (k), (T##2)((T)(d)[k], (T)(d)[k + 1]))
+
+#define SAME(v) (v)
+#define VLOAD_AS(T, p, i, d)                                            \
+  {                                                                     \
+    const VECTOR_OF(T) vector_ = WIDE_LOAD(VECTOR_OF(T), (p) + (i));    \
+    SPREAD(SAME, vector_, d);                                           \
+  }
+#define VLOAD_f32(p, i, d) VLOAD_32(float, p, i, d)
 #define VLOAD_WORDS(FIRST, SECOND, p, i, d)                            \
   {                                                                    \
-    const WORD_VECTOR words_ = *(__global const WORD_VECTOR*)((p) + (i));          \
+    const WORD_VECTOR words_ = WIDE_LOAD(WORD_VECTOR, (p) + (i));      \
     SPREAD_WORDS(FIRST, SECOND, words_, d);                            \
   }
 #define BF16_FIRST(w) as_float((w) << 16)
 #define BF16_SECOND(w) as_float((w)&0xffff0000u)
 #define VLOAD_bf16(p, i, d) VLOAD_WORDS(BF16_FIRST, BF16_SECOND, p, i, d)
-#define VLOAD_f64(p, i, d) VLOAD_AS(double, p, i, d)
+#define VLOAD_f64(p, i, d) VLOAD_64(double, p, i, d)
 #define VLOAD_i8(p, i, d) VLOAD_AS(char, p, i, d)
 #define VLOAD_u8(p, i, d) VLOAD_AS(uchar, p, i, d)
 #define VLOAD_i16(p, i, d) VLOAD_AS(short, p, i, d)
-#define VLOAD_i32(p, i, d) VLOAD_AS(int, p, i, d)
-#define VLOAD_i64(p, i, d) VLOAD_AS(long, p, i, d)
+#define VLOAD_i32(p, i, d) VLOAD_32(int, p, i, d)
+#define VLOAD_i64(p, i, d) VLOAD_64(long, p, i, d)
 #define VLOAD_bool(p, i, d) VLOAD_AS(uchar, p, i, d)
 
 #define IS_NOT_0(v) ((v) != 0)
-#define VSTORE_AS(T, F, p, i, d) (*(__global VECTOR_OF(T)*)((p) + (i)) = GATHER(VECTOR_OF(T), F, d))
-#define VSTORE_f32(p, i, d) VSTORE_AS(float, (float), p, i, d)
-#define VSTORE_bf16(p, i, d) (*(__global WORD_VECTOR*)((p) + (i)) = GATHER_WORDS(bf16_word, d))
-#define VSTORE_f64(p, i, d) VSTORE_AS(double, (double), p, i, d)
+#define VSTORE_AS(T, F, p, i, d) WIDE_STORE(VECTOR_OF(T), (p) + (i), GATHER(VECTOR_OF(T), F, d))
+#define VSTORE_f32(p, i, d) VSTORE_32(float, p, i, d)
+#define VSTORE_bf16(p, i, d) WIDE_STORE(WORD_VECTOR, (p) + (i), GATHER_WORDS(bf16_word, d))
+#define VSTORE_f64(p, i, d) VSTORE_64(double, p, i, d)
 #define VSTORE_i8(p, i, d) VSTORE_AS(char, (char), p, i, d)
 #define VSTORE_u8(p, i, d) VSTORE_AS(uchar, (uchar), p, i, d)
 #define VSTORE_i16(p, i, d) VSTORE_AS(short, (short), p, i, d)
-#define VSTORE_i32(p, i, d) VSTORE_AS(int, (int), p, i, d)
-#define VSTORE_i64(p, i, d) VSTORE_AS(long, (long), p, i, d)
+#define VSTORE_i32(p, i, d) VSTORE_32(int, p, i, d)
+#define VSTORE_i64(p, i, d) VSTORE_64(long, p, i, d)
 #define VSTORE_bool(p, i, d) VSTORE_AS(uchar, IS_NOT_0, p, i, d)
 
 #ifdef __NV_CL_C_VERSION
@@ -164,7 +190,7 @@ static uint half_word(float first, float second) {
 #define HALF_FIRST(w) half_value((ushort)(w))
 #define HALF_SECOND(w) half_value((ushort)((w) >> 16))
 #define VLOAD_f16(p, i, d) VLOAD_WORDS(HALF_FIRST, HALF_SECOND, p, i, d)
-#define VSTORE_f16(p, i, d) (*(__global WORD_VECTOR*)((p) + (i)) = GATHER_WORDS(half_word, d))
+#define VSTORE_f16(p, i, d) WIDE_STORE(WORD_VECTOR, (p) + (i), GATHER_WORDS(half_word, d))
 #else
 #define VLOAD_f16(p, i, d)                                    \
   {                                                           \

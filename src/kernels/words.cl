@@ -1,34 +1,36 @@
 // Words of up to 16 bytes, of which each holds some elements of SIZE bytes. A private one is an array of four uints, of which a
 // shorter one fills a part of the first: elements go from word to word by shifts, in registers, whatever a compiler makes of
 // unions.
+#include "access.cl"
+
 #ifndef SIZE
 #define SIZE 2
 #endif
 
 static void read_word(uint* word, __global const void* from, int bytes) {
   if (bytes == 16) {
-    const uint4 four = *(__global const uint4*)from;
+    const uint4 four = WIDE_LOAD(uint4, from);
     word[0] = four.x, word[1] = four.y, word[2] = four.z, word[3] = four.w;
   } else if (bytes == 8) {
-    const uint2 two = *(__global const uint2*)from;
+    const uint2 two = WIDE_LOAD(uint2, from);
     word[0] = two.x, word[1] = two.y;
   } else if (bytes == 4) {
-    word[0] = *(__global const uint*)from;
+    word[0] = WIDE_LOAD(uint, from);
   } else {
-    word[0] = bytes == 2 ? *(__global const ushort*)from : *(__global const uchar*)from;
+    word[0] = bytes == 2 ? WIDE_LOAD(ushort, from) : WIDE_LOAD(uchar, from);
   }
 }
 static void write_word(__global void* to, const uint* word, int bytes) {
   if (bytes == 16)
-    *(__global uint4*)to = (uint4)(word[0], word[1], word[2], word[3]);
+    WIDE_STORE(uint4, to, (uint4)(word[0], word[1], word[2], word[3]));
   else if (bytes == 8)
-    *(__global uint2*)to = (uint2)(word[0], word[1]);
+    WIDE_STORE(uint2, to, (uint2)(word[0], word[1]));
   else if (bytes == 4)
-    *(__global uint*)to = word[0];
+    WIDE_STORE(uint, to, word[0]);
   else if (bytes == 2)
-    *(__global ushort*)to = (ushort)word[0];
+    WIDE_STORE(ushort, to, (ushort)word[0]);
   else
-    *(__global uchar*)to = (uchar)word[0];
+    WIDE_STORE(uchar, to, (uchar)word[0]);
 }
 // Element i of `to` = element k of `from`; `to` was 0 there.
 static void move_element(uint* to, int i, const uint* from, int k) {

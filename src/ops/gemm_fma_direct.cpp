@@ -37,7 +37,7 @@ struct Direct : Gemm::Impl {
             tile.rm, "x", tile.rn, " an item in groups ", tile.gx, " wide do not divide, or are too large");
     Defines defines = gemm_defines(p);
     defines.set("RM", tile.rm).set("RN", tile.rn).set("GX", tile.gx);
-    const bool fours = p.dtype != DType::f64;  // four doubles need more than 16-byte alignment
+    const bool fours = p.dtype != DType::f64;  // of doubles `vectors` says it for twos
     defines.set("A_UNIT_K", p.a.unit_k).set("A_VECTOR", fours && p.a.vectors);
     defines.set("B_UNIT_K", p.b.unit_k).set("B_VECTOR", fours && p.b.vectors);
     defines.set("C_VECTOR", p.c_vector >= 4);

@@ -70,7 +70,7 @@ struct Shuffle : Gemm::Impl {
     Defines defines = gemm_defines(p);
     defines.set("TM", tile.tm).set("TN", tile.tn).set("TK", tile.tk);
     defines.set("WIDTH", tile.width).set("GROUPS", tile.groups);
-    const bool fours = p.dtype != DType::f64;  // four doubles need more than 16-byte alignment
+    const bool fours = p.dtype != DType::f64;  // of doubles `vectors` says it for twos
     // Every address is a multiple of 4 bytes; else those at even elements are, and an odd size moves a tile
     // to others.
     const bool words = size_of(p.dtype) == 4;

@@ -19,6 +19,7 @@ struct Pointwise::Impl : EngineImpl {
   int64_t count = 0;
   int64_t chunk = 0;  ///< elements a work-item (CPU); 0: the kernel has no such argument (GPU)
   size_t groups = 0, local = 1;
+  std::string form_text;  ///< GPU: the kernel's form, for the log and for tests
 };
 
 namespace {
@@ -53,6 +54,7 @@ std::unique_ptr<const Pointwise::Impl> make_gpu(const Context& context, const Pr
   form.unroll = form.vector > 1 ? 2 : 4;
   auto impl = make_impl(context, p, pointwise_source(form));
   impl->local = kGpuGroup;
+  impl->form_text = cat(" vector=", form.vector);
   impl->groups =
       static_cast<size_t>(ceil_div(p.nest.kept_count, int64_t{kGpuGroup} * form.vector * form.unroll));
   return impl;
@@ -93,7 +95,8 @@ Pointwise::Pointwise(const Context& context, const std::vector<TensorDesc>& inpu
   auto info = std::make_shared<PlanInfo>();
   const auto engines = generated_engines<Problem, Impl>(context, make_cpu, make_gpu);
   impl_ = choose_engine("pointwise", engines, context, p, options, *info);
-  info->text = cat("op=pointwise engine=", info->engine, generated_text(inputs, outputs, "body", body));
+  info->text = cat("op=pointwise engine=", info->engine, generated_text(inputs, outputs, "body", body),
+                   impl_->form_text);
   info->bytes = traffic(inputs) + traffic(outputs);
   info_ = info;
 }

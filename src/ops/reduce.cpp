@@ -23,6 +23,7 @@ struct Reduce::Impl : EngineImpl {
   DType slot = DType::f32;  ///< as wide as an accumulator in the workspace
   size_t groups = 0, local = 1;
   size_t parts_lanes = 1, parts_rows = 1;
+  std::string form_text;  ///< GPU: the kernel's form, for the log and for tests
 
   size_t workspace_size() const override { return workspace; }
 };
@@ -156,6 +157,9 @@ std::unique_ptr<const Reduce::Impl> make_gpu(const Context& context, const Probl
   impl->local = kGpuGroup;
   impl->groups = static_cast<size_t>(blocks);
   finish_impl(*impl, context, p, form);
+  impl->form_text =
+      cat(" along=", form.along_reduced ? "reduced" : "kept", " vector=", form.vector,
+          " lanes=", form.lanes_x, 'x', form.lanes_y, " whole=", form.whole_outputs, " parts=", impl->parts);
   return impl;
 }
 
@@ -292,7 +296,7 @@ Reduce::Reduce(const Context& context, const std::vector<TensorDesc>& inputs,
   const auto engines = generated_engines<Problem, Impl>(context, make_cpu, make_gpu);
   impl_ = choose_engine("reduce", engines, context, p, options, *info);
   info->text = cat("op=reduce engine=", info->engine,
-                   generated_text(inputs, outputs, "accumulate", reduction.accumulate));
+                   generated_text(inputs, outputs, "accumulate", reduction.accumulate), impl_->form_text);
   info->bytes = traffic(inputs) + traffic(outputs);
   info_ = info;
 }
