@@ -232,8 +232,10 @@ TEST_CASE("elementwise: special values") {
     for (size_t i = 0; i < got.size(); i++) {
       INFO(f.name << " of " << kSpecial[f.inputs.size() == 2 ? i / kSpecial.size() : i] << " and "
                   << kSpecial[i % kSpecial.size()] << ": " << got[i] << ", must be " << expected[i]);
-      CHECK(deviation({got[i]}, Values{static_cast<double>(static_cast<float>(expected[i]))}) <=
-            2 * kTolerance);
+      // exp(89) is beyond f32: what is divided by it may be 0, as in PyTorch.
+      const bool tiny = std::fabs(expected[i]) < 1e-36 && std::fabs(got[i]) < 1e-36f;
+      CHECK((tiny || deviation({got[i]}, Values{static_cast<double>(static_cast<float>(expected[i]))}) <=
+                         2 * kTolerance));
     }
   }
 }

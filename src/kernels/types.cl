@@ -38,7 +38,7 @@ HALF_ACCESS(__private)
 #define HALF_STORE(p, i, v) half_store((p) + (i), v)
 #else
 #define HALF_LOAD(p, i) vload_half((i), (p))
-#define HALF_STORE(p, i, v) vstore_half_rte((v), (i), (p))
+#define HALF_STORE(p, i, v) vstore_half_rte((float)(v), (i), (p))
 #endif
 
 // A program's constants lie in a page of memory that the system brings in when it is first read. Masked instructions whose masks

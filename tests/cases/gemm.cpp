@@ -417,7 +417,7 @@ Options gemm_engine(const std::string& name) {
 
 std::string gemm_refusal(const std::string& engine) {
   const std::string text = small_plan(gemm_engine("naive")).explain();
-  const std::string mark = engine + ": refused, ";
+  const std::string mark = "  " + engine + ": refused, ";  // "fma" ends other names
   const auto at = text.find(mark);
   return at == std::string::npos ? "" : text.substr(at + mark.size(), text.find('\n', at) - at - mark.size());
 }
