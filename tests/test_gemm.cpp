@@ -169,6 +169,7 @@ TEST_CASE("gemm: every tile of fma is exact, with K in parts and without", "[gem
       const std::string refusal = error_of<ValidationError>([&] {
         Gemm(context(), desc_of({4, 4}, {4, 4}, {4, 4}), gemm_engine(engine));
       });
+      if (!refusal.empty()) note_skipped(engine + ": " + refusal);
       if (refusal.empty()) check_exact({300, 132, 100, parts[0] == '3'}, engine);
     }
 }
