@@ -1,11 +1,13 @@
 // How long GEMM and convolution of f32 take on data whose parts lose bits, over the time that usual data
 // takes: what an engine that splits f32 pays for numbers that it has to compute otherwise.
-//   hard_data             every row, math strict and tf32
+//   hard_data             every row
 //   hard_data FILTER      those with FILTER in their names
+// DLPRIM_ENGINE names the engine: without, the library chooses.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "cases/conv.hpp"
@@ -78,10 +80,39 @@ void print_row(const std::string& name, const char* filter, const Time& time) {
   }
 }
 
+Options asked() {
+  const char* engine = std::getenv("DLPRIM_ENGINE");
+  Options options;
+  if (engine != nullptr) options.engine = engine;
+  return options;
+}
+
+void print_gemm(int64_t m, int64_t n, int64_t k, bool transposed_a, bool transposed_b, const char* filter) {
+  const std::string name = "gemm " + std::to_string(m) + " x " + std::to_string(n) + " x " +
+                           std::to_string(k) + " " + (transposed_a ? "t" : "n") + (transposed_b ? "t" : "n");
+  const auto operand = [](int64_t rows, int64_t columns, bool transposed, Kind kind, uint64_t seed) {
+    const Tensor x =
+        device_tensor(transposed ? Shape{columns, rows} : Shape{rows, columns},
+                      values(transposed ? Shape{columns, rows} : Shape{rows, columns}, kind, seed));
+    return transposed ? x.transpose(0, 1) : x;
+  };
+  print_row(name, filter, [&](Kind of_a, Kind of_b) {
+    const Tensor a = operand(m, k, transposed_a, of_a, 1), b = operand(k, n, transposed_b, of_b, 2);
+    const Tensor c = device_tensor({m, n}, std::vector<float>(static_cast<size_t>(m * n)));
+    const Gemm plan(context(), {a, b, c}, asked());
+    if (of_a == usual && of_b == usual) std::printf("(%s)\n", plan.engine().c_str());
+    return time_of([&] { plan.run(stream(), a, b, {}, c); });
+  });
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
   const char* filter = count > 1 ? arguments[1] : nullptr;
+  print_gemm(1024, 1024, 1024, false, false, filter);
+  print_gemm(2048, 2048, 2048, false, true, filter);
+  print_gemm(4096, 4096, 4096, true, false, filter);
+  print_gemm(512, 8192, 1024, false, false, filter);
   const ConvParams same{{1}, {1}, {1}};
   const ConvCase layers[] = {{"3x3 64->256 13x13", 64, 64, {13, 13}, 256, {3, 3}, same},
                              {"3x3 256->64 13x13", 64, 256, {13, 13}, 64, {3, 3}, same},
@@ -95,9 +126,9 @@ int main(int count, char** arguments) {
         const Tensor w = device_tensor(c.w_shape(), values(c.w_shape(), direction == 2 ? usual : b, 2));
         const Tensor y = device_tensor(c.y_shape(), values(c.y_shape(), direction == 1 ? a : b, 3));
         const ConvDesc desc{x, w, y, c.params};
-        const Conv forward(context(), desc, {});
-        const ConvBackwardData data(context(), desc, {});
-        const ConvBackwardFilter of_filter(context(), desc, {});
+        const Conv forward(context(), desc, asked());
+        const ConvBackwardData data(context(), desc, asked());
+        const ConvBackwardFilter of_filter(context(), desc, asked());
         if (a == usual && b == usual)
           std::printf("(%s)\n", direction == 0   ? forward.engine().c_str()
                                 : direction == 1 ? data.engine().c_str()

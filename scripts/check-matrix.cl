@@ -49,3 +49,19 @@ MOVES(uint, 4, p[0], p[1], p[2], p[3])
 MOVES(ushort, 4, p[0], p[1], p[2], p[3])
 MOVES(ushort, 8, p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7])
 MOVES(uchar, 16, p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7], p[8], p[9], p[10], p[11], p[12], p[13], p[14], p[15])
+uint BUILTIN popcount(uint a) { return __builtin_popcount(a); }
+int BUILTIN isnan(float a) { return a != a; }
+int BUILTIN isfinite(float a) { return __builtin_fabsf(a) < INFINITY; }
+float BUILTIN fmin(float a, float b) { return __builtin_fminf(a, b); }
+float BUILTIN fmax(float a, float b) { return __builtin_fmaxf(a, b); }
+
+#ifdef __NVPTX__
+#define ATOMIC(op, p, v)                                                                                                   \
+  int old;                                                                                                                \
+  __asm__ volatile("atom.shared." op " %0, [%1], %2;" : "=r"(old) : "r"((uint)(size_t)(p)), "r"(v) : "memory");       \
+  return old;
+float BUILTIN exp(float a) { return __nvvm_ex2_approx_f(1.442695f * a); }
+int BUILTIN atomic_inc(volatile __local int* p) { ATOMIC("add.u32", p, 1) }
+int BUILTIN atomic_or(volatile __local int* p, int v) { ATOMIC("or.b32", p, v) }
+uint BUILTIN atomic_max(volatile __local uint* p, uint v) { ATOMIC("max.u32", p, v) }
+#endif

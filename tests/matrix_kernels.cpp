@@ -4,6 +4,7 @@
 #include <fstream>
 #include <iostream>
 
+#include "core/gen/wgmma.hpp"
 #include "core/kernel_source.hpp"
 #include "ops/conv_fragment.hpp"
 #include "ops/conv_nv_mma.hpp"
@@ -97,6 +98,46 @@ void convs(const MatrixFragment& fragment, int form) {
       }
 }
 
+/// Kernels on warp-group matrix instructions: f32 in parts, every tile; the text has slots, so each is a
+/// file.
+void nv_wgmma(const char* folder) {
+  const auto add = [&](const char* kernel, const std::string& name, const std::string& text,
+                       const std::string& options) {
+    const std::string file = cat(kernel, '-', name);
+    std::ofstream(cat(folder, '/', file, ".cl")) << text;
+    // In what computes rare sums again, behind the loop.
+    const bool spills = name == "192" || name == "192t" || name == "forward64x3" || name == "data64x3";
+    line("nv_wgmma", 0, cat(file, spills ? ", known to spill" : ""), file.c_str(), options);
+  };
+  const GemmProblem p = problem_of(DType::f32, DType::f32, true);
+  for (const int tile_n : {192, 128, 64}) {
+    const int stages = tile_n == 192 ? 3 : tile_n == 128 ? 4 : 5;
+    for (const bool unit_k : {true, false}) {
+      Defines defines = gemm_defines(p);
+      defines.set("SPLIT", 1).set("TILE_N", tile_n).set("STAGES", stages).set("WARP_GROUPS", 2);
+      defines.set("A_UNIT_K", unit_k).set("C_PAIRS", 1).set("C_BYTES", 4);
+      add("gemm_nv_wgmma", cat(tile_n, unit_k ? "" : "t"),
+          fill_wgmma_slots(kernel_source("gemm_nv_wgmma"), {DType::f32, true, tile_n, unit_k, true, false}),
+          defines.options());
+    }
+  }
+  struct ConvTile {
+    int n, stages, groups;
+  };
+  for (const ConvDirection direction : {ConvDirection::forward, ConvDirection::backward_data})
+    for (const ConvTile& tile :
+         {ConvTile{128, 4, 2}, ConvTile{64, 5, 3}, ConvTile{64, 5, 2}, ConvTile{16, 7, 3}}) {
+      const bool backward = direction == ConvDirection::backward_data;
+      Defines defines = conv_defines(conv_of(direction, DType::f32, true));
+      defines.set("BACKWARD", backward).set("DEPTH", 0).set("SPLIT", 1).set("PLANES", 0);
+      defines.set("TILE_N", tile.n).set("STAGES", tile.stages).set("WARP_GROUPS", tile.groups);
+      defines.set("C_BYTES", 4).set("C_PAIRS", 1).set("C_TRANSPOSED", 1);
+      add("conv_nv_wgmma", cat(backward ? "data" : "forward", tile.n, 'x', tile.groups),
+          fill_wgmma_slots(kernel_source("conv_nv_wgmma"), {DType::f32, true, tile.n, true, true, false}),
+          defines.options());
+    }
+}
+
 /// Its largest tiles.
 void nv_mma_convs() {
   for (const auto& [direction, name] : kDirections)
@@ -142,5 +183,6 @@ int main(int argc, char** argv) {
       probes(*fragment, fragment->forms[i]);
     }
   nv_mma_convs();
+  nv_wgmma(argv[1]);
   return std::cout.good() ? 0 : 1;
 }

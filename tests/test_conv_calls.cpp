@@ -291,6 +291,56 @@ TEST_CASE("conv: infinities, NaN, huge and tiny numbers are as with multiply-add
     }
 }
 
+// Enough of them that engines which take numbers apart compute strips of a tile again, or all tiles.
+TEST_CASE("conv: images of tiny numbers, of infinities and of NaN are as with multiply-adds", "[conv]") {
+  ConvCase c = tiled_convs().front();
+  c.n = 2;
+  Rng rng(13);
+  const std::vector<float> of_x = reals(element_count(c.x_shape()), rng),
+                           of_y = reals(element_count(c.y_shape()), rng);
+  const Tensor w = device_tensor(c.w_shape(), reals(element_count(c.w_shape()), rng));
+  for (const char* kind : {"tiny", "an image tiny", "a row infinite", "an image NaN", "NaN"}) {
+    const std::string what = kind;
+    const auto images = [&](const Shape& shape, std::vector<float> v) {
+      const size_t image = v.size() / 2, row = static_cast<size_t>(shape.back());
+      for (size_t i = 0; i < v.size(); i++) {
+        if (what == "tiny" || (what == "an image tiny" && i < image)) v[i] *= 0x1p-128f;
+        if (what == "NaN" || (what == "an image NaN" && i < image)) v[i] = NAN;
+        if (what == "a row infinite" && i >= 2 * row && i < 3 * row) v[i] = INFINITY;
+      }
+      return device_tensor(shape, v);
+    };
+    const Tensor x = images(c.x_shape(), of_x), dy = images(c.y_shape(), of_y);
+    const auto results = [&](const std::string& by) {
+      std::vector<std::vector<float>> r;
+      const Tensor y(context(), c.y_shape()), dx(context(), c.x_shape());
+      conv(stream(), x, w, {}, c.params, y, engine(by));
+      conv_backward_data(stream(), dy, w, c.params, dx, engine(by));
+      return std::vector<std::vector<float>>{host_values(y), host_values(dx)};
+    };
+    const auto expected = results("naive");
+    for (const std::string& name : serving_conv_engines()) {
+      const auto got = results(name);
+      for (size_t side = 0; side < 2; side++) {
+        float most = 0;  // finite
+        for (float v : expected[side])
+          if (std::isfinite(v)) most = std::max(most, std::abs(v));
+        size_t other = 0;
+        for (size_t i = 0; i < got[side].size(); i++) {
+          const float u = got[side][i], v = expected[side][i];
+          const bool small = std::abs(v) < 0x1p-100f;  // what an image of tiny numbers gives
+          const double bound = small ? 1e-4 * 0x1p-124 : 1e-5 * double{most};
+          other += std::isnan(v)   ? !std::isnan(u)
+                   : std::isinf(v) ? u != v
+                                   : !(std::abs(double{u} - v) <= bound);
+        }
+        INFO(name << ", " << kind << ", result " << side);
+        CHECK(other == 0);
+      }
+    }
+  }
+}
+
 TEST_CASE("conv: gradients agree with finite differences", "[conv][small]") {
   const ConvCase& c = kSmall;
   Rng rng(5);

@@ -318,6 +318,79 @@ TEST_CASE("gemm: tiny, huge and denormal numbers lose no more than in a chain of
     }
 }
 
+// Engines that take numbers apart compute what they cannot hold otherwise: single sums, strips of a tile, or
+// all tiles.
+TEST_CASE("gemm: tiny numbers in a row, a strip, a column, and everywhere", "[gemm]") {
+  const auto is_tiny = [](const std::string& kind, int64_t i, int64_t j) {
+    if (kind == "a row of A") return i == 141;
+    if (kind == "rows of A") return i % 3 == 0;
+    if (kind == "a strip of A") return i >= 20 && i < 37;
+    if (kind == "a column of B") return j == 70;
+    return kind == "A" || (kind == "B" && j >= 0);
+  };
+  for (const char* kind : {"a row of A", "rows of A", "a strip of A", "a column of B", "A", "B"})
+    for (const bool transposed_a : {false, true})
+      for (const bool transposed_b : {false, true}) {
+        const GemmCase x(270, 210, 133, transposed_a, transposed_b);
+        GemmData data = real_data(x);
+        for (int64_t i = 0; i < x.m; i++)
+          for (int64_t l = 0; l < x.k; l++)
+            if (is_tiny(kind, i, -1)) data.a[static_cast<size_t>(i * x.k + l)] *= 0x1p-128f;
+        for (int64_t l = 0; l < x.k; l++)
+          for (int64_t j = 0; j < x.n; j++)
+            if (is_tiny(kind, -1, j) && kind != std::string("A"))
+              data.b[static_cast<size_t>(l * x.n + j)] *= 0x1p-128f;
+        GemmData magnitudes = data;
+        for (std::vector<float>* v : {&magnitudes.a, &magnitudes.b})
+          for (float& number : *v) number = std::abs(number);
+        const std::vector<double> expected = gemm_reference(x, data),
+                                  magnitude = gemm_reference(x, magnitudes);
+        for (const std::string& engine : serving_gemm_engines()) {
+          const GemmResult result = run_gemm(x, data, gemm_engine(engine));
+          double worst = 0;  // of error / bound
+          for (size_t i = 0; i < expected.size(); i++)
+            worst = std::max(worst, std::abs(result.values[i] - expected[i]) /
+                                        (static_cast<double>(x.k + 3) * (0x1p-24 * magnitude[i] + 0x1p-150)));
+          INFO("engine=" << engine << " " << x.text() << " tiny: " << kind << ", error / bound " << worst);
+          CHECK(worst <= 1);
+          CHECK(result.intact);
+          CHECK(result.repeats);
+        }
+      }
+}
+
+TEST_CASE("gemm: infinities and NaN in a row, a strip, a column, and everywhere", "[gemm]") {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const std::pair<const char*, float> kinds[] = {{"a row", kInfinity},     {"a strip", kInfinity},
+                                                 {"a column", -kInfinity}, {"rows", -kInfinity},
+                                                 {"everywhere", kNaN},     {"everywhere", kInfinity}};
+  for (const auto& [kind, number] : kinds)
+    for (const bool transposed : {false, true}) {
+      GemmCase x(270, 210, 133, transposed, !transposed);
+      x.beta = 2;
+      x.bias = Vector::row;
+      GemmData data = integer_data(x);
+      const std::string where = kind;
+      for (int64_t i = 0; i < x.m; i++) {
+        if (where == "everywhere" ? i < x.m
+            : where == "rows"     ? i % 5 == 0
+            : where == "a strip"  ? i / 13 == 3
+                                  : i == 141 && where == "a row")
+          data.a[static_cast<size_t>(i * x.k + (i * 7) % x.k)] = number;
+        if (where == "everywhere" && std::isnan(number))
+          for (int64_t l = 0; l < x.k; l++) data.a[static_cast<size_t>(i * x.k + l)] = number;
+      }
+      if (where == "a column") data.b[static_cast<size_t>(5 * x.n + 70)] = number;
+      const std::vector<float> expected = rounded(gemm_reference(x, data));
+      for (const std::string& engine : serving_gemm_engines()) {
+        INFO("engine=" << engine << " " << x.text() << " " << number << " in " << kind);
+        const GemmResult result = run_gemm(x, data, gemm_engine(engine));
+        CHECK(same(result.values, expected));
+        CHECK(result.intact);
+      }
+    }
+}
+
 TEST_CASE("gemm: infinities and the largest numbers", "[gemm][small]") {
   constexpr float kMost = std::numeric_limits<float>::max(),
                   kInfinity = std::numeric_limits<float>::infinity();

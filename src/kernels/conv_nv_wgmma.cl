@@ -57,47 +57,9 @@
 
 #include "gemm_nv_registers.cl"
 #include "conv_nv_map.cl"
-#include "conv_phase.cl"
-#include "divisor.cl"
+#include "conv_nv_tiles.cl"
 
 #define STRIDES(x) long x##_stride_n, long x##_stride_d, long x##_stride_h, long x##_stride_w
-
-// What a phase is to its tiles. Made once: divisions are slow.
-struct Phase {
-  int M, steps;                         // pixels; steps of k
-  struct Divisor count_d, count_h, count_w;
-  struct Axis d, h, w;
-  int tap, tap_d, tap_h, tap_w;         // the first tap's place among w's, and what the next ones are away
-};
-#define MAKE_PHASE(phase, index)                                                                  \
-  {                                                                                               \
-    __local struct Phase* p_ = (phase);                                                           \
-    p_->d = axis_of((index) / (phases_h * phases_w), AXIS_ARGUMENTS(d));                          \
-    p_->h = axis_of((index) / phases_w % phases_h, AXIS_ARGUMENTS(h));                            \
-    p_->w = axis_of((index) % phases_w, AXIS_ARGUMENTS(w));                                       \
-    p_->M = (PLANES ? 1 : images) * p_->d.count * p_->h.count * p_->w.count;                                     \
-    p_->steps = p_->d.taps * p_->h.taps * p_->w.taps * blocks;                                    \
-    p_->count_d = divisor_of(p_->d.count);                                                        \
-    p_->count_h = divisor_of(p_->h.count);                                                        \
-    p_->count_w = divisor_of(p_->w.count);                                                        \
-    p_->tap = (p_->d.last * taps_h + p_->h.last) * taps_w + p_->w.last;                           \
-    p_->tap_d = -p_->d.step * taps_h * taps_w;                                                    \
-    p_->tap_h = -p_->h.step * taps_w;                                                             \
-    p_->tap_w = -p_->w.step;                                                                      \
-  }
-// A tile: TILE_M pixels of a phase (PLANES: of image tile_plane) from m on, channels of the target from n on. Groups that run
-// together share pixels.
-#define TILE(index)                                                                               \
-  const int tile_row = QUOTIENT(index, tiles_n), n = ((index)-tile_row * tiles_n) * TILE_N;       \
-  const int tile_plane = QUOTIENT(tile_row, tiles_m), m = (tile_row - tile_plane * tiles_m) * TILE_M; \
-  const int group = PLANES ? 0 : QUOTIENT(tile_plane, phases);                                    \
-  __local const struct Phase* phase = table + (PLANES ? 0 : tile_plane - group * phases);
-// Pixel number m of it.
-#define PIXEL(m)                                                                                  \
-  const int rows_ = divided(m, phase->count_w), planes_ = divided(rows_, phase->count_h);         \
-  const int volumes_ = PLANES ? 0 : divided(planes_, phase->count_d), image = PLANES ? tile_plane : volumes_; \
-  const int pixel_d = planes_ - volumes_ * phase->d.count;                                        \
-  const int pixel_h = rows_ - planes_ * phase->h.count, pixel_w = (m)-rows_ * phase->w.count;
 
 // The source as a phase sees it.
 #if PLANES
@@ -144,6 +106,7 @@ struct Phase {
     for (int index = (int)get_group_id(0); index < tiles; index += (int)get_num_groups(0)) {                \
       TILE(index)                                                                                           \
       if (m >= phase->M) continue;                                                                          \
+      LEAVE_OUT()                                                                                           \
       PIXEL(m)                                                                                              \
       __global const ulong* map = maps + (PLANES ? 0 : 16 * (tile_plane - group * phases));                \
       const int at_d = phase->d.lower + pixel_d * SOURCE_STEP(d), at_h = phase->h.lower + pixel_h * SOURCE_STEP(h); \
@@ -166,12 +129,41 @@ struct Phase {
   }
 
 #if SPLIT
+#include "conv_nv_again.cl"
+// Before a tile's first step: whether it and those behind it are left out. Who multiplies learns it by the first step's barrier.
+#define LEAVE_OUT()                                                          \
+  if (phase->steps > 0 && again_leaves(&noted)) {                            \
+    mbarrier_wait(empty_bar + 8 * (turn % STAGES), (turn / STAGES & 1) ^ 1); \
+    noted.left_out = index;                                                  \
+    mbarrier_arrive(full_bar + 8 * (turn % STAGES));                         \
+    break;                                                                   \
+  }
+#else
+#define LEAVE_OUT()
+#endif
+
+#if SPLIT
 #define WHOLE_W_PARAMETERS                                                                                          \
   __global const float *restrict whole_w, long whole_w_offset, long w_group, long w_source, long w_target, long w_d, \
       long w_h, long w_w, __global const uint2 *restrict ranges, long ranges_offset, int range_count,
 #else
 #define WHOLE_W_PARAMETERS
 #endif
+
+// What a work-item has of a tile. It has columns 8 j + 2 q and the next of rows m and m + 8, q its place among four lanes.
+#define STORE_PIXELS(sums)                                                                                               \
+  {                                                                                                                      \
+    long rows_at[2];                                                                                                     \
+    _Pragma("unroll") for (int i = 0; i < 2; i++) {                                                                      \
+      PIXEL(first_m + 8 * i)                                                                                             \
+      rows_at[i] = image * c_stride_n + (phase->d.first + pixel_d * TARGET_STEP(d)) * c_stride_d +                       \
+                   (phase->h.first + pixel_h * TARGET_STEP(h)) * c_stride_h +                                            \
+                   (phase->w.first + pixel_w * TARGET_STEP(w)) * c_stride_w + group * N * c_stride_c;                    \
+    }                                                                                                                    \
+    store_sums(m + TILE_M <= M && n + TILE_N <= N, sums, SUMS, first_m, n, quad, M, N, c, rows_at, c_stride_c, alpha,    \
+               beta, bias, bias_offset + group * N, scale, scale_offset + group * N, residual, residual_offset,          \
+               preactivation, preactivation_offset);                                                                     \
+  }
 
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_nv_wgmma(
     int images, int C, int N, int groups, DIVISOR(phases), DIVISOR(tiles_m), DIVISOR(tiles_n), AXIS_PARAMETERS(d),
@@ -200,13 +192,34 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_nv_wgmma(
   }
 #if SPLIT
   __local uint2 notes[ITEMS / 32];
-  uint2 noted = (uint2)(UINT_MAX, 0);
+  uint2 magnitudes = (uint2)(UINT_MAX, 0);
   for (int i = item; i < range_count; i += ITEMS) {
     const uint2 range = ranges[ranges_offset + i];
-    noted = (uint2)(min(noted.s0, range.s0), max(noted.s1, range.s1));
+    magnitudes = (uint2)(min(magnitudes.s0, range.s0), max(magnitudes.s1, range.s1));
   }
-  for (int lanes = 1; lanes < 32; lanes *= 2) noted = joined(noted, lanes);
-  if (lane == 0) notes[warp] = noted;
+  for (int lanes = 1; lanes < 32; lanes *= 2) magnitudes = joined(magnitudes, lanes);
+  if (lane == 0) notes[warp] = magnitudes;
+  __local struct Noted noted;
+  __local struct Operands operands;
+  again_start(&noted, item, ITEMS);
+  if (item == 0) {
+    const struct Operands all = {source + source_offset, whole_w + whole_w_offset, source_stride_n, source_stride_d,
+                                 source_stride_h, source_stride_w, source_stride_c, w_group, w_source, w_target, w_d, w_h, w_w,
+                                 source_d, source_h, source_w, stride_d, stride_h, stride_w, C, N, blocks * STEP};
+    operands = all;
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+  {
+    TILE((int)get_group_id(0))
+    if (item < 256 && m < phase->M && phase->steps > 0) {
+      const struct Again from = AGAIN_OF_TILE();
+      uint random = (uint)item * 2654435761u;
+      const int taps = phase->steps / blocks, tap = again_any(&random, taps);
+      const struct AgainStep step = again_step(&from, tap * blocks * STEP + again_any(&random, C));
+      const float a = again_a(&from, &step, again_any(&random, min(phase->M - m, TILE_M)), 0);
+      if (!is_padding(a)) again_sample(&noted, a, again_b(&from, &step, again_any(&random, min(N - n, TILE_N)), 0));
+    }
+  }
 #endif
   barrier(CLK_LOCAL_MEM_FENCE);
   if (warp == 4 * WARP_GROUPS) {
@@ -228,6 +241,9 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_nv_wgmma(
   if (warp >= 4 * WARP_GROUPS) {
     GIVE_REGISTERS
     if (item == 128 * WARP_GROUPS) {
+#if SPLIT
+      again_judge(&noted);
+#endif
       for (int i = 0; i < phases + B_PARTS; i++) acquire_map(maps + 16 * i);
       FEED_ALL()
     }
@@ -240,6 +256,12 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_nv_wgmma(
     TILE(index)
     const int M = phase->M, steps = phase->steps;
     if (m >= M) continue;
+#if SPLIT
+    if (steps > 0) {
+      mbarrier_wait(full_bar + 8 * (turn % STAGES), turn / STAGES & 1);
+      if (first_lanes((uint)(index >= ((__local volatile struct Noted*)&noted)->left_out))) break;
+    }
+#endif
     float sums[SUMS];
 #pragma unroll
     for (int i = 0; i < SUMS; i++) sums[i] = 0;
@@ -280,59 +302,43 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_nv_wgmma(
     //$ WAIT
     //$ END
 #endif
-    // A work-item has columns 8 j + 2 q and the next of rows m and m + 8, q its place among four lanes.
     const int quad = lane % 4, first_m = m + 64 * warp_group + 16 * (warp % 4) + lane / 4;
-    long rows_at[2];
-#pragma unroll
-    for (int i = 0; i < 2; i++) {
-      PIXEL(first_m + 8 * i)
-      rows_at[i] = image * c_stride_n + (phase->d.first + pixel_d * TARGET_STEP(d)) * c_stride_d +
-                   (phase->h.first + pixel_h * TARGET_STEP(h)) * c_stride_h +
-                   (phase->w.first + pixel_w * TARGET_STEP(w)) * c_stride_w + group * N * c_stride_c;
-    }
 #if SPLIT
     uint small = a_range.s0 < as_uint(TINY) - 1 || a_range.s1 > as_uint(LARGE);
 #pragma unroll
     for (int i = 0; i < SUMS; i++) small |= !is_within(sums[i], SMALL);
-    float least = 0;
+    uint later = 0;
     if (warp_any(small)) {
       uint2 of_w = notes[0];
       for (int i = 1; i < ITEMS / 32; i++) of_w = (uint2)(min(of_w.s0, notes[i].s0), max(of_w.s1, notes[i].s1));
-      least = least_exact(joined(joined(a_range, 1), 2), of_w, steps * STEP);  // four lanes share rows
+      const float least = least_exact(joined(joined(a_range, 1), 2), of_w, steps * STEP);  // four lanes share rows
+      const struct Again from = AGAIN_OF_TILE();
+      later = again_warp(sums, least, &noted, index / (int)get_num_groups(0), &from, steps * STEP, 16 * warp, 0, lane);
     }
-    for (int done = -1; small;) {
-      int next = SUMS;
-#pragma unroll
-      for (int i = SUMS - 1; i >= 0; i--)
-        if (i > done && !is_within(sums[i], least)) next = i;
-      if (next == SUMS) break;
-      done = next;
-      const int at_m = first_m + next / 2 % 2 * 8, at_n = n + next / 4 * 8 + 2 * quad + next % 2;
-      if (at_m >= M || at_n >= N) continue;
-      PIXEL(at_m)
-      __global const float* pixels = source + source_offset + image * source_stride_n + (long)group * C;
-      __global const float* weights = whole_w + whole_w_offset + group * w_group + at_n * w_target;
-      float again = 0;
-      for (int tap = 0; tap < steps / blocks; tap++) {
-        const int tap_w = tap % phase->w.taps, tap_h = tap / phase->w.taps % phase->h.taps;
-        const int tap_d = tap / (phase->w.taps * phase->h.taps);
-        const int at_d = phase->d.lower + pixel_d * SOURCE_STEP(d) + tap_d * phase->d.dilation;
-        const int at_h = phase->h.lower + pixel_h * SOURCE_STEP(h) + tap_h * phase->h.dilation;
-        const int at_w = phase->w.lower + pixel_w * SOURCE_STEP(w) + tap_w * phase->w.dilation;
-        if (at_d < 0 || at_d >= source_d || at_h < 0 || at_h >= source_h || at_w < 0 || at_w >= source_w) continue;
-        __global const float* from = pixels + at_d * source_stride_d + at_h * source_stride_h + at_w * source_stride_w;
-        __global const float* with = weights + (phase->d.last - tap_d * phase->d.step) * w_d +
-                                     (phase->h.last - tap_h * phase->h.step) * w_h +
-                                     (phase->w.last - tap_w * phase->w.step) * w_w;
-        for (int k = 0; k < C; k++) again = fma(from[k * source_stride_c], with[k * w_source], again);
-      }
-#pragma unroll
-      for (int i = 0; i < SUMS; i++)
-        if (i == next) sums[i] = again;
-    }
+    if (first_lanes(later)) continue;
 #endif
-    store_sums(m + TILE_M <= M && n + TILE_N <= N, sums, SUMS, first_m, n, quad, M, N, c, rows_at, c_stride_c, alpha,
-               beta, bias, bias_offset + group * N, scale, scale_offset + group * N, residual, residual_offset,
-               preactivation, preactivation_offset);
+    STORE_PIXELS(sums)
   }
+#if SPLIT
+  again_sync();
+  for (int index = (int)get_group_id(0); index < tiles; index += (int)get_num_groups(0)) {
+    TILE(index)
+    const int M = phase->M;
+    if (m >= M) continue;
+    const uint strips = again_strips(&noted, index);
+    const struct Again from = AGAIN_OF_TILE();
+    const int K = phase->steps * STEP, quad = lane % 4, first_m = m + 16 * warp + lane / 4;
+    for (uint rest = strips; rest != 0;) {
+      const int whole = popcount(strips) > 2, strip = 31 - (int)clz(rest & -rest);
+      float sums[SUMS];
+      if (whole)
+        again_tile(AGAIN_ROWS, 16, sums, (__local float*)stages, &noted, &from, K, 0, 16 * warp, 0, item);
+      else
+        again_tile(1, 32, sums, (__local float*)stages, &noted, &from, K, 16 * strip, 16 * warp, 0, item);
+      rest = whole ? 0 : rest & (rest - 1);
+      if (whole ? (strips >> warp & 1) == 0 : warp != strip) continue;
+      STORE_PIXELS(sums)
+    }
+  }
+#endif
 }

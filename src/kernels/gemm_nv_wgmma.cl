@@ -8,7 +8,7 @@
 // SPLIT 1: f32 by three products of tf32 parts, x = hi + lo. A is split in registers on the way from local memory; B
 //   comes as two tensors that gemm_nv_pack.cl made, K-contiguous. Sums of 32 steps of k are flushed into f32 registers.
 //   Parts of tiny or huge numbers are not exact. So a sum that is not finite, or so small beside the operands'
-//   smallest and largest magnitudes that it may have lost bits, is computed again by multiply-adds.
+//   smallest and largest magnitudes that it may have lost bits, is computed again by multiply-adds (gemm_nv_again.cl).
 //
 // Launch: any number of groups of ITEMS work-items. Each group has MAPS tensor maps of its own in `maps`.
 
@@ -56,6 +56,24 @@
 #include "gemm_nv_store.cl"
 #include "gemm_nv_registers.cl"
 
+#if SPLIT
+#define MULTIPLIERS ITEMS
+#define TILE_ROWS TILE_M
+#define TILE_COLUMNS TILE_N
+#include "gemm_nv_again.cl"
+// Of all tiles. In local memory, and read as volatile: what is made of it takes no registers beside the products.
+struct Operands {
+  struct Again whole;
+  long a_batch, b_batch;
+};
+static struct Again again_of(__local const volatile struct Operands* all, struct Tile t) {
+  const long a_m = all->whole.a_m, b_n = all->whole.b_n;
+  const struct Again result = {all->whole.a + t.z * all->a_batch + t.m * a_m, all->whole.b + t.z * all->b_batch + t.n * b_n, a_m,
+                               all->whole.a_k, b_n, all->whole.b_k, all->whole.rows - t.m, all->whole.columns - t.n, all->whole.K};
+  return result;
+}
+#endif
+
 // Pitches and batch strides are in elements; a batch stride of 0 repeats the operand.
 #define PARAMETERS                                                                                      \
   __global const ELEMENT *restrict a, long a_offset, long lda, long a_batch, __global const ELEMENT *b, \
@@ -85,7 +103,12 @@
 
 #if SPLIT
 #define COPY_LOW(to, map, k, row, z, bar) bulk_copy(to, map, k, row, z, bar);
+// Before a tile's first step: whether it and those behind it are left out. Who multiplies learns it by the first step's barrier.
+#define LEAVES_OUT(bar)                                          \
+  (feed_step == 0 && again_leaves(&noted) &&                     \
+   (noted.left_out = feed_index, feed_index = tiles, mbarrier_arrive(bar), 1))
 #else
+#define LEAVES_OUT(bar) 0
 #define COPY_LOW(to, map, k, row, z, bar)
 #endif
 
@@ -95,15 +118,17 @@
     const int slot_ = feed_turn % STAGES;                                                              \
     const uint to_ = base + slot_ * STAGE_BYTES, bar_ = full_bar + 8 * slot_;                          \
     mbarrier_wait(empty_bar + 8 * slot_, (feed_turn / STAGES & 1) ^ 1);                                \
-    mbarrier_expect(bar_, STAGE_BYTES);                                                                \
-    COPY_OPERAND(to_, maps, A_UNIT_K, TILE_M, feed_step * STEP, feed.m, a_batch ? feed.z : 0, bar_)                  \
-    COPY_OPERAND(to_ + A_BYTES, maps + 16, B_UNIT_K, TILE_N, feed_step * STEP, feed.n, b_batch ? feed.z : 0, bar_)   \
-    COPY_LOW(to_ + A_BYTES + B_BYTES, maps + 32, feed_step * STEP, feed.n, b_batch ? feed.z : 0, bar_)               \
-    feed_turn++;                                                                                       \
-    if (++feed_step == steps) {                                                                        \
-      feed_step = 0;                                                                                   \
-      feed_index += (int)get_num_groups(0);                                                            \
-      feed = tile_at(feed_index, tiles_m, tiles_n);                                                    \
+    if (!LEAVES_OUT(bar_)) {                                                                           \
+      mbarrier_expect(bar_, STAGE_BYTES);                                                              \
+      COPY_OPERAND(to_, maps, A_UNIT_K, TILE_M, feed_step * STEP, feed.m, a_batch ? feed.z : 0, bar_)                  \
+      COPY_OPERAND(to_ + A_BYTES, maps + 16, B_UNIT_K, TILE_N, feed_step * STEP, feed.n, b_batch ? feed.z : 0, bar_)   \
+      COPY_LOW(to_ + A_BYTES + B_BYTES, maps + 32, feed_step * STEP, feed.n, b_batch ? feed.z : 0, bar_)               \
+      feed_turn++;                                                                                     \
+      if (++feed_step == steps) {                                                                      \
+        feed_step = 0;                                                                                 \
+        feed_index += (int)get_num_groups(0);                                                          \
+        feed = tile_at(feed_index, tiles_m, tiles_n);                                                  \
+      }                                                                                                \
     }                                                                                                  \
   }
 
@@ -152,6 +177,24 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_nv_wgmma(
     }
     fence_async();
   }
+#if SPLIT
+  __local struct Noted noted;
+  __local struct Operands operands;
+  again_start(&noted, item, ITEMS);
+  if (item == 0) {
+    const struct Operands all = {{a + a_offset, whole_b + whole_b_offset, A_UNIT_K ? lda : 1, A_UNIT_K ? 1 : lda, whole_b_n,
+                                  whole_b_k, M, N, K}, a_batch, whole_b_batch};
+    operands = all;
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+  if (K > 0) {
+    const struct Again from = again_of(&operands, feed);
+    uint random = (uint)item * 2654435761u;
+    const struct AgainStep step = again_step(&from, again_any(&random, K));
+    const float of_a = again_a(&from, &step, again_any(&random, min(M - feed.m, TILE_M)), 0);
+    again_sample(&noted, of_a, again_b(&from, &step, again_any(&random, min(N - feed.n, TILE_N)), 0));
+  }
+#endif
   if (warp < MAPS) {  // a warp for each map
     const uint map = SHARED(map_room + 16 * warp);
     if (lane < 16) map_room[16 * warp + lane] = 0;
@@ -166,6 +209,9 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_nv_wgmma(
   }
   barrier(CLK_LOCAL_MEM_FENCE);
   if (item == 0) {
+#if SPLIT
+    again_judge(&noted);
+#endif
     for (int i = 0; i < MAPS; i++) acquire_map(maps + 16 * i);
     for (int s = 0; s < STAGES - 1 && steps > 0; s++) FEED()
   }
@@ -173,7 +219,15 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_nv_wgmma(
 
   const int warp_group = warp / 4;
   int turn = 0;  // stages since the start
+#if SPLIT
   for (int index = group; index < tiles; index += (int)get_num_groups(0)) {
+    if (steps > 0) {
+      mbarrier_wait(full_bar + 8 * (turn % STAGES), turn / STAGES & 1);
+      if (first_lanes((uint)(index >= ((__local volatile struct Noted*)&noted)->left_out))) break;
+    }
+#else
+  for (int index = group; index < tiles; index += (int)get_num_groups(0)) {
+#endif
     const struct Tile t = tile_at(index, tiles_m, tiles_n);
     float sums[SUMS];
 #pragma unroll
@@ -235,25 +289,38 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_nv_wgmma(
     uint small = a_range.s0 < as_uint(TINY) - 1 || a_range.s1 > as_uint(LARGE);
 #pragma unroll
     for (int i = 0; i < SUMS; i++) small |= !is_within(sums[i], SMALL);
-    const float least = warp_any(small) ? least_of(a_range, ranges + ranges_offset, range_count, K, lane) : 0;
-    for (int done = -1; small;) {
-      int next = SUMS;
-#pragma unroll
-      for (int i = SUMS - 1; i >= 0; i--)
-        if (i > done && !is_within(sums[i], least)) next = i;
-      if (next == SUMS) break;
-      done = next;
-      const int m = first_m + next / 2 % 2 * 8, n = t.n + next / 4 * 8 + 2 * quad + next % 2;
-      if (m >= M || n >= N) continue;
-      const float again = chain(a + a_offset + t.z * a_batch + m * (A_UNIT_K ? lda : 1), A_UNIT_K ? 1 : lda,
-                                whole_b + whole_b_offset + t.z * whole_b_batch + n * whole_b_n, whole_b_k, K);
-#pragma unroll
-      for (int i = 0; i < SUMS; i++)
-        if (i == next) sums[i] = again;
+    uint later = 0;
+    if (warp_any(small)) {
+      const struct Again from = again_of(&operands, t);
+      const float least = least_of(a_range, ranges + ranges_offset, range_count, from.K, lane);
+      later = again_warp(sums, least, &noted, index / (int)get_num_groups(0), &from, from.K, 16 * warp, 0, lane);
     }
+    if (first_lanes(later)) continue;
 #endif
     const long rows_at[2] = ROWS_AT(t.z * c_batch, first_m, ldc);
     store_sums(t.m + TILE_M <= M && t.n + TILE_N <= N, sums, SUMS, first_m, t.n, quad, M, N, c, rows_at, ldc,
                EPILOGUE_ARGUMENTS);
   }
+#if SPLIT
+  again_sync();
+  for (int index = group; index < tiles; index += (int)get_num_groups(0)) {
+    const uint strips = again_strips(&noted, index);
+    const struct Tile t = tile_at(index, tiles_m, tiles_n);
+    const struct Again from = again_of(&operands, t);
+    for (uint rest = strips; rest != 0;) {
+      const int whole = popcount(strips) > 2, strip = 31 - (int)clz(rest & -rest);
+      float sums[SUMS];
+      if (whole)
+        again_tile(AGAIN_ROWS, 16, sums, (__local float*)stages, &noted, &from, from.K, 0, 16 * warp, 0, item);
+      else
+        again_tile(1, 32, sums, (__local float*)stages, &noted, &from, from.K, 16 * strip, 16 * warp, 0, item);
+      rest = whole ? 0 : rest & (rest - 1);
+      if (whole ? (strips >> warp & 1) == 0 : warp != strip) continue;
+      const int first_m = t.m + 16 * warp + lane / 4;
+      const long rows_at[2] = ROWS_AT(t.z * c_batch, first_m, ldc);
+      store_sums(t.m + TILE_M <= M && t.n + TILE_N <= N, sums, SUMS, first_m, t.n, lane % 4, M, N, c, rows_at, ldc,
+                 EPILOGUE_ARGUMENTS);
+    }
+  }
+#endif
 }

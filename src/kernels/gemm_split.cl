@@ -10,6 +10,16 @@
 #define LEAST_PRODUCT 0x1p-100f
 #endif
 
+// A NaN that no operand has once again_number() saw it: no product is added.
+#define PADDING_BITS 0x7f800001u
+#define PADDING as_float(PADDING_BITS)
+static float again_number(float v) {
+  return isnan(v) ? NAN : v;
+}
+static int is_padding(float v) {
+  return as_uint(v) == PADDING_BITS;
+}
+
 static bool is_within(float v, float least) {
   return fabs(v) >= least && fabs(v) <= FLT_MAX;
 }

@@ -46,6 +46,25 @@ static uint warp_any(uint v) {
       : "r"(v));
   return any;
 }
+// In which lanes v is not 0, a bit for each.
+static uint warp_ballot(uint v) {
+  uint lanes;
+  __asm__ volatile("{.reg .pred p; setp.ne.u32 p, %1, 0; vote.sync.ballot.b32 %0, p, 0xffffffff;}" : "=r"(lanes) : "r"(v));
+  return lanes;
+}
+// What lane number `lane` has.
+static uint shuffle(uint v, int lane) {
+  uint got;
+  __asm__ volatile("shfl.sync.idx.b32 %0, %1, %2, 31, 0xffffffff;" : "=r"(got) : "r"(v), "r"(lane));
+  return got;
+}
+// What the first lane has. Where all have the same, the compiler knows it by this; what it takes for different from lane to lane
+// it keeps out of uniform registers, and so everything that is done after a branch on it.
+static uint first_lanes(uint v) {
+  uint got;
+  __asm__ volatile("shfl.sync.idx.b32 %0, %1, 0, 31, 0xffffffff;" : "=r"(got) : "r"(v));
+  return got;
+}
 // What the lane has whose number differs in the bits of `lanes`.
 static uint shuffle_xor(uint v, int lanes) {
   uint got;

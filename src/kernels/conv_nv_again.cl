@@ -1,0 +1,66 @@
+// Pixels and weights as gemm_nv_again.cl reads them, for conv_nv_wgmma.cl: steps of k of a tap are a multiple of 32.
+
+#include "conv_nv_tiles.cl"
+#include "gemm_split.cl"
+
+#ifdef WARP_GROUPS
+#define MULTIPLIERS (128 * WARP_GROUPS)
+#define TILE_ROWS TILE_M
+#define TILE_COLUMNS TILE_N
+#endif
+#define AGAIN_ADDS(a, b) (!is_padding(a))
+// In local memory, so that what is made of it takes no registers beside the products. `padded`: steps of k of a tap.
+struct Operands {
+  __global const float *source, *w;
+  long source_n, source_d, source_h, source_w, source_c, w_group, w_source, w_target, w_d, w_h, w_w;
+  int size_d, size_h, size_w, stride_d, stride_h, stride_w, C, N, padded;
+};
+// From the tile's first pixel and channel on.
+struct Again {
+  __local const struct Operands* all;
+  __local const struct Phase* phase;
+  int m, n, group, plane;
+};
+struct AgainStep {
+  int channel, inside, at_d, at_h, at_w;  // from the pixel's own place
+  long w;
+};
+static struct AgainStep again_step(const struct Again* from, int k) {
+  __local const struct Operands* all = from->all;
+  __local const struct Phase* phase = from->phase;
+  const int tap = k / all->padded, tap_w = tap % phase->w.taps, row = tap / phase->w.taps;
+  const int tap_h = row % phase->h.taps, tap_d = row / phase->h.taps;
+  const struct AgainStep result = {
+      k - tap * all->padded, tap_d < phase->d.taps, phase->d.lower + tap_d * phase->d.dilation,
+      phase->h.lower + tap_h * phase->h.dilation, phase->w.lower + tap_w * phase->w.dilation,
+      from->group * all->w_group + (phase->d.last - tap_d * phase->d.step) * all->w_d +
+          (phase->h.last - tap_h * phase->h.step) * all->w_h + (phase->w.last - tap_w * phase->w.step) * all->w_w};
+  return result;
+}
+static float again_a(const struct Again* from, const struct AgainStep* step, int row, int i) {
+  __local const struct Operands* all = from->all;
+  __local const struct Phase* phase = from->phase;
+  const int stride_d = all->stride_d, stride_h = all->stride_h, stride_w = all->stride_w, tile_plane = from->plane;
+  const int channel = step->channel + i;
+  if (from->m + row >= phase->M || !step->inside || channel >= all->C) return 0;
+  PIXEL(from->m + row)
+  const int at_d = pixel_d * SOURCE_STEP(d) + step->at_d, at_h = pixel_h * SOURCE_STEP(h) + step->at_h;
+  const int at_w = pixel_w * SOURCE_STEP(w) + step->at_w;
+  if (at_d < 0 || at_d >= all->size_d || at_h < 0 || at_h >= all->size_h || at_w < 0 || at_w >= all->size_w) return PADDING;
+  return again_number(all->source[image * all->source_n + at_d * all->source_d + at_h * all->source_h + at_w * all->source_w +
+                                  ((long)from->group * all->C + channel) * all->source_c]);
+}
+static float again_b(const struct Again* from, const struct AgainStep* step, int column, int i) {
+  __local const struct Operands* all = from->all;
+  const int channel = step->channel + i;
+  if (from->n + column >= all->N || !step->inside || channel >= all->C) return 0;
+  return all->w[(from->n + column) * all->w_target + channel * all->w_source + step->w];
+}
+static int again_inside(const struct Again* from, int row, int column) {
+  return from->m + row < from->phase->M && from->n + column < from->all->N;
+}
+static int again_begins_k(const struct Again* from, int of_a) {
+  return (of_a ? from->all->source_c : from->all->w_source) == 1;
+}
+#include "gemm_nv_again.cl"
+#define AGAIN_OF_TILE() {&operands, phase, m, n, group, tile_plane}
