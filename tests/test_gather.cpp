@@ -128,6 +128,11 @@ TEST_CASE("take_along broadcasts", "[small]") {
   take_along(stream(), x, index, 2, y.tensor());
   gather(stream(), x.expand({3, 2, 4}), index.expand({3, 2, 5}), 2, expected.tensor());
   CHECK(host_bytes(y.tensor()) == host_bytes(expected.tensor()));
+  const std::vector<float> values = host_values(x);
+  std::vector<float> taken;
+  for (size_t row = 0; row < 3; row++)
+    for (int64_t number : numbers) taken.push_back(values[row * 4 + static_cast<size_t>((number + 4) % 4)]);
+  CHECK(host_values(y.tensor()) == taken);
   CHECK(y.intact());
 }
 

@@ -270,6 +270,10 @@ TEST_CASE("an optimizer's step on channels-last weights, of nothing, and twice t
   optimize(stream(), sgd, {{w0}, {device_tensor(shape, g)}, {}, {}}, s);
   optimize(stream(), sgd, {{w1}, {last(g)}, {}, {}}, s);
   optimize(stream(), sgd, {{w2}, {last(g)}, {}, {}}, s);
+  Values stepped;
+  for (size_t i = 0; i < w.size(); i++)
+    stepped.push_back(w[i] - s.learning_rate * (g[i] + s.weight_decay * w[i]));
+  CHECK(deviation(host_values(w0), stepped) <= 0x1p-22);
   CHECK(host_bytes(w0) == host_bytes(w1));
   CHECK(host_bytes(w1) == host_bytes(w2));
   optimize(stream(), sgd, {}, s);
