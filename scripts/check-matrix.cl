@@ -37,6 +37,7 @@ uint BUILTIN clz(uint a) { return a == 0 ? 32 : __builtin_clz(a); }
 int BUILTIN max(int a, int b) { return a > b ? a : b; }
 int BUILTIN min(int a, int b) { return a < b ? a : b; }
 uint BUILTIN min(uint a, uint b) { return a < b ? a : b; }
+long BUILTIN min(long a, long b) { return a < b ? a : b; }
 uint BUILTIN max(uint a, uint b) { return a > b ? a : b; }
 float BUILTIN max(float a, float b) { return __builtin_fmaxf(a, b); }
 float BUILTIN fabs(float a) { return __builtin_fabsf(a); }

@@ -136,6 +136,21 @@ void nv_wgmma(const char* folder) {
           fill_wgmma_slots(kernel_source("conv_nv_wgmma"), {DType::f32, true, tile.n, true, true, false}),
           defines.options());
     }
+  struct FilterTile {
+    int m_blocks, n_blocks, stages;
+  };
+  for (const FilterTile& tile : {FilterTile{2, 3, 3}, FilterTile{2, 2, 4}, FilterTile{1, 4, 3}, FilterTile{1, 6, 2}}) {
+    constexpr int kParts = 3, kPixels = 32, kGroups = 2, kBlock = 64, kLineBytes = 128;
+    WgmmaPartsForm slots;
+    slots.parts = kParts, slots.tile_n = kBlock * tile.n_blocks * tile.m_blocks / kGroups, slots.pixels = kPixels;
+    slots.a_bytes = tile.m_blocks * kPixels * kLineBytes, slots.b_bytes = tile.n_blocks * kPixels * kLineBytes;
+    Defines defines;
+    defines.set("M_BLOCKS", tile.m_blocks).set("N_BLOCKS", tile.n_blocks).set("STAGES", tile.stages);
+    defines.set("WARP_GROUPS", kGroups).set("DEPTH", 0).set("ACTIVATION", name_of(Activation::identity));
+    defines.set("PARTS", kParts).set("PIXELS", kPixels).set("MAP_TYPE", 10);
+    add("conv_nv_filter", cat(tile.m_blocks, 'x', tile.n_blocks),
+        fill_wgmma_parts_slots(kernel_source("conv_nv_filter"), slots), defines.options());
+  }
 }
 
 /// Its largest tiles.

@@ -1,12 +1,21 @@
-// Pixels and weights as gemm_nv_again.cl reads them, for conv_nv_wgmma.cl: steps of k of a tap are a multiple of 32.
+// Pixels and weights as gemm_nv_again.cl sees them, for conv_nv_wgmma.cl: steps of k of a tap are a multiple of 32.
 
 #include "conv_nv_tiles.cl"
-#include "gemm_split.cl"
+#include "conv_nv_map.cl"
+#include "ptx.cl"
 
 #ifdef WARP_GROUPS
 #define MULTIPLIERS (128 * WARP_GROUPS)
 #define TILE_ROWS TILE_M
 #define TILE_COLUMNS TILE_N
+#endif
+#include "gemm_nv_unpack.cl"
+#ifndef STEP
+#define STEP 32
+#define STAGES 4
+#define A_BYTES (TILE_ROWS * 128)
+#define B_BYTES (TILE_COLUMNS * 128)
+#define STAGE_BYTES (A_BYTES + 2 * B_BYTES)
 #endif
 #define AGAIN_ADDS(a, b) (!is_padding(a))
 // In local memory, so that what is made of it takes no registers beside the products. `padded`: steps of k of a tap.
@@ -14,6 +23,9 @@ struct Operands {
   __global const float *source, *w;
   long source_n, source_d, source_h, source_w, source_c, w_group, w_source, w_target, w_d, w_h, w_w;
   int size_d, size_h, size_w, stride_d, stride_h, stride_w, C, N, padded;
+  __global const ulong* maps;  // of each phase's source, of the upper parts of w and of the lower ones
+  int phases;
+  uint to, bar;  // where a stage comes, and the barrier that knows
 };
 // From the tile's first pixel and channel on.
 struct Again {
@@ -59,8 +71,61 @@ static float again_b(const struct Again* from, const struct AgainStep* step, int
 static int again_inside(const struct Again* from, int row, int column) {
   return from->m + row < from->phase->M && from->n + column < from->all->N;
 }
-static int again_begins_k(const struct Again* from, int of_a) {
-  return (of_a ? from->all->source_c : from->all->w_source) == 1;
+// A step of 32 of the channels of a tap: the tap's digits, and the first channel.
+#define AGAIN_TAP(from, s)                                                                    \
+  __local const struct Phase* phase = (from)->phase;                                          \
+  const int blocks_ = (from)->all->padded / STEP, tap_ = (s) / blocks_;                       \
+  const int channel = ((s)-tap_ * blocks_) * STEP, tap_row_ = tap_ / phase->w.taps;           \
+  const int tap_w = tap_ - tap_row_ * phase->w.taps, tap_d = tap_row_ / phase->h.taps;        \
+  const int tap_h = tap_row_ - tap_d * phase->h.taps;
+static void again_feed(const struct Again* from, int s) {
+  __local const struct Operands* all = from->all;
+  AGAIN_TAP(from, s)
+  const int stride_d = all->stride_d, stride_h = all->stride_h, stride_w = all->stride_w, tile_plane = from->plane;
+  const int tap = phase->tap + tap_d * phase->tap_d + tap_h * phase->tap_h + tap_w * phase->tap_w;
+  PIXEL(from->m)
+  mbarrier_expect(all->bar, STAGE_BYTES);
+#if PLANES
+  COPY_ROWS(all->to, all->maps, 0, TILE_ROWS, STEP, channel, from->m, image, all->bar)
+#else
+  copy_pixels(all->to, all->maps + 16 * (tile_plane - from->group * all->phases), from->group * all->C + channel, image,
+              phase->d.lower + pixel_d * SOURCE_STEP(d), phase->h.lower + pixel_h * SOURCE_STEP(h),
+              phase->w.lower + pixel_w * SOURCE_STEP(w), tap_d * phase->d.dilation, tap_h * phase->h.dilation,
+              tap_w * phase->w.dilation, all->bar);
+#endif
+  __global const ulong* of_w = all->maps + 16 * all->phases;
+  bulk_copy(all->to + A_BYTES, of_w, channel, tap, from->group * all->N + from->n, all->bar);
+  bulk_copy(all->to + A_BYTES + B_BYTES, of_w + 16, channel, tap, from->group * all->N + from->n, all->bar);
+}
+struct Ahead {
+  int nothing;  // in registers: a stage comes by copies
+};
+INLINE void again_ahead(struct Ahead* ahead, const struct Again* from, int s, int item) {
+  if (item == 0) again_feed(from, s);
+}
+// Each work-item has the same row again and again.
+INLINE void again_unpack(struct Ahead* ahead, const struct Again* from, int s, uint parity, __local const float* stage,
+                         __local float* a, __local float* b, int item) {
+  mbarrier_wait(from->all->bar, parity);
+#if PLANES
+  unpack_boxes(a, AGAIN_A_PITCH, TILE_ROWS, stage, item);
+#else
+  __local const struct Operands* all = from->all;
+  AGAIN_TAP(from, s)
+  const int stride_d = all->stride_d, stride_h = all->stride_h, stride_w = all->stride_w, tile_plane = from->plane;
+  const int row = item % TILE_ROWS;
+  PIXEL(from->m + row)
+  const int at_d = pixel_d * SOURCE_STEP(d) + phase->d.lower + tap_d * phase->d.dilation;
+  const int at_h = pixel_h * SOURCE_STEP(h) + phase->h.lower + tap_h * phase->h.dilation;
+  const int at_w = pixel_w * SOURCE_STEP(w) + phase->w.lower + tap_w * phase->w.dilation;
+  const int inside =
+      at_d >= 0 && at_d < all->size_d && at_h >= 0 && at_h < all->size_h && at_w >= 0 && at_w < all->size_w;
+  for (int four = item / TILE_ROWS; four < 8; four += MULTIPLIERS / TILE_ROWS) {
+    const float4 v = *(__local const float4*)(stage + row * 32 + ((four ^ row) & 7) * 4);
+    put_four(a + 4 * four * AGAIN_A_PITCH + row, AGAIN_A_PITCH, inside ? numbers(v) : (float4)PADDING);
+  }
+#endif
+  unpack_two(b, AGAIN_B_PITCH, TILE_COLUMNS, stage + A_BYTES / 4, stage + (A_BYTES + B_BYTES) / 4, item);
 }
 #include "gemm_nv_again.cl"
 #define AGAIN_OF_TILE() {&operands, phase, m, n, group, tile_plane}

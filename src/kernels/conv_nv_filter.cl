@@ -2,7 +2,8 @@
 // memory as they come, channels side by side: f16 and bf16, or f32 as PARTS parts of bf16.
 //
 // PARTS 1: elements of f16 or bf16. PARTS 3: f32 as so many parts of bf16 (conv_nv_parts.cl), by 6 products; sums of a stage
-//   are flushed into f32 registers. Where that is not good enough (gemm_split.cl), a sum is computed again from x and dy.
+//   are flushed into f32 registers. Where that is not good enough (gemm_split.cl), sums are computed again from x and dy
+//   (gemm_nv_again.cl); all of them if one of both has infinities or NaNs.
 // Launch: any number of groups of ITEMS work-items. Each group has maps of its own in `all_maps`.
 
 #ifndef PARTS
@@ -12,8 +13,10 @@
 #define PIXELS 32
 #endif
 #include "gemm_nv_store.cl"
-#include "gemm_split.cl"
 #include "conv_nv_filter_tile.cl"
+#if PARTS > 1
+#include "conv_nv_filter_again.cl"
+#endif
 
 #if PARTS > 1
 #define WHOLE_PARAMETERS                                                                                                     \
@@ -24,6 +27,9 @@
 #else
 #define WHOLE_PARAMETERS
 #endif
+
+// A warp's first row of the tile.
+#define OWN_ROW (64 * own_m + 16 * (warp % 4))
 
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_nv_filter(
     FILTER_PARAMETERS, WHOLE_PARAMETERS __global ulong* all_maps, long maps_offset) {
@@ -53,18 +59,55 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_nv_filter(
   }
   for (int lanes = 1; lanes < 32; lanes *= 2) of_x = joined(of_x, lanes), of_y = joined(of_y, lanes);
   if (lane == 0) notes[0][warp] = of_x, notes[1][warp] = of_y;
+  __local struct Noted noted;
+  __local struct Operands operands;
+  again_start(&noted, item, ITEMS);
+  if (item == 0) {
+    const struct Operands all = {
+        {whole_x + whole_x_offset, whole_x_stride_n, whole_x_stride_d, whole_x_stride_h, whole_x_stride_w, whole_x_stride_c},
+        {whole_y + whole_y_offset, whole_y_stride_n, whole_y_stride_d, whole_y_stride_h, whole_y_stride_w, whole_y_stride_c},
+        {DIVIDED(blocks_c)}, {DIVIDED(size_d)}, {DIVIDED(size_h)}, {DIVIDED(size_w)}, C, K, blocks, pixels, taps_h, taps_w,
+        source_d, source_h, source_w, stride_d, stride_h, stride_w, pad_d, pad_h, pad_w, dilation_d, dilation_h, dilation_w};
+    operands = all;
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+  {
+    const long at = SHARE(MINE), end = SHARE(MINE + 1);
+    long next;
+    ITEM()
+    const struct Again from = AGAIN_OF_ITEM();
+    uint random = (uint)item * 2654435761u;
+    const struct AgainStep step = again_step(&from, again_any(&random, from.last - from.first));
+    const float a = again_a(&from, &step, again_any(&random, min(K - m, TILE_ROWS)), 0);
+    const float b = again_b(&from, &step, again_any(&random, TILE_COLUMNS), 0);
+    if (!is_padding(b)) again_sample(&noted, a, b);
+  }
 #endif
   barrier(CLK_LOCAL_MEM_FENCE);
+#if PARTS > 1
+  uint2 x_range = notes[0][0], y_range = notes[1][0];
+  for (int i = 1; i < ITEMS / 32; i++) {
+    x_range = (uint2)(min(x_range.s0, notes[0][i].s0), max(x_range.s1, notes[0][i].s1));
+    y_range = (uint2)(min(y_range.s0, notes[1][i].s0), max(y_range.s1, notes[1][i].s1));
+  }
+  const uint all_again = first_lanes((uint)(again_all(&noted) || max(x_range.s1, y_range.s1) >= 0x7f800000u));
+#else
+  const uint all_again = 0;
+#endif
   if (warp >= 4 * WARP_GROUPS) {
     GIVE_REGISTERS
     if (warp > 4 * WARP_GROUPS) return;
     MAKE_FILTER_MAPS(MAP_TYPE)
-    if (lane == 0) FEED_ALL()
+    if (lane == 0 && !all_again) FEED_ALL()
     return;
   }
   TAKE_REGISTERS
   const int warp_group = warp / 4, own_m = M_BLOCKS == 1 ? 0 : warp_group, own_n = M_BLOCKS == 1 ? warp_group * N_OWN : 0;
   int turn = 0;  // stages since the start
+#if PARTS > 1
+  int own = 0;  // number of the group's slice
+  if (!all_again)
+#endif
   FOR_ITEMS() {
     ITEM()
     float sums[SUMS];
@@ -101,40 +144,33 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_nv_filter(
     // A work-item has columns 8 j + 2 q and the next of rows k and k + 8, q its place among four lanes.
     const int quad = lane % 4, first_k = m + 64 * own_m + 16 * (warp % 4) + lane / 4;
 #if PARTS > 1
-    uint2 x_range = notes[0][0], y_range = notes[1][0];
-    for (int i = 1; i < ITEMS / 32; i++) {
-      x_range = (uint2)(min(x_range.s0, notes[0][i].s0), max(x_range.s1, notes[0][i].s1));
-      y_range = (uint2)(min(y_range.s0, notes[1][i].s0), max(y_range.s1, notes[1][i].s1));
-    }
-    const float least = PARTS == 3 ? least_exact(y_range, x_range, steps * PIXELS) : 0;
-    for (int done = -1;;) {
-      int next = SUMS;
+    const float least = least_exact(y_range, x_range, steps * PIXELS);
+    uint small = 0, later = 0;
 #pragma unroll
-      for (int i = SUMS - 1; i >= 0; i--)
-        if (i > done && !is_within(sums[i], least)) next = i;
-      if (next == SUMS) break;
-      done = next;
-      const int k = first_k + next / 2 % 2 * 8, number = block + own_n + next / 32;
-      const int tap = QUOTIENT(number, blocks_c), c = (number - tap * blocks_c) * 64 + next % 32 / 4 * 8 + 2 * quad + next % 2;
-      if (k >= K || number >= blocks || c >= C) continue;
-      const int tap_w = tap % taps_w * dilation_w, tap_h = tap / taps_w % taps_h * dilation_h;
-      const int tap_d = tap / (taps_w * taps_h) * dilation_d;
-      float again = 0;
-      for (int p = first * PIXELS; p < min(pixels, (first + steps) * PIXELS); p++) {
-        PIXEL(p)
-        const int d = at_d * stride_d - pad_d + tap_d, h = at_h * stride_h - pad_h + tap_h, w = at_w * stride_w - pad_w + tap_w;
-        if (d < 0 || d >= source_d || h < 0 || h >= source_h || w < 0 || w >= source_w) continue;
-        again = fma(whole_y[whole_y_offset + image * whole_y_stride_n + at_d * whole_y_stride_d + at_h * whole_y_stride_h +
-                            at_w * whole_y_stride_w + (group * K + k) * whole_y_stride_c],
-                    whole_x[whole_x_offset + image * whole_x_stride_n + d * whole_x_stride_d + h * whole_x_stride_h +
-                            w * whole_x_stride_w + (group * C + c) * whole_x_stride_c],
-                    again);
-      }
-#pragma unroll
-      for (int i = 0; i < SUMS; i++)
-        if (i == next) sums[i] = again;
+    for (int i = 0; i < SUMS; i++) small |= !is_within(sums[i], least);
+    if (warp_any(small)) {
+      const struct Again from = AGAIN_OF_ITEM();
+      later = again_warp(sums, least, &noted, own, &from, steps * PIXELS, OWN_ROW, 64 * own_n, lane);
     }
+    own++;
+    if (first_lanes(later)) continue;
 #endif
     STORE_SLICE()
   }
+#if PARTS > 1
+  again_sync();
+  own = 0;
+  FOR_ITEMS() {
+    ITEM()
+    const uint strips = all_again ? 0xffffffffu >> (32 - TILE_ROWS / 16) : again_strips(&noted, 0, own);
+    own++;
+    if (strips == 0) continue;
+    const struct Again from = AGAIN_OF_ITEM();
+    const int quad = lane % 4, first_k = m + OWN_ROW + lane / 4;
+    float sums[SUMS];
+    again_tile(AGAIN_ROWS, sums, stages, &turn, &from, steps, 0, OWN_ROW, 64 * own_n, item);
+    if (first_lanes((strips >> OWN_ROW / 16 & 1) == 0)) continue;
+    STORE_SLICE()
+  }
+#endif
 }

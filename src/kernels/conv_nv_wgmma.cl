@@ -172,7 +172,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_nv_wgmma(
     long b_stride_tap, long b_stride_row, __global C_STORAGE* restrict c, long c_offset, STRIDES(c), long c_stride_c,
     WHOLE_W_PARAMETERS __global ulong* all_maps, long maps_offset, EPILOGUE_PARAMETERS) {
   __local uchar stages[STAGES * STAGE_BYTES] __attribute__((aligned(1024)));
-  __local ulong full[STAGES], empty[STAGES], map_room[16] __attribute__((aligned(128)));
+  __local ulong full[STAGES + SPLIT], empty[STAGES], map_room[16] __attribute__((aligned(128)));
   __local struct Phase table[MOST_PHASES];
   const int item = (int)get_local_id(0), warp = item / 32, lane = item % 32;
   START_REGISTERS
@@ -188,6 +188,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_nv_wgmma(
       mbarrier_init(full_bar + 8 * s, 1);
       mbarrier_init(empty_bar + 8 * s, 4 * WARP_GROUPS);
     }
+    if (SPLIT) mbarrier_init(full_bar + 8 * STAGES, 1);
     fence_async();
   }
 #if SPLIT
@@ -205,13 +206,14 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_nv_wgmma(
   if (item == 0) {
     const struct Operands all = {source + source_offset, whole_w + whole_w_offset, source_stride_n, source_stride_d,
                                  source_stride_h, source_stride_w, source_stride_c, w_group, w_source, w_target, w_d, w_h, w_w,
-                                 source_d, source_h, source_w, stride_d, stride_h, stride_w, C, N, blocks * STEP};
+                                 source_d, source_h, source_w, stride_d, stride_h, stride_w, C, N, blocks * STEP, maps, phases, base,
+                                 full_bar + 8 * STAGES};
     operands = all;
   }
   barrier(CLK_LOCAL_MEM_FENCE);
   {
     TILE((int)get_group_id(0))
-    if (item < 256 && m < phase->M && phase->steps > 0) {
+    if (first_lanes(m < phase->M && phase->steps > 0)) {
       const struct Again from = AGAIN_OF_TILE();
       uint random = (uint)item * 2654435761u;
       const int taps = phase->steps / blocks, tap = again_any(&random, taps);
@@ -320,23 +322,26 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_nv_wgmma(
     STORE_PIXELS(sums)
   }
 #if SPLIT
+  if (item == 0)
+    for (int i = 0; i < phases + B_PARTS; i++) acquire_map(maps + 16 * i);
   again_sync();
+  turn = 0;
   for (int index = (int)get_group_id(0); index < tiles; index += (int)get_num_groups(0)) {
     TILE(index)
     const int M = phase->M;
     if (m >= M) continue;
-    const uint strips = again_strips(&noted, index);
+    const uint strips = again_strips(&noted, index, index / (int)get_num_groups(0));
     const struct Again from = AGAIN_OF_TILE();
-    const int K = phase->steps * STEP, quad = lane % 4, first_m = m + 16 * warp + lane / 4;
+    const int quad = lane % 4, first_m = m + 16 * warp + lane / 4;
     for (uint rest = strips; rest != 0;) {
-      const int whole = popcount(strips) > 2, strip = 31 - (int)clz(rest & -rest);
+      const int whole = popcount(strips) > 1, strip = 31 - (int)clz(rest & -rest);
       float sums[SUMS];
       if (whole)
-        again_tile(AGAIN_ROWS, 16, sums, (__local float*)stages, &noted, &from, K, 0, 16 * warp, 0, item);
+        again_tile(AGAIN_ROWS, sums, stages, &turn, &from, phase->steps, 0, 16 * warp, 0, item);
       else
-        again_tile(1, 32, sums, (__local float*)stages, &noted, &from, K, 16 * strip, 16 * warp, 0, item);
+        again_tile(1, sums, stages, &turn, &from, phase->steps, 16 * strip, 16 * warp, 0, item);
       rest = whole ? 0 : rest & (rest - 1);
-      if (whole ? (strips >> warp & 1) == 0 : warp != strip) continue;
+      if (first_lanes(whole ? (strips >> warp & 1) == 0 : warp != strip)) continue;
       STORE_PIXELS(sums)
     }
   }

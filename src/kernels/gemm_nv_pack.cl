@@ -27,14 +27,10 @@
 #define OUT4 PASTE(OUT, 4)
 
 #if PARTS == 2
+#include "gemm_split.cl"
 #define OUT uint
-static uint to_tf32(float v) {
-  uint bits;
-  __asm__("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(v));
-  return bits;
-}
-#define HIGH(v) to_tf32(v)
-#define LOW(v) to_tf32((v)-as_float(to_tf32(v)))
+#define HIGH(v) upper_part(v)
+#define LOW(v) lower_part(v)
 #else
 #define OUT ELEMENT
 #define HIGH(v) (v)

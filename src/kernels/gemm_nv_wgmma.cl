@@ -68,8 +68,10 @@ struct Operands {
 };
 static struct Again again_of(__local const volatile struct Operands* all, struct Tile t) {
   const long a_m = all->whole.a_m, b_n = all->whole.b_n;
-  const struct Again result = {all->whole.a + t.z * all->a_batch + t.m * a_m, all->whole.b + t.z * all->b_batch + t.n * b_n, a_m,
-                               all->whole.a_k, b_n, all->whole.b_k, all->whole.rows - t.m, all->whole.columns - t.n, all->whole.K};
+  const struct Again result = {all->whole.a + t.z * all->a_batch + t.m * a_m, all->whole.b + t.z * all->b_batch + t.n * b_n,
+                               a_m, all->whole.a_k, b_n, all->whole.b_k, all->whole.rows - t.m, all->whole.columns - t.n,
+                               all->whole.K, t.m, t.n, all->a_batch ? t.z : 0, all->b_batch ? t.z : 0, all->whole.maps,
+                               all->whole.to, all->whole.bar};
   return result;
 }
 #endif
@@ -93,13 +95,6 @@ static struct Again again_of(__local const volatile struct Operands* all, struct
 #define MAKE_OPERAND_MAP(map, data, unit_k, rows, pitch, batch, tile)                            \
   MAKE_MAP(map, data, MAP_TYPE, (unit_k) ? K : (rows), (unit_k) ? (rows) : K, (batch) ? batches : 1, \
            (pitch)*ELEMENT_BYTES, (batch) ? (batch)*ELEMENT_BYTES : 16, STEP, (unit_k) ? (tile) : STEP)
-#define COPY_OPERAND(to, map, unit_k, tile, k, row, z, bar)                  \
-  if (unit_k) {                                                              \
-    bulk_copy(to, map, k, row, z, bar);                                      \
-  } else {                                                                   \
-    for (int i_ = 0; i_ < (tile) / STEP; i_++)                               \
-      bulk_copy((to) + i_ * STEP * 128, map, (row) + i_ * STEP, k, z, bar);  \
-  }
 
 #if SPLIT
 #define COPY_LOW(to, map, k, row, z, bar) bulk_copy(to, map, k, row, z, bar);
@@ -120,8 +115,8 @@ static struct Again again_of(__local const volatile struct Operands* all, struct
     mbarrier_wait(empty_bar + 8 * slot_, (feed_turn / STAGES & 1) ^ 1);                                \
     if (!LEAVES_OUT(bar_)) {                                                                           \
       mbarrier_expect(bar_, STAGE_BYTES);                                                              \
-      COPY_OPERAND(to_, maps, A_UNIT_K, TILE_M, feed_step * STEP, feed.m, a_batch ? feed.z : 0, bar_)                  \
-      COPY_OPERAND(to_ + A_BYTES, maps + 16, B_UNIT_K, TILE_N, feed_step * STEP, feed.n, b_batch ? feed.z : 0, bar_)   \
+      COPY_ROWS(to_, maps, A_UNIT_K, TILE_M, STEP, feed_step * STEP, feed.m, a_batch ? feed.z : 0, bar_)                  \
+      COPY_ROWS(to_ + A_BYTES, maps + 16, B_UNIT_K, TILE_N, STEP, feed_step * STEP, feed.n, b_batch ? feed.z : 0, bar_)   \
       COPY_LOW(to_ + A_BYTES + B_BYTES, maps + 32, feed_step * STEP, feed.n, b_batch ? feed.z : 0, bar_)               \
       feed_turn++;                                                                                     \
       if (++feed_step == steps) {                                                                      \
@@ -160,7 +155,7 @@ static void multiply(float sums[SUMS], const float a[16], const float before[16]
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_nv_wgmma(
     int M, int N, int K, int batches, PARAMETERS, WHOLE_B_PARAMETERS __global ulong* all_maps, long maps_offset, EPILOGUE_PARAMETERS) {
   __local uchar stages[STAGES * STAGE_BYTES] __attribute__((aligned(1024)));
-  __local ulong full[STAGES], empty[STAGES], map_room[MAPS * 16] __attribute__((aligned(128)));
+  __local ulong full[STAGES + SPLIT], empty[STAGES], map_room[MAPS * 16] __attribute__((aligned(128)));
   const int item = (int)get_local_id(0), warp = item / 32, lane = item % 32, group = (int)get_group_id(0);
   const uint base = SHARED(stages), full_bar = SHARED(full), empty_bar = SHARED(empty);
   c += c_offset;
@@ -175,6 +170,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_nv_wgmma(
       mbarrier_init(full_bar + 8 * s, 1);
       mbarrier_init(empty_bar + 8 * s, 4 * WARP_GROUPS);
     }
+    if (SPLIT) mbarrier_init(full_bar + 8 * STAGES, 1);
     fence_async();
   }
 #if SPLIT
@@ -183,7 +179,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_nv_wgmma(
   again_start(&noted, item, ITEMS);
   if (item == 0) {
     const struct Operands all = {{a + a_offset, whole_b + whole_b_offset, A_UNIT_K ? lda : 1, A_UNIT_K ? 1 : lda, whole_b_n,
-                                  whole_b_k, M, N, K}, a_batch, whole_b_batch};
+                                  whole_b_k, M, N, K, 0, 0, 0, 0, maps, base, full_bar + 8 * STAGES}, a_batch, whole_b_batch};
     operands = all;
   }
   barrier(CLK_LOCAL_MEM_FENCE);
@@ -303,19 +299,20 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_nv_wgmma(
   }
 #if SPLIT
   again_sync();
+  turn = 0;
   for (int index = group; index < tiles; index += (int)get_num_groups(0)) {
-    const uint strips = again_strips(&noted, index);
+    const uint strips = again_strips(&noted, index, index / (int)get_num_groups(0));
     const struct Tile t = tile_at(index, tiles_m, tiles_n);
     const struct Again from = again_of(&operands, t);
     for (uint rest = strips; rest != 0;) {
-      const int whole = popcount(strips) > 2, strip = 31 - (int)clz(rest & -rest);
+      const int whole = popcount(strips) > 1, strip = 31 - (int)clz(rest & -rest);
       float sums[SUMS];
       if (whole)
-        again_tile(AGAIN_ROWS, 16, sums, (__local float*)stages, &noted, &from, from.K, 0, 16 * warp, 0, item);
+        again_tile(AGAIN_ROWS, sums, stages, &turn, &from, steps, 0, 16 * warp, 0, item);
       else
-        again_tile(1, 32, sums, (__local float*)stages, &noted, &from, from.K, 16 * strip, 16 * warp, 0, item);
+        again_tile(1, sums, stages, &turn, &from, steps, 16 * strip, 16 * warp, 0, item);
       rest = whole ? 0 : rest & (rest - 1);
-      if (whole ? (strips >> warp & 1) == 0 : warp != strip) continue;
+      if (first_lanes(whole ? (strips >> warp & 1) == 0 : warp != strip)) continue;
       const int first_m = t.m + 16 * warp + lane / 4;
       const long rows_at[2] = ROWS_AT(t.z * c_batch, first_m, ldc);
       store_sums(t.m + TILE_M <= M && t.n + TILE_N <= N, sums, SUMS, first_m, t.n, lane % 4, M, N, c, rows_at, ldc,

@@ -37,3 +37,15 @@ static float chain(__global const float* a, long a_k, __global const float* b, l
   for (int k = 0; k < K; k++) sum = fma(a[k * a_k], b[k * b_k], sum);
   return sum;
 }
+
+// Of the same number the upper and lower tf32 part, v = upper + lower exactly; of an infinity or a NaN the lower one is 0. (The
+// hardware drops what the lower part has beyond 11 bits, 2^-23 |v| at most.)
+static uint upper_part(float v) {
+  const uint bits = as_uint(v), rounded = (bits + 0x1000u) & 0xffffe000u;
+  if (isnan(v)) return 0x7fffffffu;
+  return isinf(v) || !isinf(as_float(rounded)) ? rounded : bits & 0xffffe000u;
+}
+static uint lower_part(float v) {
+  const float lower = v - as_float(upper_part(v));
+  return isnan(lower) ? 0 : as_uint(lower);
+}

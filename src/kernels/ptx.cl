@@ -91,6 +91,15 @@ static void bulk_copy(uint to, __global const ulong* map, int x, int y, int z, u
       : "r"(to), "l"(map), "r"(x), "r"(y), "r"(z), "r"(bar)
       : "memory");
 }
+// `rows` rows of `step` steps of k of a matrix that is contiguous along k, or of one that is not `step` lines of them, in boxes of
+// `step` rows, 128 bytes.
+#define COPY_ROWS(to, map, unit_k, rows, step, k, row, z, bar)                      \
+  if (unit_k) {                                                                     \
+    bulk_copy(to, map, k, row, z, bar);                                             \
+  } else {                                                                          \
+    for (int i_ = 0; i_ < (rows) / (step); i_++)                                    \
+      bulk_copy((to) + i_ * (step)*128, map, (row) + i_ * (step), k, z, bar);       \
+  }
 
 // Makes, in shared memory at `map`, 16 words of zeros until now, the map of a tensor [z][y][x] with contiguous x and the
 // other strides in bytes (multiples of 16), copied in boxes of box_x (128 bytes) * box_y elements with the 128-byte
