@@ -1,6 +1,7 @@
 // Writes what scripts/check-matrix compiles off line, for devices that are not there: the text of the kernels
 // into a folder, and for each engine on matrix instructions a line with the macros that the library would
 // set: ENGINE FORM NAME FILE OPTIONS.
+#include <algorithm>
 #include <fstream>
 #include <iostream>
 
@@ -106,7 +107,8 @@ void nv_wgmma(const char* folder) {
     const std::string file = cat(kernel, '-', name);
     std::ofstream(cat(folder, '/', file, ".cl")) << text;
     // In what computes rare sums again, behind the loop.
-    const bool spills = name == "192" || name == "192t" || name == "forward64x3" || name == "data64x3";
+    const std::string large[] = {"192", "192t", "forward64x3", "data64x3", "2x3", "1x6"};
+    const bool spills = std::find(std::begin(large), std::end(large), name) != std::end(large);
     line("nv_wgmma", 0, cat(file, spills ? ", known to spill" : ""), file.c_str(), options);
   };
   const GemmProblem p = problem_of(DType::f32, DType::f32, true);
@@ -139,11 +141,14 @@ void nv_wgmma(const char* folder) {
   struct FilterTile {
     int m_blocks, n_blocks, stages;
   };
-  for (const FilterTile& tile : {FilterTile{2, 3, 3}, FilterTile{2, 2, 4}, FilterTile{1, 4, 3}, FilterTile{1, 6, 2}}) {
+  for (const FilterTile& tile :
+       {FilterTile{2, 3, 3}, FilterTile{2, 2, 4}, FilterTile{1, 4, 3}, FilterTile{1, 6, 2}}) {
     constexpr int kParts = 3, kPixels = 32, kGroups = 2, kBlock = 64, kLineBytes = 128;
     WgmmaPartsForm slots;
-    slots.parts = kParts, slots.tile_n = kBlock * tile.n_blocks * tile.m_blocks / kGroups, slots.pixels = kPixels;
-    slots.a_bytes = tile.m_blocks * kPixels * kLineBytes, slots.b_bytes = tile.n_blocks * kPixels * kLineBytes;
+    slots.parts = kParts, slots.tile_n = kBlock * tile.n_blocks * tile.m_blocks / kGroups,
+    slots.pixels = kPixels;
+    slots.a_bytes = tile.m_blocks * kPixels * kLineBytes,
+    slots.b_bytes = tile.n_blocks * kPixels * kLineBytes;
     Defines defines;
     defines.set("M_BLOCKS", tile.m_blocks).set("N_BLOCKS", tile.n_blocks).set("STAGES", tile.stages);
     defines.set("WARP_GROUPS", kGroups).set("DEPTH", 0).set("ACTIVATION", name_of(Activation::identity));

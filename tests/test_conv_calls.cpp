@@ -348,6 +348,44 @@ TEST_CASE("conv: images of tiny numbers, of infinities and of NaN are as with mu
   }
 }
 
+// In the other engines they meet the padding's zeros.
+TEST_CASE("conv: infinite weights and gradients beside padding are as with multiply-adds", "[conv]") {
+  ConvCase c = tiled_convs().front();
+  c.n = 2;
+  Rng rng(14);
+  std::vector<float> x = reals(element_count(c.x_shape()), rng), w = reals(element_count(c.w_shape()), rng),
+                     dy = reals(element_count(c.y_shape()), rng);
+  w[0] = dy[0] = INFINITY, w[w.size() - 1] = -INFINITY, dy[dy.size() - 1] = NAN;
+  const Tensor tx = device_tensor(c.x_shape(), x), tw = device_tensor(c.w_shape(), w),
+               tdy = device_tensor(c.y_shape(), dy);
+  const auto results = [&](const std::string& by) {
+    const Tensor y(context(), c.y_shape()), dx(context(), c.x_shape()), dw(context(), c.w_shape());
+    conv(stream(), tx, tw, {}, c.params, y, engine(by));
+    conv_backward_data(stream(), tdy, tw, c.params, dx, engine(by));
+    conv_backward_filter(stream(), tx, tdy, c.params, dw, engine(by));
+    return std::vector<std::vector<float>>{host_values(y), host_values(dx), host_values(dw)};
+  };
+  const auto expected = results("naive");
+  bool served = false;
+  for (const std::string& name : serving_conv_engines()) {
+    if (name != "nv_wgmma") continue;
+    served = true;
+    const auto got = results(name);
+    for (size_t side = 0; side < 3; side++) {
+      size_t other = 0, finite = 0;
+      for (size_t i = 0; i < got[side].size(); i++) {
+        const float u = got[side][i], v = expected[side][i];
+        finite += std::isfinite(v);
+        other += std::isnan(v) ? !std::isnan(u) : std::isinf(v) ? u != v : !(std::abs(double{u} - v) <= 1e-3);
+      }
+      INFO("result " << side);
+      CHECK(other == 0);
+      CHECK((finite > 0 && finite < got[side].size()));
+    }
+  }
+  if (!served) note_skipped("nv_wgmma does not serve");
+}
+
 TEST_CASE("conv: gradients agree with finite differences", "[conv][small]") {
   const ConvCase& c = kSmall;
   Rng rng(5);

@@ -77,7 +77,7 @@ void check(const Shape& shape, DType dtype, DType index, Placing placing, int li
            ? static_cast<void (*)(const Stream&, const Tensor&, const UniqueResults&, const Options&)>(unique)
            : static_cast<void (*)(const Stream&, const Tensor&, const UniqueResults&, const Options&)>(
                  unique_consecutive))(stream(), x, results, engine(name));
-      REQUIRE(host_values(count.tensor())[0] == static_cast<float>(found));
+      CHECK(host_values(count.tensor())[0] == static_cast<float>(found));
       CHECK(same_bits(y.tensor().slice(0, 0, found), expected.y));
       CHECK(deviation(host_values(inverse.tensor()), expected.inverse) == 0);
       CHECK(deviation(host_values(counts.tensor().slice(0, 0, found)), expected.counts) == 0);

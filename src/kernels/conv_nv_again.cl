@@ -18,6 +18,7 @@
 #define STAGE_BYTES (A_BYTES + 2 * B_BYTES)
 #endif
 #define AGAIN_ADDS(a, b) (!is_padding(a))
+#define AGAIN_PADS !PLANES
 // In local memory, so that what is made of it takes no registers beside the products. `padded`: steps of k of a tap.
 struct Operands {
   __global const float *source, *w;
@@ -78,7 +79,8 @@ static int again_inside(const struct Again* from, int row, int column) {
   const int channel = ((s)-tap_ * blocks_) * STEP, tap_row_ = tap_ / phase->w.taps;           \
   const int tap_w = tap_ - tap_row_ * phase->w.taps, tap_d = tap_row_ / phase->h.taps;        \
   const int tap_h = tap_row_ - tap_d * phase->h.taps;
-static void again_feed(const struct Again* from, int s) {
+INLINE void again_feed(const struct Again* from, int s, int item) {
+  if (item != 0) return;
   __local const struct Operands* all = from->all;
   AGAIN_TAP(from, s)
   const int stride_d = all->stride_d, stride_h = all->stride_h, stride_w = all->stride_w, tile_plane = from->plane;
@@ -97,35 +99,38 @@ static void again_feed(const struct Again* from, int s) {
   bulk_copy(all->to + A_BYTES, of_w, channel, tap, from->group * all->N + from->n, all->bar);
   bulk_copy(all->to + A_BYTES + B_BYTES, of_w + 16, channel, tap, from->group * all->N + from->n, all->bar);
 }
-struct Ahead {
-  int nothing;  // in registers: a stage comes by copies
-};
-INLINE void again_ahead(struct Ahead* ahead, const struct Again* from, int s, int item) {
-  if (item == 0) again_feed(from, s);
-}
-// Each work-item has the same row again and again.
-INLINE void again_unpack(struct Ahead* ahead, const struct Again* from, int s, uint parity, __local const float* stage,
-                         __local float* a, __local float* b, int item) {
-  mbarrier_wait(from->all->bar, parity);
-#if PLANES
-  unpack_boxes(a, AGAIN_A_PITCH, TILE_ROWS, stage, item);
-#else
+#define AGAIN_BAR(from) ((from)->all->bar)
+// Whether the tap sees a pixel from there.
+static int again_sees(const struct Again* from, int s, int row) {
   __local const struct Operands* all = from->all;
   AGAIN_TAP(from, s)
   const int stride_d = all->stride_d, stride_h = all->stride_h, stride_w = all->stride_w, tile_plane = from->plane;
-  const int row = item % TILE_ROWS;
   PIXEL(from->m + row)
   const int at_d = pixel_d * SOURCE_STEP(d) + phase->d.lower + tap_d * phase->d.dilation;
   const int at_h = pixel_h * SOURCE_STEP(h) + phase->h.lower + tap_h * phase->h.dilation;
   const int at_w = pixel_w * SOURCE_STEP(w) + phase->w.lower + tap_w * phase->w.dilation;
-  const int inside =
-      at_d >= 0 && at_d < all->size_d && at_h >= 0 && at_h < all->size_h && at_w >= 0 && at_w < all->size_w;
-  for (int four = item / TILE_ROWS; four < 8; four += MULTIPLIERS / TILE_ROWS) {
-    const float4 v = *(__local const float4*)(stage + row * 32 + ((four ^ row) & 7) * 4);
-    put_four(a + 4 * four * AGAIN_A_PITCH + row, AGAIN_A_PITCH, inside ? numbers(v) : (float4)PADDING);
+  return at_d >= 0 && at_d < all->size_d && at_h >= 0 && at_h < all->size_h && at_w >= 0 && at_w < all->size_w;
+}
+INLINE uint again_bring(uint padded, const struct Again* from, int s, int item, __local const float* stage, __local float* a,
+                        __local float* b) {
+  float4 of_a[A_SHARE], of_b[B_SHARE];
+  // A work-item's shares are of one row.
+  const int sees = !padded || again_sees(from, s, item % TILE_ROWS);
+#pragma unroll
+  for (int i = 0; i < A_SHARE; i++) {
+    of_a[i] = PLANES ? four_rows(stage, item + i * MULTIPLIERS) : four_steps(stage, TILE_ROWS, item + i * MULTIPLIERS);
+    if (padded) of_a[i] = sees ? numbers(of_a[i]) : (float4)PADDING;
   }
-#endif
-  unpack_two(b, AGAIN_B_PITCH, TILE_COLUMNS, stage + A_BYTES / 4, stage + (A_BYTES + B_BYTES) / 4, item);
+  load_b(of_b, stage + A_BYTES / 4, stage + (A_BYTES + B_BYTES) / 4, item);
+#pragma unroll
+  for (int i = 0; i < A_SHARE; i++) {
+    if (PLANES)
+      put_rows(a, AGAIN_A_PITCH, item + i * MULTIPLIERS, of_a[i]);
+    else
+      put_steps(a, AGAIN_A_PITCH, TILE_ROWS, item + i * MULTIPLIERS, of_a[i]);
+  }
+  put_b(b, of_b, item);
+  return is_odd_b(of_b, item);
 }
 #include "gemm_nv_again.cl"
 #define AGAIN_OF_TILE() {&operands, phase, m, n, group, tile_plane}

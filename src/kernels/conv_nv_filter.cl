@@ -12,10 +12,15 @@
 #ifndef PIXELS
 #define PIXELS 32
 #endif
+// What products lose of a number below 2^-110 (parts_bf16.cl), so that it is 2^-24 of the sum.
+#define LOST 0x1p-85f
 #include "gemm_nv_store.cl"
 #include "conv_nv_filter_tile.cl"
 #if PARTS > 1
 #include "conv_nv_filter_again.cl"
+#define FILTER_BYTES (AGAIN_BYTES > STAGES * STAGE_BYTES ? AGAIN_BYTES : STAGES * STAGE_BYTES)
+#else
+#define FILTER_BYTES (STAGES * STAGE_BYTES)
 #endif
 
 #if PARTS > 1
@@ -33,8 +38,8 @@
 
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_nv_filter(
     FILTER_PARAMETERS, WHOLE_PARAMETERS __global ulong* all_maps, long maps_offset) {
-  __local uchar stages[STAGES * STAGE_BYTES] __attribute__((aligned(1024)));
-  __local ulong full[STAGES], empty[STAGES], map_room[16] __attribute__((aligned(128)));
+  __local uchar stages[FILTER_BYTES] __attribute__((aligned(1024)));
+  __local ulong full[STAGES + 1], empty[STAGES], map_room[16] __attribute__((aligned(128)));
   const int item = (int)get_local_id(0), warp = item / 32, lane = item % 32;
   START_REGISTERS
   const uint base = SHARED(stages), full_bar = SHARED(full), empty_bar = SHARED(empty);
@@ -47,6 +52,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_nv_filter(
       mbarrier_init(full_bar + 8 * s, 1);
       mbarrier_init(empty_bar + 8 * s, 4 * WARP_GROUPS);
     }
+    mbarrier_init(full_bar + 8 * STAGES, 1);
     fence_async();
   }
 #if PARTS > 1
@@ -67,7 +73,8 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_nv_filter(
         {whole_x + whole_x_offset, whole_x_stride_n, whole_x_stride_d, whole_x_stride_h, whole_x_stride_w, whole_x_stride_c},
         {whole_y + whole_y_offset, whole_y_stride_n, whole_y_stride_d, whole_y_stride_h, whole_y_stride_w, whole_y_stride_c},
         {DIVIDED(blocks_c)}, {DIVIDED(size_d)}, {DIVIDED(size_h)}, {DIVIDED(size_w)}, C, K, blocks, pixels, taps_h, taps_w,
-        source_d, source_h, source_w, stride_d, stride_h, stride_w, pad_d, pad_h, pad_w, dilation_d, dilation_h, dilation_w};
+        source_d, source_h, source_w, stride_d, stride_h, stride_w, pad_d, pad_h, pad_w, dilation_d, dilation_h, dilation_w,
+        maps, base, full_bar + 8 * STAGES};
     operands = all;
   }
   barrier(CLK_LOCAL_MEM_FENCE);
@@ -158,8 +165,10 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_nv_filter(
     STORE_SLICE()
   }
 #if PARTS > 1
+  if (item == 0)
+    for (int i = 0; i < 2 * PARTS; i++) acquire_map(maps + 16 * i);
   again_sync();
-  own = 0;
+  own = turn = 0;
   FOR_ITEMS() {
     ITEM()
     const uint strips = all_again ? 0xffffffffu >> (32 - TILE_ROWS / 16) : again_strips(&noted, 0, own);

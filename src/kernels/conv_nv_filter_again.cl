@@ -1,7 +1,11 @@
-// dy and x as gemm_nv_again.cl sees them, for conv_nv_filter.cl: rows are filters, columns the channels of taps, k pixels. Both
-// come as they are, not by copies: of tiny numbers parts of bf16 do not hold all bits.
+// dy and x as gemm_nv_again.cl sees them, for conv_nv_filter.cl: rows are filters, columns the channels of taps, k pixels.
 
+#ifndef PARTS
+#define PARTS 3
+#define PIXELS 32
+#endif
 #include "conv_nv_filter_tile.cl"
+#include "parts_bf16.cl"
 
 #define MULTIPLIERS (128 * WARP_GROUPS)
 #define TILE_ROWS (64 * M_BLOCKS)
@@ -9,6 +13,7 @@
 #include "gemm_nv_unpack.cl"
 
 #define AGAIN_ADDS(a, b) (!is_padding(b))
+#define AGAIN_PADS 1
 // A tensor's strides, and where its first element is.
 struct Pixels {
   __global const float* at;
@@ -20,6 +25,8 @@ struct Operands {
   struct Divisor blocks_c, size_d, size_h, size_w;
   int C, K, blocks, pixels, taps_h, taps_w;
   int source_d, source_h, source_w, stride_d, stride_h, stride_w, pad_d, pad_h, pad_w, dilation_d, dilation_h, dilation_w;
+  __global const ulong* maps;  // of dy's parts and of x's
+  uint to, bar;                // where a stage comes, and the barrier that knows
 };
 // A slice of a tile: from pixel `first` to before `last`, filters from m on, blocks of channels from `block` on.
 struct Again {
@@ -80,44 +87,65 @@ static int again_inside(const struct Again* from, int row, int column) {
          (block - divided(block, from->all->blocks_c) * from->all->blocks_c.d) * 64 + column % 64 < from->all->C;
 }
 
-// What a work-item brings of 32 pixels, while those before are multiplied: of one pixel each eighth row and column; or, where channels
-// lie side by side, of each fourth pixel one row of each 64 and one column.
-struct Ahead {
-  float a[TILE_ROWS / 8], b[TILE_COLUMNS / 8];
-};
-#define PIXEL_OF(planes, i) ((planes) ? item % 32 : item / 64 + (i) % 8 * 4)
-#define ROW_OF(planes, i) ((planes) ? item / 32 + (i) * 8 : item % 64 + (i) / 8 * 64)
-INLINE void ahead_of_dy(float* a, const int planes, const struct Again* from, int first, int item) {
-#pragma unroll
-  for (int i = 0; i < TILE_ROWS / 8; i++)
-    a[i] = dy_at(from, place_of(from, first + PIXEL_OF(planes, i)), ROW_OF(planes, i));
-}
-INLINE void ahead_of_x(float* b, const int planes, const struct Again* from, int first, int item) {
-#pragma unroll
-  for (int i = 0; i < TILE_COLUMNS / 8; i++) {
-    const int block = min(from->block + i / 8, from->all->blocks - 1), channel = ROW_OF(planes, i) - i / 8 * 64;
-    b[i] = x_at(from, seen_by(from, block, place_of(from, first + PIXEL_OF(planes, i))), block, channel);
+#define AGAIN_BAR(from) ((from)->all->bar)
+// Pixels of each block of 64 channels, in parts: of dy by the first warp, of each block of x by another one.
+INLINE void again_feed(const struct Again* from, int s, int item) {
+  const int warp = item / 32;
+  if (item % 32 != 0 || warp > N_BLOCKS) return;
+  __local const struct Operands* all = from->all;
+  const struct Place p = place_of(from, from->first + s * 32);
+  if (warp == 0) {
+    mbarrier_expect(all->bar, STAGE_BYTES);
+    for (int i = 0; i < PARTS * M_BLOCKS; i++)
+      copy_pixels(all->to + i * BOX_BYTES, all->maps + 16 * (i / M_BLOCKS), from->group * all->K + from->m + i % M_BLOCKS * 64, p.image,
+                  p.d, p.h, p.w, 0, 0, 0, all->bar);
+  } else {
+    const int block = min(from->block + warp - 1, all->blocks - 1), tap = divided(block, all->blocks_c), tap_row = tap / all->taps_w;
+    for (int part = 0; part < PARTS; part++)
+      copy_pixels(all->to + PARTS * A_BYTES + part * B_BYTES + (warp - 1) * BOX_BYTES, all->maps + 16 * (PARTS + part),
+                  from->group * all->C + (block - tap * all->blocks_c.d) * 64, p.image, p.d * all->stride_d - all->pad_d,
+                  p.h * all->stride_h - all->pad_h, p.w * all->stride_w - all->pad_w, tap_row / all->taps_h * all->dilation_d,
+                  tap_row % all->taps_h * all->dilation_h, (tap - tap_row * all->taps_w) * all->dilation_w, all->bar);
   }
 }
-INLINE void again_ahead(struct Ahead* ahead, const struct Again* from, int s, int item) {
-  const int first = from->first + s * 32;
-  if (from->all->y.c != 1)
-    ahead_of_dy(ahead->a, 1, from, first, item);
-  else
-    ahead_of_dy(ahead->a, 0, from, first, item);
-  if (from->all->x.c != 1)
-    ahead_of_x(ahead->b, 1, from, first, item);
-  else
-    ahead_of_x(ahead->b, 0, from, first, item);
-}
-#define PUT_ALL(to, pitch, values, count, planes)                                            \
-  _Pragma("unroll") for (int i = 0; i < count; i++)                                          \
-    to[((planes) ? PIXEL_OF(1, i) : PIXEL_OF(0, i)) * pitch + ((planes) ? ROW_OF(1, i) : ROW_OF(0, i))] = values[i];
-INLINE void again_unpack(struct Ahead* ahead, const struct Again* from, int s, uint parity, __local const float* stage,
-                         __local float* a, __local float* b, int item) {
-  const int dy_planes = from->all->y.c != 1, x_planes = from->all->x.c != 1;
-  PUT_ALL(a, AGAIN_A_PITCH, ahead->a, TILE_ROWS / 8, dy_planes)
-  PUT_ALL(b, AGAIN_B_PITCH, ahead->b, TILE_COLUMNS / 8, x_planes)
+// A work-item has 8 channels of a pixel of each block; so many blocks are on the way at once.
+#define AT_ONCE 3
+INLINE uint again_bring(uint padded, const struct Again* from, int s, int item, __local const float* stage, __local float* a,
+                        __local float* b) {
+  const int pixel = item / 8, eighth = item % 8, place = pixel * 8 + ((eighth ^ pixel) & 7);
+  uint odd = 0;
+  __local const uint4* of_dy = (__local const uint4*)stage + place;
+  __local const uint4* of_x = (__local const uint4*)stage + PARTS * A_BYTES / 16 + place;
+#pragma unroll
+  for (int i = 0; i < M_BLOCKS + N_BLOCKS; i += AT_ONCE) {
+    uint4 parts[AT_ONCE][PARTS];
+#pragma unroll
+    for (int j = 0; j < AT_ONCE; j++)
+#pragma unroll
+      for (int part = 0; part < PARTS; part++)
+        if (i + j < M_BLOCKS)
+          parts[j][part] = of_dy[part * (A_BYTES / 16) + (i + j) * (BOX_BYTES / 16)];
+        else if (i + j < M_BLOCKS + N_BLOCKS)
+          parts[j][part] = of_x[part * (B_BYTES / 16) + (i + j - M_BLOCKS) * (BOX_BYTES / 16)];
+#pragma unroll
+    for (int j = 0; j < AT_ONCE; j++) {
+      const int of_a = i + j < M_BLOCKS, block = of_a ? i + j : i + j - M_BLOCKS;
+      if (i + j >= M_BLOCKS + N_BLOCKS) continue;
+      float v[8];
+      join_parts(v, parts[j][0], parts[j][1], parts[j][2]);
+      if (padded && !of_a) {
+        const int number = min(from->block + block, from->all->blocks - 1);
+        const int sees = seen_by(from, number, place_of(from, from->first + s * 32 + pixel)).inside;
+#pragma unroll
+        for (int l = 0; l < 8; l++) v[l] = sees ? again_number(v[l]) : PADDING;
+      }
+      __local float4* to = (__local float4*)((of_a ? a + pixel * AGAIN_A_PITCH : b + pixel * AGAIN_B_PITCH) + block * 64 + eighth * 8);
+      const float4 left = (float4)(v[0], v[1], v[2], v[3]), right = (float4)(v[4], v[5], v[6], v[7]);
+      to[0] = left, to[1] = right;
+      if (of_a) odd |= is_odd(left) | is_odd(right);
+    }
+  }
+  return odd;
 }
 #define AGAIN_OF_ITEM() {&operands, first * 32, min(pixels, (first + steps) * 32), m, block, group}
 #include "gemm_nv_again.cl"

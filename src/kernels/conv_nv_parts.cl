@@ -1,28 +1,13 @@
-// f32 pixels as parts of bf16, x = y0 + y1 (+ y2) up to 2^-16 (2^-24) |x|, channels side by side, `pitch` of a pixel, a
-// multiple of 8; those from C on are 0. y_part: 16-byte words of a part. Each group notes its smallest magnitude but 0 and its largest in `ranges`.
+// f32 pixels as three parts of bf16 (parts_bf16.cl), channels side by side, `pitch` of a pixel, a multiple of 8; those from C on are
+// 0. y_part: 16-byte words of a part. Each group notes its smallest magnitude but 0 and its largest in `ranges`.
 // PLANES 1: pixels of a channel lie side by side in x. PLANES 0: channels of a pixel do, x_pixel elements from one to the next.
 // Launch: any number of groups of 256.
 
-#ifndef PARTS
-#define PARTS 3
-#endif
 #ifndef PLANES
 #define PLANES 1
 #endif
 
-#include "ptx.cl"
-
-// Eight floats as four words of bf16, and what is left of them.
-static uint4 take_part(float v[8]) {
-  uint word[4];
-#pragma unroll
-  for (int i = 0; i < 4; i++) {
-    word[i] = pack_bf16(v[2 * i], v[2 * i + 1]);
-    v[2 * i] -= as_float(word[i] << 16);
-    v[2 * i + 1] -= as_float(word[i] & 0xffff0000u);
-  }
-  return (uint4)(word[0], word[1], word[2], word[3]);
-}
+#include "parts_bf16.cl"
 
 __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void conv_nv_parts(
     int C, int pixels, int images, int pitch, __global const float* restrict x, long x_offset, long x_image, long x_channel,
@@ -62,17 +47,19 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void conv_nv_parts(
     const long to = index;
     const int inside = 1;
 #endif
+    // Magnitudes as integers, less one, so that 0 is the largest.
+    uint2 of_these = (uint2)(UINT_MAX, 0);
 #pragma unroll
     for (int i = 0; i < 8; i++) {
-      // Magnitudes as integers, less one, so that 0 is the largest.
       const uint magnitude = as_uint(v[i]) & 0x7fffffffu;
-      range = (uint2)(min(range.s0, magnitude - 1), max(range.s1, magnitude));
+      of_these = (uint2)(min(of_these.s0, magnitude - 1), max(of_these.s1, magnitude));
     }
+    range = (uint2)(min(range.s0, of_these.s0), max(range.s1, of_these.s1));
+    uint4 parts_of[3];
+    take_parts(parts_of, v, of_these.s0 < LEAST_IN_PARTS - 1 || of_these.s1 >= MOST_IN_PARTS);
 #pragma unroll
-    for (int part = 0; part < PARTS; part++) {
-      const uint4 words = take_part(v);
-      if (inside) y[part * y_part + to] = words;
-    }
+    for (int part = 0; part < 3; part++)
+      if (inside) y[part * y_part + to] = parts_of[part];
   }
   __local uint2 notes[256];
   notes[item] = range;

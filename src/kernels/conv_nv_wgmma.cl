@@ -141,6 +141,11 @@
 #else
 #define LEAVE_OUT()
 #endif
+#if SPLIT && AGAIN_BYTES > STAGES * STAGE_BYTES
+#define LOCAL_BYTES AGAIN_BYTES
+#else
+#define LOCAL_BYTES (STAGES * STAGE_BYTES)
+#endif
 
 #if SPLIT
 #define WHOLE_W_PARAMETERS                                                                                          \
@@ -171,7 +176,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_nv_wgmma(
     long source_stride_c,     __global const ELEMENT* restrict b, long b_offset, __global const ELEMENT* restrict b_lo, long b_lo_offset,
     long b_stride_tap, long b_stride_row, __global C_STORAGE* restrict c, long c_offset, STRIDES(c), long c_stride_c,
     WHOLE_W_PARAMETERS __global ulong* all_maps, long maps_offset, EPILOGUE_PARAMETERS) {
-  __local uchar stages[STAGES * STAGE_BYTES] __attribute__((aligned(1024)));
+  __local uchar stages[LOCAL_BYTES] __attribute__((aligned(1024)));
   __local ulong full[STAGES + SPLIT], empty[STAGES], map_room[16] __attribute__((aligned(128)));
   __local struct Phase table[MOST_PHASES];
   const int item = (int)get_local_id(0), warp = item / 32, lane = item % 32;

@@ -5,9 +5,11 @@
 // tile, the group leaves its other tiles out, and they are computed so too.
 //
 // What the operands are is struct Again, as a tile sees them: here matrices (gemm_nv_again_matrix.cl). Who defines AGAIN_ADDS(a, b),
-// whether the product of two elements is added, has others: again_step() is what 32 steps of k from one on have in common;
-// again_a() and again_b() are an element of a row or column of the tile, i steps behind it, 0 outside; again_inside() says whether
-// a sum is stored; again_ahead() starts on a stage, by all work-items, and again_unpack() brings it in order.
+// whether the product of two elements is added, has others: again_step() is what 32 steps of k from one on have in common; again_a()
+// and again_b() are an element of a row or column of the tile, i steps behind it, 0 outside; again_inside() says whether a sum is
+// stored; again_feed() starts the copies of a stage, and AGAIN_BAR counts them; again_bring() brings the
+// stage in order, a[k][row] and b[k][column]. With AGAIN_PADS there is padding, and again_bring() says whether there are infinities or
+// NaNs in the other operand.
 
 #include "gemm_types.cl"
 #include "ptx.cl"
@@ -22,7 +24,6 @@
 #define SUMS (TILE_ROWS * TILE_COLUMNS / MULTIPLIERS)
 #endif
 #ifndef AGAIN_ADDS
-#define AGAIN_ADDS(a, b) 1
 #include "gemm_nv_again_matrix.cl"
 #endif
 
@@ -39,9 +40,10 @@
 #else
 #define AGAIN_COLUMN(tx, j) (4 * (tx) + (j) / 4 * 64 + (j) % 4)
 #endif
-// A stage in order. Two of them behind the first stage, if there are as many.
+// A stage in order.
 #define AGAIN_ORDERED (32 * (AGAIN_A_PITCH + AGAIN_B_PITCH))
-#define AGAIN_TURNS (STAGES > 2 ? 2 : 1)
+// What a stage and two in order need, in bytes.
+#define AGAIN_BYTES (STAGE_BYTES + 2 * 4 * AGAIN_ORDERED)
 
 // What a group notes of its tiles, of which it takes each get_num_groups(0)th.
 #define NOTED_TILES 512
@@ -56,6 +58,16 @@ struct Noted {
 static void again_sync(void) {
   __asm__ volatile("bar.sync 1, %0;" : : "n"(MULTIPLIERS) : "memory");
 }
+// The same; and whether v is not 0 in any work-item.
+static uint again_sync_any(uint v) {
+  uint any;
+  __asm__ volatile(
+      "{.reg .pred p, q; setp.ne.u32 p, %1, 0; bar.red.or.pred q, 1, %2, p; selp.u32 %0, 1, 0, q;}"
+      : "=r"(any)
+      : "r"(v), "n"(MULTIPLIERS)
+      : "memory");
+  return first_lanes(any);
+}
 
 // By all work-items of the group, a barrier before again_sample and one after it.
 static void again_start(__local struct Noted* noted, int item, int items) {
@@ -66,8 +78,10 @@ static void again_start(__local struct Noted* noted, int item, int items) {
 }
 // Any number below n.
 static int again_any(uint* state, int n) {
-  *state = *state * 1664525u + 1013904223u;
-  return (int)mul_hi(*state, (uint)n);
+  uint v = *state += 0x9e3779b9u;
+  v = (v ^ v >> 16) * 0x7feb352du;
+  v = (v ^ v >> 15) * 0x846ca68bu;
+  return (int)mul_hi(v ^ v >> 16, (uint)n);
 }
 // One of the products that the sums have.
 static void again_sample(__local struct Noted* noted, float a, float b) {
@@ -146,34 +160,75 @@ static uint again_strips(__local const struct Noted* noted, int index, int tile)
   return index >= noted->left_out ? 0xffffffffu >> (32 - TILE_ROWS / 16) : tile < NOTED_TILES ? (uint)noted->of_tile[tile] : 0;
 }
 
-// The sums over a stage in order, R rows a work-item: a[k][row], b[k][column].
-INLINE void again_multiply(const int R, float* acc, __local const float* a, __local const float* b, int tx, int first_row) {
-#pragma unroll 4
-  for (int k = 0; k < 32; k++) {
-    float own_a[AGAIN_ROWS], own_b[AGAIN_COLUMNS];
+// What a work-item multiplies in step k of a stage in order, R rows by AGAIN_COLUMNS.
+INLINE void again_load(const int R, float* own_a, float* own_b, __local const float* a, __local const float* b, int k, int tx,
+                       int first_row) {
 #if AGAIN_COLUMNS % 4
 #pragma unroll
-    for (int j = 0; j < AGAIN_COLUMNS; j++) own_b[j] = b[k * AGAIN_B_PITCH + AGAIN_COLUMN(tx, j)];
+  for (int j = 0; j < AGAIN_COLUMNS; j++) own_b[j] = b[k * AGAIN_B_PITCH + AGAIN_COLUMN(tx, j)];
 #else
 #pragma unroll
-    for (int j = 0; j < AGAIN_COLUMNS; j += 4) {
-      const float4 four = *(__local const float4*)(b + k * AGAIN_B_PITCH + AGAIN_COLUMN(tx, j));
-      own_b[j] = four.s0, own_b[j + 1] = four.s1, own_b[j + 2] = four.s2, own_b[j + 3] = four.s3;
-    }
-#endif
-    if (R == 1) own_a[0] = a[k * AGAIN_A_PITCH + first_row];
-#pragma unroll
-    for (int i = 0; i + 4 <= R; i += 4) {
-      const float4 four = *(__local const float4*)(a + k * AGAIN_A_PITCH + first_row + i);
-      own_a[i] = four.s0, own_a[i + 1] = four.s1, own_a[i + 2] = four.s2, own_a[i + 3] = four.s3;
-    }
-#pragma unroll
-    for (int i = 0; i < R; i++)
-#pragma unroll
-      for (int j = 0; j < AGAIN_COLUMNS; j++)
-        if (AGAIN_ADDS(own_a[i], own_b[j]))
-          acc[i * AGAIN_COLUMNS + j] = fma(own_a[i], own_b[j], acc[i * AGAIN_COLUMNS + j]);
+  for (int j = 0; j < AGAIN_COLUMNS; j += 4) {
+    const float4 four = *(__local const float4*)(b + k * AGAIN_B_PITCH + AGAIN_COLUMN(tx, j));
+    own_b[j] = four.s0, own_b[j + 1] = four.s1, own_b[j + 2] = four.s2, own_b[j + 3] = four.s3;
   }
+#endif
+  if (R == 1) own_a[0] = a[k * AGAIN_A_PITCH + first_row];
+#pragma unroll
+  for (int i = 0; i + 4 <= R; i += 4) {
+    const float4 four = *(__local const float4*)(a + k * AGAIN_A_PITCH + first_row + i);
+    own_a[i] = four.s0, own_a[i + 1] = four.s1, own_a[i + 2] = four.s2, own_a[i + 3] = four.s3;
+  }
+}
+INLINE void again_add(const int R, const int padded, float* acc, const float* own_a, const float* own_b) {
+#pragma unroll
+  for (int i = 0; i < R; i++)
+#pragma unroll
+    for (int j = 0; j < AGAIN_COLUMNS; j++)
+      if (!padded || AGAIN_ADDS(own_a[i], own_b[j]))
+        acc[i * AGAIN_COLUMNS + j] = fma(own_a[i], own_b[j], acc[i * AGAIN_COLUMNS + j]);
+}
+// The sums over a stage in order. What a step needs is under way while the one before is added.
+INLINE void again_multiply(const int R, const int padded, float* acc, __local const float* a, __local const float* b, int tx,
+                           int first_row) {
+  float even_a[AGAIN_ROWS], even_b[AGAIN_COLUMNS], odd_a[AGAIN_ROWS], odd_b[AGAIN_COLUMNS];
+  again_load(R, even_a, even_b, a, b, 0, tx, first_row);
+#pragma unroll 4
+  for (int k = 0; k < 32; k += 2) {
+    again_load(R, odd_a, odd_b, a, b, k + 1, tx, first_row);
+    again_add(R, padded, acc, even_a, even_b);
+    again_load(R, even_a, even_b, a, b, (k + 2) % 32, tx, first_row);
+    again_add(R, padded, acc, odd_a, odd_b);
+  }
+}
+// All stages of a tile; see again_tile. While one is multiplied the next one comes. Padding is looked for in stages alone that have
+// infinities or NaNs, which must not meet it, and in those behind them.
+INLINE void again_stages(const int R, float* acc, __local uchar* stages, int* turn, const struct Again* from, int steps, int row,
+                         int item) {
+  const int items = R == 1 ? 256 : MULTIPLIERS;
+  __local const float* stage = (__local const float*)stages;
+  uint padded = 0;
+  if (steps > 0) again_feed(from, 0, item);
+  for (int s = 0; s < steps; s++, ++*turn) {
+    __local float* a = (__local float*)(stages + STAGE_BYTES) + (s & 1) * AGAIN_ORDERED;
+    __local float* b = a + 32 * AGAIN_A_PITCH;
+    mbarrier_wait(AGAIN_BAR(from), *turn & 1);
+#if AGAIN_PADS
+    const uint odd = again_sync_any(again_bring(padded, from, s, item, stage, a, b));
+    if (odd && !padded) {
+      again_bring(1, from, s, item, stage, a, b);
+      again_sync();
+    }
+    padded = odd;
+#else
+    again_bring(0, from, s, item, stage, a, b);
+    again_sync();
+#endif
+    if (s + 1 < steps) again_feed(from, s + 1, item);
+    if (item < items && padded) again_multiply(R, 1, acc, a, b, item % 16, row + item / 16 * R);
+    if (item < items && !padded) again_multiply(R, 0, acc, a, b, item % 16, row + item / 16 * R);
+  }
+  again_sync();
 }
 
 // R rows a work-item, by AGAIN_COLUMNS: those of the tile (R AGAIN_ROWS), or (R 1) the strip from `row` on. The sums of the warp's
@@ -182,22 +237,10 @@ INLINE void again_tile(const int R, float* sums, __local uchar* stages, int* tur
                        int own_row, int own_column, int item) {
   const int rows = R == 1 ? 16 : TILE_ROWS, items = R == 1 ? 256 : MULTIPLIERS;
   const int tx = item % 16, ty = item / 16, lane = item % 32;
-  __local float* ordered = (__local float*)(stages + STAGE_BYTES);
   float acc[AGAIN_ROWS * AGAIN_COLUMNS];
 #pragma unroll
   for (int i = 0; i < R * AGAIN_COLUMNS; i++) acc[i] = 0;
-  struct Ahead ahead;
-  if (steps > 0) again_ahead(&ahead, from, 0, item);
-  for (int s = 0; s < steps; s++, ++*turn) {
-    __local float* a = ordered + s % AGAIN_TURNS * AGAIN_ORDERED;
-    __local float* b = a + 32 * AGAIN_A_PITCH;
-    again_unpack(&ahead, from, s, *turn & 1, (__local const float*)stages, a, b, item);
-    again_sync();
-    if (s + 1 < steps) again_ahead(&ahead, from, s + 1, item);
-    if (item < items) again_multiply(R, acc, a, b, tx, row + ty * R);
-    if (AGAIN_TURNS == 1) again_sync();
-  }
-  again_sync();
+  again_stages(R, acc, stages, turn, from, steps, row, item);
   // From the rows and columns that a work-item computed to those that it stores.
   __local float* room = (__local float*)stages;
   if (item < items)

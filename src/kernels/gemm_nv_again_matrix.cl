@@ -19,6 +19,8 @@
 #define STAGE_BYTES (A_BYTES + 2 * B_BYTES)
 #endif
 
+#define AGAIN_ADDS(a, b) 1
+#define AGAIN_PADS 0
 // From the tile's first row and column on, which are m and n of the maps; `to` is where a stage comes, `bar` the barrier that knows.
 struct Again {
   __global const float *a, *b;
@@ -45,24 +47,28 @@ static float again_b(const struct Again* from, const struct AgainStep* step, int
 static int again_inside(const struct Again* from, int row, int column) {
   return row < from->rows && column < from->columns;
 }
-static void again_feed(const struct Again* from, int s) {
+#define AGAIN_BAR(from) ((from)->bar)
+INLINE void again_feed(const struct Again* from, int s, int item) {
+  if (item != 0) return;
   mbarrier_expect(from->bar, STAGE_BYTES);
   COPY_ROWS(from->to, from->maps, A_UNIT_K, TILE_ROWS, STEP, s * STEP, from->m, from->a_z, from->bar)
   COPY_ROWS(from->to + A_BYTES, from->maps + 16, B_UNIT_K, TILE_COLUMNS, STEP, s * STEP, from->n, from->b_z, from->bar)
   COPY_ROWS(from->to + A_BYTES + B_BYTES, from->maps + 32, B_UNIT_K, TILE_COLUMNS, STEP, s * STEP, from->n, from->b_z, from->bar)
 }
-struct Ahead {
-  int nothing;  // in registers: a stage comes by copies
-};
-INLINE void again_ahead(struct Ahead* ahead, const struct Again* from, int s, int item) {
-  if (item == 0) again_feed(from, s);
-}
-INLINE void again_unpack(struct Ahead* ahead, const struct Again* from, int s, uint parity, __local const float* stage,
-                         __local float* a, __local float* b, int item) {
-  mbarrier_wait(from->bar, parity);
-  if (A_UNIT_K)
-    unpack_rows(a, AGAIN_A_PITCH, TILE_ROWS, stage, item);
-  else
-    unpack_boxes(a, AGAIN_A_PITCH, TILE_ROWS, stage, item);
-  unpack_two(b, AGAIN_B_PITCH, TILE_COLUMNS, stage + A_BYTES / 4, stage + (A_BYTES + B_BYTES) / 4, item);
+INLINE uint again_bring(uint padded, const struct Again* from, int s, int item, __local const float* stage, __local float* a,
+                        __local float* b) {
+  float4 of_a[A_SHARE], of_b[B_SHARE];
+#pragma unroll
+  for (int i = 0; i < A_SHARE; i++)
+    of_a[i] = A_UNIT_K ? four_steps(stage, TILE_ROWS, item + i * MULTIPLIERS) : four_rows(stage, item + i * MULTIPLIERS);
+  load_b(of_b, stage + A_BYTES / 4, stage + (A_BYTES + B_BYTES) / 4, item);
+#pragma unroll
+  for (int i = 0; i < A_SHARE; i++) {
+    if (A_UNIT_K)
+      put_steps(a, AGAIN_A_PITCH, TILE_ROWS, item + i * MULTIPLIERS, of_a[i]);
+    else
+      put_rows(a, AGAIN_A_PITCH, item + i * MULTIPLIERS, of_a[i]);
+  }
+  put_b(b, of_b, item);
+  return 0;
 }

@@ -12,31 +12,51 @@
 #define AGAIN_A_PITCH (TILE_ROWS + 4)
 #define AGAIN_B_PITCH (TILE_COLUMNS + 4)
 
-INLINE void put_four(__local float* to, int pitch, float4 v) {
-  to[0] = v.s0, to[pitch] = v.s1, to[2 * pitch] = v.s2, to[3 * pitch] = v.s3;
-}
+// Of a stage, 16 bytes at a time: a work-item's share of A, and of B if it has as many.
+#define A_SHARE (8 * TILE_ROWS / MULTIPLIERS)
+#define B_SHARE ((8 * TILE_COLUMNS + MULTIPLIERS - 1) / MULTIPLIERS)
+#define HAS_B(i, item) ((i + 1) * MULTIPLIERS <= 8 * TILE_COLUMNS || (item) + (i)*MULTIPLIERS < 8 * TILE_COLUMNS)
+
 static float4 numbers(float4 v) {
   return (float4)(again_number(v.s0), again_number(v.s1), again_number(v.s2), again_number(v.s3));
 }
-// Rows of 32 steps of k.
-INLINE void unpack_rows(__local float* to, int pitch, int rows, __local const float* at, int item) {
-  for (int i = item; i < rows * 8; i += MULTIPLIERS) {
-    const int row = i % rows, four = i / rows;
-    put_four(to + 4 * four * pitch + row, pitch, *(__local const float4*)(at + row * 32 + ((four ^ row) & 7) * 4));
-  }
+// Share number i of `rows` rows, each 128 bytes: four steps of k of a row.
+static float4 four_steps(__local const float* at, int rows, int i) {
+  const int row = i % rows, four = i / rows;
+  return *(__local const float4*)(at + row * 32 + ((four ^ row) & 7) * 4);
 }
-// The same of two parts.
-INLINE void unpack_two(__local float* to, int pitch, int rows, __local const float* at, __local const float* low, int item) {
-  for (int i = item; i < rows * 8; i += MULTIPLIERS) {
-    const int row = i % rows, four = i / rows, place = row * 32 + ((four ^ row) & 7) * 4;
-    put_four(to + 4 * four * pitch + row, pitch, *(__local const float4*)(at + place) + *(__local const float4*)(low + place));
-  }
+INLINE void put_steps(__local float* to, int pitch, int rows, int i, float4 v) {
+  to += i / rows * 4 * pitch + i % rows;
+  to[0] = v.s0, to[pitch] = v.s1, to[2 * pitch] = v.s2, to[3 * pitch] = v.s3;
 }
-// Boxes of 32 rows, a line of each for each step of k.
-INLINE void unpack_boxes(__local float* to, int pitch, int rows, __local const float* at, int item) {
-  for (int i = item; i < rows * 8; i += MULTIPLIERS) {
-    const int four = i % 8, k = i / 8 % 32, box = i / 256;
-    *(__local float4*)(to + k * pitch + box * 32 + four * 4) =
-        *(__local const float4*)(at + box * 1024 + k * 32 + ((four ^ k) & 7) * 4);
-  }
+// Share number i of boxes of 32 rows, a line of them for each step of k: four rows.
+static float4 four_rows(__local const float* at, int i) {
+  const int four = i % 8, k = i / 8 % 32, box = i / 256;
+  return *(__local const float4*)(at + box * 1024 + k * 32 + ((four ^ k) & 7) * 4);
+}
+INLINE void put_rows(__local float* to, int pitch, int i, float4 v) {
+  *(__local float4*)(to + i / 8 % 32 * pitch + i / 256 * 32 + i % 8 * 4) = v;
+}
+// B of two parts, rows of 128 bytes.
+INLINE void load_b(float4 v[B_SHARE], __local const float* upper, __local const float* lower, int item) {
+#pragma unroll
+  for (int i = 0; i < B_SHARE; i++)
+    if (HAS_B(i, item))
+      v[i] = four_steps(upper, TILE_COLUMNS, item + i * MULTIPLIERS) + four_steps(lower, TILE_COLUMNS, item + i * MULTIPLIERS);
+}
+INLINE void put_b(__local float* to, const float4 v[B_SHARE], int item) {
+#pragma unroll
+  for (int i = 0; i < B_SHARE; i++)
+    if (HAS_B(i, item)) put_steps(to, AGAIN_B_PITCH, TILE_COLUMNS, item + i * MULTIPLIERS, v[i]);
+}
+// Whether there is an infinity or a NaN: of four numbers, of a share of B.
+static uint is_odd(float4 v) {
+  return !(isfinite(v.s0) && isfinite(v.s1) && isfinite(v.s2) && isfinite(v.s3));
+}
+static uint is_odd_b(const float4 v[B_SHARE], int item) {
+  uint odd = 0;
+#pragma unroll
+  for (int i = 0; i < B_SHARE; i++)
+    if (HAS_B(i, item)) odd |= is_odd(v[i]);
+  return odd;
 }

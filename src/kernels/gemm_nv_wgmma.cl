@@ -75,6 +75,11 @@ static struct Again again_of(__local const volatile struct Operands* all, struct
   return result;
 }
 #endif
+#if SPLIT && AGAIN_BYTES > STAGES * STAGE_BYTES
+#define LOCAL_BYTES AGAIN_BYTES
+#else
+#define LOCAL_BYTES (STAGES * STAGE_BYTES)
+#endif
 
 // Pitches and batch strides are in elements; a batch stride of 0 repeats the operand.
 #define PARAMETERS                                                                                      \
@@ -154,7 +159,7 @@ static void multiply(float sums[SUMS], const float a[16], const float before[16]
 
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_nv_wgmma(
     int M, int N, int K, int batches, PARAMETERS, WHOLE_B_PARAMETERS __global ulong* all_maps, long maps_offset, EPILOGUE_PARAMETERS) {
-  __local uchar stages[STAGES * STAGE_BYTES] __attribute__((aligned(1024)));
+  __local uchar stages[LOCAL_BYTES] __attribute__((aligned(1024)));
   __local ulong full[STAGES + SPLIT], empty[STAGES], map_room[MAPS * 16] __attribute__((aligned(128)));
   const int item = (int)get_local_id(0), warp = item / 32, lane = item % 32, group = (int)get_group_id(0);
   const uint base = SHARED(stages), full_bar = SHARED(full), empty_bar = SHARED(empty);

@@ -5,6 +5,10 @@
 
 // Exact parts need |x| >= TINY: the lowest one's last bit is 2^-23 x.
 #define TINY 0x1p-102f
+// What a product with such a number may lose, so that it is 2^-24 of the sum.
+#ifndef LOST
+#define LOST TINY
+#endif
 // Products of smaller parts may underflow.
 #ifndef LEAST_PRODUCT
 #define LEAST_PRODUCT 0x1p-100f
@@ -25,7 +29,7 @@ static bool is_within(float v, float least) {
 }
 // How small a sum over K steps may be before what tiny numbers lost counts.
 static float least_exact(uint2 a, uint2 b, int K) {
-  const float a_least = as_float(a.s0 + 1), b_least = as_float(b.s0 + 1), lost = K * TINY;
+  const float a_least = as_float(a.s0 + 1), b_least = as_float(b.s0 + 1), lost = K * LOST;
   if (a.s1 == 0 || b.s1 == 0) return 0;
   float least = a_least * b_least < LEAST_PRODUCT ? LEAST_PRODUCT : 0;
   if (a_least < TINY) least = max(least, lost * as_float(b.s1));

@@ -25,7 +25,7 @@ ConvNvParts::ConvNvParts(const Context& context, const ConvProblem& p, bool of_y
     image_stride_ = channels_ * pixels_, channel_stride_ = pixels_, pixel_stride_ = 1;
   }
   Defines defines;
-  defines.set("PARTS", parts).set("PLANES", channel_stride_ != 1);
+  defines.set("PLANES", channel_stride_ != 1);
   kernel_ = context.state().programs.kernel("conv_nv_parts", "conv_nv_parts", defines);
 }
 

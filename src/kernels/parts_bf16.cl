@@ -1,0 +1,71 @@
+// f32 as three parts of bf16, x = y0 + y1 + y2, eight numbers at a time. A number below 2^-110, whose parts would be too small for
+// bf16, is taken apart by its bits instead: each part has eleven of them as a number below 2^-118, which hardly counts in products, and
+// the last one is negative. Infinities and NaN are the first part.
+
+#include "ptx.cl"
+
+// The magnitude from which on parts hold a number, as an integer, and the one that would round to infinity.
+#define LEAST_IN_PARTS 0x08800000u
+#define MOST_IN_PARTS 0x7f7f8000u
+
+// Eight floats as four words of bf16, and what is left of them.
+static uint4 take_part(float v[8]) {
+  uint word[4];
+#pragma unroll
+  for (int i = 0; i < 4; i++) {
+    word[i] = pack_bf16(v[2 * i], v[2 * i + 1]);
+    v[2 * i] -= as_float(word[i] << 16);
+    v[2 * i + 1] -= as_float(word[i] & 0xffff0000u);
+  }
+  return (uint4)(word[0], word[1], word[2], word[3]);
+}
+// The parts of a number that take_part() does not hold.
+static uint4 odd_parts(float v) {
+  const uint bits = as_uint(v), magnitude = bits & 0x7fffffffu;
+  if (magnitude > 0x7f800000u) return (uint4)(0x7fff, 0, 0, 0);
+  if (magnitude == 0x7f800000u || magnitude == 0) return (uint4)(bits >> 16, 0, 0, 0);
+  if (magnitude < LEAST_IN_PARTS)
+    return (uint4)((bits & 0x3ff) | (bits >> 10 & 1) << 15, (bits >> 11 & 0x3ff) | (bits >> 21 & 1) << 15, bits >> 22 | 0x8000, 0);
+  const uint first = magnitude < MOST_IN_PARTS ? pack_bf16(v, 0) : bits >> 16;
+  const float rest = v - as_float(first << 16);
+  const uint second = pack_bf16(rest, 0);
+  return (uint4)(first, second, pack_bf16(rest - as_float(second << 16), 0), 0);
+}
+// `odd`: whether there are numbers below LEAST_IN_PARTS, other than 0, or from MOST_IN_PARTS on.
+static void take_parts(uint4 parts[3], float v[8], int odd) {
+  if (!odd) {
+    for (int part = 0; part < 3; part++) parts[part] = take_part(v);
+    return;
+  }
+  uint word[3][4];
+#pragma unroll
+  for (int i = 0; i < 4; i++) {
+    const uint4 low = odd_parts(v[2 * i]), high = odd_parts(v[2 * i + 1]);
+    word[0][i] = low.s0 | high.s0 << 16, word[1][i] = low.s1 | high.s1 << 16, word[2][i] = low.s2 | high.s2 << 16;
+  }
+#pragma unroll
+  for (int part = 0; part < 3; part++) parts[part] = (uint4)(word[part][0], word[part][1], word[part][2], word[part][3]);
+}
+
+// Of two numbers whether one is taken apart by its bits.
+static uint by_bits(uint first, uint last) {
+  return ~((first & 0x78007800u) + 0x7fff7fffu) & last & 0x80008000u;
+}
+static float join_bits(uint first, uint second, uint last) {
+  return as_float((first & 0x3ff) | (first >> 15 & 1) << 10 | (second & 0x3ff) << 11 | (second >> 15 & 1) << 21 |
+                  (last & 0x3ff) << 22);
+}
+static void join_two(float v[2], uint first, uint second, uint last) {
+  v[0] = as_float(first << 16) + (as_float(second << 16) + as_float(last << 16));
+  v[1] = as_float(first & 0xffff0000u) + (as_float(second & 0xffff0000u) + as_float(last & 0xffff0000u));
+  const uint bits = by_bits(first, last);
+  if (bits == 0) return;
+  if (bits & 0x8000u) v[0] = join_bits(first, second, last);
+  if (bits >> 31) v[1] = join_bits(first >> 16, second >> 16, last >> 16);
+}
+static void join_parts(float v[8], uint4 first, uint4 second, uint4 last) {
+  join_two(v, first.s0, second.s0, last.s0);
+  join_two(v + 2, first.s1, second.s1, last.s1);
+  join_two(v + 4, first.s2, second.s2, last.s2);
+  join_two(v + 6, first.s3, second.s3, last.s3);
+}
