@@ -90,7 +90,7 @@ void convs(const MatrixFragment& fragment, int form) {
         const ConvFragmentKernel kernel(fragment, p, {}, form, kUnits);
         kernel.kernel.require_valid();
         // In what computes rare sums again, beside the loop: docs/matrix-hardware.md.
-        const bool spills = &fragment == &kIntelDpas && direction == ConvDirection::backward_data &&
+        const bool spills = &fragment == &kIntelDpas && direction != ConvDirection::backward_filter &&
                             dtype == DType::f32 && !last;
         line(fragment.engine, form,
              cat("convolution ", name, ' ', name_of(dtype), last ? ", channels last" : ", planes, strided",

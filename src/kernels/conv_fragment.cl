@@ -136,10 +136,6 @@ static void gather(ELEMENT* to, int loads, int count, int source, int wide, cons
 // Of a result, the number of its row of the source and of its channel.
 #define PIXEL_OF(m, n) (SOURCE_ROWS ? (m) : (n))
 #define CHANNEL_OF(m, n) (SOURCE_ROWS ? (n) : (m))
-#define SUM_AGAIN(m, n)                                                                                            \
-  gathered_chain((__global const float*)source, row_place(1, PIXEL_OF(m, n), &shape), (__global const float*)other, \
-                 row_place(0, CHANNEL_OF(m, n), &shape).at, k_begin, k_end, &shape)
-
 #if DIRECTION != 2
 #define STORE_SUM(m, n, v)                                                                                         \
   {                                                                                                                \

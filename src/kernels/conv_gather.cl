@@ -240,16 +240,3 @@ static void walk_on(struct Walk* walk, const struct Shape* shape) {
   add_digits(&walk->at, &walk->more, K_FIRST, K_RADICES(shape));
   walk->k += walk->by;
 }
-
-// The sum of two rows over k_begin <= k < k_end as a chain of multiply-adds, f32.
-static float gathered_chain(__global const float* source, struct Place row, __global const float* other, uint other_row,
-                            int k_begin, int k_end, const struct Shape* shape) {
-  float sum = 0;
-  for (int k = k_begin; k < k_end; k++) {
-    const struct Digits digits = digits_of(k, K_FIRST, K_RADICES(shape));
-    const struct Place at = place_of(&digits, K_OF_SOURCE(shape));
-    if (digits.other >= shape->others || !meet(&row, &at, shape)) continue;
-    sum = fma(source[row.at + at.at], other[other_row + place_of(&digits, K_OF_OTHER(shape)).at], sum);
-  }
-  return sum;
-}

@@ -163,8 +163,8 @@ INLINE void copy_gathered(uint to, const int source, const int unit_k, const int
     copy_gathered(to_, A_SOURCE, A_UNIT_K, TILE_M, item, a_rows, a_left, &a_walk, k_end, a, &shape);                   \
     copy_gathered(to_ + A_BYTES, !A_SOURCE, B_UNIT_K, TILE_N, item, b_rows, b_left, &b_walk, k_end, b, &shape);        \
   }
-#define SUM_AGAIN(m, n)                                                                                                \
-  gathered_chain((__global const float*)source, row_place(1, A_SOURCE ? (m) : (n), &shape), (__global const float*)other, \
-                 row_place(0, A_SOURCE ? (n) : (m), &shape).at, k_begin, k_end, &shape)
+#define RESTART                                                              \
+  a_walk = walk_of(A_UNIT_K, TILE_M, item, k_begin, &shape);                 \
+  b_walk = walk_of(B_UNIT_K, TILE_N, item, k_begin, &shape);
 
 #include "gemm_nv_mma.cl"

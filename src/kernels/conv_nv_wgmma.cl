@@ -250,6 +250,8 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_nv_wgmma(
     if (item == 128 * WARP_GROUPS) {
 #if SPLIT
       again_judge(&noted);
+      for (int i = 0; i < ITEMS / 32; i++)  // a channel of the target's at least, in all strips
+        if (notes[i].s1 >= 0x7f800000u) noted.strips = EVERYTHING;
 #endif
       for (int i = 0; i < phases + B_PARTS; i++) acquire_map(maps + 16 * i);
       FEED_ALL()

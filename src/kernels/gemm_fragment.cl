@@ -3,8 +3,8 @@
 // steps of k at a time, with two buffers and one barrier a step, k contiguous in either; what lies outside is 0 there.
 // SPLIT 1: elements as they are. SPLIT 2 or 3: f32 as a sum of so many parts of FRAG_TYPE (two of FRAG_TF32, 2 * 11 bits
 //   and their signs; three of FRAG_BF16, 3 * 8) and the three or six products that count, the smallest first. Their sums go
-//   into f32 registers after every TK steps, since matrix hardware may truncate; gemm_split.cl takes care of what parts cannot
-//   hold.
+//   into f32 registers after every TK steps, since matrix hardware may truncate. A tile with a sum that parts cannot hold
+//   (gemm_split.cl) is computed again by multiply-adds (gemm_fragment_again.cl).
 // Launch: ceil(N / TN) x ceil(M / TM) x (the batch) groups of ITEMS work-items.
 //
 // Slots. A file that wants other operands or another result defines all of these and includes this file: convolution does.
@@ -13,11 +13,13 @@
 //   M_TILE, N_TILE     the numbers of the group's tile.
 //   FETCH_SETUP        statements (declarations too) behind them; the tile begins at m0 and n0.
 //   FETCH(step)        statements that load a work-item's share of that step into next_a and next_b, as `fetch` does. They
-//                      are asked for one step after the other.
-//   SUM_AGAIN(m, n)    f32 by parts: the sum by multiply-adds.
+//                      are asked for one step after the other; behind FETCH_SETUP from the first on, once more.
 //   STORE_SUM(m, n, v) statements that store the sum v, before alpha, bias and activation, for m < M, n < N.
 
 #include "gemm_fragment_tile.cl"
+#if SPLIT > 1
+#include "gemm_fragment_again.cl"
+#endif
 
 #ifndef PARAMETERS
 // A work-item's loads of a tile of x that begins at row0 and k0. With constants for what comes before `item`.
@@ -51,9 +53,6 @@ static void fetch(ELEMENT* to, int loads, int wide, int unit_k, int rows, int it
 #define FETCH(step)                                                                \
   fetch(next_a, A_LOADS, A_WIDE, A_UNIT_K, TM, item, a, lda, m0, M, (step)*TK, K); \
   fetch(next_b, B_LOADS, B_WIDE, B_UNIT_K, TN, item, b, ldb, n0, N, (step)*TK, K);
-#define SUM_AGAIN(m, n)                                                                                           \
-  chain((__global const float*)a + (m) * (A_UNIT_K ? lda : 1), A_UNIT_K ? 1 : lda,                                \
-        (__global const float*)b + (n) * (B_UNIT_K ? ldb : 1), B_UNIT_K ? 1 : ldb, K)
 #define STORE_SUM(m, n, v)                                                                       \
   {                                                                                              \
     const long at = z * c_batch + (long)(m)*ldc + (n);                                           \
@@ -129,6 +128,9 @@ __kernel FRAGMENT_ATTRIBUTES __attribute__((reqd_work_group_size(ITEMS, 1, 1))) 
     int M, int N, int K, PARAMETERS, EPILOGUE_PARAMETERS) {
   __local uint4 tiles[2][SPLIT * (TM + TN) * PITCH / 4];
   __local uint exchanges[SUBS * FRAG_EXCHANGE];
+#if SPLIT > 1
+  __local int again;
+#endif
   const int item = (int)get_local_id(0), lane = fragment_lane(), sub = fragment_sub_group();
   SETUP
   const int n0 = N_TILE * TN, m0 = M_TILE * TM;
@@ -180,20 +182,28 @@ __kernel FRAGMENT_ATTRIBUTES __attribute__((reqd_work_group_size(ITEMS, 1, 1))) 
 #define SUM(i) sums[i]
   const uint4 ranges = joined(tiles[0], item, (uint4)(a_range, b_range));
   const float least = least_exact(ranges.lo, ranges.hi, K);
-  // One loop around one chain: unrolled, the chains would fill the instruction cache.
-  for (int done = -1;;) {
-    int next = SUMS;
+  int doubtful = 0;
+  UNROLL
+  for (int i = 0; i < SUMS; i++) doubtful |= SUM_M(i) < M && SUM_N(i) < N && !is_within(sums[i], least);
+  if (any_of_group(doubtful, &again, item)) {
+    FETCH_SETUP
+    __local float* whole_a = (__local float*)tiles;
+    __local float* whole_b = whole_a + TK * WHOLE_PITCH(TM);
+    float acc[SUMS];
     UNROLL
-    for (int i = SUMS - 1; i >= 0; i--)
-      if (i > done && !is_within(sums[i], least)) next = i;
-    if (next == SUMS) break;
-    done = next;
-    const int m = SUM_M(next), n = SUM_N(next);
-    if (m >= M || n >= N) continue;
-    const float again = SUM_AGAIN(m, n);
+    for (int i = 0; i < SUMS; i++) acc[i] = 0;
+    for (int s = 0; s < steps; s++) {
+      FETCH(s)
+      put_whole(whole_a, next_a, A_LOADS, A_WIDE, A_UNIT_K, TM, item);
+      put_whole(whole_b, next_b, B_LOADS, B_WIDE, B_UNIT_K, TN, item);
+      barrier(CLK_LOCAL_MEM_FENCE);
+      multiply_whole(acc, whole_a, whole_b, item);
+      barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    give_whole((__local float*)tiles, acc, item);
+    barrier(CLK_LOCAL_MEM_FENCE);
     UNROLL
-    for (int i = 0; i < SUMS; i++)
-      if (i == next) sums[i] = again;
+    for (int i = 0; i < SUMS; i++) sums[i] = ((__local float*)tiles)[(SUM_M(i) - m0) * WHOLE_PITCH(TN) + SUM_N(i) - n0];
   }
 #endif
 

@@ -4,8 +4,8 @@
 //
 // SPLIT 0: f16, bf16, i8, or f32 rounded to tf32.
 // SPLIT 1: f32 by three products of tf32 parts, x = hi + lo. A is split in registers; B comes as two tensors that
-//   gemm_nv_pack.cl made, which noted the magnitudes of both operands. Sums of 32 steps of k are flushed into f32 registers;
-//   what parts cannot hold is computed again (gemm_split.cl).
+//   gemm_nv_pack.cl made, which noted the magnitudes of both operands. Sums of 32 steps of k are flushed into f32 registers. A tile
+//   with a sum that parts cannot hold (gemm_split.cl) is computed again by multiply-adds of the same stages (gemm_nv_mma_again.cl).
 //
 // Operands start on 16-byte boundaries, and so do all their runs; i8 and a split B have k contiguous.
 // Launch: a group of ITEMS work-items for each tile of each product.
@@ -16,7 +16,7 @@
 //   COPY_STEP(slot, a_whole, b_whole)  statements that start a work-item's copies of a step into that slot of `stages`, tiles
 //                     of A and behind them of B. They are asked for one step after the other. The tiles lie inside if whole.
 //   SPLIT_B           0: B, like A, is split in registers, where magnitudes are noted too.
-//   SUM_AGAIN(m, n)   SPLIT: the sum by multiply-adds.
+//   RESTART           SPLIT: statements behind which COPY_STEP is asked for the first step again.
 //   STORE_SUMS(i)     statements that store sums[i], a work-item's results of rows from first_m + 16 i on.
 
 // 4: float, f32 or tf32; 2: f16 or bf16, as AB_TYPE says; 1: i8.
@@ -177,14 +177,14 @@ static void share_notes(uint2* a, uint2* b, __local uint2* notes, int warp, int 
     *b = (uint2)(min((*b).s0, notes[2 * i + 1].s0), max((*b).s1, notes[2 * i + 1].s1));
   }
 }
+#include "gemm_nv_mma_again.cl"
 #endif
 
 #ifndef PARAMETERS
 #if SPLIT
-// The lower parts of B; B before it was split, with the strides of both dimensions; the notes on A and B.
+// The lower parts of B; the notes on A and B.
 #define SPLIT_PARAMETERS                                                                                              \
-  , __global const uchar *restrict b_lo, long b_lo_offset, __global const float *restrict whole_b, long whole_b_offset, \
-      long whole_b_k, long whole_b_n, long whole_b_batch, __global const uint2 *restrict a_ranges,                    \
+  , __global const uchar *restrict b_lo, long b_lo_offset, __global const uint2 *restrict a_ranges,                   \
       long a_ranges_offset, int a_range_count, __global const uint2 *restrict b_ranges, long b_ranges_offset,         \
       int b_range_count
 #define SPLIT_SETUP                                                                                              \
@@ -216,9 +216,9 @@ static void share_notes(uint2* a, uint2* b, __local uint2* notes, int warp, int 
     advance(&share_a, A_UNIT_K);                                                \
     advance(&share_b, B_UNIT_K);                                                \
   }
-#define SUM_AGAIN(m, n)                                                                        \
-  chain((__global const float*)a + (m) * (A_UNIT_K ? lda : 1), A_UNIT_K ? 1 : lda,             \
-        whole_b + whole_b_offset + t.z * whole_b_batch + (n)*whole_b_n, whole_b_k, K)
+#define RESTART                                                         \
+  share_a = share_of(a, A_UNIT_K, TILE_M, t.m, M, lda, K, item);        \
+  share_b = share_of(b, B_UNIT_K, TILE_N, t.n, N, ldb, K, item);
 #define STORE_SUMS(i)                                                                                                \
   {                                                                                                                  \
     const long rows_at[2] = ROWS_AT(t.z * c_batch, first_m + 16 * (i), ldc);                                         \
@@ -350,24 +350,35 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_nv_mma(int
 #endif
   share_notes(&a_range, &b_range, (__local uint2*)stages, warp, lane);
   const float least = least_exact(a_range, b_range, K);
+  uint doubtful = 0;
 #pragma unroll
-  for (int i = 0; i < FRAGS_M; i++) {
-    uint doubtful = 0;
+  for (int i = 0; i < FRAGS_M; i++)
 #pragma unroll
-    for (int j = 0; j < FRAG_SUMS; j++) doubtful |= !is_within(sums[i][j], least);
-    for (int done = -1; doubtful;) {
-      int next = FRAG_SUMS;
+    for (int j = 0; j < FRAG_SUMS; j++) {
+      const int m = first_m + 16 * i + j / 2 % 2 * 8, n = first_n + j / 4 * 8 + 2 * quad + j % 2;
+      doubtful |= m < M && n < N && !is_within(sums[i][j], least);
+    }
+  if (any_of_group(doubtful)) {
+    RESTART
 #pragma unroll
-      for (int j = FRAG_SUMS - 1; j >= 0; j--)
-        if (j > done && !is_within(sums[i][j], least)) next = j;
-      if (next == FRAG_SUMS) break;
-      done = next;
-      const int m = first_m + 16 * i + next / 2 % 2 * 8, n = first_n + next / 4 * 8 + 2 * quad + next % 2;
-      if (m >= M || n >= N) continue;
-      const float again = SUM_AGAIN(m, n);
+    for (int i = 0; i < FRAGS_M; i++)
 #pragma unroll
-      for (int j = 0; j < FRAG_SUMS; j++)
-        if (j == next) sums[i][j] = again;
+      for (int j = 0; j < FRAG_SUMS; j++) sums[i][j] = 0;
+    for (int s = 0; s < STAGES - 1; s++) {
+      if (s < steps) COPY_STEP(s, 0, 0)
+      commit_copies();
+    }
+    for (int s = 0; s < steps; s++) {
+      __local uchar* stage = stages + s % STAGES * STAGE_BYTES;
+      wait_copies();
+      barrier(CLK_LOCAL_MEM_FENCE);
+      if (s + STAGES - 1 < steps) COPY_STEP((s + STAGES - 1) % STAGES, 0, 0)
+      commit_copies();
+      if (SPLIT_B) {
+        join_b(stage + A_BYTES, item);
+        barrier(CLK_LOCAL_MEM_FENCE);
+      }
+      multiply_whole(sums[0], stage, stage + A_BYTES, warp_m + lane / 4, warp_n + 2 * quad);
     }
   }
 #endif

@@ -1,6 +1,6 @@
 // f32 by sums of products of parts with fewer bits: where that is not exact, and what is exact there. Parts lose bits of tiny
 // numbers, overflow for the largest, and make NaN of infinities. So a sum that is not finite, or so small beside its operands'
-// smallest and largest magnitudes that lost bits may count, is computed again as a chain of multiply-adds.
+// smallest and largest magnitudes that lost bits may count, is computed again by multiply-adds.
 // Of magnitudes, two integers are noted: the smallest but 0, less one, so that 0 is the largest; and the largest.
 
 // Exact parts need |x| >= TINY: the lowest one's last bit is 2^-23 x.
@@ -35,11 +35,6 @@ static float least_exact(uint2 a, uint2 b, int K) {
   if (a_least < TINY) least = max(least, lost * as_float(b.s1));
   if (b_least < TINY) least = max(least, lost * as_float(a.s1));
   return least;
-}
-static float chain(__global const float* a, long a_k, __global const float* b, long b_k, int K) {
-  float sum = 0;
-  for (int k = 0; k < K; k++) sum = fma(a[k * a_k], b[k * b_k], sum);
-  return sum;
 }
 
 // Of the same number the upper and lower tf32 part, v = upper + lower exactly; of an infinity or a NaN the lower one is 0. (The

@@ -55,17 +55,21 @@ static float join_bits(uint first, uint second, uint last) {
   return as_float((first & 0x3ff) | (first >> 15 & 1) << 10 | (second & 0x3ff) << 11 | (second >> 15 & 1) << 21 |
                   (last & 0x3ff) << 22);
 }
-static void join_two(float v[2], uint first, uint second, uint last) {
-  v[0] = as_float(first << 16) + (as_float(second << 16) + as_float(last << 16));
-  v[1] = as_float(first & 0xffff0000u) + (as_float(second & 0xffff0000u) + as_float(last & 0xffff0000u));
-  const uint bits = by_bits(first, last);
-  if (bits == 0) return;
-  if (bits & 0x8000u) v[0] = join_bits(first, second, last);
-  if (bits >> 31) v[1] = join_bits(first >> 16, second >> 16, last >> 16);
-}
 static void join_parts(float v[8], uint4 first, uint4 second, uint4 last) {
-  join_two(v, first.s0, second.s0, last.s0);
-  join_two(v + 2, first.s1, second.s1, last.s1);
-  join_two(v + 4, first.s2, second.s2, last.s2);
-  join_two(v + 6, first.s3, second.s3, last.s3);
+  const uint a[4] = {first.s0, first.s1, first.s2, first.s3}, b[4] = {second.s0, second.s1, second.s2, second.s3};
+  const uint c[4] = {last.s0, last.s1, last.s2, last.s3};
+  uint bits = 0;
+#pragma unroll
+  for (int i = 0; i < 4; i++) {
+    v[2 * i] = as_float(a[i] << 16) + (as_float(b[i] << 16) + as_float(c[i] << 16));
+    v[2 * i + 1] = as_float(a[i] & 0xffff0000u) + (as_float(b[i] & 0xffff0000u) + as_float(c[i] & 0xffff0000u));
+    bits |= by_bits(a[i], c[i]);
+  }
+  if (bits == 0) return;
+#pragma unroll
+  for (int i = 0; i < 4; i++) {
+    const uint two = by_bits(a[i], c[i]);
+    if (two & 0x8000u) v[2 * i] = join_bits(a[i], b[i], c[i]);
+    if (two >> 31) v[2 * i + 1] = join_bits(a[i] >> 16, b[i] >> 16, c[i] >> 16);
+  }
 }

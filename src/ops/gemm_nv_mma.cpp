@@ -121,10 +121,6 @@ struct NvMma : Gemm::Impl {
     launch.arg(c).arg(p.ldc).arg(p.c_batch);
     if (split) {
       launch.arg(p.k > 0 ? b.part(1, y, of_b) : Tensor());
-      launch.arg(y)
-          .arg(p.b.unit_k ? int64_t{1} : p.b.pitch)
-          .arg(p.b.unit_k ? p.b.pitch : int64_t{1})
-          .arg(p.b.batch);
       launch.arg(a.ranges(of_a)).arg(a.range_count()).arg(b.ranges(of_b)).arg(b.range_count());
     }
     bind_epilogue(launch, p.alpha, p.beta, with);

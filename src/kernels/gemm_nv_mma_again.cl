@@ -1,0 +1,64 @@
+// A tile of gemm_nv_mma.cl by multiply-adds, from the stages that its copies bring: each work-item computes the sums that it has of
+// the matrix instructions, of rows m + 16 i and 8 behind them, and of columns n + 8 j and the next.
+
+#include "gemm_nv_mma_copy.cl"
+#include "gemm_types.cl"
+
+#ifndef FRAGS_M
+#define FRAGS_M 2
+#define FRAGS_N 8
+#define FRAG_SUMS (4 * FRAGS_N)
+#define A_UNIT_K 1
+#define B_UNIT_K 1
+#define TILE_M 128
+#define TILE_N 128
+#define B_BYTES (TILE_N * STEP_BYTES)
+#endif
+
+// Whether v is not 0 in any work-item.
+static uint any_of_group(uint v) {
+  uint any;
+  __asm__ volatile("{.reg .pred p, q; setp.ne.u32 p, %1, 0; bar.red.or.pred q, 1, %2, p; selp.u32 %0, 1, 0, q;}"
+                   : "=r"(any)
+                   : "r"(v), "n"(ITEMS)
+                   : "memory");
+  return any;
+}
+// B's two parts become one, x = hi + lo.
+static void join_b(__local uchar* tile, int item) {
+  __local float4* hi = (__local float4*)tile;
+  __local const float4* lo = (__local const float4*)(tile + B_BYTES);
+#pragma unroll
+  for (int i = 0; i < B_BYTES / 16 / ITEMS; i++) hi[item + i * ITEMS] += lo[item + i * ITEMS];
+}
+// Four steps of k, piece number `piece`, of a row.
+static void load_four(float to[4], __local const uchar* tile, const int unit_k, const int rows, int row, int piece) {
+  if (unit_k) {
+    const float4 four = *(__local const float4*)(tile + UNIT_K_PLACE(row, piece));
+    to[0] = four.s0, to[1] = four.s1, to[2] = four.s2, to[3] = four.s3;
+  } else {
+#pragma unroll
+    for (int k = 0; k < 4; k++)
+      to[k] = *(__local const float*)(tile + ACROSS_K_PLACE(rows, 4 * piece + k, row / 4) + row % 4 * 4);
+  }
+}
+// Adds the products of a stage to sums[FRAGS_M][FRAG_SUMS].
+INLINE void multiply_whole(float* sums, __local const uchar* of_a, __local const uchar* of_b, int m, int n) {
+#pragma unroll 1
+  for (int piece = 0; piece < STEP / 4; piece++) {
+    float a[2 * FRAGS_M][4];
+#pragma unroll
+    for (int i = 0; i < 2 * FRAGS_M; i++) load_four(a[i], of_a, A_UNIT_K, TILE_M, m + 8 * i, piece);
+#pragma unroll
+    for (int j = 0; j < 2 * FRAGS_N; j++) {
+      float b[4];
+      load_four(b, of_b, B_UNIT_K, TILE_N, n + j / 2 * 8 + j % 2, piece);
+#pragma unroll
+      for (int i = 0; i < 2 * FRAGS_M; i++) {
+        float* sum = sums + i / 2 * FRAG_SUMS + j / 2 * 4 + i % 2 * 2 + j % 2;
+#pragma unroll
+        for (int k = 0; k < 4; k++) *sum = fma(a[i][k], b[k], *sum);
+      }
+    }
+  }
+}
