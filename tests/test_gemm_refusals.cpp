@@ -35,6 +35,7 @@ TEST_CASE("gemm: every engine serves or says why not", "[gemm][small]") {
   CHECK(gemm_refusal("naive").empty());
   // Elsewhere an engine's refusal ends a check, so that one which refuses all would pass.
   CHECK(gemm_refusal_by_name("fma") == "");
+  CHECK(gemm_refusal_by_name("fma_direct") == "");
   CHECK(gemm_refusal_by_name("cpu") == "");
   const GemmDesc row = desc_of({1, 300}, {300, 40}, {1, 40});
   CHECK(Gemm(context(), row, gemm_engine("gemv")).engine() == "gemv");
