@@ -26,7 +26,7 @@ Form form_of(const ConvProblem& p, const Options& options) {
 }
 
 int parts_of(Form form) {
-  return form == Form::split ? 3 : 1;
+  return form == Form::split ? ConvNvParts::kParts : 1;
 }
 /// Channels in a block: what 128 bytes hold.
 int channels_of(Form form) {
@@ -137,8 +137,8 @@ class NvFilter : public ConvImpl {
         share_(choose(p_, form_, context.device(), room_for_slices(options))) {
     take_request(context, options);
     if (form_ == Form::split) {
-      x_parts_.emplace(context, p_, false, parts_of(form_), workspace_);
-      y_parts_.emplace(context, p_, true, parts_of(form_), workspace_);
+      x_parts_.emplace(context, p_, false, workspace_);
+      y_parts_.emplace(context, p_, true, workspace_);
     } else {
       x_.emplace(context, p_, false, workspace_);
       y_.emplace(context, p_, true, workspace_);

@@ -2,16 +2,14 @@
 
 namespace dlprim::detail {
 
-ConvNvParts::ConvNvParts(const Context& context, const ConvProblem& p, bool of_y, int parts,
-                         WorkspaceParts& workspace)
+ConvNvParts::ConvNvParts(const Context& context, const ConvProblem& p, bool of_y, WorkspaceParts& workspace)
     : channels_(of_y ? p.k : p.c),
       images_(p.n),
-      parts_(parts),
       pixels_(of_y ? p.y_pixels() : p.x_pixels()),
       pitch_(round_up(channels_, 8)) {
   const Spatial& space = of_y ? p.y_space : p.x_space;
   strides_ = {pixels_ * pitch_, 1, int64_t{space[1]} * space[2] * pitch_, space[2] * pitch_, pitch_};
-  at_ = workspace.add(static_cast<size_t>(parts * part_stride()) * 2);
+  at_ = workspace.add(static_cast<size_t>(kParts * part_stride()) * 2);
   ranges_at_ = workspace.add(kRanges * 8);
   const ConvStrides& given = of_y ? p.y : p.x;
   image_stride_ = given[0], channel_stride_ = given[1],
@@ -35,7 +33,7 @@ Tensor ConvNvParts::prepare(const Stream& stream, const Tensor& x, const Tensor&
     from = workspace_part(workspace, packed_at_, packed_.shape);
     copied_->run(stream, {x}, {from}, {});
   }
-  const Tensor result = workspace_part(workspace, at_, {parts_ * part_stride()}, DType::bf16);
+  const Tensor result = workspace_part(workspace, at_, {kParts * part_stride()}, DType::bf16);
   Launch launch(stream, kernel_);
   launch.arg(channels_).arg(static_cast<int>(pixels_)).arg(images_).arg(static_cast<int>(pitch_));
   launch.arg(from).arg(image_stride_).arg(channel_stride_).arg(pixel_stride_);

@@ -16,8 +16,10 @@ class ConvNvParts {
   /// How many pairs of magnitudes are noted.
   static constexpr int kRanges = 1056;  // eight groups on each of 132 units
 
+  static constexpr int kParts = 3;
+
   /// Of x, or of y if `of_y`.
-  ConvNvParts(const Context& context, const ConvProblem& p, bool of_y, int parts, WorkspaceParts& workspace);
+  ConvNvParts(const Context& context, const ConvProblem& p, bool of_y, WorkspaceParts& workspace);
 
   /// Of a part; each lies like the others, part_stride() elements behind the one before.
   const ConvStrides& strides() const { return strides_; }
@@ -27,7 +29,7 @@ class ConvNvParts {
   Tensor ranges(const Tensor& workspace) const;
 
  private:
-  int channels_, images_, parts_;
+  int channels_, images_;
   int64_t pixels_, pitch_;
   ConvStrides strides_{};
   int64_t image_stride_ = 0, channel_stride_ = 0, pixel_stride_ = 0;
