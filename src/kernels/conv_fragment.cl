@@ -136,6 +136,7 @@ static void gather(ELEMENT* to, int loads, int count, int source, int wide, cons
 // Of a result, the number of its row of the source and of its channel.
 #define PIXEL_OF(m, n) (SOURCE_ROWS ? (m) : (n))
 #define CHANNEL_OF(m, n) (SOURCE_ROWS ? (n) : (m))
+
 #if DIRECTION != 2
 #define STORE_SUM(m, n, v)                                                                                         \
   {                                                                                                                \

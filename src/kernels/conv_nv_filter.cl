@@ -165,13 +165,15 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_nv_filter(
     STORE_SLICE()
   }
 #if PARTS > 1
-  if (item == 0)
+  if (item == 0) {
+    if (all_again) noted.left_out = 0;
     for (int i = 0; i < 2 * PARTS; i++) acquire_map(maps + 16 * i);
+  }
   again_sync();
   own = turn = 0;
   FOR_ITEMS() {
     ITEM()
-    const uint strips = all_again ? 0xffffffffu >> (32 - TILE_ROWS / 16) : again_strips(&noted, 0, own);
+    const uint strips = again_strips(&noted, 0, own);
     own++;
     if (strips == 0) continue;
     const struct Again from = AGAIN_OF_ITEM();

@@ -7,9 +7,8 @@
 // What the operands are is struct Again, as a tile sees them: here matrices (gemm_nv_again_matrix.cl). Who defines AGAIN_ADDS(a, b),
 // whether the product of two elements is added, has others: again_step() is what 32 steps of k from one on have in common; again_a()
 // and again_b() are an element of a row or column of the tile, i steps behind it, 0 outside; again_inside() says whether a sum is
-// stored; again_feed() starts the copies of a stage, and AGAIN_BAR counts them; again_bring() brings the
-// stage in order, a[k][row] and b[k][column]. With AGAIN_PADS there is padding, and again_bring() says whether there are infinities or
-// NaNs in the other operand.
+// stored; again_feed() starts the copies of a stage, and AGAIN_BAR counts them; again_bring() brings the stage in order, a[k][row] and
+// b[k][column]. With AGAIN_PADS there is padding, and again_bring() says whether there are infinities or NaNs in the other operand.
 
 #include "gemm_types.cl"
 #include "ptx.cl"
@@ -61,11 +60,7 @@ static void again_sync(void) {
 // The same; and whether v is not 0 in any work-item.
 static uint again_sync_any(uint v) {
   uint any;
-  __asm__ volatile(
-      "{.reg .pred p, q; setp.ne.u32 p, %1, 0; bar.red.or.pred q, 1, %2, p; selp.u32 %0, 1, 0, q;}"
-      : "=r"(any)
-      : "r"(v), "n"(MULTIPLIERS)
-      : "memory");
+  SYNC_ANY(any, v, MULTIPLIERS);
   return first_lanes(any);
 }
 

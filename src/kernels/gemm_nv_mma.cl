@@ -358,7 +358,9 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_nv_mma(int
       const int m = first_m + 16 * i + j / 2 % 2 * 8, n = first_n + j / 4 * 8 + 2 * quad + j % 2;
       doubtful |= m < M && n < N && !is_within(sums[i][j], least);
     }
-  if (any_of_group(doubtful)) {
+  uint again;
+  SYNC_ANY(again, doubtful, ITEMS);
+  if (again) {
     RESTART
 #pragma unroll
     for (int i = 0; i < FRAGS_M; i++)

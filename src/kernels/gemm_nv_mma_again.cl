@@ -3,6 +3,7 @@
 
 #include "gemm_nv_mma_copy.cl"
 #include "gemm_types.cl"
+#include "ptx.cl"
 
 #ifndef FRAGS_M
 #define FRAGS_M 2
@@ -15,15 +16,6 @@
 #define B_BYTES (TILE_N * STEP_BYTES)
 #endif
 
-// Whether v is not 0 in any work-item.
-static uint any_of_group(uint v) {
-  uint any;
-  __asm__ volatile("{.reg .pred p, q; setp.ne.u32 p, %1, 0; bar.red.or.pred q, 1, %2, p; selp.u32 %0, 1, 0, q;}"
-                   : "=r"(any)
-                   : "r"(v), "n"(ITEMS)
-                   : "memory");
-  return any;
-}
 // B's two parts become one, x = hi + lo.
 static void join_b(__local uchar* tile, int item) {
   __local float4* hi = (__local float4*)tile;

@@ -71,6 +71,12 @@ static uint shuffle_xor(uint v, int lanes) {
   __asm__ volatile("shfl.sync.bfly.b32 %0, %1, %2, 31, 0xffffffff;" : "=r"(got) : "r"(v), "r"(lanes));
   return got;
 }
+// At barrier 1, by `items` work-items (a literal): whether v is not 0 in any of them.
+#define SYNC_ANY(any, v, items)                                                                             \
+  __asm__ volatile("{.reg .pred p, q; setp.ne.u32 p, %1, 0; bar.red.or.pred q, 1, %2, p; selp.u32 %0, 1, 0, q;}" \
+                   : "=r"(any)                                                                              \
+                   : "r"(v), "n"(items)                                                                     \
+                   : "memory")
 static void fence_async(void) {
   __asm__ volatile("fence.proxy.async;" : : : "memory");
 }
