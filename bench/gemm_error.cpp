@@ -26,6 +26,7 @@ constexpr Row kRows[] = {{"f32 strict", "auto", MathMode::strict, DType::f32},
                          {"f32 strict", "cpu", MathMode::strict, DType::f32},
                          {"f32, chain of multiply-adds", "naive", MathMode::strict, DType::f32},
                          {"f32 tf32", "nv_wgmma", MathMode::tf32, DType::f32},
+                         {"f32 tf32", "nv_mma", MathMode::tf32, DType::f32},
                          {"f16 -> f32", "nv_wgmma", MathMode::strict, DType::f16},
                          {"bf16 -> f32", "nv_wgmma", MathMode::strict, DType::bf16}};
 

@@ -63,7 +63,7 @@ TEST_CASE("conv: bias and activation", "[conv][small]") {
   const std::pair<Activation, bool> epilogues[] = {
       {Activation::identity, false}, {Activation::identity, true}, {Activation::relu, false},
       {Activation::relu6, true},     {Activation::sigmoid, true},  {Activation::tanh, false}};
-  for (const std::string& name : serving_conv_engines())
+  for (const std::string& name : serving_conv_engines(kSmall))
     for (const auto& [f, bias] : epilogues) {
       ConvCase c = kSmall;
       c.params.activation = f;
@@ -91,14 +91,13 @@ TEST_CASE("conv: scale, bias, residual, preactivation, statistics", "[conv][smal
   turned.transposed = true;
   for (const ConvParams& params : {kSmall.params, turned})
     for (DType dtype : {DType::f32, DType::bf16})
-      for (Layout layout : {Layout::nchw, Layout::nhwc})
-        for (const std::string& name : serving_conv_engines(layout)) {
-          ConvCase c = kSmall.in(layout);
-          c.params = params;
-          c.params.activation = Activation::relu;
-          c.dtype = dtype;
-          check_epilogue(c, name);
-        }
+      for (Layout layout : {Layout::nchw, Layout::nhwc}) {
+        ConvCase c = kSmall.in(layout);
+        c.params = params;
+        c.params.activation = Activation::relu;
+        c.dtype = dtype;
+        for (const std::string& name : serving_conv_engines(c)) check_epilogue(c, name);
+      }
 }
 
 // Engines for groups of few channels have epilogues of their own; on a CPU those chosen are depthwise_cpu
@@ -201,7 +200,9 @@ TEST_CASE("conv: real numbers are as accurate as a chain of multiply-adds", "[co
   const Tensor tx = device_tensor(c.x_shape(), x), tw = device_tensor(c.w_shape(), w),
                tdy = device_tensor(c.y_shape(), dy);
   const auto taps = static_cast<double>(c.taps());
-  for (const std::string& name : serving_conv_engines()) {
+  const std::vector<std::string> engines = serving_conv_engines(c);
+  CHECK(has_matrix_engine(engines));
+  for (const std::string& name : engines) {
     const Guarded y(c.y_shape()), dx(c.x_shape()), dw(c.w_shape());
     conv(stream(), tx, tw, {}, c.params, y.tensor(), engine(name));
     conv_backward_data(stream(), tdy, tw, c.params, dx.tensor(), engine(name));
@@ -219,7 +220,7 @@ TEST_CASE("conv: operands whose elements repeat", "[conv]") {
   Rng rng(21);
   for (const int axis : {0, 2, 3})
     for (const Layout layout : {Layout::nchw, Layout::nhwc})
-      for (const std::string& name : serving_conv_engines()) {
+      for (const std::string& name : serving_conv_engines(c)) {
         INFO(name << ", axis " << axis << ", layout " << static_cast<int>(layout));
         const auto expanded = [&](const Shape& shape) {
           Shape one = shape;
@@ -238,152 +239,6 @@ TEST_CASE("conv: operands whose elements repeat", "[conv]") {
         CHECK(deviation(host_values(dx.tensor()), conv_backward_data_reference(c, dys, ws)) == 0);
         CHECK(deviation(host_values(dw.tensor()), conv_backward_filter_reference(c, xs, dys)) == 0);
       }
-}
-
-// Engines that take numbers apart must not show it. (Infinite weights, and gradients beside padding, meet the
-// padding's zeros in some engines and not in others.)
-TEST_CASE("conv: infinities, NaN, huge and tiny numbers are as with multiply-adds", "[conv]") {
-  ConvCase c = tiled_convs().front();
-  c.n = 1;
-  const float odd[] = {INFINITY, -INFINITY, NAN, 1e38f, 3e-39f, 1e-30f};
-  Rng rng(12);
-  const auto values = [&](const Shape& shape, bool tiny) {
-    std::vector<float> v = reals(element_count(shape), rng);
-    for (float& number : v)
-      if (tiny) number *= 1e-22f;
-    return v;
-  };
-  const auto like = [](const Tensor& a, const Tensor& b, double scale) {
-    const std::vector<float> u = host_values(a), v = host_values(b);
-    for (size_t i = 0; i < u.size(); i++) {
-      if (std::isnan(u[i]) != std::isnan(v[i])) return false;
-      if (std::isnan(u[i])) continue;
-      if (std::isinf(u[i]) || std::isinf(v[i])
-              ? u[i] != v[i]
-              : std::abs(double{u[i]} - v[i]) > 1e-4 * std::abs(v[i]) + 1e-5 * scale)
-        return false;
-    }
-    return true;
-  };
-  for (const bool tiny : {false, true})
-    for (const std::string& name : serving_conv_engines()) {
-      INFO(name << (tiny ? ", tiny" : ", with odd numbers"));
-      std::vector<float> x = values(c.x_shape(), tiny), w = values(c.w_shape(), tiny),
-                         dy = values(c.y_shape(), tiny);
-      const Tensor plain_dy = device_tensor(c.y_shape(), dy);
-      if (!tiny)
-        for (size_t i = 0; i < 6; i++) x[700 * i + 3] = dy[800 * i + 7] = odd[i];
-      const Tensor tx = device_tensor(c.x_shape(), x), tw = device_tensor(c.w_shape(), w),
-                   tdy = device_tensor(c.y_shape(), dy);
-      const auto results = [&](const std::string& by) {
-        std::vector<Tensor> r = {Tensor(context(), c.y_shape()), Tensor(context(), c.x_shape()),
-                                 Tensor(context(), c.w_shape())};
-        conv(stream(), tx, tw, {}, c.params, r[0], engine(by));
-        conv_backward_data(stream(), tdy, tw, c.params, r[1], engine(by));
-        conv_backward_filter(stream(), tx, plain_dy, c.params, r[2], engine(by));
-        return r;
-      };
-      const auto got = results(name), expected = results("naive");
-      for (size_t i = 0; i < 3; i++) {
-        INFO("result " << i);
-        CHECK(like(got[i], expected[i], tiny ? 1e-43 : 1));
-      }
-    }
-}
-
-// Enough of them that engines which take numbers apart compute strips of a tile again, or all tiles.
-TEST_CASE("conv: images of tiny numbers, of infinities and of NaN are as with multiply-adds", "[conv]") {
-  ConvCase c = tiled_convs().front();
-  c.n = 2;
-  Rng rng(13);
-  const std::vector<float> of_x = reals(element_count(c.x_shape()), rng),
-                           of_y = reals(element_count(c.y_shape()), rng);
-  const Tensor w = device_tensor(c.w_shape(), reals(element_count(c.w_shape()), rng)),
-               usual_x = device_tensor(c.x_shape(), of_x), usual_dy = device_tensor(c.y_shape(), of_y);
-  for (const char* kind : {"tiny", "an image tiny", "a row infinite", "an image NaN", "NaN"}) {
-    const std::string what = kind;
-    const auto images = [&](const Shape& shape, std::vector<float> v) {
-      const size_t image = v.size() / 2, row = static_cast<size_t>(shape.back());
-      for (size_t i = 0; i < v.size(); i++) {
-        if (what == "tiny" || (what == "an image tiny" && i < image)) v[i] *= 0x1p-128f;
-        if (what == "NaN" || (what == "an image NaN" && i < image)) v[i] = NAN;
-        if (what == "a row infinite" && i >= 2 * row && i < 3 * row) v[i] = INFINITY;
-      }
-      return device_tensor(shape, v);
-    };
-    const Tensor x = images(c.x_shape(), of_x), dy = images(c.y_shape(), of_y);
-    const auto results = [&](const std::string& by) {
-      const Tensor y(context(), c.y_shape()), dx(context(), c.x_shape()), dw(context(), c.w_shape()),
-          dw_of_dy(context(), c.w_shape());
-      conv(stream(), x, w, {}, c.params, y, engine(by));
-      conv_backward_data(stream(), dy, w, c.params, dx, engine(by));
-      conv_backward_filter(stream(), x, usual_dy, c.params, dw, engine(by));
-      std::vector<std::vector<float>> r = {host_values(y), host_values(dx), host_values(dw)};
-      if (what.find("tiny") != std::string::npos) {  // others meet the padding's zeros in some engines
-        conv_backward_filter(stream(), usual_x, dy, c.params, dw_of_dy, engine(by));
-        r.push_back(host_values(dw_of_dy));
-      }
-      return r;
-    };
-    const auto expected = results("naive");
-    for (const std::string& name : serving_conv_engines()) {
-      const auto got = results(name);
-      for (size_t side = 0; side < expected.size(); side++) {
-        float most = 0;  // finite
-        for (float v : expected[side])
-          if (std::isfinite(v)) most = std::max(most, std::abs(v));
-        size_t other = 0;
-        for (size_t i = 0; i < got[side].size(); i++) {
-          const float u = got[side][i], v = expected[side][i];
-          const bool small = std::abs(v) < 0x1p-100f;  // what an image of tiny numbers gives
-          const double bound = small ? 1e-4 * 0x1p-124 : 1e-5 * double{most};
-          other += std::isnan(v)   ? !std::isnan(u)
-                   : std::isinf(v) ? u != v
-                                   : !(std::abs(double{u} - v) <= bound);
-        }
-        INFO(name << ", " << kind << ", result " << side);
-        CHECK(other == 0);
-      }
-    }
-  }
-}
-
-// In the other engines they meet the padding's zeros.
-TEST_CASE("conv: infinite weights and gradients beside padding are as with multiply-adds", "[conv]") {
-  ConvCase c = tiled_convs().front();
-  c.n = 2;
-  Rng rng(14);
-  std::vector<float> x = reals(element_count(c.x_shape()), rng), w = reals(element_count(c.w_shape()), rng),
-                     dy = reals(element_count(c.y_shape()), rng);
-  w[0] = dy[0] = INFINITY, w[w.size() - 1] = -INFINITY, dy[dy.size() - 1] = NAN;
-  const Tensor tx = device_tensor(c.x_shape(), x), tw = device_tensor(c.w_shape(), w),
-               tdy = device_tensor(c.y_shape(), dy);
-  const auto results = [&](const std::string& by) {
-    const Tensor y(context(), c.y_shape()), dx(context(), c.x_shape()), dw(context(), c.w_shape());
-    conv(stream(), tx, tw, {}, c.params, y, engine(by));
-    conv_backward_data(stream(), tdy, tw, c.params, dx, engine(by));
-    conv_backward_filter(stream(), tx, tdy, c.params, dw, engine(by));
-    return std::vector<std::vector<float>>{host_values(y), host_values(dx), host_values(dw)};
-  };
-  const auto expected = results("naive");
-  bool served = false;
-  for (const std::string& name : serving_conv_engines()) {
-    if (name != "nv_wgmma") continue;
-    served = true;
-    const auto got = results(name);
-    for (size_t side = 0; side < 3; side++) {
-      size_t other = 0, finite = 0;
-      for (size_t i = 0; i < got[side].size(); i++) {
-        const float u = got[side][i], v = expected[side][i];
-        finite += std::isfinite(v);
-        other += std::isnan(v) ? !std::isnan(u) : std::isinf(v) ? u != v : !(std::abs(double{u} - v) <= 1e-3);
-      }
-      INFO("result " << side);
-      CHECK(other == 0);
-      CHECK((finite > 0 && finite < got[side].size()));
-    }
-  }
-  if (!served) note_skipped("nv_wgmma does not serve");
 }
 
 TEST_CASE("conv: gradients agree with finite differences", "[conv][small]") {
@@ -417,12 +272,14 @@ TEST_CASE("conv: gradients agree with finite differences", "[conv][small]") {
   const auto nx = numeric(x, [&](const std::vector<double>& v) { return loss(floats(v), w, b); });
   const auto nw = numeric(w, [&](const std::vector<double>& v) { return loss(x, floats(v), b); });
   const auto nb = numeric(b, [&](const std::vector<double>& v) { return loss(x, w, floats(v)); });
-  for (const std::string& name : serving_conv_engines()) {
+  for (const std::string& name : serving_conv_engines(c)) {
     INFO(name);
     const Guarded dx(c.x_shape()), dw(c.w_shape());
     conv_backward_data(stream(), tdy, tw, c.params, dx.tensor(), engine(name));
-    conv_backward_filter(stream(), tx, tdy, c.params, dw.tensor(), engine(name));
     CHECK(host_values(dx.tensor()) == nx);
+    // Some do not take groups of so few channels in this direction.
+    if (!conv_refusal<ConvBackwardFilter>({tx, dw.tensor(), tdy, c.params}, engine(name)).empty()) continue;
+    conv_backward_filter(stream(), tx, tdy, c.params, dw.tensor(), engine(name));
     CHECK(host_values(dw.tensor()) == nw);
   }
   const Guarded db({c.k});

@@ -21,11 +21,11 @@ std::string refusal(F&& f) {
 }  // namespace
 
 TEST_CASE("conv: engines by name", "[conv][small]") {
-  const TensorDesc x({2, 3, 8, 8}), w({4, 3, 3, 3}), y({2, 4, 6, 6});
+  const TensorDesc x({2, 8, 8, 8}), w({4, 8, 3, 3}), y({2, 4, 6, 6});
   const ConvDesc desc{x, w, y, {}};
   CHECK_THAT(refusal([&] { Conv(context(), desc, engine("magic")); }),
              contains("conv has no engine 'magic'"));
-  for (const std::string& name : serving_conv_engines()) {
+  for (const std::string& name : serving_conv_engines({"", 2, 8, {8, 8}, 4, {3, 3}})) {
     const std::string alone = name.substr(0, name.find(':'));
     CHECK(Conv(context(), desc, engine(name)).engine() == alone);
     CHECK(ConvBackwardData(context(), desc, engine(name)).engine() == alone);
@@ -33,7 +33,7 @@ TEST_CASE("conv: engines by name", "[conv][small]") {
   }
   const Conv plan(context(), desc);
   CHECK_THAT(plan.explain(), contains("op=conv engine=") &&
-                                 contains(" n=2 c=3 size=1x8x8 k=4 window=1x3x3 result=1x6x6 stride=1x1x1") &&
+                                 contains(" n=2 c=8 size=1x8x8 k=4 window=1x3x3 result=1x6x6 stride=1x1x1") &&
                                  contains(plan.engine() + ": chosen"));
 }
 
@@ -178,7 +178,7 @@ TEST_CASE("conv: problems beyond 32 bits go to the engine that counts in 64", "[
     CHECK(Conv(context(), desc).engine() == "naive");
     CHECK(ConvBackwardData(context(), desc).engine() == "naive");
     CHECK(ConvBackwardFilter(context(), desc).engine() == "naive");
-    for (const std::string& name : serving_conv_engines())
+    for (const std::string& name : serving_conv_engines({"", 2, 1, {8, 8}, 1, {3, 3}}))
       if (name != "naive")
         CHECK_THAT(refusal([&] { Conv(context(), desc, engine(name)); }),
                    contains(name + " refused") && contains("extent 42949673") && contains("32 bits"));
@@ -222,7 +222,8 @@ TEST_CASE("conv: workspace", "[conv][small]") {
 }
 
 TEST_CASE("conv: another image size compiles nothing", "[conv]") {
-  for (const std::string& name : serving_conv_engines(Layout::nhwc)) {
+  const ConvCase c{"", 1, 8, {9, 9}, 16, {3, 3}, {}, Layout::nhwc, Layout::nhwc};
+  for (const std::string& name : serving_conv_engines(c)) {
     INFO(name);
     const auto tensor = [&](const Shape& shape) {
       const Tensor room(context(), {element_count(shape)});
@@ -290,7 +291,8 @@ TEST_CASE("conv: windows of one tap are products of tensors as they lie", "[conv
 
 // 16-bit sums of several blocks of k lie in the workspace: with little of it, of a few images at a time.
 TEST_CASE("conv: 16-bit results in little workspace", "[conv][small]") {
-  const ConvCase c{"deep", 3, 40, {6, 5}, 9, {3, 3}, {{1}, {1}, {1}}};
+  ConvCase c{"deep", 3, 40, {6, 5}, 9, {3, 3}, {{1}, {1}, {1}}};
+  c.dtype = DType::bf16;
   Rng rng(4);
   const auto x = integers(element_count(c.x_shape()), rng, 2),
              w = integers(element_count(c.w_shape()), rng, 2),
@@ -299,7 +301,7 @@ TEST_CASE("conv: 16-bit results in little workspace", "[conv][small]") {
                tw = device_tensor(c.w_shape(), w, DType::bf16);
   ConvExtras with;
   with.residual = device_tensor(c.y_shape(), residual, DType::bf16);
-  for (const std::string& name : serving_conv_engines()) {
+  for (const std::string& name : serving_conv_engines(c)) {
     if (name == "nv_wgmma" || name == "nv_mma") continue;  // what they need holds copies, and no sums
     INFO(name);
     const Guarded much(c.y_shape(), DType::bf16), little(c.y_shape(), DType::bf16);
@@ -328,7 +330,7 @@ TEST_CASE("conv: constant weights", "[conv][small]") {
   const auto x = integers(element_count(c.x_shape()), rng, 3),
              first = integers(element_count(c.w_shape()), rng, 3),
              second = integers(element_count(c.w_shape()), rng, 3);
-  for (const std::string& name : serving_conv_engines(Layout::nhwc)) {
+  for (const std::string& name : serving_conv_engines(c.in(Layout::nhwc))) {
     INFO(name);
     const Layout layout = name == "cpu_last" ? Layout::nhwc : Layout::nchw;
     const Guarded room(c.x_shape(), strides_in(layout, c.x_shape()), DType::f32),

@@ -13,8 +13,6 @@
 #ifndef STEP
 #define STEP 32
 #define STAGES 4
-#define A_BYTES (TILE_ROWS * 128)
-#define B_BYTES (TILE_COLUMNS * 128)
 #define STAGE_BYTES (A_BYTES + 2 * B_BYTES)
 #endif
 #define AGAIN_ADDS(a, b) (!is_padding(a))
@@ -111,26 +109,15 @@ static int again_sees(const struct Again* from, int s, int row) {
   const int at_w = pixel_w * SOURCE_STEP(w) + phase->w.lower + tap_w * phase->w.dilation;
   return at_d >= 0 && at_d < all->size_d && at_h >= 0 && at_h < all->size_h && at_w >= 0 && at_w < all->size_w;
 }
-INLINE uint again_bring(uint padded, const struct Again* from, int s, int item, __local const float* stage, __local float* a,
-                        __local float* b) {
-  float4 of_a[A_SHARE], of_b[B_SHARE];
-  // A work-item's shares are of one row.
-  const int sees = !padded || again_sees(from, s, item % TILE_ROWS);
-#pragma unroll
-  for (int i = 0; i < A_SHARE; i++) {
-    of_a[i] = PLANES ? four_rows(stage, item + i * MULTIPLIERS) : four_steps(stage, TILE_ROWS, item + i * MULTIPLIERS);
-    if (padded) of_a[i] = sees ? numbers(of_a[i]) : (float4)PADDING;
+INLINE uint again_bring(const struct Again* from, int s, int item, __local const float* stage, __local float* a, __local float* b) {
+  return bring_stage(!PLANES, stage, a, b, item);
+}
+INLINE void again_pad(const struct Again* from, int s, int item, __local float* a, __local float* b) {
+  const int row = item % TILE_ROWS, sees = again_sees(from, s, row);
+  for (int k = item / TILE_ROWS; k < 32; k += MULTIPLIERS / TILE_ROWS) {
+    __local float* at = a + k * AGAIN_A_PITCH + row;
+    *at = sees ? again_number(*at) : PADDING;
   }
-  load_b(of_b, stage + A_BYTES / 4, stage + (A_BYTES + B_BYTES) / 4, item);
-#pragma unroll
-  for (int i = 0; i < A_SHARE; i++) {
-    if (PLANES)
-      put_rows(a, AGAIN_A_PITCH, item + i * MULTIPLIERS, of_a[i]);
-    else
-      put_steps(a, AGAIN_A_PITCH, TILE_ROWS, item + i * MULTIPLIERS, of_a[i]);
-  }
-  put_b(b, of_b, item);
-  return is_odd_b(of_b, item);
 }
 #include "gemm_nv_again.cl"
 #define AGAIN_OF_TILE() {&operands, phase, m, n, group, tile_plane}

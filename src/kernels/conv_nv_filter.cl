@@ -13,7 +13,7 @@
 #define PIXELS 32
 #endif
 // What products lose of a number below 2^-110 (parts_bf16.cl), so that it is 2^-24 of the sum.
-#define LOST 0x1p-85f
+#define LOST 0x1p-83f
 #include "gemm_nv_store.cl"
 #include "conv_nv_filter_tile.cl"
 #if PARTS > 1
@@ -74,7 +74,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_nv_filter(
         {whole_y + whole_y_offset, whole_y_stride_n, whole_y_stride_d, whole_y_stride_h, whole_y_stride_w, whole_y_stride_c},
         {DIVIDED(blocks_c)}, {DIVIDED(size_d)}, {DIVIDED(size_h)}, {DIVIDED(size_w)}, C, K, blocks, pixels, taps_h, taps_w,
         source_d, source_h, source_w, stride_d, stride_h, stride_w, pad_d, pad_h, pad_w, dilation_d, dilation_h, dilation_w,
-        maps, base, full_bar + 8 * STAGES};
+        maps, base, full_bar + 8 * STAGES, 0, 0, {{0, 0, 0, 0}}};
     operands = all;
   }
   barrier(CLK_LOCAL_MEM_FENCE);
@@ -105,6 +105,9 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_nv_filter(
     GIVE_REGISTERS
     if (warp > 4 * WARP_GROUPS) return;
     MAKE_FILTER_MAPS(MAP_TYPE)
+#if PARTS > 1
+    if (all_again) maps_made();
+#endif
     if (lane == 0 && !all_again) FEED_ALL()
     return;
   }
@@ -165,8 +168,10 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_nv_filter(
     STORE_SLICE()
   }
 #if PARTS > 1
+  if (all_again) maps_awaited();
   if (item == 0) {
     if (all_again) noted.left_out = 0;
+    operands.tiny_x = x_range.s0 < LEAST_IN_PARTS - 1, operands.tiny_y = y_range.s0 < LEAST_IN_PARTS - 1;
     for (int i = 0; i < 2 * PARTS; i++) acquire_map(maps + 16 * i);
   }
   again_sync();
@@ -179,6 +184,8 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_nv_filter(
     const struct Again from = AGAIN_OF_ITEM();
     const int quad = lane % 4, first_k = m + OWN_ROW + lane / 4;
     float sums[SUMS];
+    again_see(&operands, &from, item);
+    again_sync();
     again_tile(AGAIN_ROWS, sums, stages, &turn, &from, steps, 0, OWN_ROW, 64 * own_n, item);
     if (first_lanes((strips >> OWN_ROW / 16 & 1) == 0)) continue;
     STORE_SLICE()

@@ -14,10 +14,16 @@
 
 #define AGAIN_ADDS(a, b) (!is_padding(b))
 #define AGAIN_PADS 1
+// So many blocks are on the way from a stage at once.
+#define AT_ONCE 3
 // A tensor's strides, and where its first element is.
 struct Pixels {
   __global const float* at;
   long n, d, h, w, c;
+};
+// A block of the tile: its first channel, and where its tap sees a pixel.
+struct Seen {
+  int channel, d, h, w;
 };
 // In local memory, so that what is made of it takes no registers beside the products.
 struct Operands {
@@ -27,6 +33,8 @@ struct Operands {
   int source_d, source_h, source_w, stride_d, stride_h, stride_w, pad_d, pad_h, pad_w, dilation_d, dilation_h, dilation_w;
   __global const ulong* maps;  // of dy's parts and of x's
   uint to, bar;                // where a stage comes, and the barrier that knows
+  int tiny_x, tiny_y;          // whether there are numbers that are taken apart by their bits
+  struct Seen seen[N_BLOCKS];
 };
 // A slice of a tile: from pixel `first` to before `last`, filters from m on, blocks of channels from `block` on.
 struct Again {
@@ -100,52 +108,73 @@ INLINE void again_feed(const struct Again* from, int s, int item) {
       copy_pixels(all->to + i * BOX_BYTES, all->maps + 16 * (i / M_BLOCKS), from->group * all->K + from->m + i % M_BLOCKS * 64, p.image,
                   p.d, p.h, p.w, 0, 0, 0, all->bar);
   } else {
-    const int block = min(from->block + warp - 1, all->blocks - 1), tap = divided(block, all->blocks_c), tap_row = tap / all->taps_w;
+    __local const struct Seen* seen = all->seen + warp - 1;
     for (int part = 0; part < PARTS; part++)
-      copy_pixels(all->to + PARTS * A_BYTES + part * B_BYTES + (warp - 1) * BOX_BYTES, all->maps + 16 * (PARTS + part),
-                  from->group * all->C + (block - tap * all->blocks_c.d) * 64, p.image, p.d * all->stride_d - all->pad_d,
-                  p.h * all->stride_h - all->pad_h, p.w * all->stride_w - all->pad_w, tap_row / all->taps_h * all->dilation_d,
-                  tap_row % all->taps_h * all->dilation_h, (tap - tap_row * all->taps_w) * all->dilation_w, all->bar);
+      copy_pixels(all->to + PARTS * A_BYTES + part * B_BYTES + (warp - 1) * BOX_BYTES, all->maps + 16 * (PARTS + part), seen->channel,
+                  p.image, p.d * all->stride_d - all->pad_d, p.h * all->stride_h - all->pad_h, p.w * all->stride_w - all->pad_w, seen->d,
+                  seen->h, seen->w, all->bar);
   }
 }
-// A work-item has 8 channels of a pixel of each block; so many blocks are on the way at once.
-#define AT_ONCE 3
-INLINE uint again_bring(uint padded, const struct Again* from, int s, int item, __local const float* stage, __local float* a,
-                        __local float* b) {
-  const int pixel = item / 8, eighth = item % 8, place = pixel * 8 + ((eighth ^ pixel) & 7);
-  uint odd = 0;
-  __local const uint4* of_dy = (__local const uint4*)stage + place;
-  __local const uint4* of_x = (__local const uint4*)stage + PARTS * A_BYTES / 16 + place;
+// What again_feed() knows of the tile's blocks, by the items that feed them.
+INLINE void again_see(__local struct Operands* all, const struct Again* from, int item) {
+  const int i = item / 32 - 1;
+  if (item % 32 != 0 || i < 0 || i >= N_BLOCKS) return;
+  const int block = min(from->block + i, all->blocks - 1), tap = divided(block, all->blocks_c), tap_row = tap / all->taps_w;
+  const struct Seen seen = {from->group * all->C + (block - tap * all->blocks_c.d) * 64, tap_row / all->taps_h * all->dilation_d,
+                            tap_row % all->taps_h * all->dilation_h, (tap - tap_row * all->taps_w) * all->dilation_w};
+  all->seen[i] = seen;
+}
+// A work-item has 8 channels of a pixel of each block. Every other four of them store the right half first: no two of eight meet in a
+// bank.
+INLINE uint again_bring(const struct Again* from, int s, int item, __local const float* stage, __local float* a, __local float* b) {
+  const int pixel = item / 8, eighth = item % 8, right = eighth / 4;
+  __local const uint4* at = (__local const uint4*)stage + pixel * 8 + ((eighth ^ pixel) & 7);
+  __local float4* to_a = (__local float4*)(a + pixel * AGAIN_A_PITCH + eighth * 8);
+  __local float4* to_b = (__local float4*)(b + pixel * AGAIN_B_PITCH + eighth * 8);
+  const int tiny[2] = {from->all->tiny_y, from->all->tiny_x};
+  uint not_finite = 0;
 #pragma unroll
-  for (int i = 0; i < M_BLOCKS + N_BLOCKS; i += AT_ONCE) {
+  for (int first = 0; first < M_BLOCKS + N_BLOCKS; first += AT_ONCE) {
+    const int last = min(first + AT_ONCE, M_BLOCKS + N_BLOCKS);
     uint4 parts[AT_ONCE][PARTS];
 #pragma unroll
-    for (int j = 0; j < AT_ONCE; j++)
+    for (int i = first; i < last; i++)
 #pragma unroll
       for (int part = 0; part < PARTS; part++)
-        if (i + j < M_BLOCKS)
-          parts[j][part] = of_dy[part * (A_BYTES / 16) + (i + j) * (BOX_BYTES / 16)];
-        else if (i + j < M_BLOCKS + N_BLOCKS)
-          parts[j][part] = of_x[part * (B_BYTES / 16) + (i + j - M_BLOCKS) * (BOX_BYTES / 16)];
+        parts[i - first][part] = at[(i < M_BLOCKS ? part * A_BYTES + i * BOX_BYTES
+                                                  : PARTS * A_BYTES + part * B_BYTES + (i - M_BLOCKS) * BOX_BYTES) / 16];
 #pragma unroll
-    for (int j = 0; j < AT_ONCE; j++) {
-      const int of_a = i + j < M_BLOCKS, block = of_a ? i + j : i + j - M_BLOCKS;
-      if (i + j >= M_BLOCKS + N_BLOCKS) continue;
+    for (int i = first; i < last; i++) {
+      __local float4* to = i < M_BLOCKS ? to_a + 16 * i : to_b + 16 * (i - M_BLOCKS);
       float v[8];
-      join_parts(v, parts[j][0], parts[j][1], parts[j][2]);
-      if (padded && !of_a) {
-        const int number = min(from->block + block, from->all->blocks - 1);
-        const int sees = seen_by(from, number, place_of(from, from->first + s * 32 + pixel)).inside;
+      if (tiny[i >= M_BLOCKS])
+        join_parts(v, 1, parts[i - first][0], parts[i - first][1], parts[i - first][2]);
+      else
+        join_parts(v, 0, parts[i - first][0], parts[i - first][1], parts[i - first][2]);
+      const float4 low = (float4)(v[0], v[1], v[2], v[3]), high = (float4)(v[4], v[5], v[6], v[7]);
+      to[right] = right ? high : low, to[1 - right] = right ? low : high;
+      if (i < M_BLOCKS)
 #pragma unroll
-        for (int l = 0; l < 8; l++) v[l] = sees ? again_number(v[l]) : PADDING;
-      }
-      __local float4* to = (__local float4*)((of_a ? a + pixel * AGAIN_A_PITCH : b + pixel * AGAIN_B_PITCH) + block * 64 + eighth * 8);
-      const float4 left = (float4)(v[0], v[1], v[2], v[3]), right = (float4)(v[4], v[5], v[6], v[7]);
-      to[0] = left, to[1] = right;
-      if (of_a) odd |= is_odd(left) | is_odd(right);
+        for (int j = 0; j < 8; j++) not_finite |= !isfinite(v[j]);
     }
   }
-  return odd;
+  return not_finite;
+}
+INLINE void again_pad(const struct Again* from, int s, int item, __local float* a, __local float* b) {
+  const struct Place place = place_of(from, from->first + s * 32 + item / 8);
+#pragma unroll 1
+  for (int i = 0; i < N_BLOCKS; i++) {
+    const int sees = seen_by(from, min(from->block + i, from->all->blocks - 1), place).inside;
+    __local float* row = b + item / 8 * AGAIN_B_PITCH + i * 64 + item % 8 * 8;
+    for (int j = 0; j < 8; j++) row[j] = sees ? again_number(row[j]) : PADDING;
+  }
+}
+// By the warp that makes the maps, and by who multiplies and did not wait for a stage yet.
+static void maps_made(void) {
+  __asm__ volatile("bar.arrive 2, %0;" : : "n"(MULTIPLIERS + 32) : "memory");
+}
+static void maps_awaited(void) {
+  __asm__ volatile("bar.sync 2, %0;" : : "n"(MULTIPLIERS + 32) : "memory");
 }
 #define AGAIN_OF_ITEM() {&operands, first * 32, min(pixels, (first + steps) * 32), m, block, group}
 #include "gemm_nv_again.cl"

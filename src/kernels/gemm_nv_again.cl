@@ -8,7 +8,8 @@
 // whether the product of two elements is added, has others: again_step() is what 32 steps of k from one on have in common; again_a()
 // and again_b() are an element of a row or column of the tile, i steps behind it, 0 outside; again_inside() says whether a sum is
 // stored; again_feed() starts the copies of a stage, and AGAIN_BAR counts them; again_bring() brings the stage in order, a[k][row] and
-// b[k][column]. With AGAIN_PADS there is padding, and again_bring() says whether there are infinities or NaNs in the other operand.
+// b[k][column]. With AGAIN_PADS there is padding: again_bring() says whether there are infinities or NaNs in the other operand, and
+// again_pad() then marks the padding.
 
 #include "gemm_types.cl"
 #include "ptx.cl"
@@ -39,6 +40,9 @@
 #else
 #define AGAIN_COLUMN(tx, j) (4 * (tx) + (j) / 4 * 64 + (j) % 4)
 #endif
+// Where a work-item is among the 16 of a row, and which rows it has: a warp has 8 neighbours by 4.
+#define AGAIN_X(item) ((item) / 32 % 2 * 8 + (item) % 8)
+#define AGAIN_Y(item) ((item) / 64 * 4 + (item) % 32 / 8)
 // A stage in order.
 #define AGAIN_ORDERED (32 * (AGAIN_A_PITCH + AGAIN_B_PITCH))
 // What a stage and two in order need, in bytes.
@@ -197,31 +201,29 @@ INLINE void again_multiply(const int R, const int padded, float* acc, __local co
   }
 }
 // All stages of a tile; see again_tile. While one is multiplied the next one comes. Padding is looked for in stages alone that have
-// infinities or NaNs, which must not meet it, and in those behind them.
+// infinities or NaNs, which must not meet it.
 INLINE void again_stages(const int R, float* acc, __local uchar* stages, int* turn, const struct Again* from, int steps, int row,
                          int item) {
   const int items = R == 1 ? 256 : MULTIPLIERS;
-  __local const float* stage = (__local const float*)stages;
-  uint padded = 0;
   if (steps > 0) again_feed(from, 0, item);
   for (int s = 0; s < steps; s++, ++*turn) {
     __local float* a = (__local float*)(stages + STAGE_BYTES) + (s & 1) * AGAIN_ORDERED;
     __local float* b = a + 32 * AGAIN_A_PITCH;
     mbarrier_wait(AGAIN_BAR(from), *turn & 1);
+    uint odd = again_bring(from, s, item, (__local const float*)stages, a, b);
 #if AGAIN_PADS
-    const uint odd = again_sync_any(again_bring(padded, from, s, item, stage, a, b));
-    if (odd && !padded) {
-      again_bring(1, from, s, item, stage, a, b);
+    odd = again_sync_any(odd);
+    if (odd) {
+      again_pad(from, s, item, a, b);
       again_sync();
     }
-    padded = odd;
 #else
-    again_bring(0, from, s, item, stage, a, b);
+    odd = 0;
     again_sync();
 #endif
     if (s + 1 < steps) again_feed(from, s + 1, item);
-    if (item < items && padded) again_multiply(R, 1, acc, a, b, item % 16, row + item / 16 * R);
-    if (item < items && !padded) again_multiply(R, 0, acc, a, b, item % 16, row + item / 16 * R);
+    if (item < items && odd) again_multiply(R, 1, acc, a, b, AGAIN_X(item), row + AGAIN_Y(item) * R);
+    if (item < items && !odd) again_multiply(R, 0, acc, a, b, AGAIN_X(item), row + AGAIN_Y(item) * R);
   }
   again_sync();
 }
@@ -231,7 +233,7 @@ INLINE void again_stages(const int R, float* acc, __local uchar* stages, int* tu
 INLINE void again_tile(const int R, float* sums, __local uchar* stages, int* turn, const struct Again* from, int steps, int row,
                        int own_row, int own_column, int item) {
   const int rows = R == 1 ? 16 : TILE_ROWS, items = R == 1 ? 256 : MULTIPLIERS;
-  const int tx = item % 16, ty = item / 16, lane = item % 32;
+  const int tx = AGAIN_X(item), ty = AGAIN_Y(item), lane = item % 32;
   float acc[AGAIN_ROWS * AGAIN_COLUMNS];
 #pragma unroll
   for (int i = 0; i < R * AGAIN_COLUMNS; i++) acc[i] = 0;

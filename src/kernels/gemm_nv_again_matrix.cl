@@ -55,20 +55,6 @@ INLINE void again_feed(const struct Again* from, int s, int item) {
   COPY_ROWS(from->to + A_BYTES, from->maps + 16, B_UNIT_K, TILE_COLUMNS, STEP, s * STEP, from->n, from->b_z, from->bar)
   COPY_ROWS(from->to + A_BYTES + B_BYTES, from->maps + 32, B_UNIT_K, TILE_COLUMNS, STEP, s * STEP, from->n, from->b_z, from->bar)
 }
-INLINE uint again_bring(uint padded, const struct Again* from, int s, int item, __local const float* stage, __local float* a,
-                        __local float* b) {
-  float4 of_a[A_SHARE], of_b[B_SHARE];
-#pragma unroll
-  for (int i = 0; i < A_SHARE; i++)
-    of_a[i] = A_UNIT_K ? four_steps(stage, TILE_ROWS, item + i * MULTIPLIERS) : four_rows(stage, item + i * MULTIPLIERS);
-  load_b(of_b, stage + A_BYTES / 4, stage + (A_BYTES + B_BYTES) / 4, item);
-#pragma unroll
-  for (int i = 0; i < A_SHARE; i++) {
-    if (A_UNIT_K)
-      put_steps(a, AGAIN_A_PITCH, TILE_ROWS, item + i * MULTIPLIERS, of_a[i]);
-    else
-      put_rows(a, AGAIN_A_PITCH, item + i * MULTIPLIERS, of_a[i]);
-  }
-  put_b(b, of_b, item);
-  return 0;
+INLINE uint again_bring(const struct Again* from, int s, int item, __local const float* stage, __local float* a, __local float* b) {
+  return bring_stage(A_UNIT_K, stage, a, b, item);
 }

@@ -6,6 +6,10 @@
 #define TILE_ROWS 128
 #define TILE_COLUMNS 128
 #endif
+#ifndef A_BYTES
+#define A_BYTES (TILE_ROWS * 128)
+#define B_BYTES (TILE_COLUMNS * 128)
+#endif
 #include "gemm_types.cl"
 #include "gemm_split.cl"
 
@@ -17,9 +21,6 @@
 #define B_SHARE ((8 * TILE_COLUMNS + MULTIPLIERS - 1) / MULTIPLIERS)
 #define HAS_B(i, item) ((i + 1) * MULTIPLIERS <= 8 * TILE_COLUMNS || (item) + (i)*MULTIPLIERS < 8 * TILE_COLUMNS)
 
-static float4 numbers(float4 v) {
-  return (float4)(again_number(v.s0), again_number(v.s1), again_number(v.s2), again_number(v.s3));
-}
 // Share number i of `rows` rows, each 128 bytes: four steps of k of a row.
 static float4 four_steps(__local const float* at, int rows, int i) {
   const int row = i % rows, four = i / rows;
@@ -59,4 +60,21 @@ static uint is_odd_b(const float4 v[B_SHARE], int item) {
   for (int i = 0; i < B_SHARE; i++)
     if (HAS_B(i, item)) odd |= is_odd(v[i]);
   return odd;
+}
+// A stage of A, whose rows or lines of them are contiguous, and of both parts of B. Whether B has infinities or NaNs.
+INLINE uint bring_stage(const int a_unit_k, __local const float* stage, __local float* a, __local float* b, int item) {
+  float4 of_a[A_SHARE], of_b[B_SHARE];
+#pragma unroll
+  for (int i = 0; i < A_SHARE; i++)
+    of_a[i] = a_unit_k ? four_steps(stage, TILE_ROWS, item + i * MULTIPLIERS) : four_rows(stage, item + i * MULTIPLIERS);
+  load_b(of_b, stage + A_BYTES / 4, stage + (A_BYTES + B_BYTES) / 4, item);
+#pragma unroll
+  for (int i = 0; i < A_SHARE; i++) {
+    if (a_unit_k)
+      put_steps(a, AGAIN_A_PITCH, TILE_ROWS, item + i * MULTIPLIERS, of_a[i]);
+    else
+      put_rows(a, AGAIN_A_PITCH, item + i * MULTIPLIERS, of_a[i]);
+  }
+  put_b(b, of_b, item);
+  return is_odd_b(of_b, item);
 }

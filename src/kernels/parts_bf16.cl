@@ -1,6 +1,6 @@
 // f32 as three parts of bf16, x = y0 + y1 + y2, eight numbers at a time. A number below 2^-110, whose parts would be too small for
-// bf16, is taken apart by its bits instead: each part has eleven of them as a number below 2^-118, which hardly counts in products, and
-// the last one is negative. Infinities and NaN are the first part.
+// bf16, is taken apart by its bits instead: the parts have ten, ten, and eight of them and the sign, as numbers below 2^-108, which
+// hardly count in products. The first part is below 2^-118 then, and the last one negative. Infinities and NaN are the first part.
 
 #include "ptx.cl"
 
@@ -25,7 +25,7 @@ static uint4 odd_parts(float v) {
   if (magnitude > 0x7f800000u) return (uint4)(0x7fff, 0, 0, 0);
   if (magnitude == 0x7f800000u || magnitude == 0) return (uint4)(bits >> 16, 0, 0, 0);
   if (magnitude < LEAST_IN_PARTS)
-    return (uint4)((bits & 0x3ff) | (bits >> 10 & 1) << 15, (bits >> 11 & 0x3ff) | (bits >> 21 & 1) << 15, bits >> 22 | 0x8000, 0);
+    return (uint4)(magnitude & 0x3ff, magnitude >> 10 & 0x3ff, magnitude >> 20 | bits >> 31 << 11 | 0x8000, 0);
   const uint first = magnitude < MOST_IN_PARTS ? pack_bf16(v, 0) : bits >> 16;
   const float rest = v - as_float(first << 16);
   const uint second = pack_bf16(rest, 0);
@@ -47,29 +47,19 @@ static void take_parts(uint4 parts[3], float v[8], int odd) {
   for (int part = 0; part < 3; part++) parts[part] = (uint4)(word[part][0], word[part][1], word[part][2], word[part][3]);
 }
 
-// Of two numbers whether one is taken apart by its bits.
-static uint by_bits(uint first, uint last) {
-  return ~((first & 0x78007800u) + 0x7fff7fffu) & last & 0x80008000u;
+// A number of its parts as floats. `tiny`: whether there may be some that were taken apart by their bits.
+static float join_part(int tiny, uint first, uint second, uint last) {
+  const float sum = as_float(first) + (as_float(second) + as_float(last));
+  if (!tiny) return sum;
+  const uint bits = (first >> 16) + (second >> 6) + (last << 4);
+  return first < 0x08000000u && (int)last < 0 ? as_float(bits) : sum;
 }
-static float join_bits(uint first, uint second, uint last) {
-  return as_float((first & 0x3ff) | (first >> 15 & 1) << 10 | (second & 0x3ff) << 11 | (second >> 15 & 1) << 21 |
-                  (last & 0x3ff) << 22);
-}
-static void join_parts(float v[8], uint4 first, uint4 second, uint4 last) {
+static void join_parts(float v[8], int tiny, uint4 first, uint4 second, uint4 last) {
   const uint a[4] = {first.s0, first.s1, first.s2, first.s3}, b[4] = {second.s0, second.s1, second.s2, second.s3};
   const uint c[4] = {last.s0, last.s1, last.s2, last.s3};
-  uint bits = 0;
 #pragma unroll
   for (int i = 0; i < 4; i++) {
-    v[2 * i] = as_float(a[i] << 16) + (as_float(b[i] << 16) + as_float(c[i] << 16));
-    v[2 * i + 1] = as_float(a[i] & 0xffff0000u) + (as_float(b[i] & 0xffff0000u) + as_float(c[i] & 0xffff0000u));
-    bits |= by_bits(a[i], c[i]);
-  }
-  if (bits == 0) return;
-#pragma unroll
-  for (int i = 0; i < 4; i++) {
-    const uint two = by_bits(a[i], c[i]);
-    if (two & 0x8000u) v[2 * i] = join_bits(a[i], b[i], c[i]);
-    if (two >> 31) v[2 * i + 1] = join_bits(a[i] >> 16, b[i] >> 16, c[i] >> 16);
+    v[2 * i] = join_part(tiny, a[i] << 16, b[i] << 16, c[i] << 16);
+    v[2 * i + 1] = join_part(tiny, a[i] & 0xffff0000u, b[i] & 0xffff0000u, c[i] & 0xffff0000u);
   }
 }

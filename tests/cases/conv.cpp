@@ -394,19 +394,28 @@ std::vector<std::string> exact_conv_engines() {
   return names;
 }
 
-std::vector<std::string> serving_conv_engines(Layout layout) {
-  const TensorDesc x({1, 1, 3, 3}), w({1, 1, 1, 1});
+std::vector<std::string> serving_conv_engines(const ConvCase& c) {
+  const auto desc = [&](const Shape& shape, Layout layout) {
+    return TensorDesc{shape, strides_in(layout, shape), c.dtype, c.aligned};
+  };
+  const ConvDesc problem{desc(c.x_shape(), c.x_layout), desc(c.w_shape(), c.w_layout),
+                         desc(c.y_shape(), c.y_layout), c.params};
   std::vector<std::string> names;
   for (const std::string& name : exact_conv_engines()) {
     if (name == "gemm" || name.rfind("depthwise", 0) == 0) continue;
-    if (name == "cpu_last" && layout != Layout::nhwc) continue;
-    const std::string refusal = conv_refusal<Conv>({x, w, x}, engine(name));
+    const std::string refusal = conv_refusal<Conv>(problem, engine(name));
     if (refusal.empty())
       names.push_back(name);
     else if (refusal.find(" refused:") == std::string::npos)
       throw std::runtime_error(refusal);
   }
   return names;
+}
+
+bool has_matrix_engine(const std::vector<std::string>& engines) {
+  const MatrixEngine matrix = context().device().probes().matrix;
+  return matrix == MatrixEngine::none || std::getenv("DLPRIM_TEST_ENGINES") != nullptr ||
+         std::find(engines.begin(), engines.end(), name_of(matrix)) != engines.end();
 }
 
 std::vector<double> conv_forward_reference(const ConvCase& c, const std::vector<float>& x,

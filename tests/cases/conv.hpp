@@ -80,9 +80,12 @@ std::vector<std::string> conv_engines();
 /// The engines that DLPRIM_TEST_ENGINES lists, which may have parameters, or all whose sums of small integers
 /// are exact.
 std::vector<std::string> exact_conv_engines();
-/// Those of them that serve small problems of a layout on this device, asked for by name; depthwise ones are
-/// not among them.
-std::vector<std::string> serving_conv_engines(Layout layout = Layout::nchw);
+/// Those of them that serve the case's forward direction on this device, asked for by name; `gemm` and
+/// depthwise ones are not among them.
+std::vector<std::string> serving_conv_engines(const ConvCase& c);
+/// Whether the device's own matrix hardware, if it has some, is among `engines`: a check of "every engine
+/// that serves" is empty where it refuses.
+bool has_matrix_engine(const std::vector<std::string>& engines);
 
 /// What comes after the sums; each is empty or as large as ConvExtras says.
 struct ConvEpilogueData {

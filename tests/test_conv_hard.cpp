@@ -1,0 +1,215 @@
+// Convolution of infinities, NaN, tiny and huge numbers: what engines cannot hold that take numbers apart.
+#include <algorithm>
+#include <cmath>
+
+#include "cases/conv.hpp"
+#include "catch.hpp"
+
+using namespace dlprim;
+using namespace dlprim::test;
+
+namespace {
+
+/// How many results are not as expected: other NaN, other infinities, or off by 1e-5 of the largest finite
+/// one (and 1e-43, what sums of denormals lose).
+size_t differences(const std::vector<float>& got, const std::vector<float>& expected) {
+  float most = 0;
+  for (float v : expected)
+    if (std::isfinite(v)) most = std::max(most, std::abs(v));
+  const double bound = 1e-5 * double{most} + 1e-43;
+  size_t other = 0;
+  for (size_t i = 0; i < got.size(); i++) {
+    const float u = got[i], v = expected[i];
+    other += std::isnan(v) ? !std::isnan(u) : std::isinf(v) ? u != v : !(std::abs(double{u} - v) <= bound);
+  }
+  return other;
+}
+
+}  // namespace
+
+// Engines that take numbers apart must not show it. (Infinite weights, and gradients beside padding, meet the
+// padding's zeros in some engines and not in others.)
+TEST_CASE("conv: infinities, NaN, huge and tiny numbers are as with multiply-adds", "[conv]") {
+  ConvCase c = tiled_convs().front();
+  c.n = 1;
+  const float odd[] = {INFINITY, -INFINITY, NAN, 1e38f, 3e-39f, 1e-30f};
+  Rng rng(12);
+  const auto values = [&](const Shape& shape, bool tiny) {
+    std::vector<float> v = reals(element_count(shape), rng);
+    for (float& number : v)
+      if (tiny) number *= 1e-22f;
+    return v;
+  };
+  const auto like = [](const Tensor& a, const Tensor& b, double scale) {
+    const std::vector<float> u = host_values(a), v = host_values(b);
+    for (size_t i = 0; i < u.size(); i++) {
+      if (std::isnan(u[i]) != std::isnan(v[i])) return false;
+      if (std::isnan(u[i])) continue;
+      if (std::isinf(u[i]) || std::isinf(v[i])
+              ? u[i] != v[i]
+              : std::abs(double{u[i]} - v[i]) > 1e-4 * std::abs(v[i]) + 1e-5 * scale)
+        return false;
+    }
+    return true;
+  };
+  const std::vector<std::string> engines = serving_conv_engines(c);
+  CHECK(has_matrix_engine(engines));
+  for (const bool tiny : {false, true})
+    for (const std::string& name : engines) {
+      INFO(name << (tiny ? ", tiny" : ", with odd numbers"));
+      std::vector<float> x = values(c.x_shape(), tiny), w = values(c.w_shape(), tiny),
+                         dy = values(c.y_shape(), tiny);
+      const Tensor plain_dy = device_tensor(c.y_shape(), dy);
+      if (!tiny)
+        for (size_t i = 0; i < 6; i++) x[700 * i + 3] = dy[800 * i + 7] = odd[i];
+      const Tensor tx = device_tensor(c.x_shape(), x), tw = device_tensor(c.w_shape(), w),
+                   tdy = device_tensor(c.y_shape(), dy);
+      const auto results = [&](const std::string& by) {
+        std::vector<Tensor> r = {Tensor(context(), c.y_shape()), Tensor(context(), c.x_shape()),
+                                 Tensor(context(), c.w_shape())};
+        conv(stream(), tx, tw, {}, c.params, r[0], engine(by));
+        conv_backward_data(stream(), tdy, tw, c.params, r[1], engine(by));
+        conv_backward_filter(stream(), tx, plain_dy, c.params, r[2], engine(by));
+        return r;
+      };
+      const auto got = results(name), expected = results("naive");
+      for (size_t i = 0; i < 3; i++) {
+        INFO("result " << i);
+        CHECK(like(got[i], expected[i], tiny ? 1e-43 : 1));
+      }
+    }
+}
+
+// Enough of them that engines which take numbers apart compute strips of a tile again, or all tiles.
+TEST_CASE("conv: images of tiny numbers, of infinities and of NaN are as with multiply-adds", "[conv]") {
+  ConvCase c = tiled_convs().front();
+  c.n = 2;
+  Rng rng(13);
+  const std::vector<float> of_x = reals(element_count(c.x_shape()), rng),
+                           of_y = reals(element_count(c.y_shape()), rng);
+  const Tensor w = device_tensor(c.w_shape(), reals(element_count(c.w_shape()), rng)),
+               usual_x = device_tensor(c.x_shape(), of_x), usual_dy = device_tensor(c.y_shape(), of_y);
+  const std::vector<std::string> engines = serving_conv_engines(c);
+  CHECK(has_matrix_engine(engines));
+  for (const char* kind : {"tiny", "an image tiny", "a row infinite", "an image NaN", "NaN"}) {
+    const std::string what = kind;
+    const auto images = [&](const Shape& shape, std::vector<float> v) {
+      const size_t image = v.size() / 2, row = static_cast<size_t>(shape.back());
+      for (size_t i = 0; i < v.size(); i++) {
+        if (what == "tiny" || (what == "an image tiny" && i < image)) v[i] *= 0x1p-128f;
+        if (what == "NaN" || (what == "an image NaN" && i < image)) v[i] = NAN;
+        if (what == "a row infinite" && i >= 2 * row && i < 3 * row) v[i] = INFINITY;
+      }
+      return device_tensor(shape, v);
+    };
+    const Tensor x = images(c.x_shape(), of_x), dy = images(c.y_shape(), of_y);
+    const auto results = [&](const std::string& by) {
+      const Tensor y(context(), c.y_shape()), dx(context(), c.x_shape()), dw(context(), c.w_shape()),
+          dw_of_dy(context(), c.w_shape());
+      conv(stream(), x, w, {}, c.params, y, engine(by));
+      conv_backward_data(stream(), dy, w, c.params, dx, engine(by));
+      conv_backward_filter(stream(), x, usual_dy, c.params, dw, engine(by));
+      std::vector<std::vector<float>> r = {host_values(y), host_values(dx), host_values(dw)};
+      if (what.find("tiny") != std::string::npos) {  // others meet the padding's zeros in some engines
+        conv_backward_filter(stream(), usual_x, dy, c.params, dw_of_dy, engine(by));
+        r.push_back(host_values(dw_of_dy));
+      }
+      return r;
+    };
+    const auto expected = results("naive");
+    for (const std::string& name : engines) {
+      const auto got = results(name);
+      for (size_t side = 0; side < expected.size(); side++) {
+        float most = 0;  // finite
+        for (float v : expected[side])
+          if (std::isfinite(v)) most = std::max(most, std::abs(v));
+        size_t other = 0;
+        for (size_t i = 0; i < got[side].size(); i++) {
+          const float u = got[side][i], v = expected[side][i];
+          const bool small = std::abs(v) < 0x1p-100f;  // what an image of tiny numbers gives
+          const double bound = small ? 1e-4 * 0x1p-124 : 1e-5 * double{most};
+          other += std::isnan(v)   ? !std::isnan(u)
+                   : std::isinf(v) ? u != v
+                                   : !(std::abs(double{u} - v) <= bound);
+        }
+        INFO(name << ", " << kind << ", result " << side);
+        CHECK(other == 0);
+      }
+    }
+  }
+}
+
+// In other engines they meet the padding's zeros.
+TEST_CASE("conv: infinite weights and gradients beside padding are as with multiply-adds", "[conv]") {
+  if (context().device().probes().matrix != MatrixEngine::nv_wgmma)
+    return note_skipped("the device has no nv_wgmma");
+  ConvCase c = tiled_convs().front();
+  c.n = 2;
+  Rng rng(14);
+  std::vector<float> x = reals(element_count(c.x_shape()), rng), w = reals(element_count(c.w_shape()), rng),
+                     dy = reals(element_count(c.y_shape()), rng);
+  w[0] = dy[0] = INFINITY, w[w.size() - 1] = -INFINITY, dy[dy.size() - 1] = NAN;
+  const Tensor tx = device_tensor(c.x_shape(), x), tw = device_tensor(c.w_shape(), w),
+               tdy = device_tensor(c.y_shape(), dy);
+  const auto results = [&](const std::string& by) {
+    const Tensor y(context(), c.y_shape()), dx(context(), c.x_shape()), dw(context(), c.w_shape());
+    conv(stream(), tx, tw, {}, c.params, y, engine(by));
+    conv_backward_data(stream(), tdy, tw, c.params, dx, engine(by));
+    conv_backward_filter(stream(), tx, tdy, c.params, dw, engine(by));
+    return std::vector<std::vector<float>>{host_values(y), host_values(dx), host_values(dw)};
+  };
+  const auto expected = results("naive"), got = results("nv_wgmma");
+  for (size_t side = 0; side < 3; side++) {
+    INFO("result " << side);
+    CHECK(differences(got[side], expected[side]) == 0);
+    const auto finite =
+        std::count_if(expected[side].begin(), expected[side].end(), [](float v) { return std::isfinite(v); });
+    CHECK((finite > 0 && static_cast<size_t>(finite) < expected[side].size()));
+  }
+}
+
+// Each tile has code of its own for what is computed again.
+TEST_CASE("conv: every tile of nv_wgmma is right on numbers that parts cannot hold", "[conv]") {
+  if (context().device().probes().matrix != MatrixEngine::nv_wgmma)
+    return note_skipped("the device has no nv_wgmma");
+  ConvCase c = tiled_convs().front();
+  c.n = 2;
+  enum Direction { forward, backward_data, backward_filter };
+  const std::pair<Direction, const char*> tiles[] = {
+      {forward, "tn=128,stages=4,groups=2"},      {forward, "tn=64,stages=5,groups=3"},
+      {forward, "tn=64,stages=5,groups=2"},       {forward, "tn=16,stages=7,groups=3"},
+      {forward, "tn=16,stages=10,groups=2"},      {backward_data, "tn=128,stages=4,groups=2"},
+      {backward_data, "tn=64,stages=5,groups=3"}, {backward_data, "tn=64,stages=5,groups=2"},
+      {backward_data, "tn=16,stages=7,groups=3"}, {backward_data, "tn=16,stages=10,groups=2"},
+      {backward_filter, "mb=2,nb=3,stages=3"},    {backward_filter, "mb=2,nb=2,stages=4"},
+      {backward_filter, "mb=1,nb=4,stages=3"},    {backward_filter, "mb=1,nb=6,stages=2"}};
+  for (const std::string kind : {"an infinity", "infinite ends of the other operand", "denormals", "tiny"})
+    for (const auto& [direction, tile] : tiles) {
+      INFO("direction " << direction << ", " << tile << ", " << kind);
+      Rng rng(15);
+      const auto values = [&](const Shape& shape, bool first) {
+        std::vector<float> v = reals(element_count(shape), rng);
+        if (kind == "an infinity" && first) v[v.size() / 2] = INFINITY;
+        if (kind == "infinite ends of the other operand" && !first)
+          v.front() = INFINITY, v.back() = -INFINITY;
+        for (float& number : v) {
+          if (kind == "denormals" && first) number *= 1e-39f;
+          if (kind == "tiny") number *= 1e-22f;
+        }
+        return device_tensor(shape, v);
+      };
+      const Tensor x = values(c.x_shape(), direction != backward_data),
+                   w = values(c.w_shape(), direction == backward_filter),
+                   dy = values(c.y_shape(), direction == backward_data);
+      const auto result = [&](const std::string& by) {
+        const Tensor r(context(), direction == forward         ? c.y_shape()
+                                  : direction == backward_data ? c.x_shape()
+                                                               : c.w_shape());
+        if (direction == forward) conv(stream(), x, w, {}, c.params, r, engine(by));
+        if (direction == backward_data) conv_backward_data(stream(), dy, w, c.params, r, engine(by));
+        if (direction == backward_filter) conv_backward_filter(stream(), x, dy, c.params, r, engine(by));
+        return host_values(r);
+      };
+      CHECK(differences(result(std::string("nv_wgmma:") + tile), result("naive")) == 0);
+    }
+}
