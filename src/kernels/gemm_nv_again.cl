@@ -41,8 +41,10 @@
 #define AGAIN_COLUMN(tx, j) (4 * (tx) + (j) / 4 * 64 + (j) % 4)
 #endif
 // Where a work-item is among the 16 of a row, and which rows it has: a warp has 8 neighbours by 4.
+#ifndef AGAIN_X
 #define AGAIN_X(item) ((item) / 32 % 2 * 8 + (item) % 8)
 #define AGAIN_Y(item) ((item) / 64 * 4 + (item) % 32 / 8)
+#endif
 // A stage in order.
 #define AGAIN_ORDERED (32 * (AGAIN_A_PITCH + AGAIN_B_PITCH))
 // What a stage and two in order need, in bytes.
