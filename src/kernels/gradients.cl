@@ -15,6 +15,7 @@
 #ifdef cl_khr_fp64
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #endif
+#include "add_part.cl"
 
 REAL joined(REAL sum, REAL part) {
 #if LARGEST
@@ -23,14 +24,11 @@ REAL joined(REAL sum, REAL part) {
   return sum + part;
 #endif
 }
-// What rounding leaves out of a sum stays in `low` (Kahan); an infinity stays one.
 void add_part(REAL* sum, REAL* low, REAL part) {
 #if LARGEST
   *sum = joined(*sum, part);
 #else
-  const REAL more = part - *low, all = *sum + more, lost = (all - *sum) - more;
-  *low = lost - lost == 0 ? lost : 0;
-  *sum = all;
+  ADD_PART(*sum, *low, part)
 #endif
 }
 

@@ -1,8 +1,6 @@
 // A sum over a row on a CPU, in LANES sums that compilers hold in vector registers; these start anew after
-// BLOCK elements, and `low_` is what rounding has left out of the blocks' sum (Kahan), so that errors do not grow with the row.
-#ifndef REAL
-#define REAL float
-#endif
+// BLOCK elements, so that errors do not grow with the row.
+#include "add_part.cl"
 #define LANES 32
 #define BLOCK 2048
 
@@ -27,8 +25,6 @@
       }                                                             \
       for (int half_ = LANES / 2; half_ > 0; half_ /= 2)            \
         for (int l = 0; l < half_; l++) sums_[l] += sums_[l + half_]; \
-      const REAL more_ = sums_[0] - low_, all_ = result + more_, lost_ = (all_ - result) - more_; \
-      low_ = lost_ - lost_ == 0 ? lost_ : 0;                        \
-      result = all_;                                                \
+      ADD_PART(result, low_, sums_[0])                              \
     }                                                               \
   }

@@ -15,6 +15,7 @@
 #define REAL float
 #endif
 #define real REAL
+#include "add_part.cl"
 
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
@@ -25,16 +26,6 @@
   __global type *t, long t##_o, long t##_a, long t##_0, long t##_1, long t##_2, long t##_3
 // The number of rows, elements in each, and the inner kept sizes.
 #define ROW_SIZES long rows, long size, long n0, long n1, long n2
-
-// Adds `part` to a sum; `low` is what rounding has left out so far (Kahan), so that a sum of parts errs no more for having more
-// of them. An infinity stays one.
-#define ADD_PART(sum, low, part)                                        \
-  {                                                                     \
-    const real more_ = (part) - (low), all_ = (sum) + more_;            \
-    const real lost_ = (all_ - (sum)) - more_;                          \
-    low = lost_ - lost_ == 0 ? lost_ : 0;                               \
-    sum = all_;                                                         \
-  }
 
 // The coordinates of row `row`.
 #define COORDINATES(row)                                                                            \

@@ -24,14 +24,11 @@
 #define BLOCK 128
 #if KIND == SUM && !defined(INTEGER_REAL)
 #define BLOCKED 1
-// What rounding leaves out stays in `low` (Kahan); an infinity stays one.
-#define RAISE_BASE                                                              \
-  for (int l = 0; l < LANES; l++) {                                             \
-    const real more_ = carry[l].a - low[l], all_ = base[l] + more_;             \
-    const real lost_ = (all_ - base[l]) - more_;                                \
-    low[l] = lost_ - lost_ == 0 ? lost_ : 0;                                    \
-    base[l] = all_;                                                             \
-    carry[l].a = 0;                                                             \
+#include "add_part.cl"
+#define RAISE_BASE                               \
+  for (int l = 0; l < LANES; l++) {              \
+    ADD_PART(base[l], low[l], carry[l].a)        \
+    carry[l].a = 0;                              \
   }
 #define RESULT(s) (base[l] + (s).a)
 #else
