@@ -96,6 +96,25 @@ TEST_CASE("conv: every engine serves the problems that it is for", "[conv][small
   }
 }
 
+TEST_CASE("conv: NVIDIA's matrix engines serve what they are for", "[conv][small]") {
+  const MatrixEngine matrix = context().device().probes().matrix;
+  if (matrix != MatrixEngine::nv_wgmma && matrix != MatrixEngine::nv_mma)
+    return note_skipped("the device has neither nv_wgmma nor nv_mma");
+  const ConvCase c{"plain", 2, 32, {14, 14}, 32, {3, 3}, {{1}, {1}, {1}}};
+  for (const std::string& name : {std::string(name_of(matrix)), std::string("nv_mma")})
+    for (const DType dtype : {DType::f32, DType::f16, DType::bf16})
+      for (const Layout layout : {Layout::nchw, Layout::nhwc}) {
+        const auto desc_of = [&](const Shape& shape) {
+          return TensorDesc{shape, strides_in(layout, shape), dtype, true};
+        };
+        const ConvDesc desc{desc_of(c.x_shape()), desc_of(c.w_shape()), desc_of(c.y_shape()), c.params};
+        INFO(name << " " << name_of(dtype));
+        CHECK(conv_refusal<Conv>(desc, engine(name)) == "");
+        CHECK(conv_refusal<ConvBackwardData>(desc, engine(name)) == "");
+        CHECK(conv_refusal<ConvBackwardFilter>(desc, engine(name)) == "");
+      }
+}
+
 namespace {
 
 /// Adds one for each engine that does not refuse the problem, asked by none by name.
@@ -172,16 +191,18 @@ TEST_CASE("conv: no ordinary problem is left to the naive engine", "[conv][small
 
 TEST_CASE("conv: problems beyond 32 bits go to the engine that counts in 64", "[conv][small]") {
   const Strides far{int64_t{1} << 32, 64, 8, 1};
-  const TensorDesc near({2, 1, 8, 8}), w({1, 1, 3, 3});
-  const TensorDesc x(near.shape, far, DType::f32, true), y({2, 1, 6, 6}, far, DType::f32, true);
-  for (const ConvDesc& desc : {ConvDesc{x, w, {{2, 1, 6, 6}}, {}}, ConvDesc{near, w, y, {}}}) {
+  const TensorDesc near({2, 8, 8, 8}), w({8, 8, 3, 3});
+  const TensorDesc x(near.shape, far, DType::f32, true), y({2, 8, 6, 6}, far, DType::f32, true);
+  const std::vector<std::string> engines = serving_conv_engines({"", 2, 8, {8, 8}, 8, {3, 3}});
+  CHECK(has_matrix_engine(engines));
+  for (const ConvDesc& desc : {ConvDesc{x, w, {{2, 8, 6, 6}}, {}}, ConvDesc{near, w, y, {}}}) {
     CHECK(Conv(context(), desc).engine() == "naive");
     CHECK(ConvBackwardData(context(), desc).engine() == "naive");
     CHECK(ConvBackwardFilter(context(), desc).engine() == "naive");
-    for (const std::string& name : serving_conv_engines({"", 2, 1, {8, 8}, 1, {3, 3}}))
+    for (const std::string& name : engines)
       if (name != "naive")
         CHECK_THAT(refusal([&] { Conv(context(), desc, engine(name)); }),
-                   contains(name + " refused") && contains("extent 42949673") && contains("32 bits"));
+                   contains(name + " refused") && contains("extent 429496") && contains("32 bits"));
   }
   // More pixels than an int counts, in memory that is hardly any: all rows are the same one.
   const TensorDesc flat({1 << 16, 1, 1 << 16, 1}, {0, 0, 0, 0}, DType::f32, true);

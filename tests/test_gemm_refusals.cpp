@@ -37,6 +37,13 @@ TEST_CASE("gemm: every engine serves or says why not", "[gemm][small]") {
   CHECK(gemm_refusal_by_name("fma") == "");
   CHECK(gemm_refusal_by_name("fma_direct") == "");
   CHECK(gemm_refusal_by_name("cpu") == "");
+  const MatrixEngine matrix = context().device().probes().matrix;
+  if (matrix == MatrixEngine::nv_wgmma || matrix == MatrixEngine::nv_mma)
+    for (const std::string& engine : {std::string(name_of(matrix)), std::string("nv_mma")})
+      for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+        const TensorDesc square({64, 64}, dtype);
+        CHECK(Gemm(context(), {square, square, square}, gemm_engine(engine)).engine() == engine);
+      }
   const GemmDesc row = desc_of({1, 300}, {300, 40}, {1, 40});
   CHECK(Gemm(context(), row, gemm_engine("gemv")).engine() == "gemv");
   const auto automatic = Gemm(context(), desc);

@@ -61,6 +61,12 @@ std::shared_ptr<const P> cached_plan(const Stream& stream, PlanKey key, const De
   key.add(options.tune).add(options.plan);
   return stream.context().state().plans.get<P>(key, [&] { return P(stream.context(), desc, options); });
 }
+/// The same under the operator's name and every field of the description.
+template <class P, class Desc>
+std::shared_ptr<const P> cached_plan(const Stream& stream, const char* op, const Desc& desc,
+                                     const Options& options = {}) {
+  return cached_plan<P>(stream, PlanKey(op).add(desc), desc, options);
+}
 
 /// Parts of one workspace, each on a 64-byte boundary.
 class WorkspaceParts {

@@ -2,17 +2,22 @@
 // when there are too many, or when their programs are.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <functional>
 #include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <unordered_map>
+#include <vector>
 
 #include <dlprim/tensor.hpp>
+
+#include "core/fields.hpp"
 
 namespace dlprim::detail {
 
@@ -39,6 +44,28 @@ class PlanKey {
   }
   PlanKey& add(const TensorDesc& desc) {
     return add(desc.dtype).add(desc.aligned).add(desc.shape).add(desc.strides);
+  }
+  template <class T>
+  PlanKey& add(const std::optional<T>& value) {
+    add(value.has_value());
+    return value ? add(*value) : *this;
+  }
+  template <class T>
+  PlanKey& add(const std::vector<T>& values) {
+    add(values.size());
+    for (const T& value : values) add(value);
+    return *this;
+  }
+  template <class T, size_t n>
+  PlanKey& add(const std::array<T, n>& values) {
+    for (const T& value : values) add(value);
+    return *this;
+  }
+  /// Every field of a description.
+  template <class T>
+  std::enable_if_t<(kFields<T> > 0), PlanKey&> add(const T& desc) {
+    std::apply([this](const auto&... field) { (add(field), ...); }, fields_of(desc));
+    return *this;
   }
   const std::string& bytes() const { return bytes_; }
 

@@ -5,6 +5,11 @@
 #include "core/composed.hpp"
 #include "ops/activation_impl.hpp"
 
+namespace dlprim::detail {
+template <>
+inline constexpr int kFields<ActivationDesc> = 4;
+}  // namespace dlprim::detail
+
 namespace dlprim {
 
 using namespace detail;
@@ -112,16 +117,14 @@ void ActivationBackward::run(const Stream& stream, const Tensor& dy, const Tenso
 void activation(const Stream& stream, const Tensor& x, Activation f, const Tensor& y) {
   require_defined({{"x", x}, {"y", y}});
   const ActivationDesc desc{x, y, {}, f};
-  cached_plan<ActivationForward>(stream, PlanKey("activation").add(desc.x).add(desc.y).add(f), desc)
-      ->run(stream, x, y);
+  cached_plan<ActivationForward>(stream, "activation", desc)->run(stream, x, y);
 }
 
 void activation_backward(const Stream& stream, const Tensor& dy, const Tensor& y, Activation f,
                          const Tensor& dx) {
   require_defined({{"dy", dy}, {"y", y}, {"dx", dx}});
   const ActivationDesc desc{dy, y, dx, f};
-  const PlanKey key = PlanKey("activation_backward").add(desc.x).add(desc.y).add(desc.dx).add(f);
-  cached_plan<ActivationBackward>(stream, key, desc)->run(stream, dy, y, dx);
+  cached_plan<ActivationBackward>(stream, "activation_backward", desc)->run(stream, dy, y, dx);
 }
 
 }  // namespace dlprim

@@ -11,6 +11,11 @@
 #include "core/gen/arguments.hpp"
 #include "core/gen/expression.hpp"
 
+namespace dlprim::detail {
+template <>
+inline constexpr int kFields<AffineGridDesc> = 3;
+}  // namespace dlprim::detail
+
 namespace dlprim {
 
 using namespace detail;
@@ -136,10 +141,6 @@ std::shared_ptr<const PlanInfo> info_of(const char* op, const char* engine, cons
   info.bytes = traffic({d.theta, d.grid});
   info.workspace = workspace;
   return single_engine(op, engine, "", context, options, std::move(info));
-}
-
-PlanKey key_of(const char* op, const AffineGridDesc& d) {
-  return PlanKey(op).add(d.theta).add(d.grid).add(d.align_corners);
 }
 
 /// Inputs: gradients of `rows` coordinates, then the coordinates. Outputs: the rows' elements.
@@ -280,15 +281,14 @@ void affine_grid(const Stream& stream, const Tensor& theta, bool align_corners, 
                  const Options& options) {
   require_defined({{"theta", theta}, {"grid", grid}});
   const AffineGridDesc desc{theta, grid, align_corners};
-  cached_plan<AffineGrid>(stream, key_of("affine_grid", desc), desc, options)->run(stream, theta, grid);
+  cached_plan<AffineGrid>(stream, "affine_grid", desc, options)->run(stream, theta, grid);
 }
 
 void affine_grid_backward(const Stream& stream, const Tensor& dgrid, bool align_corners,
                           const Tensor& dtheta) {
   require_defined({{"dgrid", dgrid}, {"dtheta", dtheta}});
   const AffineGridDesc desc{dtheta, dgrid, align_corners};
-  cached_plan<AffineGridBackward>(stream, key_of("affine_grid_backward", desc), desc)
-      ->run(stream, dgrid, dtheta);
+  cached_plan<AffineGridBackward>(stream, "affine_grid_backward", desc)->run(stream, dgrid, dtheta);
 }
 
 }  // namespace dlprim

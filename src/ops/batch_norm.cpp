@@ -6,6 +6,13 @@
 #include "ops/batch_norm_parts.hpp"
 #include "ops/norm_parts.hpp"
 
+namespace dlprim::detail {
+template <>
+inline constexpr int kFields<BatchNormParams> = 3;
+template <>
+inline constexpr int kFields<BatchNormDesc> = 8;
+}  // namespace dlprim::detail
+
 namespace dlprim {
 
 using namespace detail;
@@ -56,13 +63,6 @@ void add_affine(std::vector<Tensor>& inputs, const TensorDesc& x, const Tensor& 
   if (gamma.defined()) inputs.push_back(across(x, gamma));
   if (beta.defined()) inputs.push_back(across(x, beta));
   if (residual.defined()) inputs.push_back(residual);
-}
-
-PlanKey key_of(const char* op, const BatchNormDesc& d) {
-  PlanKey key = PlanKey(op).add(d.x).add(d.y).add(d.params.epsilon).add(d.params.momentum);
-  key.add(d.params.activation).add(d.running).add(d.gamma).add(d.beta).add(d.aligned);
-  add_optional(key, d.residual);
-  return key;
 }
 
 }  // namespace
@@ -190,7 +190,7 @@ void batch_norm_training(const Stream& stream, const Tensor& x, const Tensor& ga
   BatchNormDesc desc{
       x, y, params, running_mean.defined(), gamma.defined(), beta.defined(), described(residual)};
   desc.aligned = all_aligned({&gamma, &beta, &running_mean, &running_var, &mean, &inv_std});
-  cached_plan<BatchNormTraining>(stream, key_of("batch_norm_training", desc), desc)
+  cached_plan<BatchNormTraining>(stream, "batch_norm_training", desc)
       ->run(stream, x, gamma, beta, running_mean, running_var, y, mean, inv_std, residual);
 }
 
@@ -200,7 +200,7 @@ void batch_norm_inference(const Stream& stream, const Tensor& x, const Tensor& g
   require_defined({{"x", x}, {"y", y}});
   BatchNormDesc desc{x, y, params, true, gamma.defined(), beta.defined(), described(residual)};
   desc.aligned = all_aligned({&gamma, &beta, &running_mean, &running_var});
-  cached_plan<BatchNormInference>(stream, key_of("batch_norm_inference", desc), desc)
+  cached_plan<BatchNormInference>(stream, "batch_norm_inference", desc)
       ->run(stream, x, gamma, beta, running_mean, running_var, y, residual);
 }
 

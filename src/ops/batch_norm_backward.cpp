@@ -6,6 +6,11 @@
 #include "ops/batch_norm_parts.hpp"
 #include "ops/norm_parts.hpp"
 
+namespace dlprim::detail {
+template <>
+inline constexpr int kFields<BatchNormBackwardDesc> = 10;
+}  // namespace dlprim::detail
+
 namespace dlprim {
 
 using namespace detail;
@@ -159,10 +164,7 @@ void batch_norm_backward(const Stream& stream, const Tensor& dy, const Tensor& x
                              dbeta.defined(),
                              activation};
   desc.aligned = all_aligned({&gamma, &mean, &inv_std, &dgamma, &dbeta});
-  PlanKey key = PlanKey("batch_norm_backward").add(desc.dy).add(desc.x);
-  for (const auto* optional : {&desc.y, &desc.dx, &desc.dresidual}) add_optional(key, *optional);
-  key.add(desc.gamma).add(desc.dgamma).add(desc.dbeta).add(activation).add(desc.aligned);
-  cached_plan<BatchNormBackward>(stream, key, desc)
+  cached_plan<BatchNormBackward>(stream, "batch_norm_backward", desc)
       ->run(stream, dy, x, gamma, mean, inv_std, dx, dgamma, dbeta, y, dresidual);
 }
 

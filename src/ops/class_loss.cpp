@@ -148,16 +148,11 @@ void ClassLossSum::run(const Stream& stream, const Tensor& loss, const Tensor& s
   sum_->run(stream, inputs, {loss}, {}, workspace_scratch(space, scratch_at_, *sum_));
 }
 
-std::pair<ClassLossDesc, PlanKey> describe_class_loss(const char* op, const Tensor& x, const Tensor& target,
-                                                      const Tensor& loss, const ClassLossParams& params,
-                                                      const Tensor& weight, const Tensor& dx) {
-  ClassLossDesc desc{x, target, loss, {}, params, {}};
-  PlanKey key(op);
-  key.add(desc.x).add(desc.target).add(desc.loss).add(params.reduction).add(params.ignore_index);
-  key.add(params.label_smoothing).add(weight.defined());
-  if (weight.defined()) key.add(desc.weight.emplace(weight));
-  if (dx.defined()) key.add(desc.dx = TensorDesc(dx));
-  return {std::move(desc), std::move(key)};
+ClassLossDesc describe_class_loss(const Tensor& x, const Tensor& target, const Tensor& loss,
+                                  const ClassLossParams& params, const Tensor& weight, const Tensor& dx) {
+  ClassLossDesc desc{x, target, loss, described(weight), params, {}};
+  if (dx.defined()) desc.dx = dx;
+  return desc;
 }
 
 PickGrid::PickGrid(const Context& context, const RowNest& nest)

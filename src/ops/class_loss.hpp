@@ -90,10 +90,14 @@ class ClassWeightSum {
   std::optional<Reduce> sum_;
 };
 
-/// The description that a call makes, and its key; `weight` and `dx` may be undefined.
-std::pair<ClassLossDesc, PlanKey> describe_class_loss(const char* op, const Tensor& x, const Tensor& target,
-                                                      const Tensor& loss, const ClassLossParams& params,
-                                                      const Tensor& weight, const Tensor& dx);
+template <>
+inline constexpr int kFields<ClassLossParams> = 3;
+template <>
+inline constexpr int kFields<ClassLossDesc> = 6;
+
+/// The description that a call makes; `weight` and `dx` may be undefined.
+ClassLossDesc describe_class_loss(const Tensor& x, const Tensor& target, const Tensor& loss,
+                                  const ClassLossParams& params, const Tensor& weight, const Tensor& dx);
 
 /// Work-items of nll_loss.cl for the rows of one launch: a few rows each on a CPU.
 struct PickGrid {

@@ -3,23 +3,16 @@
 
 #include "ops/conv_runner.hpp"
 
+namespace dlprim::detail {
+template <>
+inline constexpr int kFields<ConvParams> = 8;
+template <>
+inline constexpr int kFields<ConvDesc> = 12;
+}  // namespace dlprim::detail
+
 namespace dlprim {
 
 using namespace detail;
-
-namespace {
-
-PlanKey key_of(const char* op, const ConvDesc& desc) {
-  PlanKey key(op);
-  const ConvParams& p = desc.params;
-  key.add(desc.x).add(desc.w).add(desc.y);
-  key.add(p.stride).add(p.pad_begin).add(p.pad_end).add(p.dilation).add(p.output_pad);
-  key.add(p.groups).add(p.activation).add(p.transposed);
-  key.add(desc.bias).add(desc.scale).add(desc.residual).add(desc.preactivation).add(desc.statistics);
-  return key.add(desc.prologue).add(desc.prologue_activation).add(desc.constant_w);
-}
-
-}  // namespace
 
 Conv::Conv(const Context& context, const ConvDesc& desc, const Options& options)
     : Plan(nullptr),
@@ -68,23 +61,21 @@ void conv(const Stream& stream, const Tensor& x, const Tensor& w, const ConvExtr
   desc.residual = with.residual.defined(), desc.preactivation = with.preactivation.defined();
   desc.statistics = with.mean.defined() || with.variance.defined();
   desc.prologue = with.input_scale.defined() || with.input_shift.defined();
-  cached_plan<Conv>(stream, key_of("conv", desc), desc, options)->run(stream, x, w, with, y);
+  cached_plan<Conv>(stream, "conv", desc, options)->run(stream, x, w, with, y);
 }
 
 void conv_backward_data(const Stream& stream, const Tensor& dy, const Tensor& w, const ConvParams& params,
                         const Tensor& dx, const Options& options) {
   require_defined({{"dy", dy}, {"w", w}, {"dx", dx}});
   const ConvDesc desc{dx, w, dy, params};
-  cached_plan<ConvBackwardData>(stream, key_of("conv_backward_data", desc), desc, options)
-      ->run(stream, dy, w, dx);
+  cached_plan<ConvBackwardData>(stream, "conv_backward_data", desc, options)->run(stream, dy, w, dx);
 }
 
 void conv_backward_filter(const Stream& stream, const Tensor& x, const Tensor& dy, const ConvParams& params,
                           const Tensor& dw, const Options& options) {
   require_defined({{"x", x}, {"dy", dy}, {"dw", dw}});
   const ConvDesc desc{x, dw, dy, params};
-  cached_plan<ConvBackwardFilter>(stream, key_of("conv_backward_filter", desc), desc, options)
-      ->run(stream, x, dy, {}, dw);
+  cached_plan<ConvBackwardFilter>(stream, "conv_backward_filter", desc, options)->run(stream, x, dy, {}, dw);
 }
 
 }  // namespace dlprim

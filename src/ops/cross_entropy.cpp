@@ -213,16 +213,16 @@ void CrossEntropyBackward::run(const Stream& stream, const Tensor& dloss, const 
 void cross_entropy(const Stream& stream, const Tensor& x, const Tensor& target, const Tensor& loss,
                    const ClassLossParams& params, const Tensor& weight) {
   require_defined({{"x", x}, {"target", target}, {"loss", loss}});
-  const auto [desc, key] = describe_class_loss("cross_entropy", x, target, loss, params, weight, {});
-  cached_plan<CrossEntropy>(stream, key, desc)->run(stream, x, target, weight, loss);
+  const ClassLossDesc desc = describe_class_loss(x, target, loss, params, weight, {});
+  cached_plan<CrossEntropy>(stream, "cross_entropy", desc)->run(stream, x, target, weight, loss);
 }
 
 void cross_entropy_backward(const Stream& stream, const Tensor& dloss, const Tensor& x, const Tensor& target,
                             const Tensor& dx, const ClassLossParams& params, const Tensor& weight) {
   require_defined({{"dloss", dloss}, {"x", x}, {"target", target}, {"dx", dx}});
-  const auto [desc, key] =
-      describe_class_loss("cross_entropy_backward", x, target, dloss, params, weight, dx);
-  cached_plan<CrossEntropyBackward>(stream, key, desc)->run(stream, dloss, x, target, weight, dx);
+  const ClassLossDesc desc = describe_class_loss(x, target, dloss, params, weight, dx);
+  cached_plan<CrossEntropyBackward>(stream, "cross_entropy_backward", desc)
+      ->run(stream, dloss, x, target, weight, dx);
 }
 
 }  // namespace dlprim

@@ -11,6 +11,13 @@
 #include "core/gen/expression.hpp"
 #include "ops/loss_reduction.hpp"
 
+namespace dlprim::detail {
+template <>
+inline constexpr int kFields<CtcLossParams> = 3;
+template <>
+inline constexpr int kFields<CtcLossDesc> = 8;
+}  // namespace dlprim::detail
+
 namespace dlprim {
 
 using namespace detail;
@@ -238,37 +245,30 @@ void CtcLossBackward::run(const Stream& stream, const Tensor& dloss, const CtcLo
 namespace {
 
 CtcLossDesc describe(const CtcLossInputs& in, const Tensor& loss, const Tensor& alpha,
-                     const CtcLossParams& params, PlanKey& key) {
+                     const CtcLossParams& params) {
   require_defined({{"x", in.x},
                    {"labels", in.labels},
                    {"x_lengths", in.x_lengths},
                    {"label_lengths", in.label_lengths},
                    {"loss", loss},
                    {"alpha", alpha}});
-  const CtcLossDesc desc{in.x, in.labels, in.x_lengths, in.label_lengths, loss, alpha, params};
-  for (const TensorDesc* d :
-       {&desc.x, &desc.labels, &desc.x_lengths, &desc.label_lengths, &desc.loss, &desc.alpha})
-    key.add(*d);
-  key.add(params.reduction).add(params.blank).add(params.zero_infinity);
-  return desc;
+  return {in.x, in.labels, in.x_lengths, in.label_lengths, loss, alpha, params};
 }
 
 }  // namespace
 
 void ctc_loss(const Stream& stream, const CtcLossInputs& inputs, const Tensor& loss, const Tensor& alpha,
               const CtcLossParams& params) {
-  PlanKey key("ctc_loss");
-  const CtcLossDesc desc = describe(inputs, loss, alpha, params, key);
-  cached_plan<CtcLoss>(stream, std::move(key), desc)->run(stream, inputs, loss, alpha);
+  const CtcLossDesc desc = describe(inputs, loss, alpha, params);
+  cached_plan<CtcLoss>(stream, "ctc_loss", desc)->run(stream, inputs, loss, alpha);
 }
 
 void ctc_loss_backward(const Stream& stream, const Tensor& dloss, const CtcLossInputs& inputs,
                        const Tensor& alpha, const Tensor& dx, const CtcLossParams& params) {
   require_defined({{"dloss", dloss}, {"dx", dx}});
-  PlanKey key("ctc_loss_backward");
-  CtcLossDesc desc = describe(inputs, dloss, alpha, params, key);
-  key.add(desc.dx = TensorDesc(dx));
-  cached_plan<CtcLossBackward>(stream, std::move(key), desc)->run(stream, dloss, inputs, alpha, dx);
+  CtcLossDesc desc = describe(inputs, dloss, alpha, params);
+  desc.dx = dx;
+  cached_plan<CtcLossBackward>(stream, "ctc_loss_backward", desc)->run(stream, dloss, inputs, alpha, dx);
 }
 
 }  // namespace dlprim

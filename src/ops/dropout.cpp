@@ -9,6 +9,11 @@
 #include "ops/random_fill.hpp"
 #include "ops/random_tiles.hpp"
 
+namespace dlprim::detail {
+template <>
+inline constexpr int kFields<DropoutDesc> = 2;
+}  // namespace dlprim::detail
+
 namespace dlprim {
 
 using namespace detail;
@@ -136,7 +141,7 @@ void Dropout::run(const Stream& stream, const Tensor& x, double p, const RandomS
 void dropout(const Stream& stream, const Tensor& x, double p, const RandomState& state, const Tensor& y) {
   require_defined({{"x", x}, {"y", y}});
   const DropoutDesc desc{x, y};
-  cached_plan<Dropout>(stream, PlanKey("dropout").add(desc.x).add(desc.y), desc)->run(stream, x, p, state, y);
+  cached_plan<Dropout>(stream, "dropout", desc)->run(stream, x, p, state, y);
 }
 
 }  // namespace dlprim

@@ -3,6 +3,15 @@
 
 #include "ops/indexing_write.hpp"
 
+namespace dlprim::detail {
+template <>
+inline constexpr int kFields<GatherDesc> = 4;
+template <>
+inline constexpr int kFields<ScatterParams> = 2;
+template <>
+inline constexpr int kFields<ScatterDesc> = 5;
+}  // namespace dlprim::detail
+
 namespace dlprim {
 
 using namespace detail;
@@ -111,9 +120,7 @@ void gather(const Stream& stream, const Tensor& x, const Tensor& index, int axis
             const Options& options) {
   require_defined({{"x", x}, {"index", index}, {"y", y}});
   const GatherDesc desc{x, index, y, axis};
-  cached_plan<Gather>(stream, PlanKey("gather").add(desc.x).add(desc.index).add(desc.y).add(axis), desc,
-                      options)
-      ->run(stream, x, index, y);
+  cached_plan<Gather>(stream, "gather", desc, options)->run(stream, x, index, y);
 }
 
 void take_along(const Stream& stream, const Tensor& x, const Tensor& index, int axis, const Tensor& y) {
@@ -133,9 +140,7 @@ void scatter(const Stream& stream, const Tensor& x, const Tensor& index, const T
              const Tensor& y, const ScatterParams& params, const Options& options) {
   require_defined({{"index", index}, {"src", src}, {"y", y}});
   const ScatterDesc desc{index, src, y, axis, params};
-  PlanKey key("scatter");
-  key.add(desc.index).add(desc.src).add(desc.y).add(axis).add(params.reduce).add(params.include_self);
-  const auto plan = cached_plan<Scatter>(stream, key, desc, options);
+  const auto plan = cached_plan<Scatter>(stream, "scatter", desc, options);
   check_tensors(stream, desc, index, src, y);
   require_start(stream, x, y);
   start_from(stream, x, y);

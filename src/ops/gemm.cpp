@@ -10,6 +10,11 @@
 #include "ops/activation_impl.hpp"
 #include "ops/gemm_impl.hpp"
 
+namespace dlprim::detail {
+template <>
+inline constexpr int kFields<GemmDesc> = 12;
+}  // namespace dlprim::detail
+
 namespace dlprim {
 namespace detail {
 
@@ -291,10 +296,7 @@ void gemm(const Stream& stream, const Tensor& a, const Tensor& b, const Epilogue
                       detail::vector_of({"scale", with.scale}),
                       with.residual.defined(),
                       with.preactivation.defined()};
-  detail::PlanKey key("gemm");
-  key.add(desc.a).add(desc.b).add(desc.c).add(desc.alpha).add(desc.beta).add(desc.bias).add(desc.activation);
-  key.add(desc.scale).add(desc.residual).add(desc.preactivation);
-  detail::cached_plan<Gemm>(stream, std::move(key), desc, options)->run(stream, a, b, with, c);
+  detail::cached_plan<Gemm>(stream, "gemm", desc, options)->run(stream, a, b, with, c);
 }
 
 }  // namespace dlprim

@@ -5,6 +5,13 @@
 #include "core/gen/arguments.hpp"
 #include "ops/grid_sample_impl.hpp"
 
+namespace dlprim::detail {
+template <>
+inline constexpr int kFields<GridSampleParams> = 3;
+template <>
+inline constexpr int kFields<GridSampleDesc> = 5;
+}  // namespace dlprim::detail
+
 namespace dlprim {
 
 using namespace detail;
@@ -92,11 +99,6 @@ std::shared_ptr<const GridSampleImpl> plan(const Context& context, const Problem
   return impl;
 }
 
-PlanKey key_of(const char* op, const GridSampleDesc& desc) {
-  const GridSampleParams& p = desc.params;
-  return PlanKey(op).add(desc.x).add(desc.grid).add(desc.y).add(p.mode).add(p.padding).add(p.align_corners);
-}
-
 }  // namespace
 
 GridSample::GridSample(const Context& context, const GridSampleDesc& desc, const Options& options)
@@ -151,14 +153,14 @@ void grid_sample(const Stream& stream, const Tensor& x, const Tensor& grid, cons
                  const Tensor& y, const Options& options) {
   require_defined({{"x", x}, {"grid", grid}, {"y", y}});
   const GridSampleDesc desc{x, grid, y, params, {}};
-  cached_plan<GridSample>(stream, key_of("grid_sample", desc), desc, options)->run(stream, x, grid, y);
+  cached_plan<GridSample>(stream, "grid_sample", desc, options)->run(stream, x, grid, y);
 }
 
 void grid_sample_backward_input(const Stream& stream, const Tensor& dy, const Tensor& grid,
                                 const GridSampleParams& params, const Tensor& dx, const Options& options) {
   require_defined({{"dy", dy}, {"grid", grid}, {"dx", dx}});
   const GridSampleDesc desc{dx, grid, dy, params, {}};
-  cached_plan<GridSampleBackwardInput>(stream, key_of("grid_sample_backward_input", desc), desc, options)
+  cached_plan<GridSampleBackwardInput>(stream, "grid_sample_backward_input", desc, options)
       ->run(stream, dy, grid, dx);
 }
 
@@ -166,8 +168,8 @@ void grid_sample_backward_grid(const Stream& stream, const Tensor& dy, const Ten
                                const GridSampleParams& params, const Tensor& dgrid, const Options& options) {
   require_defined({{"dy", dy}, {"x", x}, {"grid", grid}, {"dgrid", dgrid}});
   const GridSampleDesc desc{x, grid, dy, params, dgrid};
-  const PlanKey key = key_of("grid_sample_backward_grid", desc).add(desc.dgrid);
-  cached_plan<GridSampleBackwardGrid>(stream, key, desc, options)->run(stream, dy, x, grid, dgrid);
+  cached_plan<GridSampleBackwardGrid>(stream, "grid_sample_backward_grid", desc, options)
+      ->run(stream, dy, x, grid, dgrid);
 }
 
 }  // namespace dlprim

@@ -5,6 +5,11 @@
 
 #include "ops/group_norm_impl.hpp"
 
+namespace dlprim::detail {
+template <>
+inline constexpr int kFields<GroupNormDesc> = 8;
+}  // namespace dlprim::detail
+
 namespace dlprim {
 
 using namespace detail;
@@ -202,11 +207,7 @@ void group_norm(const Stream& stream, const Tensor& x, int64_t groups, const Ten
   require(mean.defined() == inv_std.defined(), mean.defined() ? "inv_std" : "mean",
           "is not defined, though the other statistic is");
   const GroupNormDesc desc{x, y, described(weight), described(bias), groups, epsilon, mean.defined(), false};
-  PlanKey key = PlanKey("group_norm").add(desc.x).add(desc.y);
-  add_optional(key, desc.weight);
-  add_optional(key, desc.bias);
-  cached_plan<GroupNorm>(stream, key.add(groups).add(epsilon).add(desc.statistics), desc)
-      ->run(stream, x, weight, bias, y, mean, inv_std);
+  cached_plan<GroupNorm>(stream, "group_norm", desc)->run(stream, x, weight, bias, y, mean, inv_std);
 }
 
 }  // namespace dlprim

@@ -8,6 +8,11 @@
 
 #include "ops/group_norm_impl.hpp"
 
+namespace dlprim::detail {
+template <>
+inline constexpr int kFields<GroupNormBackwardDesc> = 7;
+}  // namespace dlprim::detail
+
 namespace dlprim {
 
 using namespace detail;
@@ -176,10 +181,7 @@ void group_norm_backward(const Stream& stream, const Tensor& dy, const Tensor& x
   require_defined({{"dy", dy}, {"x", x}});
   const GroupNormBackwardDesc desc{
       dy, x, described(weight), described(dx), described(dweight), described(dbias), groups};
-  PlanKey key = PlanKey("group_norm_backward").add(desc.dy).add(desc.x);
-  for (const auto* optional : {&desc.weight, &desc.dx, &desc.dweight, &desc.dbias})
-    add_optional(key, *optional);
-  cached_plan<GroupNormBackward>(stream, key.add(groups), desc)
+  cached_plan<GroupNormBackward>(stream, "group_norm_backward", desc)
       ->run(stream, dy, x, weight, mean, inv_std, dx, dweight, dbias);
 }
 

@@ -3,6 +3,15 @@
 
 #include "ops/indexing_write.hpp"
 
+namespace dlprim::detail {
+template <>
+inline constexpr int kFields<IndexDesc> = 3;
+template <>
+inline constexpr int kFields<ScatterParams> = 2;
+template <>
+inline constexpr int kFields<IndexPutDesc> = 5;
+}  // namespace dlprim::detail
+
 namespace dlprim {
 
 using namespace detail;
@@ -82,13 +91,9 @@ std::vector<Tensor> check_put(const Stream& stream, const IndexPutDesc& d, const
   return given;
 }
 
-Descs describe(const std::vector<Tensor>& indices, PlanKey& key) {
+Descs describe(const std::vector<Tensor>& indices) {
   Descs result;
-  for (const Tensor& index : indices) {
-    result.push_back(index.defined() ? std::make_optional<TensorDesc>(index) : std::nullopt);
-    key.add(index.defined());
-    if (index.defined()) key.add(*result.back());
-  }
+  for (const Tensor& index : indices) result.push_back(described(index));
   return result;
 }
 
@@ -103,10 +108,8 @@ std::string text_of(const IndexedAxes& indexed) {
 void put(const Stream& stream, const Tensor& x, const std::vector<Tensor>& indices, const Tensor& values,
          const Tensor& y, const ScatterParams& params, int64_t skip, const Options& options) {
   require_defined({{"values", values}, {"y", y}});
-  PlanKey key("index_put");
-  IndexPutDesc desc{describe(indices, key), values, y, params, skip};
-  key.add(desc.values).add(desc.y).add(params.reduce).add(params.include_self).add(skip);
-  const auto plan = cached_plan<IndexPut>(stream, key, desc, options);
+  const IndexPutDesc desc{describe(indices), values, y, params, skip};
+  const auto plan = cached_plan<IndexPut>(stream, "index_put", desc, options);
   check_put(stream, desc, indices, values, y);
   require_start(stream, x, y);
   start_from(stream, x, y);
@@ -168,9 +171,8 @@ void IndexPut::run(const Stream& stream, const std::vector<Tensor>& indices, con
 void index(const Stream& stream, const Tensor& x, const std::vector<Tensor>& indices, const Tensor& y,
            const Options& options) {
   require_defined({{"x", x}, {"y", y}});
-  PlanKey key("index");
-  const IndexDesc desc{x, describe(indices, key), y};
-  cached_plan<Index>(stream, key.add(desc.x).add(desc.y), desc, options)->run(stream, x, indices, y);
+  const IndexDesc desc{x, describe(indices), y};
+  cached_plan<Index>(stream, "index", desc, options)->run(stream, x, indices, y);
 }
 
 void index_backward(const Stream& stream, const Tensor& dy, const std::vector<Tensor>& indices,

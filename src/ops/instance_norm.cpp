@@ -5,6 +5,11 @@
 
 #include "ops/group_norm_impl.hpp"
 
+namespace dlprim::detail {
+template <>
+inline constexpr int kFields<GroupNormDesc> = 8;
+}  // namespace dlprim::detail
+
 namespace dlprim {
 
 using namespace detail;
@@ -49,11 +54,8 @@ void instance_norm(const Stream& stream, const Tensor& x, const Tensor& weight, 
                            params.epsilon,
                            mean.defined(),
                            running};
-  PlanKey key = PlanKey("instance_norm").add(desc.x).add(desc.y);
-  add_optional(key, desc.weight);
-  add_optional(key, desc.bias);
-  key.add(desc.epsilon).add(desc.statistics).add(desc.variance);
-  cached_plan<GroupNorm>(stream, key, desc)->run(stream, x, weight, bias, y, mean, inv_std, variance);
+  cached_plan<GroupNorm>(stream, "instance_norm", desc)
+      ->run(stream, x, weight, bias, y, mean, inv_std, variance);
   if (!running || images[0] == 0) return;
   // A reduction's output is none of its inputs.
   const Tensor means(stream, channels, real), variances(stream, channels, real);

@@ -7,6 +7,13 @@
 
 #include "ops/resample.hpp"
 
+namespace dlprim::detail {
+template <>
+inline constexpr int kFields<InterpolateParams> = 4;
+template <>
+inline constexpr int kFields<InterpolateDesc> = 3;
+}  // namespace dlprim::detail
+
 namespace dlprim {
 
 using namespace detail;
@@ -219,13 +226,6 @@ std::shared_ptr<const Resample> plan(const Context& context, const InterpolateDe
   return impl;
 }
 
-PlanKey key_of(const char* op, const InterpolateDesc& desc) {
-  const InterpolateParams& p = desc.params;
-  PlanKey key = PlanKey(op).add(desc.x).add(desc.y).add(p.mode).add(p.align_corners).add(p.antialias);
-  for (double scale : p.scale) key.add(scale);
-  return key;
-}
-
 }  // namespace
 
 Shape interpolate_output_shape(const Shape& x, const std::vector<double>& scale) {
@@ -262,15 +262,14 @@ void interpolate(const Stream& stream, const Tensor& x, const InterpolateParams&
                  const Options& options) {
   require_defined({{"x", x}, {"y", y}});
   const InterpolateDesc desc{x, y, params};
-  cached_plan<Interpolate>(stream, key_of("interpolate", desc), desc, options)->run(stream, x, y);
+  cached_plan<Interpolate>(stream, "interpolate", desc, options)->run(stream, x, y);
 }
 
 void interpolate_backward(const Stream& stream, const Tensor& dy, const InterpolateParams& params,
                           const Tensor& dx, const Options& options) {
   require_defined({{"dy", dy}, {"dx", dx}});
   const InterpolateDesc desc{dx, dy, params};
-  cached_plan<InterpolateBackward>(stream, key_of("interpolate_backward", desc), desc, options)
-      ->run(stream, dy, dx);
+  cached_plan<InterpolateBackward>(stream, "interpolate_backward", desc, options)->run(stream, dy, dx);
 }
 
 }  // namespace dlprim

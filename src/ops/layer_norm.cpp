@@ -5,6 +5,11 @@
 
 #include "ops/layer_norm_impl.hpp"
 
+namespace dlprim::detail {
+template <>
+inline constexpr int kFields<LayerNormDesc> = 8;
+}  // namespace dlprim::detail
+
 namespace dlprim {
 
 using namespace detail;
@@ -173,11 +178,7 @@ void forward(const Stream& stream, const Tensor& x, const Tensor& weight, const 
   desc.x = x, desc.y = y;
   desc.weight = described(weight), desc.bias = described(bias);
   desc.statistics = inv_std.defined();
-  PlanKey key = PlanKey("layer_norm").add(desc.x).add(desc.y);
-  add_optional(key, desc.weight);
-  add_optional(key, desc.bias);
-  key.add(desc.axes).add(desc.epsilon).add(desc.rms).add(desc.statistics);
-  cached_plan<LayerNorm>(stream, key, desc)->run(stream, x, weight, bias, y, mean, inv_std);
+  cached_plan<LayerNorm>(stream, "layer_norm", desc)->run(stream, x, weight, bias, y, mean, inv_std);
 }
 
 }  // namespace

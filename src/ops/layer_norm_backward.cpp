@@ -10,6 +10,11 @@
 #include "core/gen/arguments.hpp"
 #include "ops/layer_norm_impl.hpp"
 
+namespace dlprim::detail {
+template <>
+inline constexpr int kFields<LayerNormBackwardDesc> = 8;
+}  // namespace dlprim::detail
+
 namespace dlprim {
 
 using namespace detail;
@@ -414,10 +419,7 @@ void backward(const Stream& stream, const Tensors& t, int axes, bool rms) {
   require_defined({{"dy", t.dy}, {"x", t.x}, {"inv_std", t.inv_std}});
   const LayerNormBackwardDesc desc{
       t.dy, t.x, described(t.weight), described(t.dx), described(t.dweight), described(t.dbias), axes, rms};
-  PlanKey key = PlanKey("layer_norm_backward").add(desc.dy).add(desc.x);
-  for (const auto* optional : {&desc.weight, &desc.dx, &desc.dweight, &desc.dbias})
-    add_optional(key, *optional);
-  cached_plan<LayerNormBackward>(stream, key.add(axes).add(rms), desc)
+  cached_plan<LayerNormBackward>(stream, "layer_norm_backward", desc)
       ->run(stream, t.dy, t.x, t.weight, t.mean, t.inv_std, t.dx, t.dweight, t.dbias);
 }
 

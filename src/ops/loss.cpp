@@ -10,6 +10,11 @@
 #include "ops/expression_names.hpp"
 #include "ops/loss_reduction.hpp"
 
+namespace dlprim::detail {
+template <>
+inline constexpr int kFields<LossDesc> = 8;
+}  // namespace dlprim::detail
+
 namespace dlprim {
 
 using namespace detail;
@@ -218,20 +223,10 @@ void LossBackward::run(const Stream& stream, const Tensor& dy, const Tensor& x, 
 namespace {
 
 LossDesc describe(std::string_view function, const Tensor& x, const Tensor& target, const Tensor& y,
-                  const LossParams& params, PlanKey& key) {
+                  const LossParams& params) {
   require_defined({{"x", x}, {"target", target}, {"y", y}});
   LossDesc desc{std::string(function), x, target, y, params.reduction};
-  key.add(desc.function)
-      .add(desc.x)
-      .add(desc.target)
-      .add(desc.y)
-      .add(desc.reduction)
-      .add(params.weights.size());
-  for (const Tensor& w : params.weights) {
-    desc.weights.push_back(w.defined() ? std::make_optional<TensorDesc>(w) : std::nullopt);
-    key.add(w.defined());
-    if (w.defined()) key.add(*desc.weights.back());
-  }
+  for (const Tensor& w : params.weights) desc.weights.push_back(described(w));
   return desc;
 }
 
@@ -239,22 +234,16 @@ LossDesc describe(std::string_view function, const Tensor& x, const Tensor& targ
 
 void loss(const Stream& stream, std::string_view function, const Tensor& x, const Tensor& target,
           const Tensor& y, const LossParams& params) {
-  PlanKey key("loss");
-  const LossDesc desc = describe(function, x, target, y, params, key);
-  cached_plan<Loss>(stream, std::move(key), desc)
-      ->run(stream, x, target, params.weights, y, params.parameters);
+  const LossDesc desc = describe(function, x, target, y, params);
+  cached_plan<Loss>(stream, "loss", desc)->run(stream, x, target, params.weights, y, params.parameters);
 }
 
 void loss_backward(const Stream& stream, std::string_view function, const Tensor& dy, const Tensor& x,
                    const Tensor& target, const Tensor& dx, const Tensor& dtarget, const LossParams& params) {
-  PlanKey key("loss_backward");
   require_defined({{"dy", dy}});
-  LossDesc desc = describe(function, x, target, dy, params, key);
-  for (const auto& [to, given] : {std::pair(&desc.dx, &dx), std::pair(&desc.dtarget, &dtarget)}) {
-    key.add(given->defined());
-    if (given->defined()) key.add(to->emplace(*given));
-  }
-  cached_plan<LossBackward>(stream, std::move(key), desc)
+  LossDesc desc = describe(function, x, target, dy, params);
+  desc.dx = described(dx), desc.dtarget = described(dtarget);
+  cached_plan<LossBackward>(stream, "loss_backward", desc)
       ->run(stream, dy, x, target, params.weights, dx, dtarget, params.parameters);
 }
 

@@ -6,6 +6,11 @@
 #include "ops/indexing.hpp"
 #include "ops/max_unpool_impl.hpp"
 
+namespace dlprim::detail {
+template <>
+inline constexpr int kFields<MaxUnpoolDesc> = 4;
+}  // namespace dlprim::detail
+
 namespace dlprim {
 
 using namespace detail;
@@ -198,10 +203,6 @@ std::shared_ptr<const Impl> plan(const Context& context, const Problem& problem,
   return impl;
 }
 
-PlanKey key_of(const char* op, const MaxUnpoolDesc& d) {
-  return PlanKey(op).add(d.x).add(d.indices).add(d.y).add(d.spatial);
-}
-
 }  // namespace
 
 MaxUnpool::MaxUnpool(const Context& context, const MaxUnpoolDesc& desc, const Options& options)
@@ -242,15 +243,14 @@ void max_unpool(const Stream& stream, const Tensor& x, const Tensor& indices, in
                 const Options& options) {
   require_defined({{"x", x}, {"indices", indices}, {"y", y}});
   const MaxUnpoolDesc desc{x, indices, y, spatial};
-  cached_plan<MaxUnpool>(stream, key_of("max_unpool", desc), desc, options)->run(stream, x, indices, y);
+  cached_plan<MaxUnpool>(stream, "max_unpool", desc, options)->run(stream, x, indices, y);
 }
 
 void max_unpool_backward(const Stream& stream, const Tensor& dy, const Tensor& indices, int spatial,
                          const Tensor& dx, const Options& options) {
   require_defined({{"dy", dy}, {"indices", indices}, {"dx", dx}});
   const MaxUnpoolDesc desc{dx, indices, dy, spatial};
-  cached_plan<MaxUnpoolBackward>(stream, key_of("max_unpool_backward", desc), desc, options)
-      ->run(stream, dy, indices, dx);
+  cached_plan<MaxUnpoolBackward>(stream, "max_unpool_backward", desc, options)->run(stream, dy, indices, dx);
 }
 
 }  // namespace dlprim

@@ -101,15 +101,15 @@ void NllLossBackward::run(const Stream& stream, const Tensor& dloss, const Tenso
 void nll_loss(const Stream& stream, const Tensor& x, const Tensor& target, const Tensor& loss,
               const ClassLossParams& params, const Tensor& weight) {
   require_defined({{"x", x}, {"target", target}, {"loss", loss}});
-  const auto [desc, key] = describe_class_loss("nll_loss", x, target, loss, params, weight, {});
-  cached_plan<NllLoss>(stream, key, desc)->run(stream, x, target, weight, loss);
+  const ClassLossDesc desc = describe_class_loss(x, target, loss, params, weight, {});
+  cached_plan<NllLoss>(stream, "nll_loss", desc)->run(stream, x, target, weight, loss);
 }
 
 void nll_loss_backward(const Stream& stream, const Tensor& dloss, const Tensor& target, const Tensor& dx,
                        const ClassLossParams& params, const Tensor& weight) {
   require_defined({{"dloss", dloss}, {"target", target}, {"dx", dx}});
-  const auto [desc, key] = describe_class_loss("nll_loss_backward", dx, target, dloss, params, weight, {});
-  cached_plan<NllLossBackward>(stream, key, desc)->run(stream, dloss, target, weight, dx);
+  const ClassLossDesc desc = describe_class_loss(dx, target, dloss, params, weight, {});
+  cached_plan<NllLossBackward>(stream, "nll_loss_backward", desc)->run(stream, dloss, target, weight, dx);
 }
 
 }  // namespace dlprim

@@ -6,6 +6,11 @@
 #include "core/composed.hpp"
 #include "ops/multi_tensor.hpp"
 
+namespace dlprim::detail {
+template <>
+inline constexpr int kFields<OptimizerDesc> = 10;
+}  // namespace dlprim::detail
+
 namespace dlprim {
 
 using namespace detail;
@@ -193,10 +198,7 @@ void Optimizer::run(const Stream& stream, const OptimizerTensors& tensors, const
 
 void optimize(const Stream& stream, const OptimizerDesc& desc, const OptimizerTensors& tensors,
               const OptimizerStep& step) {
-  PlanKey key("optimizer");
-  key.add(desc.method).add(desc.w).add(desc.dw).add(desc.master).add(desc.momentum).add(desc.nesterov);
-  key.add(desc.decoupled).add(desc.amsgrad).add(desc.centered).add(desc.maximize);
-  cached_plan<Optimizer>(stream, std::move(key), desc)->run(stream, tensors, step);
+  cached_plan<Optimizer>(stream, "optimizer", desc)->run(stream, tensors, step);
 }
 
 void update_averages(const Stream& stream, const std::vector<Tensor>& averages, const std::vector<Tensor>& w,

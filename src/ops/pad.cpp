@@ -5,6 +5,13 @@
 
 #include "ops/resample.hpp"
 
+namespace dlprim::detail {
+template <>
+inline constexpr int kFields<PadParams> = 3;
+template <>
+inline constexpr int kFields<PadDesc> = 3;
+}  // namespace dlprim::detail
+
 namespace dlprim {
 
 using namespace detail;
@@ -94,11 +101,6 @@ std::shared_ptr<const Resample> plan(const Context& context, const PadDesc& d, b
   return impl;
 }
 
-PlanKey key_of(const char* op, const PadDesc& desc) {
-  const PadParams& p = desc.params;
-  return PlanKey(op).add(desc.x).add(desc.y).add(p.mode).add(p.begin).add(p.end);
-}
-
 }  // namespace
 
 Shape pad_output_shape(const Shape& x, const PadParams& params) {
@@ -148,14 +150,14 @@ void pad(const Stream& stream, const Tensor& x, const PadParams& params, double 
          const Options& options) {
   require_defined({{"x", x}, {"y", y}});
   const PadDesc desc{x, y, params};
-  cached_plan<Pad>(stream, key_of("pad", desc), desc, options)->run(stream, x, value, y);
+  cached_plan<Pad>(stream, "pad", desc, options)->run(stream, x, value, y);
 }
 
 void pad_backward(const Stream& stream, const Tensor& dy, const PadParams& params, const Tensor& dx,
                   const Options& options) {
   require_defined({{"dy", dy}, {"dx", dx}});
   const PadDesc desc{dx, dy, params};
-  cached_plan<PadBackward>(stream, key_of("pad_backward", desc), desc, options)->run(stream, dy, dx);
+  cached_plan<PadBackward>(stream, "pad_backward", desc, options)->run(stream, dy, dx);
 }
 
 }  // namespace dlprim

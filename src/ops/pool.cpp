@@ -7,6 +7,15 @@
 #include "core/composed.hpp"
 #include "ops/pool_impl.hpp"
 
+namespace dlprim::detail {
+template <>
+inline constexpr int kFields<PoolParams> = 11;
+template <>
+inline constexpr int kFields<PoolDesc> = 4;
+template <>
+inline constexpr int kFields<PoolBackwardDesc> = 6;
+}  // namespace dlprim::detail
+
 namespace dlprim {
 
 using namespace detail;
@@ -156,12 +165,6 @@ std::shared_ptr<const PoolPlan> plan(const Context& context, const PoolProblem& 
   return impl;
 }
 
-PlanKey key_of(const char* op, const PoolParams& p) {
-  PlanKey key(op);
-  for (const Dims& list : {p.kernel, p.stride, p.pad_begin, p.pad_end, p.dilation, p.output}) key.add(list);
-  return key.add(p.mode).add(p.ceil_mode).add(p.count_include_pad).add(p.divisor).add(p.norm);
-}
-
 }  // namespace
 
 PoolParams global_pool(PoolMode mode, int spatial) {
@@ -252,9 +255,7 @@ void pool(const Stream& stream, const Tensor& x, const PoolParams& params, const
           const Tensor& indices, const Options& options) {
   require_defined({{"x", x}, {"y", y}});
   const PoolDesc desc{x, y, params, described(indices)};
-  PlanKey key = key_of("pool", params).add(desc.x).add(desc.y);
-  add_optional(key, desc.indices);
-  cached_plan<Pool>(stream, key, desc, options)->run(stream, x, y, indices);
+  cached_plan<Pool>(stream, "pool", desc, options)->run(stream, x, y, indices);
 }
 
 void pool_backward(const Stream& stream, const Tensor& dy, const PoolSaved& saved, const PoolParams& params,
@@ -262,9 +263,7 @@ void pool_backward(const Stream& stream, const Tensor& dy, const PoolSaved& save
   require_defined({{"dy", dy}, {"dx", dx}});
   const PoolBackwardDesc desc{
       dy, dx, params, described(saved.indices), described(saved.x), described(saved.y)};
-  PlanKey key = key_of("pool_backward", params).add(desc.dy).add(desc.dx);
-  for (const auto& t : {desc.indices, desc.x, desc.y}) add_optional(key, t);
-  cached_plan<PoolBackward>(stream, key, desc, options)->run(stream, dy, saved, dx);
+  cached_plan<PoolBackward>(stream, "pool_backward", desc, options)->run(stream, dy, saved, dx);
 }
 
 }  // namespace dlprim

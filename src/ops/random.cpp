@@ -13,6 +13,11 @@
 #include "ops/random_fill.hpp"
 #include "ops/random_tiles.hpp"
 
+namespace dlprim::detail {
+template <>
+inline constexpr int kFields<RandomDesc> = 2;
+}  // namespace dlprim::detail
+
 namespace dlprim {
 
 using namespace detail;
@@ -313,7 +318,7 @@ void Random::draw(const Stream& stream, const Draw& draw, const RandomState& sta
 namespace {
 
 std::shared_ptr<const Random> plan_for(const Stream& stream, const RandomDesc& desc) {
-  return cached_plan<Random>(stream, PlanKey("random").add(desc.y).add(desc.distribution), desc);
+  return cached_plan<Random>(stream, "random", desc);
 }
 
 void random(const Stream& stream, Distribution distribution, double a, double b, const RandomState& state,

@@ -9,6 +9,13 @@
 #include "ops/expression_names.hpp"
 #include "ops/reduction_put.hpp"
 
+namespace dlprim::detail {
+template <>
+inline constexpr int kFields<ReductionDesc> = 3;
+template <>
+inline constexpr int kFields<ReductionBackwardDesc> = 5;
+}  // namespace dlprim::detail
+
 namespace dlprim {
 
 using namespace detail;
@@ -359,38 +366,27 @@ void ReductionBackward::run(const Stream& stream, const std::vector<Tensor>& dy,
 void reduction(const Stream& stream, std::string_view function, const Tensor& x,
                const std::vector<Tensor>& results, const std::vector<double>& parameters) {
   require_defined({{"x", x}});
-  PlanKey key("reduction");
-  key.add(std::string(function)).add(TensorDesc(x));
   ReductionDesc desc{std::string(function), x, {}};
-  key.add(results.size());
   for (size_t i = 0; i < results.size(); i++) {
     require(results[i].defined(), ArgName("results", i), "is not defined");
     desc.results.emplace_back(results[i]);
-    key.add(desc.results.back());
   }
-  cached_plan<ReductionForward>(stream, key, desc)->run(stream, x, results, parameters);
+  cached_plan<ReductionForward>(stream, "reduction", desc)->run(stream, x, results, parameters);
 }
 
 void reduction_backward(const Stream& stream, std::string_view function, const std::vector<Tensor>& dy,
                         const Tensor& x, const std::vector<Tensor>& results, const Tensor& dx,
                         const std::vector<double>& parameters) {
   require_defined({{"dx", dx}});
-  PlanKey key("reduction_backward");
-  key.add(std::string(function)).add(TensorDesc(dx)).add(dy.size()).add(results.size()).add(x.defined());
   ReductionBackwardDesc desc{std::string(function), {}, std::nullopt, {}, dx};
   for (size_t i = 0; i < dy.size(); i++) {
     require(dy[i].defined(), ArgName("dy", i), "is not defined");
     desc.dy.emplace_back(dy[i]);
-    key.add(desc.dy.back());
   }
-  const auto add = [&](const Tensor& t) {
-    key.add(t.defined());
-    if (t.defined()) key.add(TensorDesc(t));
-    return t.defined() ? std::make_optional<TensorDesc>(t) : std::nullopt;
-  };
-  desc.x = add(x);
-  for (const Tensor& y : results) desc.results.push_back(add(y));
-  cached_plan<ReductionBackward>(stream, key, desc)->run(stream, dy, x, results, dx, parameters);
+  desc.x = described(x);
+  for (const Tensor& y : results) desc.results.push_back(described(y));
+  cached_plan<ReductionBackward>(stream, "reduction_backward", desc)
+      ->run(stream, dy, x, results, dx, parameters);
 }
 
 }  // namespace dlprim

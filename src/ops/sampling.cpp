@@ -5,6 +5,11 @@
 #include "core/gen/arguments.hpp"
 #include "ops/random_fill.hpp"
 
+namespace dlprim::detail {
+template <>
+inline constexpr int kFields<MultinomialDesc> = 3;
+}  // namespace dlprim::detail
+
 namespace dlprim {
 
 using namespace detail;
@@ -171,8 +176,7 @@ void multinomial(const Stream& stream, const Tensor& w, bool replacement, const 
                  const Tensor& y) {
   require_defined({{"w", w}, {"y", y}});
   const MultinomialDesc desc{w, y, replacement};
-  cached_plan<Multinomial>(stream, PlanKey("multinomial").add(desc.w).add(desc.y).add(replacement), desc)
-      ->run(stream, w, state, y);
+  cached_plan<Multinomial>(stream, "multinomial", desc)->run(stream, w, state, y);
 }
 
 }  // namespace dlprim

@@ -4,6 +4,15 @@
 #include "core/composed.hpp"
 #include "ops/scan_kernel.hpp"
 
+namespace dlprim::detail {
+template <>
+inline constexpr int kFields<ScanDesc> = 7;
+template <>
+inline constexpr int kFields<CumprodBackwardDesc> = 6;
+template <>
+inline constexpr int kFields<CummaxBackwardDesc> = 5;
+}  // namespace dlprim::detail
+
 namespace dlprim {
 
 using namespace detail;
@@ -186,14 +195,8 @@ void scan(const Stream& stream, ScanKind kind, const Tensor& x, int axis, const 
           const Tensor& index, ScanOrder order) {
   require_defined({{"x", x}, {"y", y}});
   ScanDesc desc{x, y, axis, kind, order.exclusive, order.reverse};
-  PlanKey key("scan");
-  key.add(desc.x).add(desc.y).add(axis).add(static_cast<int>(kind)).add(order.exclusive).add(order.reverse);
-  key.add(index.defined());
-  if (index.defined()) {
-    desc.index = TensorDesc(index);
-    key.add(*desc.index);
-  }
-  cached_plan<Scan>(stream, key, desc)->run(stream, x, y, index);
+  if (index.defined()) desc.index = TensorDesc(index);
+  cached_plan<Scan>(stream, "scan", desc)->run(stream, x, y, index);
 }
 
 }  // namespace
@@ -222,18 +225,14 @@ void cumprod_backward(const Stream& stream, const Tensor& dy, const Tensor& x, c
                       const Tensor& dx, bool reverse) {
   require_defined({{"dy", dy}, {"x", x}, {"y", y}, {"dx", dx}});
   const CumprodBackwardDesc desc{dy, x, y, dx, axis, reverse};
-  PlanKey key("cumprod_backward");
-  key.add(desc.dy).add(desc.x).add(desc.y).add(desc.dx).add(axis).add(reverse);
-  cached_plan<CumprodBackward>(stream, key, desc)->run(stream, dy, x, y, dx);
+  cached_plan<CumprodBackward>(stream, "cumprod_backward", desc)->run(stream, dy, x, y, dx);
 }
 
 void cummax_backward(const Stream& stream, const Tensor& dy, const Tensor& index, int axis, const Tensor& dx,
                      bool reverse) {
   require_defined({{"dy", dy}, {"index", index}, {"dx", dx}});
   const CummaxBackwardDesc desc{dy, index, dx, axis, reverse};
-  PlanKey key("cummax_backward");
-  key.add(desc.dy).add(desc.index).add(desc.dx).add(axis).add(reverse);
-  cached_plan<CummaxBackward>(stream, key, desc)->run(stream, dy, index, dx);
+  cached_plan<CummaxBackward>(stream, "cummax_backward", desc)->run(stream, dy, index, dx);
 }
 
 }  // namespace dlprim

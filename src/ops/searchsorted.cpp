@@ -9,6 +9,11 @@
 #include "ops/indexing.hpp"
 #include "ops/sort_impl.hpp"
 
+namespace dlprim::detail {
+template <>
+inline constexpr int kFields<SearchsortedDesc> = 4;
+}  // namespace dlprim::detail
+
 namespace dlprim {
 
 using namespace detail;
@@ -138,9 +143,7 @@ void Searchsorted::run(const Stream& stream, const Tensor& sorted, const Tensor&
 void searchsorted(const Stream& stream, const Tensor& sorted, const Tensor& x, const Tensor& y, bool right) {
   require_defined({{"sorted", sorted}, {"x", x}, {"y", y}});
   const SearchsortedDesc desc{sorted, x, y, right};
-  PlanKey key("searchsorted");
-  key.add(desc.sorted).add(desc.x).add(desc.y).add(right);
-  cached_plan<Searchsorted>(stream, key, desc)->run(stream, sorted, x, y);
+  cached_plan<Searchsorted>(stream, "searchsorted", desc)->run(stream, sorted, x, y);
 }
 
 }  // namespace dlprim

@@ -8,6 +8,13 @@
 #include "ops/rows.hpp"
 #include "ops/softmax_impl.hpp"
 
+namespace dlprim::detail {
+template <>
+inline constexpr int kFields<SoftmaxDesc> = 6;
+template <>
+inline constexpr int kFields<LogSumExpDesc> = 5;
+}  // namespace dlprim::detail
+
 namespace dlprim {
 
 using namespace detail;
@@ -196,10 +203,8 @@ namespace {
 template <class P>
 void call(const Stream& stream, const char* op, SoftmaxDesc desc, const Tensor& mask, const Tensor& x,
           const Tensor& y, const Tensor& dx) {
-  PlanKey key(op);
-  key.add(desc.x).add(desc.y).add(desc.dx).add(desc.axis).add(desc.log).add(mask.defined());
-  if (mask.defined()) key.add(*(desc.mask = TensorDesc(mask)));
-  const auto plan = cached_plan<P>(stream, std::move(key), desc);
+  if (mask.defined()) desc.mask = TensorDesc(mask);
+  const auto plan = cached_plan<P>(stream, op, desc);
   if constexpr (std::is_same_v<P, Softmax>)
     plan->run(stream, x, y, {}, mask);
   else
@@ -237,17 +242,14 @@ void log_softmax_backward(const Stream& stream, const Tensor& dy, const Tensor& 
 void logsumexp(const Stream& stream, const Tensor& x, int axis, const Tensor& y) {
   require_defined({{"x", x}, {"y", y}});
   const LogSumExpDesc desc{x, y, {}, {}, axis};
-  cached_plan<LogSumExp>(stream, PlanKey("logsumexp").add(desc.x).add(desc.y).add(axis), desc)
-      ->run(stream, x, y);
+  cached_plan<LogSumExp>(stream, "logsumexp", desc)->run(stream, x, y);
 }
 
 void logsumexp_backward(const Stream& stream, const Tensor& dy, const Tensor& x, const Tensor& y, int axis,
                         const Tensor& dx) {
   require_defined({{"dy", dy}, {"x", x}, {"y", y}, {"dx", dx}});
   const LogSumExpDesc desc{x, y, dy, dx, axis};
-  const PlanKey key =
-      PlanKey("logsumexp_backward").add(desc.x).add(desc.y).add(desc.dy).add(desc.dx).add(axis);
-  cached_plan<LogSumExpBackward>(stream, key, desc)->run(stream, dy, x, y, dx);
+  cached_plan<LogSumExpBackward>(stream, "logsumexp_backward", desc)->run(stream, dy, x, y, dx);
 }
 
 }  // namespace dlprim

@@ -5,6 +5,15 @@
 #include "core/composed.hpp"
 #include "ops/sort_impl.hpp"
 
+namespace dlprim::detail {
+template <>
+inline constexpr int kFields<SortDesc> = 5;
+template <>
+inline constexpr int kFields<TopKDesc> = 6;
+template <>
+inline constexpr int kFields<KthValueDesc> = 6;
+}  // namespace dlprim::detail
+
 namespace dlprim {
 namespace detail {
 
@@ -156,14 +165,11 @@ int64_t checked_k(const KthValueDesc& desc) {
 }
 
 template <class Desc>
-void describe(Desc& desc, const Tensor& x, const Tensor& y, const Tensor& indices, PlanKey& key) {
+void describe(Desc& desc, const Tensor& x, const Tensor& y, const Tensor& indices) {
   require_defined({{"x", x}});
   desc.x = x;
   if (y.defined()) desc.y = y;
   if (indices.defined()) desc.indices = indices;
-  key.add(desc.x).add(y.defined()).add(indices.defined());
-  if (desc.y) key.add(*desc.y);
-  if (desc.indices) key.add(*desc.indices);
 }
 
 }  // namespace
@@ -211,34 +217,28 @@ void KthValue::run(const Stream& stream, const Tensor& x, const Tensor& y, const
 void sort(const Stream& stream, const Tensor& x, const SortParams& params, const Tensor& y,
           const Tensor& indices, const Options& options) {
   SortDesc desc;
-  PlanKey key("sort");
-  describe(desc, x, y, indices, key);
+  describe(desc, x, y, indices);
   desc.axis = params.axis;
   desc.descending = params.descending;
-  key.add(desc.axis).add(desc.descending);
-  cached_plan<Sort>(stream, std::move(key), desc, options)->run(stream, x, y, indices);
+  cached_plan<Sort>(stream, "sort", desc, options)->run(stream, x, y, indices);
 }
 
 void top_k(const Stream& stream, const Tensor& x, const TopKParams& params, const Tensor& y,
            const Tensor& indices, const Options& options) {
   TopKDesc desc;
-  PlanKey key("top_k");
-  describe(desc, x, y, indices, key);
+  describe(desc, x, y, indices);
   desc.axis = params.axis;
   desc.largest = params.largest;
   desc.sorted = params.sorted;
-  key.add(desc.axis).add(desc.largest).add(desc.sorted);
-  cached_plan<TopK>(stream, std::move(key), desc, options)->run(stream, x, y, indices);
+  cached_plan<TopK>(stream, "top_k", desc, options)->run(stream, x, y, indices);
 }
 
 namespace {
 
 void kth(const Stream& stream, KthValueDesc desc, const Tensor& x, const Tensor& y, const Tensor& indices,
          const Options& options) {
-  PlanKey key("kth_value");
-  describe(desc, x, y, indices, key);
-  key.add(desc.axis).add(desc.k).add(static_cast<int>(desc.median));
-  cached_plan<KthValue>(stream, std::move(key), desc, options)->run(stream, x, y, indices);
+  describe(desc, x, y, indices);
+  cached_plan<KthValue>(stream, "kth_value", desc, options)->run(stream, x, y, indices);
 }
 
 KthValueDesc kth_desc(int axis, int64_t k, Median median) {

@@ -9,6 +9,11 @@
 #include "core/gen/expression.hpp"
 #include "ops/sort_impl.hpp"
 
+namespace dlprim::detail {
+template <>
+inline constexpr int kFields<SortBackwardDesc> = 4;
+}  // namespace dlprim::detail
+
 namespace dlprim {
 
 using namespace detail;
@@ -105,8 +110,7 @@ void sort_backward(const Stream& stream, const Tensor& dy, const Tensor& indices
                    const Options& options) {
   require_defined({{"dy", dy}, {"indices", indices}, {"dx", dx}});
   const SortBackwardDesc desc{dy, indices, dx, axis};
-  const PlanKey key = PlanKey("sort_backward").add(desc.dy).add(desc.indices).add(desc.dx).add(axis);
-  cached_plan<SortBackward>(stream, key, desc, options)->run(stream, dy, indices, dx);
+  cached_plan<SortBackward>(stream, "sort_backward", desc, options)->run(stream, dy, indices, dx);
 }
 
 }  // namespace dlprim
