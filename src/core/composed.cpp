@@ -73,11 +73,6 @@ void require_same_or_apart(const Named& y, const Named& x) {
   require(same, y.name, "shares memory with ", x.name, " without being the same tensor");
 }
 
-void add_optional(PlanKey& key, const std::optional<TensorDesc>& desc) {
-  key.add(desc.has_value());
-  if (desc) key.add(*desc);
-}
-
 void require_optional(const char* name, const Tensor& tensor, const Context& context,
                       const std::optional<TensorDesc>& desc) {
   if (desc)

@@ -44,12 +44,10 @@ void require_apart(std::initializer_list<Named> outputs, std::initializer_list<N
 /// y is x (the same elements of the same memory), or shares no memory with it.
 void require_same_or_apart(const Named& y, const Named& x);
 
-/// Of a tensor that may be left out: its description, its part of a key, and that it is there exactly if the
-/// plan has it.
+/// Of a tensor that may be left out: its description, and that it is there exactly if the plan has it.
 inline std::optional<TensorDesc> described(const Tensor& tensor) {
   return tensor.defined() ? std::make_optional<TensorDesc>(tensor) : std::nullopt;
 }
-void add_optional(PlanKey& key, const std::optional<TensorDesc>& desc);
 void require_optional(const char* name, const Tensor& tensor, const Context& context,
                       const std::optional<TensorDesc>& desc);
 

@@ -138,7 +138,7 @@ Compaction::Compaction(const Stream& stream, const Compacted& compacted, const O
   PlanKey key("compact");
   key.add(compacted.mode).add(TensorDesc(compacted.mask)).add(compacted.packed);
   key.add(compacted_.total.dtype());
-  add_optional(key, described(compacted.x));
+  key.add(described(compacted.x));
   plan_ = cached_plan<Plan>(stream, std::move(key), compacted_, options);
   counts_ = Tensor(stream, {plan_->groups}, DType::i32);
   if (plan_->tiles) bits_ = Tensor(stream, {plan_->groups * plan_->chunk / kItems}, DType::i32);
