@@ -8,25 +8,6 @@
 using namespace dlprim;
 using namespace dlprim::test;
 
-namespace {
-
-/// How many results are not as expected: other NaN, other infinities, or off by 1e-5 of the largest finite
-/// one (and 1e-43, what sums of denormals lose).
-size_t differences(const std::vector<float>& got, const std::vector<float>& expected) {
-  float most = 0;
-  for (float v : expected)
-    if (std::isfinite(v)) most = std::max(most, std::abs(v));
-  const double bound = 1e-5 * double{most} + 1e-43;
-  size_t other = 0;
-  for (size_t i = 0; i < got.size(); i++) {
-    const float u = got[i], v = expected[i];
-    other += std::isnan(v) ? !std::isnan(u) : std::isinf(v) ? u != v : !(std::abs(double{u} - v) <= bound);
-  }
-  return other;
-}
-
-}  // namespace
-
 // Engines that take numbers apart must not show it. (Infinite weights, and gradients beside padding, meet the
 // padding's zeros in some engines and not in others.)
 TEST_CASE("conv: infinities, NaN, huge and tiny numbers are as with multiply-adds", "[conv]") {
@@ -162,7 +143,7 @@ TEST_CASE("conv: infinite weights and gradients beside padding are as with multi
   const auto expected = results("naive"), got = results("nv_wgmma");
   for (size_t side = 0; side < 3; side++) {
     INFO("result " << side);
-    CHECK(differences(got[side], expected[side]) == 0);
+    CHECK(conv_differences(got[side], expected[side]) == 0);
     const auto finite =
         std::count_if(expected[side].begin(), expected[side].end(), [](float v) { return std::isfinite(v); });
     CHECK((finite > 0 && static_cast<size_t>(finite) < expected[side].size()));

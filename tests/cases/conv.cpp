@@ -464,4 +464,17 @@ std::vector<double> conv_backward_filter_reference(const ConvCase& c, const std:
   return dw;
 }
 
+size_t conv_differences(const std::vector<float>& got, const std::vector<float>& expected) {
+  float most = 0;
+  for (float v : expected)
+    if (std::isfinite(v)) most = std::max(most, std::abs(v));
+  const double bound = 1e-5 * double{most} + 1e-43;
+  size_t other = 0;
+  for (size_t i = 0; i < got.size(); i++) {
+    const float u = got[i], v = expected[i];
+    other += std::isnan(v) ? !std::isnan(u) : std::isinf(v) ? u != v : !(std::abs(double{u} - v) <= bound);
+  }
+  return other;
+}
+
 }  // namespace dlprim::test

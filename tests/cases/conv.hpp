@@ -100,4 +100,8 @@ std::vector<double> conv_backward_data_reference(const ConvCase& c, const std::v
 std::vector<double> conv_backward_filter_reference(const ConvCase& c, const std::vector<float>& x,
                                                    const std::vector<float>& dy);
 
+/// How many results are not as expected: other NaN, other infinities, or off by 1e-5 of the largest finite
+/// one (and 1e-43, what sums of denormals lose).
+size_t conv_differences(const std::vector<float>& got, const std::vector<float>& expected);
+
 }  // namespace dlprim::test

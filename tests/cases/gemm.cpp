@@ -174,6 +174,22 @@ std::vector<float> rounded(const std::vector<double>& values, DType dtype) {
   return host_values(device_tensor({static_cast<int64_t>(values.size())}, floats, dtype));
 }
 
+size_t gemm_differences(const GemmCase& x, const GemmData& data, const std::vector<float>& got) {
+  GemmData magnitudes = data;
+  for (std::vector<float>* values : {&magnitudes.a, &magnitudes.b})
+    for (float& v : *values) v = std::abs(v);
+  const std::vector<double> expected = gemm_reference(x, data), magnitude = gemm_reference(x, magnitudes);
+  size_t other = 0;
+  for (size_t i = 0; i < expected.size(); i++) {
+    const double u = got[i], v = expected[i];
+    other += std::isnan(v) ? !std::isnan(u)
+             : std::isinf(v)
+                 ? u != v
+                 : !(std::abs(u - v) <= static_cast<double>(x.k + 3) * (0x1p-24 * magnitude[i] + 0x1p-150));
+  }
+  return other;
+}
+
 double relative_error(const std::vector<float>& values, const std::vector<double>& expected) {
   double error = 0, size = 0;
   for (size_t i = 0; i < expected.size(); i++) {

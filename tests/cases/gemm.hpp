@@ -66,6 +66,9 @@ std::vector<double> gemm_preactivation(const GemmCase& x, const GemmData& data);
 std::vector<double> gemm_reference(const GemmCase& x, const GemmData& data);
 /// As a store to a tensor of this dtype rounds them.
 std::vector<float> rounded(const std::vector<double>& values, DType dtype = DType::f32);
+/// How many results are not as a chain of multiply-adds gives them: NaN, infinities, and within K + 3
+/// roundings of the sum of magnitudes and of denormals.
+size_t gemm_differences(const GemmCase& x, const GemmData& data, const std::vector<float>& got);
 /// Root mean square of the error over that of what is expected.
 double relative_error(const std::vector<float>& values, const std::vector<double>& expected);
 
