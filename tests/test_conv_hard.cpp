@@ -8,6 +8,20 @@
 using namespace dlprim;
 using namespace dlprim::test;
 
+namespace {
+
+/// y, dx and dw; dw of another gradient than dx.
+std::vector<std::vector<float>> results_of(const ConvCase& c, const Tensor& x, const Tensor& w,
+                                           const Tensor& dy, const Tensor& filter_dy, const std::string& by) {
+  const Tensor y(context(), c.y_shape()), dx(context(), c.x_shape()), dw(context(), c.w_shape());
+  conv(stream(), x, w, {}, c.params, y, engine(by));
+  conv_backward_data(stream(), dy, w, c.params, dx, engine(by));
+  conv_backward_filter(stream(), x, filter_dy, c.params, dw, engine(by));
+  return {host_values(y), host_values(dx), host_values(dw)};
+}
+
+}  // namespace
+
 // Engines that take numbers apart must not show it. (Infinite weights, and gradients beside padding, meet the
 // padding's zeros in some engines and not in others.)
 TEST_CASE("conv: infinities, NaN, huge and tiny numbers are as with multiply-adds", "[conv]") {
@@ -43,13 +57,7 @@ TEST_CASE("conv: infinities, NaN, huge and tiny numbers are as with multiply-add
       for (size_t i = 0; i < 6; i++) x[700 * i + 3] = dy[800 * i + 7] = odd[i];
     const Tensor tx = device_tensor(c.x_shape(), x), tw = device_tensor(c.w_shape(), w),
                  tdy = device_tensor(c.y_shape(), dy);
-    const auto results = [&](const std::string& by) {
-      const Tensor y(context(), c.y_shape()), dx(context(), c.x_shape()), dw(context(), c.w_shape());
-      conv(stream(), tx, tw, {}, c.params, y, engine(by));
-      conv_backward_data(stream(), tdy, tw, c.params, dx, engine(by));
-      conv_backward_filter(stream(), tx, plain_dy, c.params, dw, engine(by));
-      return std::vector<std::vector<float>>{host_values(y), host_values(dx), host_values(dw)};
-    };
+    const auto results = [&](const std::string& by) { return results_of(c, tx, tw, tdy, plain_dy, by); };
     const auto expected = results("naive");
     const int64_t terms[] = {c.c * c.taps(), c.k * c.taps(), c.n * element_count(c.size)};
     for (const std::string& name : engines) {
@@ -133,13 +141,7 @@ TEST_CASE("conv: infinite weights and gradients beside padding are as with multi
   w[0] = dy[0] = INFINITY, w[w.size() - 1] = -INFINITY, dy[dy.size() - 1] = NAN;
   const Tensor tx = device_tensor(c.x_shape(), x), tw = device_tensor(c.w_shape(), w),
                tdy = device_tensor(c.y_shape(), dy);
-  const auto results = [&](const std::string& by) {
-    const Tensor y(context(), c.y_shape()), dx(context(), c.x_shape()), dw(context(), c.w_shape());
-    conv(stream(), tx, tw, {}, c.params, y, engine(by));
-    conv_backward_data(stream(), tdy, tw, c.params, dx, engine(by));
-    conv_backward_filter(stream(), tx, tdy, c.params, dw, engine(by));
-    return std::vector<std::vector<float>>{host_values(y), host_values(dx), host_values(dw)};
-  };
+  const auto results = [&](const std::string& by) { return results_of(c, tx, tw, tdy, tdy, by); };
   const auto expected = results("naive"), got = results("nv_wgmma");
   for (size_t side = 0; side < 3; side++) {
     INFO("result " << side);

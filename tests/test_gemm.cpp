@@ -16,14 +16,6 @@ bool has(DType dtype) {
   return dtype != DType::f64 || has_doubles();
 }
 
-/// Equal values, NaN equal to NaN.
-bool same(const std::vector<float>& x, const std::vector<float>& y) {
-  if (x.size() != y.size()) return false;
-  for (size_t i = 0; i < x.size(); i++)
-    if (!(x[i] == y[i] || (std::isnan(x[i]) && std::isnan(y[i])))) return false;
-  return true;
-}
-
 void check_exact(const GemmCase& x, const std::string& engine) {
   const std::string text = "engine=" + engine + " " + x.text();
   if (!is_selected(text)) return;

@@ -14,14 +14,6 @@ namespace {
 using Vector = GemmDesc::Vector;
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
-/// Equal values, NaN equal to NaN.
-bool same(const std::vector<float>& x, const std::vector<float>& y) {
-  if (x.size() != y.size()) return false;
-  for (size_t i = 0; i < x.size(); i++)
-    if (!(x[i] == y[i] || (std::isnan(x[i]) && std::isnan(y[i])))) return false;
-  return true;
-}
-
 }  // namespace
 
 TEST_CASE("gemm: tiny, huge and denormal numbers lose no more than in a chain of multiply-adds", "[gemm]") {

@@ -20,19 +20,12 @@ struct Tile {
   MathMode math = MathMode::strict;
 
   Options options() const {
-    Options options = engine_options();
+    Options options = dlprim::test::engine(engine);
     options.math = math;
     return options;
   }
   std::string text() const {
     return std::string(engine) + " " + name_of(dtype) + (math == MathMode::tf32 ? " by tf32" : "");
-  }
-
- private:
-  Options engine_options() const {
-    Options options;
-    options.engine = engine;
-    return options;
   }
 };
 

@@ -275,11 +275,8 @@ void elementwise_backward(const Stream& stream, std::string_view function, const
   PlanKey key("elementwise_backward");
   key.add(std::string(function));
   ElementwiseDesc desc{std::string(function), describe_tensors(inputs, {dy}, key).first, dy};
-  for (const Tensor& dx : gradients) {
-    desc.gradients.push_back(dx.defined() ? std::make_optional<TensorDesc>(dx) : std::nullopt);
-    key.add(dx.defined());
-    if (dx.defined()) key.add(*desc.gradients.back());
-  }
+  for (const Tensor& dx : gradients) desc.gradients.push_back(described(dx));
+  key.add(desc.gradients);
   cached_plan<ElementwiseBackward>(stream, key, desc)->run(stream, dy, inputs, gradients, parameters);
 }
 

@@ -7,8 +7,6 @@ namespace dlprim::detail {
 template <>
 inline constexpr int kFields<GatherDesc> = 4;
 template <>
-inline constexpr int kFields<ScatterParams> = 2;
-template <>
 inline constexpr int kFields<ScatterDesc> = 5;
 }  // namespace dlprim::detail
 

@@ -5,11 +5,6 @@
 
 #include "ops/group_norm_impl.hpp"
 
-namespace dlprim::detail {
-template <>
-inline constexpr int kFields<GroupNormDesc> = 8;
-}  // namespace dlprim::detail
-
 namespace dlprim {
 
 using namespace detail;

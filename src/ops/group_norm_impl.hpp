@@ -6,6 +6,9 @@
 
 namespace dlprim::detail {
 
+template <>
+inline constexpr int kFields<GroupNormDesc> = 8;
+
 /// Throws ValidationError: rank, groups.
 void require_groups(const TensorDesc& x, int64_t groups);
 /// [N, C, 1, ...], row-major, of x's rank: broadcasts to x.

@@ -7,8 +7,6 @@ namespace dlprim::detail {
 template <>
 inline constexpr int kFields<IndexDesc> = 3;
 template <>
-inline constexpr int kFields<ScatterParams> = 2;
-template <>
 inline constexpr int kFields<IndexPutDesc> = 5;
 }  // namespace dlprim::detail
 

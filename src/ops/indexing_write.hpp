@@ -7,6 +7,9 @@
 
 namespace dlprim::detail {
 
+template <>
+inline constexpr int kFields<ScatterParams> = 2;
+
 /// table[indices] = dense.
 struct WriteProblem {
   IndexNest nest;

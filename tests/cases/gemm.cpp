@@ -174,6 +174,13 @@ std::vector<float> rounded(const std::vector<double>& values, DType dtype) {
   return host_values(device_tensor({static_cast<int64_t>(values.size())}, floats, dtype));
 }
 
+bool same(const std::vector<float>& x, const std::vector<float>& y) {
+  if (x.size() != y.size()) return false;
+  for (size_t i = 0; i < x.size(); i++)
+    if (!(x[i] == y[i] || (std::isnan(x[i]) && std::isnan(y[i])))) return false;
+  return true;
+}
+
 size_t gemm_differences(const GemmCase& x, const GemmData& data, const std::vector<float>& got) {
   GemmData magnitudes = data;
   for (std::vector<float>* values : {&magnitudes.a, &magnitudes.b})

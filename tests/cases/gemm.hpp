@@ -66,6 +66,8 @@ std::vector<double> gemm_preactivation(const GemmCase& x, const GemmData& data);
 std::vector<double> gemm_reference(const GemmCase& x, const GemmData& data);
 /// As a store to a tensor of this dtype rounds them.
 std::vector<float> rounded(const std::vector<double>& values, DType dtype = DType::f32);
+/// Equal values, NaN equal to NaN.
+bool same(const std::vector<float>& x, const std::vector<float>& y);
 /// How many results are not as a chain of multiply-adds gives them: NaN, infinities, and within K + 3
 /// roundings of the sum of magnitudes and of denormals.
 size_t gemm_differences(const GemmCase& x, const GemmData& data, const std::vector<float>& got);

@@ -96,12 +96,11 @@ std::pair<std::vector<TensorDesc>, std::vector<TensorDesc>> describe_tensors(
     const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs, PlanKey& key) {
   const auto describe = [&](const char* what, const std::vector<Tensor>& tensors) {
     std::vector<TensorDesc> descs;
-    key.add(tensors.size());
     for (size_t i = 0; i < tensors.size(); i++) {
       require(tensors[i].defined(), ArgName(what, i), "is not defined");
       descs.emplace_back(tensors[i]);
-      key.add(descs.back());
     }
+    key.add(descs);
     return descs;
   };
   auto xs = describe("inputs", inputs);
