@@ -2,7 +2,7 @@
 // takes: what an engine that splits f32 pays for numbers that it has to compute otherwise.
 //   hard_data             every row
 //   hard_data FILTER      those with FILTER in their names
-//   hard_data FILTER usual   of these, usual data alone
+//   hard_data FILTER KIND    of these, usual data and that of one other kind ("denormals"; "usual": usual data alone)
 // DLPRIM_ENGINE names the engine: without, the library chooses.
 #include <algorithm>
 #include <chrono>
@@ -56,7 +56,8 @@ double time_of(const Run& run) {
   return times[2];
 }
 
-bool only_usual = false;
+/// Data of other kinds is left out.
+const char* only = nullptr;
 
 /// `time(kinds)`: of operands of those kinds.
 template <class Time>
@@ -75,7 +76,10 @@ void print_row(const std::string& name, const char* filter, const Time& time) {
                           {denormals, denormals},
                           {wide, wide}};
   for (const auto& kinds : both) {
-    if (only_usual && (kinds[0] != usual || kinds[1] != usual)) continue;
+    const auto left_out = [](Kind kind) {
+      return only != nullptr && kind != usual && std::strcmp(only, kKinds[kind]) != 0;
+    };
+    if (left_out(kinds[0]) || left_out(kinds[1])) continue;
     const double micros = time(kinds[0], kinds[1]);
     if (first == 0) first = micros;
     std::printf("| %s | %s | %s | %.1f | %.2f |\n", name.c_str(), kKinds[kinds[0]], kKinds[kinds[1]], micros,
@@ -113,7 +117,7 @@ void print_gemm(int64_t m, int64_t n, int64_t k, bool transposed_a, bool transpo
 
 int main(int count, char** arguments) {
   const char* filter = count > 1 ? arguments[1] : nullptr;
-  only_usual = count > 2 && arguments[2] == std::string("usual");
+  only = count > 2 ? arguments[2] : nullptr;
   print_gemm(1024, 1024, 1024, false, false, filter);
   print_gemm(2048, 2048, 2048, false, true, filter);
   print_gemm(4096, 4096, 4096, true, false, filter);
