@@ -118,6 +118,11 @@ void print_gemm(int64_t m, int64_t n, int64_t k, bool transposed_a, bool transpo
 int main(int count, char** arguments) {
   const char* filter = count > 1 ? arguments[1] : nullptr;
   only = count > 2 ? arguments[2] : nullptr;
+  const auto is_only = [](const char* kind) { return std::strcmp(only, kind) == 0; };
+  if (only != nullptr && std::none_of(std::begin(kKinds), std::end(kKinds), is_only)) {
+    std::fprintf(stderr, "hard_data: no kind of data is called \"%s\"\n", only);
+    return 2;
+  }
   print_gemm(1024, 1024, 1024, false, false, filter);
   print_gemm(2048, 2048, 2048, false, true, filter);
   print_gemm(4096, 4096, 4096, true, false, filter);
