@@ -2,7 +2,8 @@
 // takes: what an engine that splits f32 pays for numbers that it has to compute otherwise.
 //   hard_data             every row
 //   hard_data FILTER      those with FILTER in their names
-//   hard_data FILTER KIND    of these, usual data and that of one other kind ("denormals"; "usual": usual data alone)
+//   hard_data FILTER KIND    of these, usual data and that of one other kind ("denormals"; "usual": usual
+//   data alone)
 // DLPRIM_ENGINE names the engine: without, the library chooses.
 #include <algorithm>
 #include <chrono>
