@@ -170,8 +170,11 @@ void nv_mma_convs() {
         const ConvNvMmaTile tile =
             split ? ConvNvMmaTile{128, 128, 4, 2, 4} : ConvNvMmaTile{128, 256, 2, 4, 3};
         const bool unit_source = direction != ConvDirection::backward_data || !last;
+        // 22 words of parameters, which do not change in the loop.
+        const bool spills = direction == ConvDirection::backward_data && split && last;
         line("nv_mma", 0,
-             cat("convolution ", name, ' ', name_of(dtype), last ? ", channels last" : ", planes, strided"),
+             cat("convolution ", name, ' ', name_of(dtype), last ? ", channels last" : ", planes, strided",
+                 spills ? ", known to spill" : ""),
              "conv_nv_mma", conv_nv_mma_defines(p, gather, tile, split, unit_source).options());
       }
 }

@@ -84,9 +84,9 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_nv_filter(
     ITEM()
     const struct Again from = AGAIN_OF_ITEM();
     uint random = (uint)item * 2654435761u;
-    const struct AgainStep step = again_step(&from, again_any(&random, from.last - from.first));
-    const float a = again_a(&from, &step, again_any(&random, min(K - m, TILE_ROWS)), 0);
-    const float b = again_b(&from, &step, again_any(&random, TILE_COLUMNS), 0);
+    const struct AgainStep step = again_step(&from, any_below(&random, from.last - from.first));
+    const float a = again_a(&from, &step, any_below(&random, min(K - m, TILE_ROWS)), 0);
+    const float b = again_b(&from, &step, any_below(&random, TILE_COLUMNS), 0);
     if (!is_padding(b)) again_sample(&noted, a, b);
   }
 #endif

@@ -221,10 +221,10 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_nv_wgmma(
     if (first_lanes(m < phase->M && phase->steps > 0)) {
       const struct Again from = AGAIN_OF_TILE();
       uint random = (uint)item * 2654435761u;
-      const int taps = phase->steps / blocks, tap = again_any(&random, taps);
-      const struct AgainStep step = again_step(&from, tap * blocks * STEP + again_any(&random, C));
-      const float a = again_a(&from, &step, again_any(&random, min(phase->M - m, TILE_M)), 0);
-      if (!is_padding(a)) again_sample(&noted, a, again_b(&from, &step, again_any(&random, min(N - n, TILE_N)), 0));
+      const int taps = phase->steps / blocks, tap = any_below(&random, taps);
+      const struct AgainStep step = again_step(&from, tap * blocks * STEP + any_below(&random, C));
+      const float a = again_a(&from, &step, any_below(&random, min(phase->M - m, TILE_M)), 0);
+      if (!is_padding(a)) again_sample(&noted, a, again_b(&from, &step, any_below(&random, min(N - n, TILE_N)), 0));
     }
   }
 #endif

@@ -13,7 +13,7 @@
 
 #include "gemm_types.cl"
 #include "ptx.cl"
-#include "gemm_split.cl"
+#include "gemm_nv_sample.cl"
 
 #ifndef MULTIPLIERS
 #define MULTIPLIERS 256
@@ -41,10 +41,8 @@
 #define AGAIN_COLUMN(tx, j) (4 * (tx) + (j) / 4 * 64 + (j) % 4)
 #endif
 // Where a work-item is among the 16 of a row, and which rows it has: a warp has 8 neighbours by 4.
-#ifndef AGAIN_X
 #define AGAIN_X(item) ((item) / 32 % 2 * 8 + (item) % 8)
 #define AGAIN_Y(item) ((item) / 64 * 4 + (item) % 32 / 8)
-#endif
 // A stage in order.
 #define AGAIN_ORDERED (32 * (AGAIN_A_PITCH + AGAIN_B_PITCH))
 // What a stage and two in order need, in bytes.
@@ -77,26 +75,15 @@ static void again_start(__local struct Noted* noted, int item, int items) {
   noted->infinite = noted->tiny = noted->samples = noted->strips = 0;
   noted->left_out = INT_MAX;
 }
-// Any number below n.
-static int again_any(uint* state, int n) {
-  uint v = *state += 0x9e3779b9u;
-  v = (v ^ v >> 16) * 0x7feb352du;
-  v = (v ^ v >> 15) * 0x846ca68bu;
-  return (int)mul_hi(v ^ v >> 16, (uint)n);
-}
 // One of the products that the sums have.
 static void again_sample(__local struct Noted* noted, float a, float b) {
-  if (a == 0 || b == 0) return;
-  atomic_inc(&noted->samples);
-  if (!isfinite(a * b))
-    atomic_inc(&noted->infinite);
-  else if (fmin(fabs(a), fabs(b)) < TINY)
-    atomic_inc(&noted->tiny);
+  if (is_sample(a, b)) atomic_inc(&noted->samples);
+  if (is_infinite_sample(a, b)) atomic_inc(&noted->infinite);
+  if (is_tiny_sample(a, b)) atomic_inc(&noted->tiny);
 }
-// Behind the sample's barrier: with one product of 16 that is not finite hardly a sum is; sums of products nearly all of which
-// have a tiny factor are tiny.
+// Behind the sample's barrier.
 static int again_all(__local const struct Noted* noted) {
-  return noted->samples >= 64 && (16 * noted->infinite >= noted->samples || 8 * noted->tiny >= 7 * noted->samples);
+  return is_hard_sample(noted->samples, noted->infinite, noted->tiny);
 }
 // By one work-item, before the first tile.
 static void again_judge(__local struct Noted* noted) {

@@ -5,7 +5,8 @@
 // SPLIT 0: f16, bf16, i8, or f32 rounded to tf32.
 // SPLIT 1: f32 by three products of tf32 parts, x = hi + lo. A is split in registers; B comes as two tensors that
 //   gemm_nv_pack.cl made, which noted the magnitudes of both operands. Sums of 32 steps of k are flushed into f32 registers. A tile
-//   with a sum that parts cannot hold (gemm_split.cl) is computed again by multiply-adds of the same stages (gemm_nv_mma_again.cl).
+//   with a sum that parts cannot hold (gemm_split.cl) is computed again by multiply-adds of the same stages (gemm_nv_mma_again.cl);
+//   at once if a sample of its first stage says so.
 //
 // Operands start on 16-byte boundaries, and so do all their runs; i8 and a split B have k contiguous.
 // Launch: a group of ITEMS work-items for each tile of each product.
@@ -244,7 +245,13 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_nv_mma(int
     if (s < steps) COPY_STEP(s, 0, 0)
     commit_copies();
   }
+  wait_copies();
+  barrier(CLK_LOCAL_MEM_FENCE);
 
+  int s = 0;
+#if SPLIT
+  if (steps > 0 && is_hard_stage(stages, item)) s = steps + 1;  // all is computed again
+#endif
   REAL sums[FRAGS_M][FRAG_SUMS];
 #pragma unroll
   for (int i = 0; i < FRAGS_M; i++)
@@ -264,10 +271,8 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_nv_mma(int
     _Pragma("unroll") for (int j_ = 0; j_ < FRAGS_N / 2 && SPLIT_B; j_++)                            \
       load_b(next_lo[to][j_], tile_b + B_BYTES, warp_n + 16 * j_, k, lane);                          \
   }
-  wait_copies();
-  barrier(CLK_LOCAL_MEM_FENCE);
   LOAD_SLICE(0, 0, 0)
-  for (int s = 0; s < steps; s++) {
+  for (; s < steps; s++) {
 #if SPLIT
     REAL part[FRAGS_M][FRAG_SUMS];
 #pragma unroll
@@ -350,7 +355,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_nv_mma(int
 #endif
   share_notes(&a_range, &b_range, (__local uint2*)stages, warp, lane);
   const float least = least_exact(a_range, b_range, K);
-  uint doubtful = 0;
+  uint doubtful = s > steps;
 #pragma unroll
   for (int i = 0; i < FRAGS_M; i++)
 #pragma unroll
@@ -361,6 +366,8 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_nv_mma(int
   uint again;
   SYNC_ANY(again, doubtful, ITEMS);
   if (again) {
+    wait_all_copies();
+    barrier(CLK_LOCAL_MEM_FENCE);
     RESTART
 #pragma unroll
     for (int i = 0; i < FRAGS_M; i++)

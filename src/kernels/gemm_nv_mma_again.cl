@@ -2,6 +2,7 @@
 // the matrix instructions, of rows m + 16 i and 8 behind them, and of columns n + 8 j and the next.
 
 #include "gemm_nv_mma_copy.cl"
+#include "gemm_nv_sample.cl"
 #include "gemm_types.cl"
 #include "ptx.cl"
 
@@ -13,7 +14,9 @@
 #define B_UNIT_K 1
 #define TILE_M 128
 #define TILE_N 128
+#define A_BYTES (TILE_M * STEP_BYTES)
 #define B_BYTES (TILE_N * STEP_BYTES)
+#define SPLIT_B 1
 #endif
 
 // B's two parts become one, x = hi + lo.
@@ -22,6 +25,24 @@ static void join_b(__local uchar* tile, int item) {
   __local const float4* lo = (__local const float4*)(tile + B_BYTES);
 #pragma unroll
   for (int i = 0; i < B_BYTES / 16 / ITEMS; i++) hi[item + i * ITEMS] += lo[item + i * ITEMS];
+}
+static float element_of(__local const uchar* tile, const int unit_k, const int rows, int row, int k) {
+  const int at = unit_k ? UNIT_K_PLACE(row, k / 4) + k % 4 * 4 : ACROSS_K_PLACE(rows, k, row / 4) + row % 4 * 4;
+  return *(__local const float*)(tile + at);
+}
+// Whether a sample of the products of a stage, one of each work-item's, says that the tile is to be computed again. By all.
+static int is_hard_stage(__local const uchar* stage, int item) {
+  uint random = (uint)item * 2654435761u;
+  const int m = any_below(&random, TILE_M), n = any_below(&random, TILE_N), k = any_below(&random, STEP);
+  __local const uchar* of_b = stage + A_BYTES;
+  const float a = element_of(stage, A_UNIT_K, TILE_M, m, k);
+  const float b = element_of(of_b, B_UNIT_K, TILE_N, n, k) +
+                  (SPLIT_B ? element_of(of_b + B_BYTES, B_UNIT_K, TILE_N, n, k) : 0);
+  int samples, infinite, tiny;
+  SYNC_COUNT(samples, is_sample(a, b), ITEMS);
+  SYNC_COUNT(infinite, is_infinite_sample(a, b), ITEMS);
+  SYNC_COUNT(tiny, is_tiny_sample(a, b), ITEMS);
+  return is_hard_sample(samples, infinite, tiny);
 }
 // Four steps of k, piece number `piece`, of a row.
 static void load_four(float to[4], __local const uchar* tile, const int unit_k, const int rows, int row, int piece) {

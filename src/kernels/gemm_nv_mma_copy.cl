@@ -33,6 +33,9 @@ static void commit_copies(void) {
 static void wait_copies(void) {
   __asm__ volatile("cp.async.wait_group %0;" : : "n"(STAGES - 2) : "memory");
 }
+static void wait_all_copies(void) {
+  __asm__ volatile("cp.async.wait_all;" : : : "memory");
+}
 
 // Where 16 bytes lie in a tile, so that those which are read together lie in different banks. K contiguous: piece i of row r.
 // Else: piece i of step k.

@@ -191,9 +191,9 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_nv_wgmma(
   if (K > 0) {
     const struct Again from = again_of(&operands, feed);
     uint random = (uint)item * 2654435761u;
-    const struct AgainStep step = again_step(&from, again_any(&random, K));
-    const float of_a = again_a(&from, &step, again_any(&random, min(M - feed.m, TILE_M)), 0);
-    again_sample(&noted, of_a, again_b(&from, &step, again_any(&random, min(N - feed.n, TILE_N)), 0));
+    const struct AgainStep step = again_step(&from, any_below(&random, K));
+    const float of_a = again_a(&from, &step, any_below(&random, min(M - feed.m, TILE_M)), 0);
+    again_sample(&noted, of_a, again_b(&from, &step, any_below(&random, min(N - feed.n, TILE_N)), 0));
   }
 #endif
   if (warp < MAPS) {  // a warp for each map

@@ -77,6 +77,12 @@ static uint shuffle_xor(uint v, int lanes) {
                    : "=r"(any)                                                                              \
                    : "r"(v), "n"(items)                                                                     \
                    : "memory")
+// The same: in how many of them.
+#define SYNC_COUNT(count, v, items)                                                        \
+  __asm__ volatile("{.reg .pred p; setp.ne.u32 p, %1, 0; bar.red.popc.u32 %0, 1, %2, p;}" \
+                   : "=r"(count)                                                           \
+                   : "r"(v), "n"(items)                                                    \
+                   : "memory")
 static void fence_async(void) {
   __asm__ volatile("fence.proxy.async;" : : : "memory");
 }
