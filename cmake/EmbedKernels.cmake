@@ -1,6 +1,6 @@
-# dlprim_embed_kernels(<target> <directory>): makes one .cpp out of each .cl file of the directory, with its
-# #include "other.cl" lines replaced by those files (each once), and one .cpp with the table of all, and adds
-# them to the target. Run as a script (-P) it does that for one file.
+# dlprim_embed_kernels(<target> <directory>): makes one .cpp out of each .cl file of the directory's folders, with its
+# #include "folder/other.cl" lines replaced by those files (each once), and one .cpp with the table of all, and adds
+# them to the target. A kernel is named by its stem, without the folder. Run as a script (-P) it does that for one file.
 
 cmake_policy(VERSION 3.22)
 
@@ -22,18 +22,22 @@ function(dlprim_resolve_includes directory file seen_name text_name)
 endfunction()
 
 function(dlprim_embed_kernels target directory)
-  file(GLOB files CONFIGURE_DEPENDS "${directory}/*.cl")
+  file(GLOB files CONFIGURE_DEPENDS "${directory}/*/*.cl")
   set(declarations "")
   set(rows "")
   foreach(path IN LISTS files)
     get_filename_component(stem "${path}" NAME_WE)
+    file(RELATIVE_PATH file "${directory}" "${path}")
+    if(rows MATCHES "\"${stem}\"")
+      message(FATAL_ERROR "There are two kernel files ${stem}.cl.")
+    endif()
     set(output "${CMAKE_CURRENT_BINARY_DIR}/kernels/${stem}.cpp")
     add_custom_command(
       OUTPUT "${output}"
-      COMMAND "${CMAKE_COMMAND}" -DDIRECTORY=${directory} -DSTEM=${stem} -DOUTPUT=${output} -P
+      COMMAND "${CMAKE_COMMAND}" -DDIRECTORY=${directory} -DFILE=${file} -DSTEM=${stem} -DOUTPUT=${output} -P
               "${CMAKE_CURRENT_FUNCTION_LIST_FILE}"
       DEPENDS ${files} "${CMAKE_CURRENT_FUNCTION_LIST_FILE}"
-      COMMENT "Embedding ${stem}.cl"
+      COMMENT "Embedding ${file}"
       VERBATIM)
     target_sources(${target} PRIVATE "${output}")
     string(APPEND declarations "extern const char kKernel_${stem}[];\n")
@@ -58,8 +62,8 @@ endfunction()
 
 if(CMAKE_SCRIPT_MODE_FILE AND DEFINED STEM)
   set(seen "")
-  dlprim_resolve_includes("${DIRECTORY}" "${STEM}.cl" seen text)
+  dlprim_resolve_includes("${DIRECTORY}" "${FILE}" seen text)
   file(WRITE "${OUTPUT}"
-    "// Generated from ${STEM}.cl.\nnamespace dlprim::detail {\nextern const char kKernel_${STEM}[];\n"
+    "// Generated from ${FILE}.\nnamespace dlprim::detail {\nextern const char kKernel_${STEM}[];\n"
     "const char kKernel_${STEM}[] = R\"CLC(${text})CLC\";\n}  // namespace dlprim::detail\n")
 endif()

@@ -7,8 +7,8 @@
 
 #include "core/gen/wgmma.hpp"
 #include "core/kernel_source.hpp"
-#include "ops/conv_fragment.hpp"
-#include "ops/conv_nv_mma.hpp"
+#include "ops/conv/conv_fragment.hpp"
+#include "ops/conv/conv_nv_mma.hpp"
 
 using namespace dlprim;
 using namespace dlprim::detail;

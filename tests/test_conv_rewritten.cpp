@@ -5,9 +5,9 @@
 #include "cases/conv.hpp"
 #include "catch.hpp"
 #include "core/composed.hpp"
-#include "ops/conv_nv_few.hpp"
-#include "ops/conv_nv_groups.hpp"
-#include "ops/conv_spread.hpp"
+#include "ops/conv/conv_nv_few.hpp"
+#include "ops/conv/conv_nv_groups.hpp"
+#include "ops/conv/conv_spread.hpp"
 
 using namespace dlprim;
 using namespace dlprim::test;

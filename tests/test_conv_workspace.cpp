@@ -1,7 +1,7 @@
 // Convolution's engines with little workspace, and with parameters that were asked for.
 #include "cases/conv.hpp"
 #include "catch.hpp"
-#include "ops/conv_problem.hpp"
+#include "ops/conv/conv_problem.hpp"
 
 using namespace dlprim;
 using namespace dlprim::test;

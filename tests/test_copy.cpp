@@ -4,8 +4,8 @@
 #include <limits>
 
 #include "catch.hpp"
-#include "ops/interleave.hpp"
-#include "ops/transpose.hpp"
+#include "ops/movement/interleave.hpp"
+#include "ops/movement/transpose.hpp"
 #include "support.hpp"
 
 using namespace dlprim;

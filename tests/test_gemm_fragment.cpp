@@ -8,7 +8,7 @@
 #include "core/kernel_source.hpp"
 #include "core/launch.hpp"
 #include "core/state.hpp"
-#include "ops/gemm_fragment.hpp"
+#include "ops/gemm/gemm_fragment.hpp"
 
 using namespace dlprim;
 using namespace dlprim::test;

@@ -5,8 +5,8 @@
 
 #include "cases/indexing.hpp"
 #include "catch.hpp"
-#include "ops/concat.hpp"
-#include "ops/slice_backward.hpp"
+#include "ops/movement/concat.hpp"
+#include "ops/movement/slice_backward.hpp"
 
 using namespace dlprim;
 using namespace dlprim::test;

@@ -314,13 +314,14 @@ TEST_CASE("child: kernel from a folder", "[.]") {
         }).find("DLPRIM_KERNEL_DIR: cannot read ") == 0);
 }
 
-TEST_CASE("program cache: DLPRIM_KERNEL_DIR replaces the embedded text", "[program_cache]") {
+TEST_CASE("program cache: DLPRIM_KERNEL_DIR and its folders replace the embedded text", "[program_cache]") {
   const test::TempDir dir;
   std::ofstream(dir / "probe.cl") << "__kernel void probe(__global int* y) {\n"
                                      "  const int i = (int)get_global_id(0);\n  y[i] = 3 * i + 1;\n}\n";
-  std::ofstream(dir / "value.cl") << "#define VALUE 42\n";
-  std::ofstream(dir / "both.cl") << "#include \"value.cl\"\n";
-  std::ofstream(dir / "mine.cl") << "#include \"value.cl\"\n#include \"both.cl\"\n" << kSet << "\n";
+  for (const char* folder : {"lib", "own"}) std::filesystem::create_directory(dir.path() / folder);
+  std::ofstream(dir / "lib/value.cl") << "#define VALUE 42\n";
+  std::ofstream(dir / "both.cl") << "#include \"lib/value.cl\"\n";
+  std::ofstream(dir / "own/mine.cl") << "#include \"lib/value.cl\"\n#include \"both.cl\"\n" << kSet << "\n";
   const test::Child child =
       test::run_child("child: kernel from a folder",
                       {{"DLPRIM_KERNEL_DIR", dir.path().string()}, {"DLPRIM_CACHE_DIR", dir / "cache"}});

@@ -12,7 +12,7 @@
 #include "core/kernel_source.hpp"
 #include "core/launch.hpp"
 #include "core/state.hpp"
-#include "ops/random_tiles.hpp"
+#include "ops/random/random_tiles.hpp"
 
 using namespace dlprim;
 using namespace dlprim::test;

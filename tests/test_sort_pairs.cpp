@@ -4,7 +4,7 @@
 
 #include "catch.hpp"
 #include "core/composed.hpp"
-#include "ops/sort_pairs.hpp"
+#include "ops/sort/sort_pairs.hpp"
 #include "support.hpp"
 
 using namespace dlprim;

@@ -13,7 +13,7 @@
 #include "child.hpp"
 #include "core/state.hpp"
 #include "core/text.hpp"
-#include "ops/conv_tune.hpp"
+#include "ops/conv/conv_tune.hpp"
 #include "support.hpp"
 
 using namespace dlprim;

@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <set>
 #include <sstream>
 
@@ -30,13 +31,23 @@ void read_resolved(const std::string& directory, const std::string& file, std::s
   }
 }
 
+/// Where a kernel's file lies: in the directory, or in a folder of it, as in src/kernels.
+std::string file_of(const std::string& directory, const std::string& name) {
+  const std::string file = name + ".cl";
+  std::error_code unread;  // there is no such file then
+  for (const auto& entry : std::filesystem::directory_iterator(directory, unread))
+    if (entry.is_directory(unread) && std::filesystem::exists(entry.path() / file, unread))
+      return (entry.path().filename() / file).string();
+  return file;
+}
+
 }  // namespace
 
 std::string kernel_source(const std::string& name) {
   if (const char* directory = std::getenv("DLPRIM_KERNEL_DIR")) {
     std::set<std::string> seen;
     std::string text;
-    read_resolved(directory, name + ".cl", seen, text);
+    read_resolved(directory, file_of(directory, name), seen, text);
     return text;
   }
   for (const EmbeddedKernel* entry = embedded_kernels(); entry->name; entry++)

@@ -6,7 +6,8 @@
 namespace dlprim::detail {
 
 /// The text of `name`.cl with its includes resolved. If the environment variable DLPRIM_KERNEL_DIR is set,
-/// the file is read from that directory instead. Throws ValidationError for an unknown name.
+/// the file is read from that directory or a folder in it instead. Throws ValidationError for an unknown
+/// name.
 std::string kernel_source(const std::string& name);
 
 }  // namespace dlprim::detail

@@ -122,7 +122,8 @@ std::string reductions_page() {
          "the gradient of y (of mean);\nx and results are needed where the gradient or its statistics name "
          "them. NaN "
          "is larger and smaller than all numbers.\n\n"
-         "This page is made of the library's list (`src/ops/reduction_list.cpp`); `DLPRIM_UPDATE_GOLDEN=1 "
+         "This page is made of the library's list (`src/ops/reduce/reduction_list.cpp`); "
+         "`DLPRIM_UPDATE_GOLDEN=1 "
          "test_reduction` writes it.\n";
   std::string topic;
   for (const ReductionFunction& f : reduction_functions()) {

@@ -44,7 +44,7 @@ class TuneSubject {
   virtual int64_t wrong_elements() = 0;
 };
 
-/// What an operator brings to be tuned; src/ops/tune.cpp has the list.
+/// What an operator brings to be tuned; src/ops/tune/tune.cpp has the list.
 struct TuneFamily {
   const char* op;
   /// See tuning_problems().

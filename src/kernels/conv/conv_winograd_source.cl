@@ -1,0 +1,60 @@
+// Winograd's transform of a tensor's tiles: v = B^T x B of what is convolved, or v = G w G^T of filters. One work-item for
+// each tile and channel. Generators fill the slots; as it stands the file has the B^T of F(2, 3). For CPUs:
+// conv_winograd_source_cpu.cl.
+
+// 1: neighbouring work-items have neighbouring channels, else tiles.
+#ifndef CHANNELS_LAST
+#define CHANNELS_LAST 0
+#endif
+#include "conv/conv_winograd_grid.cl"
+#include "gemm/gemm_types.cl"
+
+INLINE void along_height(REAL* t, const REAL* d) {
+  //$ ALONG_HEIGHT
+  t[0] = -d[0] + d[2];
+  t[1] = d[1] + d[2];
+  t[2] = d[2] - d[1];
+  t[3] = d[3] - d[1];
+  //$ END
+}
+
+INLINE void along_width(REAL* t, const REAL* d) {
+  //$ ALONG_WIDTH
+  t[0] = -d[0] + d[2];
+  t[1] = d[1] + d[2];
+  t[2] = d[2] - d[1];
+  t[3] = d[3] - d[1];
+  //$ END
+}
+
+__kernel void conv_winograd_source(__global const AB_STORAGE* restrict x, long x_offset, GRID_PARAMETERS,
+                                   __global float* restrict v, long v_offset) {
+  const int c = (int)get_global_id(CHANNELS_LAST ? 0 : 1), tile = (int)get_global_id(CHANNELS_LAST ? 1 : 0);
+  if (c >= channels || tile >= rows * tiles_w) return;
+  const int row = tile / tiles_w, column = tile - row * tiles_w;
+  const int image = (first_row + row) / tiles_h, down = first_row + row - image * tiles_h;
+  const int h0 = down * STEP_H - pad_h, w0 = column * STEP_W - pad_w;
+  const long at = x_offset + first + (long)image * n_stride + (long)c * c_stride;
+  REAL half_way[POINTS_H * SIZE_W];
+#pragma unroll
+  for (int j = 0; j < SIZE_W; j++) {
+    REAL d[SIZE_H], t[POINTS_H];
+    const bool inside = w0 + j >= 0 && w0 + j < width;
+#pragma unroll
+    for (int i = 0; i < SIZE_H; i++)
+      d[i] = inside && h0 + i >= 0 && h0 + i < height
+                 ? LOAD_AB(x, at + (long)(h0 + i) * h_stride + (long)(w0 + j) * w_stride)
+                 : 0;
+    along_height(t, d);
+#pragma unroll
+    for (int i = 0; i < POINTS_H; i++) half_way[i * SIZE_W + j] = t[i];
+  }
+  v += v_offset + (long)tile * tile_step + (long)c * channel_step;
+#pragma unroll
+  for (int i = 0; i < POINTS_H; i++) {
+    REAL t[POINTS_W];
+    along_width(t, half_way + i * SIZE_W);
+#pragma unroll
+    for (int j = 0; j < POINTS_W; j++) v[(i * POINTS_W + j) * plane] = t[j];
+  }
+}

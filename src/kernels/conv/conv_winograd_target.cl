@@ -1,0 +1,58 @@
+// Winograd's last transform: y = A^T m A of the sums of products, and the epilogue. One work-item for each tile and
+// channel. Generators fill the slots; as it stands the file has the A^T of F(2, 3). For CPUs: conv_winograd_target_cpu.cl.
+
+// 1: neighbouring work-items have neighbouring channels, else tiles.
+#ifndef CHANNELS_LAST
+#define CHANNELS_LAST 0
+#endif
+#define SIZE_H STEP_H
+#define SIZE_W STEP_W
+#include "conv/conv_winograd_grid.cl"
+#include "gemm/gemm_types.cl"
+
+INLINE void along_height(REAL* t, const REAL* d) {
+  //$ ALONG_HEIGHT
+  t[0] = d[0] + d[1] + d[2];
+  t[1] = d[1] - d[2] + d[3];
+  //$ END
+}
+
+INLINE void along_width(REAL* t, const REAL* d) {
+  //$ ALONG_WIDTH
+  t[0] = d[0] + d[1] + d[2];
+  t[1] = d[1] - d[2] + d[3];
+  //$ END
+}
+
+__kernel void conv_winograd_target(__global const float* restrict v, long v_offset, __global C_STORAGE* restrict y,
+                                   long y_offset, GRID_PARAMETERS, EPILOGUE_PARAMETERS) {
+  const int c = (int)get_global_id(CHANNELS_LAST ? 0 : 1), tile = (int)get_global_id(CHANNELS_LAST ? 1 : 0);
+  if (c >= channels || tile >= rows * tiles_w) return;
+  v += v_offset + (long)tile * tile_step + (long)c * channel_step;
+  REAL half_way[STEP_H * POINTS_W];
+#pragma unroll
+  for (int j = 0; j < POINTS_W; j++) {
+    REAL d[POINTS_H], t[STEP_H];
+#pragma unroll
+    for (int i = 0; i < POINTS_H; i++) d[i] = v[(i * POINTS_W + j) * plane];
+    along_height(t, d);
+#pragma unroll
+    for (int i = 0; i < STEP_H; i++) half_way[i * POINTS_W + j] = t[i];
+  }
+  const int row = tile / tiles_w, column = tile - row * tiles_w;
+  const int image = (first_row + row) / tiles_h, down = first_row + row - image * tiles_h;
+  const int h0 = down * STEP_H - pad_h, w0 = column * STEP_W - pad_w;
+#pragma unroll
+  for (int i = 0; i < STEP_H; i++) {
+    REAL t[STEP_W];
+    along_width(t, half_way + i * POINTS_W);
+    const int h = h0 + i;
+    const long line = first + (long)image * n_stride + (long)c * c_stride + (long)h * h_stride;
+#pragma unroll
+    for (int j = 0; j < STEP_W; j++) {
+      const int w = w0 + j;
+      const long at = line + (long)w * w_stride;
+      if (h < height && w < width) STORE_C(y + y_offset, at, FINISH(SCALED(t[j], c, 0), c, 0, at));
+    }
+  }
+}

@@ -1,0 +1,206 @@
+// The depthwise_cpu engine: direct convolution of groups of few channels by work-groups of one work-item
+// (conv_depthwise_cpu.cl).
+#include <algorithm>
+#include <optional>
+
+#include "core/launch.hpp"
+#include "core/state.hpp"
+#include "ops/conv/conv_parts.hpp"
+#include "ops/lib/epilogue.hpp"
+
+namespace dlprim::detail {
+
+extern const ConvEngine kConvDepthwiseCpu;
+
+namespace {
+
+constexpr int kMostChannels = 8;  ///< of a group's larger side, unless the smaller one is 1
+constexpr int kMostStride = 8;    ///< backward data: each is as many phases
+constexpr int kMostTaps = 1024;   ///< in a plane of w; they are listed in private memory
+/// Numbers in a buffer: what is seen and the sums lie in the second cache at worst.
+constexpr int kRoom = 8192;
+constexpr int64_t kWork = 4096;  ///< results of a work-group: far above the cost of starting it
+
+bool backward_data(const ConvProblem& p) {
+  return p.direction == ConvDirection::backward_data;
+}
+
+bool filter(const ConvProblem& p) {
+  return p.direction == ConvDirection::backward_filter;
+}
+
+bool channels_last(const ConvProblem& p) {
+  return p.group_c() == 1 && p.group_k() == 1 && p.x[1] == 1 && p.y[1] == 1;
+}
+
+/// Vectors as wide as the device's, unless rows are short.
+int lanes_for(const ConvProblem& p, const Device& device) {
+  const bool wide = device.facts().float_vector_width >= 16;
+  const int columns = channels_last(p) ? p.c : p.y_space[2];
+  return (wide && columns > 8 ? 16 : 8) / (p.dtype == DType::f64 ? 2 : 1);
+}
+
+/// How a plane of the target is cut into blocks, and the buffer for what one sees.
+struct Blocks {
+  Spatial first{0, 0, 0};          ///< of the target, where the first block begins: at most 0
+  Spatial first_seen{0, 0, 0};     ///< of the source
+  std::array<int64_t, 3> all{};    ///< rows and columns to cut: in backward data of a phase
+  std::array<int64_t, 3> ahead{};  ///< lines and columns of the buffer beyond the block's
+  int64_t phases = 1;              ///< buffers for what is seen
+  int64_t sums = 1;                ///< buffers of sums
+  int64_t h = 1, w = 1;            ///< of a block
+
+  int64_t across() const { return ceil_div(all[2], w); }
+  int64_t count() const { return across() * ceil_div(all[1], h); }
+  int64_t room(int64_t rows, int64_t columns) const {
+    return (columns + ahead[2]) * std::max(phases * (rows + ahead[1]), sums * rows);
+  }
+};
+
+Blocks blocks_for(const ConvProblem& p, int64_t room) {
+  Blocks b;
+  for (size_t i = 1; i < 3; i++) {
+    const int64_t stride = p.stride[i], window = int64_t{p.w_space[i] - 1} * p.dilation[i];
+    b.ahead[i] = window / stride;
+    if (backward_data(p)) {
+      // Row m * stride + phase of the padded target sees rows m - ahead ... m of the source.
+      const int64_t first = p.pad[i] >= 0 ? p.pad[i] / stride : -ceil_div(-int64_t{p.pad[i]}, stride);
+      b.first[i] = static_cast<int>(first * stride - p.pad[i]);
+      b.first_seen[i] = static_cast<int>(first - b.ahead[i]);
+      b.all[i] = ceil_div(p.x_space[i] - b.first[i], stride);
+    } else {
+      b.first_seen[i] = -p.pad[i];
+      b.all[i] = p.y_space[i];
+      b.phases *= std::min(stride, window + 1);
+    }
+  }
+  if (backward_data(p)) b.sums = p.stride[2];
+  // As many rows as there is room for; but few of them see much that others see too.
+  constexpr int64_t kFewRows = 8;
+  b.w = std::max<int64_t>(b.all[2], 1);
+  while (b.w > 1 && b.room(std::min(kFewRows, b.all[1]), b.w) > room) b.w = ceil_div(b.w, 2);
+  while (b.h < b.all[1] && b.room(b.h + 1, b.w) <= room) b.h++;
+  b.h = ceil_div(std::max<int64_t>(b.all[1], 1), ceil_div(std::max<int64_t>(b.all[1], 1), b.h));
+  return b;
+}
+
+int64_t room_for(const ConvProblem& p, const Device& device) {
+  return kRoom / (channels_last(p) ? lanes_for(p, device) : 1);
+}
+
+class DepthwiseCpu : public ConvImpl {
+ public:
+  DepthwiseCpu(const Context& context, const ConvProblem& problem, const Options& options)
+      : p_(problem),
+        lanes_(lanes_for(p_, context.device())),
+        blocks_(blocks_for(p_, room_for(p_, context.device()))) {
+    const bool last = channels_last(p_);
+    Defines defines = conv_defines(p_);
+    defines.set("DIRECTION", static_cast<int>(p_.direction)).set("CHANNELS_LAST", last).set("VW", lanes_);
+    defines.set("STEP_W", p_.stride[2] <= 2 ? p_.stride[2] : 0).set("ROOM", kRoom);
+    const ConvStrides &source = backward_data(p_) ? p_.y : p_.x, &target = backward_data(p_) ? p_.x : p_.y;
+    defines.set("UNIT_SOURCE", source[4] == 1 && !last).set("UNIT_TARGET", target[4] == 1 && !last);
+    const int window = p_.w_space[1] * p_.w_space[2];
+    defines.set("MOST_TAPS", window);
+    if (backward_data(p_)) defines.set("MOST_PHASES", p_.stride[1] * p_.stride[2]);
+    if (filter(p_)) {
+      constexpr int kSums = 12;  // in registers
+      defines.set("TOGETHER", window <= kSums ? window : p_.w_space[2] <= kSums ? p_.w_space[2] : 1);
+      const int64_t results = int64_t{p_.k} * p_.group_c() * p_.taps();
+      parts_ = conv_parts_for(p_.n, 1, packs() * p_.w_space[0], context.device(), results,
+                              static_cast<int64_t>(options.workspace_limit / sizeof(double) / 2));
+      sums_.emplace(context, p_, parts_.count, workspace_);
+      defines.set("PARTS", parts_.count > 1);
+    }
+    kernel_ = context.state().programs.kernel(
+        "conv_depthwise_cpu", filter(p_) ? "conv_depthwise_filter" : "conv_depthwise", defines);
+  }
+
+  size_t workspace_size() const override { return workspace_.size(); }
+
+  void run(const Stream& stream, const ConvTensors& t, const Tensor& workspace) const override {
+    Launch launch(stream, kernel_);
+    if (filter(p_)) {
+      launch.arg(t.x).arg(t.y).arg(t.w).arg(sums_->partial(workspace));
+      launch.arg(static_cast<int>(p_.y_extent)).arg(static_cast<int>(blocks_.count()));
+      bind_geometry(launch, parts_.steps);
+      launch.run({static_cast<size_t>(packs()), static_cast<size_t>(p_.w_space[0]),
+                  static_cast<size_t>(parts_.count)},
+                 {1, 1, 1});
+      sums_->add_up(stream, workspace, t.w);
+      return;
+    }
+    const bool data = backward_data(p_);
+    const int64_t planes = p_.n * packs() * (data ? p_.x_space : p_.y_space)[0];
+    const int64_t work = blocks_.h * blocks_.w * blocks_.sums * (channels_last(p_) ? lanes_ : 1);
+    const int64_t chunk = std::clamp<int64_t>(kWork / work, 1, std::max<int64_t>(planes, 1));
+    launch.arg(data ? t.y : t.x).arg(t.w).arg(data ? t.x : t.y);
+    bind_geometry(launch, static_cast<int>(chunk));
+    bind_epilogue(launch, 1, 0, t.with);
+    launch.run({static_cast<size_t>(blocks_.count()), static_cast<size_t>(ceil_div(planes, chunk))}, {1, 1});
+  }
+
+ private:
+  /// Planes of the target in an image, or of dw; where lanes run along the channels, by as many as those are.
+  int channels() const { return filter(p_) ? p_.k * p_.group_c() : backward_data(p_) ? p_.c : p_.k; }
+  int64_t packs() const { return ceil_div(channels(), channels_last(p_) ? lanes_ : 1); }
+
+  void bind_geometry(Launch& launch, int chunk) const {
+    const bool data = backward_data(p_);
+    const Spatial &source = data ? p_.y_space : p_.x_space, &target = data ? p_.x_space : p_.y_space;
+    const int group_c = p_.group_c(), group_k = p_.group_k();
+    launch.arg(p_.n).arg(channels());
+    // The target's channels in a group, and the source's; in backward filter, of x and of y.
+    launch.arg(data || filter(p_) ? group_c : group_k).arg(data || filter(p_) ? group_k : group_c);
+    for (const Spatial& sizes : {source, target, p_.w_space, p_.stride})
+      for (int size : sizes) launch.arg(size);
+    launch.arg(p_.pad[0]);
+    for (int dilation : p_.dilation) launch.arg(dilation);
+    for (const ConvStrides& strides : {data ? p_.y : p_.x, data ? p_.x : p_.y})
+      for (int stride : narrow(strides)) launch.arg(stride);
+    const std::array<int, 5> w = narrow(p_.w);
+    launch.arg(group_k * w[0]).arg(data ? w[1] : w[0]).arg(data ? w[0] : w[1]);
+    launch.arg(w[2]).arg(w[3]).arg(w[4]);
+    for (const Spatial& first : {blocks_.first_seen, blocks_.first}) launch.arg(first[1]).arg(first[2]);
+    for (int64_t size : {blocks_.h + blocks_.ahead[1], blocks_.w + blocks_.ahead[2], blocks_.h, blocks_.w,
+                         std::max<int64_t>(1, blocks_.across())})
+      launch.arg(static_cast<int>(size));
+    launch.arg(chunk).arg(static_cast<int>(data ? p_.y_extent : p_.x_extent));
+  }
+
+  const ConvProblem p_;
+  const int lanes_;
+  const Blocks blocks_;
+  ConvParts parts_;
+  WorkspaceParts workspace_;
+  std::optional<ConvPartSums> sums_;  ///< backward filter
+  Kernel kernel_;
+};
+
+std::string refuse(const Context& context, const ConvProblem& p, const Options& options) {
+  const Device& device = context.device();
+  if (device.kind() != DeviceKind::cpu && !EngineRequest(options).names(kConvDepthwiseCpu.name))
+    return cat("is for CPUs, the device is a ", name_of(device.kind()));
+  std::string reason = refuse_large(p);
+  if (reason.empty()) reason = refuse_wide_groups(p, kMostChannels);
+  if (!reason.empty()) return reason;
+  if (backward_data(p) && std::max(p.stride[1], p.stride[2]) > kMostStride)
+    return cat("strides of ", p.stride[1], " and ", p.stride[2], " exceed ", kMostStride,
+               " in backward data");
+  const int64_t window = int64_t{p.w_space[1]} * p.w_space[2];
+  if (window > kMostTaps) return cat(window, " taps exceed ", kMostTaps);
+  const int64_t room = room_for(p, device), needed = blocks_for(p, room).room(1, 1);
+  if (needed > room) return cat("one result sees up to ", needed, " elements, there is room for ", room);
+  return {};
+}
+
+std::unique_ptr<const ConvImpl> make(const Context& context, const ConvProblem& problem,
+                                     const Options& options) {
+  return std::make_unique<DepthwiseCpu>(context, problem, options);
+}
+
+}  // namespace
+
+const ConvEngine kConvDepthwiseCpu = {"depthwise_cpu", refuse, make};
+
+}  // namespace dlprim::detail

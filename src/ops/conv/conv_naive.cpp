@@ -1,0 +1,90 @@
+// The naive engine: direct convolution, one work-item an output element. Accepts every valid problem.
+#include "core/launch.hpp"
+#include "core/state.hpp"
+#include "ops/conv/conv_parts.hpp"
+#include "ops/lib/epilogue.hpp"
+
+namespace dlprim::detail {
+
+extern const ConvEngine kConvNaive;
+
+namespace {
+
+constexpr int64_t kGroup = 64;
+
+class Naive : public ConvImpl {
+ public:
+  Naive(const Context& context, const ConvProblem& problem, const Options& options)
+      : p_(problem), wide_(!refuse_large(problem).empty()) {
+    Defines defines = conv_defines(p_);
+    defines.set("INDEX", wide_ ? "long" : "int");
+    const char* name = p_.direction == ConvDirection::forward ? "conv_forward" : "conv_backward_data";
+    if (p_.direction == ConvDirection::backward_filter) {
+      name = "conv_backward_filter";
+      const int64_t results = int64_t{p_.k} * p_.group_c() * p_.taps();
+      parts_ = conv_parts_for(p_.n, 1, ceil_div(results, kGroup), context.device(), results,
+                              static_cast<int64_t>(options.workspace_limit / sizeof(double) / 2));
+      sums_.emplace(context, p_, parts_.count, workspace_);
+      defines.set("PARTS", parts_.count > 1);
+    }
+    kernel_ = context.state().programs.kernel("conv_naive", name, defines);
+  }
+
+  size_t workspace_size() const override { return workspace_.size(); }
+
+  void run(const Stream& stream, const ConvTensors& t, const Tensor& workspace) const override {
+    Launch launch(stream, kernel_);
+    const bool forward = p_.direction == ConvDirection::forward;
+    if (p_.direction == ConvDirection::backward_filter) {
+      launch.arg(t.x).arg(t.y).arg(t.w).arg(sums_->partial(workspace)).arg(parts_.steps);
+      bind_geometry(launch);
+      start(launch, t.w.numel());
+      sums_->add_up(stream, workspace, t.w);
+      return;
+    }
+    launch.arg(forward ? t.x : t.y).arg(t.w).arg(forward ? t.y : t.x);
+    bind_geometry(launch);
+    bind_epilogue(launch, 1, 0, t.with);
+    start(launch, forward ? t.y.numel() : t.x.numel());
+  }
+
+ private:
+  void bind_geometry(Launch& launch) const {
+    launch.arg(p_.n).arg(p_.group_c()).arg(p_.group_k()).arg(p_.groups);
+    for (const Spatial& numbers : {p_.x_space, p_.w_space, p_.y_space, p_.stride, p_.pad, p_.dilation})
+      for (int value : numbers) launch.arg(value);
+    for (const ConvStrides& strides : {p_.x, p_.w, p_.y})
+      for (int64_t stride : strides) {
+        if (wide_)
+          launch.arg(stride);
+        else
+          launch.arg(static_cast<int>(stride));
+      }
+  }
+  void start(Launch& launch, int64_t items) const {
+    launch.run({static_cast<size_t>(round_up(items, kGroup)), static_cast<size_t>(parts_.count)},
+               {static_cast<size_t>(kGroup), 1});
+  }
+
+  const ConvProblem p_;
+  const bool wide_;  ///< indices need 64 bits
+  ConvParts parts_;
+  WorkspaceParts workspace_;
+  std::optional<ConvPartSums> sums_;  ///< backward filter
+  Kernel kernel_;
+};
+
+std::string refuse(const Context&, const ConvProblem&, const Options&) {
+  return {};
+}
+
+std::unique_ptr<const ConvImpl> make(const Context& context, const ConvProblem& problem,
+                                     const Options& options) {
+  return std::make_unique<Naive>(context, problem, options);
+}
+
+}  // namespace
+
+const ConvEngine kConvNaive = {"naive", refuse, make};
+
+}  // namespace dlprim::detail

@@ -1,0 +1,39 @@
+// What the winograd engine decides before it computes: the form F(m, r), how tensors are seen as tiles, how
+// many tiles at a time, and whether that pays.
+#pragma once
+
+#include <string>
+
+#include "ops/conv/conv_winograd_tiles.hpp"
+
+namespace dlprim::detail {
+
+struct WinogradChoice {
+  std::string refusal;  ///< of the engine; the rest then means nothing
+  int m = 0;            ///< the form's, see winograd_form()
+  WinogradForm form;
+  bool cpu = false;   ///< the kernels for CPUs
+  Plane tiles{1, 1};  ///< of an image
+  int chunk = 1;      ///< rows of tiles that are transformed before they are multiplied
+};
+
+/// Why no form of these engines can serve: dtypes, groups, sizes; empty if one may.
+std::string refuse_winograd_problem(const ConvProblem& p);
+
+/// `name`: the engine's. Asked for by name it takes m (2 or 4), rows (the chunk) and cpu (0 or 1), and serves
+/// where it does not pay, too.
+WinogradChoice winograd_choice(const Context& context, const ConvProblem& p, const Options& options,
+                               const char* name);
+
+// The problem's tensors as tiles. The source is what is convolved: x, or dy in backward data. In backward
+// filter the source is x, the target dy, and the filter, dw, is written.
+WinogradImages winograd_source(const ConvProblem& p, const WinogradChoice& choice);
+WinogradImages winograd_target(const ConvProblem& p, const WinogradChoice& choice);
+WinogradImages winograd_filter(const ConvProblem& p, const WinogradChoice& choice);
+
+/// `tiles` tiles transformed. Unless `channels_last` channels or tiles are contiguous, as they are nearer to
+/// each other in `images`.
+WinogradLayout winograd_layout(const WinogradChoice& choice, const WinogradImages& images, int64_t tiles,
+                               bool channels_last = false);
+
+}  // namespace dlprim::detail

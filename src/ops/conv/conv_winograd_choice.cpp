@@ -1,0 +1,198 @@
+// Decisions of the winograd engine.
+#include "ops/conv/conv_winograd.hpp"
+
+#include <algorithm>
+
+namespace dlprim::detail {
+namespace {
+
+/// Bytes of transformed tiles that CPUs work on at a time, so that the next step finds them in the cache; no
+/// fewer than those of the filter, which each chunk reads anew.
+constexpr uint64_t kCpuChunkBytes = 8000000;
+/// The most that tiles may cost, in what multiply-adds without them cost at full speed.
+constexpr double kMostCost = 1.05;
+
+struct Bytes {
+  uint64_t filter = 0, row = 0;  ///< of the transformed filter; of a row of tiles of both others
+};
+
+Bytes bytes_of(const ConvProblem& p, const WinogradChoice& choice) {
+  const WinogradImages from = winograd_source(p, choice), to = winograd_target(p, choice),
+                       w = winograd_filter(p, choice);
+  const auto of = [&](const WinogradImages& x, int64_t tiles, bool last) {
+    return winograd_layout(choice, x, tiles, last).bytes();
+  };
+  const int tiles = choice.tiles[1];
+  return {of(w, w.rows(), true), of(from, tiles, false) + of(to, tiles, false)};
+}
+
+/// As many rows of tiles as the workspace has room for, with some for GEMM, in chunks of equal length. 0: not
+/// even one.
+int chunk_for(const ConvProblem& p, const WinogradChoice& choice, const Options& options, int asked) {
+  const Bytes bytes = bytes_of(p, choice);
+  const bool constant = p.constant_w && p.direction != ConvDirection::backward_filter;
+  const uint64_t kept = constant ? 0 : bytes.filter, limit = options.workspace_limit;
+  constexpr uint64_t kEnds = 4096;  // what parts are rounded up by
+  if (kept + bytes.row + kEnds > limit) return 0;
+  const uint64_t for_gemm = 2 * kept + kEnds;
+  // GEMM may want copies of what is transformed.
+  const uint64_t room = limit > kept + for_gemm ? limit - kept - for_gemm : 0;
+  int64_t most = std::max<int64_t>(1, static_cast<int64_t>(room / (3 * bytes.row)));
+  if (asked > 0) most = std::min<int64_t>(most, asked);
+  if (asked == 0 && choice.cpu)
+    most = std::min(
+        most,
+        static_cast<int64_t>(std::max(kCpuChunkBytes, bytes.filter) / std::max<uint64_t>(1, bytes.row)) + 1);
+  const int64_t rows = int64_t{p.n} * choice.tiles[0];
+  return static_cast<int>(ceil_div(rows, ceil_div(rows, std::min(most, rows))));
+}
+
+/// What the work costs, in multiply-adds that take as long, on a CPU (2 cores with 16 floats a vector, 125
+/// 10^9 multiply-adds a second; resnet18's layers at batch 8). Bytes of transformed tensors are written, and
+/// read by GEMM, or the other way round; a tensor with its columns side by side is transposed on the way.
+struct Costs {
+  double source = 8, source_columns = 13.5, target = 5.5, target_columns = 12.5, filter = 8, filter_read = 7;
+  double launches = 7.5e6;  ///< of a chunk
+  double gemm = 1.1;
+};
+
+double cost_of(const ConvProblem& p, const WinogradChoice& choice) {
+  const Costs cost;
+  const bool filter = p.direction == ConvDirection::backward_filter;
+  const WinogradImages from = winograd_source(p, choice), to = winograd_target(p, choice),
+                       w = winograd_filter(p, choice);
+  const int rows = p.n * choice.tiles[0], tiles = rows * choice.tiles[1];
+  const auto bytes = [&](const WinogradImages& x, int64_t count) {
+    return static_cast<double>(winograd_layout(choice, x, count, true).bytes());
+  };
+  const auto of = [&](const WinogradImages& x, bool read) {
+    const bool columns = x.strides[1] != 1;
+    return bytes(x, tiles) * (read ? (columns ? cost.source_columns : cost.source)
+                                   : (columns ? cost.target_columns : cost.target));
+  };
+  const double chunks = static_cast<double>(ceil_div(rows, choice.chunk)), of_filter = bytes(w, w.rows());
+  double result = cost.gemm * choice.form.points() * static_cast<double>(tiles) * p.c * p.k;
+  result += of(from, true) + of(to, filter) + cost.launches * chunks;
+  return result + of_filter * ((p.constant_w && !filter ? 0 : cost.filter) + cost.filter_read * chunks);
+}
+
+}  // namespace
+
+std::string refuse_winograd_problem(const ConvProblem& p) {
+  if (p.dtype == DType::f64) return "is for f32, f16 and bf16, the operands are f64";
+  if (p.groups != 1) return cat("is for one group, there are ", p.groups);
+  if (p.n == 0 || p.c == 0 || p.k == 0)
+    return cat("there is nothing to multiply: ", p.n, " images, ", p.c, " channels, ", p.k, " filters");
+  return refuse_large(p);
+}
+
+WinogradImages winograd_source(const ConvProblem& p, const WinogradChoice& choice) {
+  const bool data = p.direction == ConvDirection::backward_data;
+  const ConvStrides& strides = data ? p.y : p.x;
+  const Spatial& space = data ? p.y_space : p.x_space;
+  WinogradImages result{p.n, data ? p.k : p.c, {space[1], space[2]}, choice.tiles};
+  for (size_t axis = 0; axis < 2; axis++)
+    result.pad[axis] = data ? p.w_space[axis + 1] - 1 - p.pad[axis + 1] : p.pad[axis + 1];
+  result.strides = {strides[0], strides[1], strides[3], strides[4]};
+  result.extent = data ? p.y_extent : p.x_extent;
+  return result;
+}
+
+WinogradImages winograd_target(const ConvProblem& p, const WinogradChoice& choice) {
+  const bool data = p.direction == ConvDirection::backward_data;
+  const ConvStrides& strides = data ? p.x : p.y;
+  const Spatial& space = data ? p.x_space : p.y_space;
+  WinogradImages result{p.n, data ? p.c : p.k, {space[1], space[2]}, choice.tiles};
+  result.strides = {strides[0], strides[1], strides[3], strides[4]};
+  result.extent = data ? p.x_extent : p.y_extent;
+  return result;
+}
+
+WinogradImages winograd_filter(const ConvProblem& p, const WinogradChoice& choice) {
+  WinogradImages result;
+  result.size = {p.w_space[1], p.w_space[2]};
+  result.strides = {p.w[0], p.w[1], p.w[3], p.w[4]};
+  result.images = p.k, result.channels = p.c;
+  result.extent = p.w_extent;
+  if (p.direction == ConvDirection::backward_filter) return result;
+  const bool data = p.direction == ConvDirection::backward_data;
+  // GEMM's engines for GPUs want the source's channels contiguous, the one for CPUs the target's.
+  if (data != choice.cpu) {
+    std::swap(result.images, result.channels);
+    std::swap(result.strides[0], result.strides[1]);
+  }
+  if (data)
+    for (size_t axis = 0; axis < 2; axis++) {
+      result.first += (result.size[axis] - 1) * result.strides[2 + axis];
+      result.strides[2 + axis] *= -1;
+    }
+  return result;
+}
+
+WinogradLayout winograd_layout(const WinogradChoice& choice, const WinogradImages& x, int64_t tiles,
+                               bool channels_last) {
+  const bool last = channels_last || choice.cpu || x.strides[1] == 1 || x.channels == 1;
+  // 64 bytes, a vector of the kernels for CPUs; 16, which GPUs read at a time.
+  return {last, choice.form.points(), tiles, x.channels, choice.cpu ? 16 : 4};
+}
+
+namespace {
+
+/// The choice for tiles of m results.
+WinogradChoice choice_of(const ConvProblem& p, const Options& options, bool cpu, int m, int rows) {
+  WinogradChoice choice;
+  choice.m = m;
+  choice.cpu = cpu;
+  choice.form = winograd_form(p, m);
+  choice.refusal = refuse_winograd_form(p, choice.form);
+  if (!choice.refusal.empty()) return choice;
+  const bool data = p.direction == ConvDirection::backward_data,
+             filter = p.direction == ConvDirection::backward_filter;
+  for (size_t axis = 0; axis < 2; axis++) {
+    const int pixels = data ? p.x_space[axis + 1] : p.y_space[axis + 1];
+    const int step = filter ? choice.form.taps[axis] : choice.form.results[axis];
+    choice.tiles[axis] = static_cast<int>(ceil_div(pixels, step));
+  }
+  if (options.math == MathMode::strict)
+    choice.refusal = refuse_winograd_strict(p, choice.form, int64_t{p.n} * choice.tiles[0] * choice.tiles[1]);
+  if (!choice.refusal.empty()) return choice;
+  choice.chunk = chunk_for(p, choice, options, rows);
+  if (choice.chunk == 0) {
+    const Bytes bytes = bytes_of(p, choice);
+    choice.refusal = cat("needs ", bytes.filter + bytes.row, " bytes of workspace, the limit is ",
+                         options.workspace_limit);
+  }
+  return choice;
+}
+
+}  // namespace
+
+WinogradChoice winograd_choice(const Context& context, const ConvProblem& p, const Options& options,
+                               const char* name) {
+  const EngineRequest request(options);
+  const DeviceKind kind = context.device().kind();
+  int m = 0, rows = 0, cpu = kind == DeviceKind::cpu;
+  WinogradChoice choice;
+  const bool named = request.names(name);
+  if (named) request.take({{"m", &m}, {"rows", &rows}, {"cpu", &cpu}});
+  choice.refusal = refuse_winograd_problem(p);
+  if (choice.refusal.empty() && m != 0 && m != 2 && m != 4)
+    choice.refusal = cat("tiles of ", m, ", must be 2 or 4");
+  if (choice.refusal.empty() && !named && kind != DeviceKind::cpu)
+    choice.refusal = cat("was measured on CPUs alone, the device is a ", name_of(kind));
+  if (!choice.refusal.empty()) return choice;
+  if (m != 0) return choice_of(p, options, cpu != 0, m, rows);
+  choice = choice_of(p, options, cpu != 0, 2, rows);
+  WinogradChoice larger = choice_of(p, options, cpu != 0, 4, rows);
+  const bool better =
+      larger.refusal.empty() && (!choice.refusal.empty() || cost_of(p, larger) < cost_of(p, choice));
+  if (better) choice = larger;
+  if (named || !choice.refusal.empty()) return choice;
+  const double direct = conv_flops(p) / 2, ratio = cost_of(p, choice) / std::max(1., direct);
+  if (ratio > kMostCost)
+    choice.refusal =
+        cat("is expected to take ", ratio, " times as long as multiply-adds, must be at most ", kMostCost);
+  return choice;
+}
+
+}  // namespace dlprim::detail

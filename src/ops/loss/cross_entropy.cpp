@@ -1,0 +1,228 @@
+// Cross-entropy from logits: one kernel that has log-softmax and the loss of a row, on GPUs (`row`) and CPUs
+// (`cpu`); a generated reduction sums rows up.
+#include "core/gen/expression.hpp"
+#include "ops/loss/class_loss.hpp"
+
+namespace dlprim {
+
+using namespace detail;
+
+namespace detail {
+
+struct CrossEntropyProblem {
+  ClassLoss loss;
+  bool backward = false;
+  /// As the kernels have them: x, target, weight, the loss or dloss, rows' weights or their sum, dx.
+  std::vector<TensorDesc> tensors;
+};
+
+/// The kernel and its grid.
+struct CrossEntropyImpl : EngineImpl {
+  RowNest nest;
+  Kernel kernel;
+  bool cpu = false;
+  int64_t block = 1;  ///< CPU: rows of a group
+  size_t groups = 0, local = 1;
+};
+
+}  // namespace detail
+
+namespace {
+
+using Problem = CrossEntropyProblem;
+using Engines = std::vector<Engine<Problem, CrossEntropyImpl>>;
+
+Problem problem_of(const ClassLoss& loss, bool backward) {
+  Problem p{loss, backward, {loss.desc.x, loss.target(), loss.weight()}};
+  p.tensors.push_back(backward || !loss.reduced() ? loss.loss() : loss.per_row());
+  p.tensors.push_back(backward ? loss.total() : loss.per_row());
+  if (backward) p.tensors.push_back(loss.desc.dx);
+  return p;
+}
+
+std::unique_ptr<CrossEntropyImpl> start(const Problem& p, Defines& defines) {
+  auto impl = std::make_unique<CrossEntropyImpl>();
+  impl->nest = RowNest(p.loss.desc.x.shape, kClassAxis, p.tensors);
+  defines = p.loss.defines();
+  const DType loss = p.tensors[3].dtype;
+  defines.set("L_DTYPE", name_of(loss)).set("L_T", storage_type(loss));
+  if (p.backward)
+    defines.set("D_DTYPE", name_of(p.tensors[5].dtype)).set("D_T", storage_type(p.tensors[5].dtype));
+  defines.set("PROB", p.loss.probabilities)
+      .set("SMOOTH", !p.loss.probabilities && p.loss.desc.params.label_smoothing > 0);
+  impl->nest.define(defines);
+  return impl;
+}
+
+const char* kernel_name(const Problem& p) {
+  return p.backward ? "cross_entropy_backward" : "cross_entropy";
+}
+
+std::string serves_all(const Context&, const Problem&, const Options&) {
+  return {};
+}
+
+std::unique_ptr<const CrossEntropyImpl> make_row(const Context& context, const Problem& p, const Options&) {
+  Defines defines;
+  auto impl = start(p, defines);
+  const auto vectors = [&](size_t tensor, int v) {
+    return size_of(p.tensors[tensor].dtype) * static_cast<size_t>(v) <= 16 &&
+           impl->nest.vectors(tensor, p.tensors[tensor], v);
+  };
+  const auto all_vectors = [&](int v) { return vectors(0, v) && (!p.backward || vectors(5, v)); };
+  RowForm form;
+  form.vector = all_vectors(8) ? 8 : all_vectors(4) ? 4 : 1;
+  if (!p.loss.probabilities && p.loss.desc.params.label_smoothing == 0)
+    form.try_ragged(impl->nest, p.backward ? std::vector<size_t>{0, 5} : std::vector<size_t>{0}, p.tensors);
+  form.choose(context.device(), impl->nest, 32);
+  defines.set("ACROSS", impl->nest.across());
+  defines.set("T_VECTOR", p.loss.probabilities && vectors(1, form.vector));
+  impl->kernel = form.kernel(context, "cross_entropy", kernel_name(p), defines);
+  impl->local = static_cast<size_t>(form.group());
+  impl->groups = static_cast<size_t>(ceil_div(impl->nest.rows_a_launch(), form.rows));
+  return impl;
+}
+
+std::unique_ptr<const CrossEntropyImpl> make_cpu(const Context& context, const Problem& p, const Options&) {
+  Defines defines;
+  auto impl = start(p, defines);
+  const RowNest& nest = impl->nest;
+  const CpuRows rows(nest);
+  rows.define(defines, nest, 0, "A", p.tensors[0].dtype);
+  rows.define(defines, nest, 1, "T", p.tensors[1].dtype);
+  if (p.backward) rows.define(defines, nest, 5, "D", p.tensors[5].dtype);
+  defines.set("ACROSS", rows.across).set("LANES", rows.lanes);
+  impl->kernel = context.state().programs.kernel("cross_entropy_cpu", kernel_name(p), defines);
+  impl->cpu = true;
+  impl->block = rows.block;
+  impl->groups = static_cast<size_t>(rows.groups);
+  return impl;
+}
+
+std::shared_ptr<const CrossEntropyImpl> choose(const Context& context, const Problem& p,
+                                               const Options& options, PlanInfo& info) {
+  Engines engines = {{"row", serves_all, make_row}, {"cpu", serves_all, make_cpu}};
+  if (context.device().kind() == DeviceKind::cpu) std::swap(engines[0], engines[1]);
+  return choose_engine(kernel_name(p), engines, context, p, options, info);
+}
+
+/// What a run's log shows, and the workspace that the sums want, within the limit.
+std::shared_ptr<const PlanInfo> finish(PlanInfo info, const Problem& p, size_t workspace,
+                                       const Options& options) {
+  const ClassLossDesc& d = p.loss.desc;
+  const PlanInfo said = p.loss.info(
+      workspace, traffic({d.x, d.target}) + (p.backward ? traffic({d.dx}) : traffic({p.tensors[3]})));
+  info.text = cat("op=", kernel_name(p), " engine=", info.engine, " ", said.text);
+  info.flops = 5 * static_cast<double>(element_count(d.x.shape));
+  info.bytes = said.bytes;
+  info.workspace = workspace;
+  const std::string refusal = workspace_refusal(workspace, options);
+  require(refusal.empty(), "workspace_limit", kernel_name(p), ": ", refusal);
+  return std::make_shared<const PlanInfo>(std::move(info));
+}
+
+/// `rest` binds what only one direction has.
+template <class F>
+void launch(const Stream& stream, const CrossEntropyImpl& impl, const ClassLoss& p,
+            const std::vector<Tensor>& tensors, const F& rest) {
+  impl.nest.launch(stream, impl.kernel, tensors, [&](Launch& launch) {
+    launch.arg(p.desc.params.ignore_index);
+    p.bind(launch, p.desc.params.label_smoothing);
+    rest(launch);
+    if (impl.cpu) launch.arg(impl.block);
+    launch.run({impl.groups * impl.local}, {impl.local});
+  });
+}
+
+}  // namespace
+
+struct CrossEntropy::Impl {
+  ClassLoss problem;
+  ClassLossSum sum;
+  std::shared_ptr<const CrossEntropyImpl> kernel;
+};
+
+CrossEntropy::CrossEntropy(const Context& context, const ClassLossDesc& desc, const Options& options)
+    : Plan(nullptr) {
+  const Problem p = problem_of(ClassLoss("x", "loss", desc, true), false);
+  require_writable("loss", desc.loss);
+  PlanInfo info;
+  auto kernel = choose(context, p, options, info);
+  WorkspaceParts parts;
+  impl_ = std::make_shared<const Impl>(
+      Impl{p.loss, ClassLossSum(context, p.loss, parts, options), std::move(kernel)});
+  info_ = finish(std::move(info), p, parts.size(), options);
+}
+
+void CrossEntropy::run(const Stream& stream, const Tensor& x, const Tensor& target, const Tensor& weight,
+                       const Tensor& loss, const Tensor& workspace) const {
+  const ClassLoss& p = impl_->problem;
+  require_stream(*info_, stream);
+  p.require_forward(stream, x, target, weight, loss, workspace);
+  const Tensor space = workspace_for(*info_, stream, workspace);
+  const OperatorScope scope(stream, *info_);
+  const Tensor terms = p.reduced() ? impl_->sum.terms(space) : loss;
+  launch(stream, *impl_->kernel, p, {x, target, weight, terms, impl_->sum.weights(space)}, [](Launch&) {});
+  impl_->sum.run(stream, loss, space);
+}
+
+struct CrossEntropyBackward::Impl {
+  ClassLoss problem;
+  ClassWeightSum total;
+  std::shared_ptr<const CrossEntropyImpl> kernel;
+};
+
+CrossEntropyBackward::CrossEntropyBackward(const Context& context, const ClassLossDesc& desc,
+                                           const Options& options)
+    : Plan(nullptr) {
+  const Problem p = problem_of(ClassLoss("x", "dloss", desc, true), true);
+  require_floating("dx", desc.dx, p.loss.real == DType::f64);
+  require_shape("dx", desc.dx, desc.x.shape);
+  require_writable("dx", desc.dx);
+  PlanInfo info;
+  auto kernel = choose(context, p, options, info);
+  WorkspaceParts parts;
+  impl_ = std::make_shared<const Impl>(
+      Impl{p.loss, ClassWeightSum(context, p.loss, parts, options), std::move(kernel)});
+  info_ = finish(std::move(info), p, parts.size(), options);
+}
+
+void CrossEntropyBackward::run(const Stream& stream, const Tensor& dloss, const Tensor& x,
+                               const Tensor& target, const Tensor& weight, const Tensor& dx,
+                               const Tensor& workspace) const {
+  const ClassLoss& p = impl_->problem;
+  require_stream(*info_, stream);
+  require_tensor("dloss", dloss, stream.context(), p.desc.loss);
+  require_tensor("x", x, stream.context(), p.desc.x);
+  require_tensor("target", target, stream.context(), p.desc.target);
+  p.require_weight(weight, stream);
+  require_tensor("dx", dx, stream.context(), p.desc.dx);
+  require_same_or_apart({"dx", dx}, {"x", x});
+  require_apart({{"dx", dx}}, {{"dloss", dloss}, {"target", target}, {"weight", weight}});
+  require_apart({{"workspace", workspace}},
+                {{"dloss", dloss}, {"x", x}, {"target", target}, {"weight", weight}, {"dx", dx}});
+  if (dx.numel() == 0) return;
+  const Tensor space = workspace_for(*info_, stream, workspace);
+  const OperatorScope scope(stream, *info_);
+  const Tensor total = impl_->total.run(stream, target, weight, space);
+  const bool divided = p.mean() && p.probabilities;
+  launch(stream, *impl_->kernel, p, {x, target, weight, dloss, total, dx},
+         [&](Launch& launch) { p.bind(launch, divided ? 1 / static_cast<double>(p.rows()) : 1); });
+}
+
+void cross_entropy(const Stream& stream, const Tensor& x, const Tensor& target, const Tensor& loss,
+                   const ClassLossParams& params, const Tensor& weight) {
+  require_defined({{"x", x}, {"target", target}, {"loss", loss}});
+  const ClassLossDesc desc = describe_class_loss(x, target, loss, params, weight, {});
+  cached_plan<CrossEntropy>(stream, "cross_entropy", desc)->run(stream, x, target, weight, loss);
+}
+
+void cross_entropy_backward(const Stream& stream, const Tensor& dloss, const Tensor& x, const Tensor& target,
+                            const Tensor& dx, const ClassLossParams& params, const Tensor& weight) {
+  require_defined({{"dloss", dloss}, {"x", x}, {"target", target}, {"dx", dx}});
+  const ClassLossDesc desc = describe_class_loss(x, target, dloss, params, weight, dx);
+  cached_plan<CrossEntropyBackward>(stream, "cross_entropy_backward", desc)
+      ->run(stream, dloss, x, target, weight, dx);
+}
+
+}  // namespace dlprim

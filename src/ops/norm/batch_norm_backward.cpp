@@ -1,0 +1,171 @@
+// Batch normalisation backwards by generated kernels: one reduction to [C], then one pointwise step.
+#include <dlprim/batch_norm.hpp>
+#include <dlprim/pointwise.hpp>
+
+#include "ops/norm/batch_norm_parts.hpp"
+#include "ops/norm/norm_parts.hpp"
+#include "ops/pointwise/activation_impl.hpp"
+
+namespace dlprim::detail {
+template <>
+inline constexpr int kFields<BatchNormBackwardDesc> = 10;
+}  // namespace dlprim::detail
+
+namespace dlprim {
+
+using namespace detail;
+
+struct BatchNormBackward::Impl {
+  std::optional<Reduce> sums;
+  std::optional<Pointwise> finish;
+  TensorDesc channel;
+  size_t dgamma_at = 0, dbeta_at = 0, scratch_at = 0;
+  double share = 0;  ///< 1 / values of a channel
+};
+
+namespace {
+
+void check_backward(const BatchNormBackwardDesc& d) {
+  check_activations("x", d.x, "dy", d.dy, d.activation);
+  const bool told = d.activation != Activation::identity;
+  require(d.y.has_value() == told, "y",
+          told ? "is not there, though the activation is " : "is there, though the activation is ",
+          name_of(d.activation));
+  require_affine("y", d.y, d.x.shape);
+  require(d.dx || d.dresidual || d.dgamma || d.dbeta, "dx", "no gradient is wanted");
+  require_affine("dx", d.dx, d.x.shape);
+  require_affine("dresidual", d.dresidual, d.x.shape);
+  if (d.dx) require_writable("dx", *d.dx);
+  if (d.dresidual) require_writable("dresidual", *d.dresidual);
+}
+
+}  // namespace
+
+BatchNormBackward::BatchNormBackward(const Context& context, const BatchNormBackwardDesc& desc,
+                                     const Options& options)
+    : Plan(nullptr), desc_(desc) {
+  check_backward(desc);
+  const TensorDesc c = channel_desc(desc.x, desc.dy, desc.aligned), wide = across_desc(desc.x, c);
+  auto impl = std::make_shared<Impl>();
+  impl->channel = c;
+  WorkspaceParts parts;
+  const auto bytes = static_cast<size_t>(traffic({c}));
+  impl->dgamma_at = parts.add(desc.dgamma ? 0 : bytes), impl->dbeta_at = parts.add(desc.dbeta ? 0 : bytes);
+
+  NamedInputs in;  // of both kernels; d is the gradient of what the activation is applied to
+  std::string d = in.add(desc.dy);
+  if (desc.y) {
+    in.add(*desc.y);
+    d = cat("(", activation_gradient(desc.activation), ")");
+  }
+  const std::string x = in.add(desc.x), mean = in.add(wide), inv_std = in.add(wide);
+  const std::string normal = cat("((", x, " - ", mean, ") * ", inv_std, ")");
+  if (desc.dx || desc.dgamma || desc.dbeta) {
+    Reduction sums;
+    sums.accumulators = 2;
+    sums.init = "a0 = 0; a1 = 0";
+    sums.accumulate = cat("const real d_ = ", d, "; a0 += d_; a1 += d_ * ", normal);
+    sums.combine = "a0 += b0; a1 += b1";
+    sums.finish = "y0 = a0; y1 = a1";
+    impl->sums.emplace(context, in.descs, std::vector<TensorDesc>{wide, wide}, 0, sums, parts.rest(options));
+    impl->scratch_at = parts.add(impl->sums->workspace_size());
+  }
+  if (desc.dx || desc.dresidual) {
+    std::vector<TensorDesc> outputs;
+    std::string body = cat("const real d_ = ", d, "; ");
+    const std::string factor = desc.gamma ? cat("(", inv_std, " * ", in.add(wide), ")") : inv_std;
+    const std::string level = in.add(wide), slope = in.add(wide);
+    if (desc.dx) {
+      body += cat("y0 = (d_ - s0 * (", level, " + ", normal, " * ", slope, ")) * ", factor, "; ");
+      outputs.push_back(*desc.dx);
+    }
+    if (desc.dresidual) {
+      body += cat("y", outputs.size(), " = d_");
+      outputs.push_back(*desc.dresidual);
+    }
+    // Without dx only the gradient itself is needed.
+    if (!desc.dx) in.descs.resize(desc.y ? 2 : 1);
+    impl->finish.emplace(context, in.descs, outputs, desc.dx ? 1 : 0, body);
+  }
+  const int64_t count = values_per_channel(desc.x.shape);
+  impl->share = count > 0 ? 1.0 / static_cast<double>(count) : 0.0;
+  PlanInfo info =
+      batch_norm_info(desc.x, desc.dy, desc.y, desc.activation,
+                      cat(" dx=", desc.dx.has_value(), " dresidual=", desc.dresidual.has_value()));
+  info.bytes += (desc.dx ? traffic({*desc.dx}) : 0) + (desc.dresidual ? traffic({*desc.dresidual}) : 0);
+  info.workspace = parts.size();
+  info_ = single_engine("batch_norm_backward", "generated", "", context, options, std::move(info));
+  impl_ = std::move(impl);
+}
+
+void BatchNormBackward::run(const Stream& stream, const Tensor& dy, const Tensor& x, const Tensor& gamma,
+                            const Tensor& mean, const Tensor& inv_std, const Tensor& dx, const Tensor& dgamma,
+                            const Tensor& dbeta, const Tensor& y, const Tensor& dresidual,
+                            const Tensor& workspace) const {
+  require_stream(*info_, stream);
+  const Context& context = stream.context();
+  const TensorDesc& channel = impl_->channel;
+  require_tensor("dy", dy, context, desc_.dy);
+  require_tensor("x", x, context, desc_.x);
+  require_optional("y", y, context, desc_.y);
+  require_optional("dx", dx, context, desc_.dx);
+  require_optional("dresidual", dresidual, context, desc_.dresidual);
+  require_optional("gamma", gamma, context, if_wanted(desc_.gamma, channel));
+  check_channels(stream, channel, {{"mean", mean}, {"inv_std", inv_std}});
+  require_optional("dgamma", dgamma, context, if_wanted(desc_.dgamma, channel));
+  require_optional("dbeta", dbeta, context, if_wanted(desc_.dbeta, channel));
+  require_same_or_apart({"dx", dx}, {"dy", dy});
+  require_same_or_apart({"dresidual", dresidual}, {"dy", dy});
+  require_apart(
+      {{"dx", dx}, {"dgamma", dgamma}, {"dbeta", dbeta}, {"dresidual", dresidual}, {"workspace", workspace}},
+      {{"x", x}, {"y", y}, {"gamma", gamma}, {"mean", mean}, {"inv_std", inv_std}});
+  require_apart({{"dgamma", dgamma}, {"dbeta", dbeta}, {"workspace", workspace}}, {{"dy", dy}});
+  if (x.shape()[1] == 0) return;
+  const Tensor space = workspace_for(*info_, stream, workspace);
+  std::vector<Tensor> inputs = {dy};
+  if (y.defined()) inputs.push_back(y);
+  const OperatorScope scope(stream, *info_);
+  if (impl_->sums) {
+    const auto given_or = [&](const Tensor& given, size_t at) {
+      return across(desc_.x,
+                    given.defined() ? given : workspace_part(space, at, channel.shape, channel.dtype));
+    };
+    const Tensor slope = given_or(dgamma, impl_->dgamma_at), level = given_or(dbeta, impl_->dbeta_at);
+    inputs.insert(inputs.end(), {x, across(desc_.x, mean), across(desc_.x, inv_std)});
+    impl_->sums->run(stream, inputs, {level, slope}, {},
+                     workspace_scratch(space, impl_->scratch_at, *impl_->sums));
+    if (dx.defined()) {
+      if (gamma.defined()) inputs.push_back(across(desc_.x, gamma));
+      inputs.insert(inputs.end(), {level, slope});
+    } else {
+      inputs.resize(y.defined() ? 2 : 1);
+    }
+  }
+  if (!impl_->finish || dy.numel() == 0) return;
+  std::vector<Tensor> outputs;
+  if (dx.defined()) outputs.push_back(dx);
+  if (dresidual.defined()) outputs.push_back(dresidual);
+  const std::vector<double> shares(dx.defined() ? 1 : 0, impl_->share);
+  impl_->finish->run(stream, inputs, outputs, shares);
+}
+
+void batch_norm_backward(const Stream& stream, const Tensor& dy, const Tensor& x, const Tensor& gamma,
+                         const Tensor& mean, const Tensor& inv_std, const Tensor& dx, const Tensor& dgamma,
+                         const Tensor& dbeta, Activation activation, const Tensor& y,
+                         const Tensor& dresidual) {
+  require_defined({{"dy", dy}, {"x", x}});
+  BatchNormBackwardDesc desc{dy,
+                             x,
+                             described(y),
+                             described(dx),
+                             described(dresidual),
+                             gamma.defined(),
+                             dgamma.defined(),
+                             dbeta.defined(),
+                             activation};
+  desc.aligned = all_aligned({&gamma, &mean, &inv_std, &dgamma, &dbeta});
+  cached_plan<BatchNormBackward>(stream, "batch_norm_backward", desc)
+      ->run(stream, dy, x, gamma, mean, inv_std, dx, dgamma, dbeta, y, dresidual);
+}
+
+}  // namespace dlprim

@@ -1,0 +1,130 @@
+// Activations, forward and backward: one generated pointwise kernel each.
+#include <dlprim/activation.hpp>
+#include <dlprim/pointwise.hpp>
+
+#include "core/composed.hpp"
+#include "ops/pointwise/activation_impl.hpp"
+
+namespace dlprim::detail {
+template <>
+inline constexpr int kFields<ActivationDesc> = 4;
+}  // namespace dlprim::detail
+
+namespace dlprim {
+
+using namespace detail;
+
+struct ActivationForward::Impl {
+  ActivationDesc desc;
+  Pointwise kernel;
+};
+
+namespace {
+
+struct Expressions {
+  const char *name, *forward, *backward;
+};
+
+/// In the enumeration's order. Backward, x0 is dy and x1 is y; comparisons are such that a NaN in y passes dy
+/// on.
+constexpr Expressions kExpressions[] = {
+    {"identity", "y0 = x0", "x0"},
+    {"relu", "y0 = relu(x0)", "x1 <= 0 ? 0 : x0"},
+    {"relu6", "y0 = relu6(x0)", "x1 <= 0 || x1 >= 6 ? 0 : x0"},
+    {"sigmoid", "y0 = sigmoid(x0)", "x0 * x1 * (1 - x1)"},
+    {"tanh", "y0 = tanh(x0)", "x0 * (1 - x1 * x1)"},
+};
+
+const Expressions& expressions(Activation f) {
+  return kExpressions[static_cast<size_t>(f)];
+}
+
+void check(const char* x, const char* y, const ActivationDesc& desc) {
+  require_activation("f", desc.f);
+  require_floating(x, desc.x, true);
+  require_floating(y, desc.y, true);
+  require_shape(y, desc.y, desc.x.shape);
+}
+
+std::shared_ptr<const PlanInfo> make_info(const char* op, const Context& context, const ActivationDesc& desc,
+                                          double bytes, const Options& options) {
+  PlanInfo info;
+  info.text = cat("f=", name_of(desc.f), " x=", brief(desc.x), " y=", brief(desc.y));
+  info.flops = static_cast<double>(element_count(desc.x.shape));
+  info.bytes = bytes;
+  return single_engine(op, "generated", "", context, options, std::move(info));
+}
+
+}  // namespace
+
+const char* name_of(Activation activation) noexcept {
+  return static_cast<size_t>(activation) < std::size(kExpressions) ? expressions(activation).name : "unknown";
+}
+
+void detail::require_activation(const char* argument, Activation f) {
+  const auto i = static_cast<size_t>(f);
+  require(i < std::size(kExpressions), argument, "activation ", i, " does not exist");
+}
+
+const char* detail::activation_gradient(Activation f) {
+  return expressions(f).backward;
+}
+
+ActivationForward::ActivationForward(const Context& context, const ActivationDesc& desc,
+                                     const Options& options)
+    : Plan(nullptr) {
+  check("x", "y", desc);
+  require_writable("y", desc.y);
+  info_ = make_info("activation", context, desc, traffic({desc.x, desc.y}), options);
+  impl_ = std::make_shared<const Impl>(
+      Impl{desc, Pointwise(context, {desc.x}, {desc.y}, 0, expressions(desc.f).forward)});
+}
+
+void ActivationForward::run(const Stream& stream, const Tensor& x, const Tensor& y) const {
+  require_stream(*info_, stream);
+  require_tensor("x", x, stream.context(), impl_->desc.x);
+  require_tensor("y", y, stream.context(), impl_->desc.y);
+  require_same_or_apart({"y", y}, {"x", x});
+  const OperatorScope scope(stream, *info_);
+  impl_->kernel.run(stream, {x}, {y}, {});
+}
+
+ActivationBackward::ActivationBackward(const Context& context, const ActivationDesc& desc,
+                                       const Options& options)
+    : Plan(nullptr) {
+  check("dy", "y", desc);
+  require_floating("dx", desc.dx, true);
+  require_shape("dx", desc.dx, desc.x.shape);
+  require_writable("dx", desc.dx);
+  info_ = make_info("activation_backward", context, desc, traffic({desc.x, desc.y, desc.dx}), options);
+  impl_ = std::make_shared<const ActivationForward::Impl>(
+      ActivationForward::Impl{desc, Pointwise(context, {desc.x, desc.y}, {desc.dx}, 0,
+                                              std::string("y0 = ") + activation_gradient(desc.f))});
+}
+
+void ActivationBackward::run(const Stream& stream, const Tensor& dy, const Tensor& y,
+                             const Tensor& dx) const {
+  require_stream(*info_, stream);
+  require_tensor("dy", dy, stream.context(), impl_->desc.x);
+  require_tensor("y", y, stream.context(), impl_->desc.y);
+  require_tensor("dx", dx, stream.context(), impl_->desc.dx);
+  require_same_or_apart({"dx", dx}, {"dy", dy});
+  require_apart({{"dx", dx}}, {{"y", y}});
+  const OperatorScope scope(stream, *info_);
+  impl_->kernel.run(stream, {dy, y}, {dx}, {});
+}
+
+void activation(const Stream& stream, const Tensor& x, Activation f, const Tensor& y) {
+  require_defined({{"x", x}, {"y", y}});
+  const ActivationDesc desc{x, y, {}, f};
+  cached_plan<ActivationForward>(stream, "activation", desc)->run(stream, x, y);
+}
+
+void activation_backward(const Stream& stream, const Tensor& dy, const Tensor& y, Activation f,
+                         const Tensor& dx) {
+  require_defined({{"dy", dy}, {"y", y}, {"dx", dx}});
+  const ActivationDesc desc{dy, y, dx, f};
+  cached_plan<ActivationBackward>(stream, "activation_backward", desc)->run(stream, dy, y, dx);
+}
+
+}  // namespace dlprim

@@ -1,0 +1,283 @@
+// Elementwise functions: a generated kernel for the result; backward one for all gradients that have dy's
+// shape, and a reduction for each of an input that was broadcast.
+#include <dlprim/elementwise.hpp>
+
+#include <algorithm>
+
+#include <dlprim/pointwise.hpp>
+
+#include "core/composed.hpp"
+#include "core/gen/arguments.hpp"
+#include "ops/lib/expression_names.hpp"
+
+namespace dlprim {
+
+using namespace detail;
+
+namespace {
+
+using Function = ElementwiseFunction;
+
+/// No function has more inputs.
+constexpr const char *kInputs[] = {"inputs[0]", "inputs[1]", "inputs[2]"},
+                     *kGradients[] = {"gradients[0]", "gradients[1]", "gradients[2]"};
+
+/// What tensors and parameters are called in a kernel.
+struct Names : ExpressionNames {
+  explicit Names(const Function& f) {
+    for (size_t i = 0; i < f.parameters.size(); i++) ExpressionNames::add(f.parameters[i].name, cat('s', i));
+  }
+  void add(const std::string& word, size_t input) { ExpressionNames::add(word, cat('x', input)); }
+};
+
+/// What the function's expressions have in common, as a statement in front of them.
+std::string let(const Names& names, const Function& f) {
+  return f.let.empty() ? "" : names.in_kernel(f.let) + "; ";
+}
+
+bool any_floating(const std::vector<TensorDesc>& tensors) {
+  return std::any_of(tensors.begin(), tensors.end(),
+                     [](const TensorDesc& t) { return is_floating(t.dtype); });
+}
+
+void require_domain(const Function& f, const ArgName& argument, const TensorDesc& desc) {
+  const bool fits = f.domain == Function::Domain::numbers || f.domain == Function::Domain::to_floating ||
+                    is_floating(desc.dtype) == (f.domain == Function::Domain::floating);
+  require(fits, argument, "dtype ", name_of(desc.dtype), ": ", f.name, " is for ",
+          f.domain == Function::Domain::floating ? "floating dtypes" : "integers and bool");
+}
+
+const Function& check_inputs(const ElementwiseDesc& desc) {
+  const Function& f = elementwise_function(desc.function);
+  require(desc.inputs.size() == f.inputs.size(), "inputs", f.name, " takes ", f.inputs.size(), ", not ",
+          desc.inputs.size());
+  for (size_t i = 0; i < desc.inputs.size(); i++) require_domain(f, ArgName("inputs", i), desc.inputs[i]);
+  return f;
+}
+
+/// All parameters, the given ones or the standard ones; of integers, infinities are the largest numbers.
+std::vector<double> parameters_of(const Function& f, const std::vector<double>& given, bool floating) {
+  std::vector<double> values = detail::parameters_of(f.name, f.parameters, given);
+  constexpr double kLargest = 9223372036854774784.0;  // of the doubles that a long can be
+  if (!floating)
+    for (double& value : values) value = std::clamp(value, -kLargest, kLargest);
+  return values;
+}
+
+PlanInfo info_of(const ElementwiseDesc& desc, std::vector<TensorDesc> tensors, size_t workspace) {
+  PlanInfo info;
+  info.text = cat("f=", desc.function);
+  for (size_t i = 0; i < desc.inputs.size(); i++) info.text += cat(" x", i, "=", brief(desc.inputs[i]));
+  info.text += cat(" y=", brief(desc.y));
+  info.flops = static_cast<double>(element_count(desc.y.shape));
+  info.bytes = traffic(tensors);
+  info.workspace = workspace;
+  return info;
+}
+
+template <class T>
+std::vector<T> chosen(const std::vector<T>& all, const std::vector<size_t>& which) {
+  std::vector<T> result;
+  for (size_t i : which) result.push_back(all[i]);
+  return result;
+}
+
+}  // namespace
+
+struct Elementwise::Impl {
+  ElementwiseDesc desc;
+  const Function& f;
+  bool floating;
+  Pointwise kernel;
+};
+
+Elementwise::Elementwise(const Context& context, const ElementwiseDesc& desc, const Options& options)
+    : Plan(nullptr) {
+  const Function& f = check_inputs(desc);
+  require_writable("y", desc.y);
+  if (!f.truth) {
+    const bool floating = any_floating(desc.inputs);
+    require(!floating || is_floating(desc.y.dtype), "y", "dtype ", name_of(desc.y.dtype),
+            " must be floating, as an input is");
+    require_domain(f, "y", desc.y);
+    if (f.domain == Function::Domain::to_floating) require_floating("y", desc.y, true);
+  }
+  std::vector<TensorDesc> all = desc.inputs;
+  all.push_back(desc.y);
+  Names names(f);
+  for (size_t i = 0; i < f.inputs.size(); i++) names.add(f.inputs[i], i);
+  info_ = single_engine("elementwise", "generated", "", context, options, info_of(desc, all, 0));
+  impl_ = std::make_shared<const Impl>(
+      Impl{desc, f, any_floating(all),
+           Pointwise(context, desc.inputs, {desc.y}, static_cast<int>(f.parameters.size()),
+                     cat(let(names, f), "y0 = ", names.in_kernel(f.result)))});
+}
+
+void Elementwise::run(const Stream& stream, const std::vector<Tensor>& inputs, const Tensor& y,
+                      const std::vector<double>& parameters) const {
+  require_stream(*info_, stream);
+  const std::vector<double> values = parameters_of(impl_->f, parameters, impl_->floating);
+  require(inputs.size() == impl_->desc.inputs.size(), "inputs", impl_->f.name, " takes ",
+          impl_->desc.inputs.size(), ", not ", inputs.size());
+  for (size_t i = 0; i < inputs.size(); i++)
+    require_tensor(kInputs[i], inputs[i], stream.context(), impl_->desc.inputs[i]);
+  require_tensor("y", y, stream.context(), impl_->desc.y);
+  for (size_t i = 0; i < inputs.size(); i++) require_same_or_apart({"y", y}, {kInputs[i], inputs[i]});
+  const OperatorScope scope(stream, *info_);
+  impl_->kernel.run(stream, inputs, {y}, values);
+}
+
+struct ElementwiseBackward::Impl {
+  /// A kernel for some of the gradients. Tensors are numbered: the inputs, then dy.
+  struct Step {
+    std::vector<size_t> reads, gradients;
+    std::optional<Reduce> reduction;  ///< of an input that was broadcast
+    std::optional<Pointwise> pointwise;
+  };
+
+  ElementwiseDesc desc;
+  const Function& f;
+  /// The pointwise one, whose results may take the place of what it reads, is the last.
+  std::vector<Step> steps;
+  size_t scratch = 0;
+};
+
+namespace {
+
+using Step = ElementwiseBackward::Impl::Step;
+
+/// The tensors that the gradients of inputs `which` are computed from, named as the kernel has them.
+Step reading(const Function& f, std::vector<size_t> which, bool always_dy, Names& names) {
+  Step step;
+  step.gradients = std::move(which);
+  const auto used = [&](const std::string& word) {
+    bool any = uses(f.let, word);
+    for (size_t g : step.gradients) any |= uses(f.gradients[g], word);
+    return any;
+  };
+  const auto add = [&](const std::string& word, size_t number) {
+    names.add(word, step.reads.size());
+    step.reads.push_back(number);
+  };
+  for (size_t i = 0; i < f.inputs.size(); i++)
+    if (used(f.inputs[i])) add(f.inputs[i], i);
+  if (always_dy || used("dy")) add("dy", f.inputs.size());
+  return step;
+}
+
+}  // namespace
+
+ElementwiseBackward::ElementwiseBackward(const Context& context, const ElementwiseDesc& desc,
+                                         const Options& options)
+    : Plan(nullptr) {
+  const Function& f = check_inputs(desc);
+  require_floating("dy", desc.y, true);
+  require(desc.gradients.size() == f.inputs.size(), "gradients", f.name, " has ", f.inputs.size(),
+          " inputs, not ", desc.gradients.size());
+  std::vector<TensorDesc> tensors = desc.inputs, all = {desc.y};
+  tensors.push_back(desc.y);
+  auto impl = std::make_shared<Impl>(Impl{desc, f, {}, 0});
+  std::vector<size_t> same;
+  for (size_t i = 0; i < f.inputs.size(); i++) {
+    if (!desc.gradients[i]) continue;
+    const ArgName name("gradients", i);
+    const TensorDesc& dx = *desc.gradients[i];
+    require(!f.gradients[i].empty(), name, f.name, " has none for '", f.inputs[i], "'");
+    require_floating(name.text().c_str(), dx, true);
+    require_shape(name, dx, desc.inputs[i].shape);
+    require_writable(name, dx);
+    all.push_back(dx);
+    if (dx.shape == desc.y.shape) {
+      same.push_back(i);
+      continue;
+    }
+    Names names(f);
+    Step step = reading(f, {i}, true, names);
+    Reduction sum = sum_of("0");
+    sum.accumulate = cat(let(names, f), "a0 += ", names.in_kernel(f.gradients[i]));
+    step.reduction.emplace(context, chosen(tensors, step.reads), std::vector<TensorDesc>{dx},
+                           static_cast<int>(f.parameters.size()), sum, WorkspaceParts().rest(options));
+    impl->scratch = std::max(impl->scratch, step.reduction->workspace_size());
+    impl->steps.push_back(std::move(step));
+  }
+  if (!same.empty()) {
+    Names names(f);
+    Step step = reading(f, same, false, names);
+    std::string body = let(names, f);
+    std::vector<TensorDesc> results;
+    for (size_t i : same) {
+      body += cat("y", results.size(), " = ", names.in_kernel(f.gradients[i]), "; ");
+      results.push_back(*desc.gradients[i]);
+    }
+    step.pointwise.emplace(context, chosen(tensors, step.reads), results,
+                           static_cast<int>(f.parameters.size()), body);
+    impl->steps.push_back(std::move(step));
+  }
+  info_ = single_engine("elementwise_backward", "generated", "", context, options,
+                        info_of(desc, std::move(all), impl->scratch));
+  impl_ = std::move(impl);
+}
+
+void ElementwiseBackward::run(const Stream& stream, const Tensor& dy, const std::vector<Tensor>& inputs,
+                              const std::vector<Tensor>& gradients, const std::vector<double>& parameters,
+                              const Tensor& workspace) const {
+  require_stream(*info_, stream);
+  const ElementwiseDesc& desc = impl_->desc;
+  const std::vector<double> values = parameters_of(impl_->f, parameters, true);
+  for (const auto* list : {&inputs, &gradients})
+    require(list->size() == desc.inputs.size(), list == &inputs ? "inputs" : "gradients", impl_->f.name,
+            " has ", desc.inputs.size(), " inputs, not ", list->size());
+  std::vector<Tensor> tensors = inputs;
+  tensors.push_back(dy);
+  require_tensor("dy", dy, stream.context(), desc.y);
+  for (size_t i = 0; i < inputs.size(); i++)
+    require_tensor(kInputs[i], inputs[i], stream.context(), desc.inputs[i]);
+  for (size_t i = 0; i < gradients.size(); i++) {
+    const Named dx{kGradients[i], gradients[i]};
+    require(desc.gradients[i].has_value() == dx.tensor.defined(), dx.name, "is ",
+            dx.tensor.defined() ? "given, but the plan has none" : "not defined");
+    if (!dx.tensor.defined()) continue;
+    require_tensor(dx.name, dx.tensor, stream.context(), *desc.gradients[i]);
+    const bool reduced = dx.tensor.shape() != dy.shape();
+    for (size_t j = 0; j < tensors.size(); j++) {
+      const Named other{j < inputs.size() ? kInputs[j] : "dy", tensors[j]};
+      if (reduced)
+        require_apart({dx}, {other});
+      else
+        require_same_or_apart(dx, other);
+    }
+    for (size_t j = 0; j < i; j++) require_apart({dx}, {{kGradients[j], gradients[j]}});
+  }
+  const Tensor space = workspace_for(*info_, stream, workspace);
+  const OperatorScope scope(stream, *info_);
+  for (const Impl::Step& step : impl_->steps) {
+    if (step.pointwise)
+      step.pointwise->run(stream, chosen(tensors, step.reads), chosen(gradients, step.gradients), values);
+    else
+      step.reduction->run(stream, chosen(tensors, step.reads), chosen(gradients, step.gradients), values,
+                          workspace_scratch(space, 0, *step.reduction));
+  }
+}
+
+void elementwise(const Stream& stream, std::string_view function, const std::vector<Tensor>& inputs,
+                 const Tensor& y, const std::vector<double>& parameters) {
+  require_defined({{"y", y}});
+  PlanKey key("elementwise");
+  key.add(std::string(function));
+  const ElementwiseDesc desc{std::string(function), describe_tensors(inputs, {y}, key).first, y};
+  cached_plan<Elementwise>(stream, key, desc)->run(stream, inputs, y, parameters);
+}
+
+void elementwise_backward(const Stream& stream, std::string_view function, const Tensor& dy,
+                          const std::vector<Tensor>& inputs, const std::vector<Tensor>& gradients,
+                          const std::vector<double>& parameters) {
+  require_defined({{"dy", dy}});
+  PlanKey key("elementwise_backward");
+  key.add(std::string(function));
+  ElementwiseDesc desc{std::string(function), describe_tensors(inputs, {dy}, key).first, dy};
+  for (const Tensor& dx : gradients) desc.gradients.push_back(described(dx));
+  key.add(desc.gradients);
+  cached_plan<ElementwiseBackward>(stream, key, desc)->run(stream, dy, inputs, gradients, parameters);
+}
+
+}  // namespace dlprim

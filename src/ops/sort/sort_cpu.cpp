@@ -1,0 +1,74 @@
+// Sorting engines for CPUs: `lanes`, short rows side by side in vectors; `rows`, a row after the other.
+#include <algorithm>
+
+#include "core/composed.hpp"
+#include "ops/sort/sort_impl.hpp"
+
+namespace dlprim::detail {
+
+extern const SortEngine kSortLanes, kSortRows;
+
+namespace {
+
+constexpr int kLongestInLanes = 128;
+/// Elements from which on starting a work-group costs nothing in comparison.
+constexpr int64_t kElements = 8192;
+
+struct Cpu : SortImpl {
+  Cpu(const Context& context, const SortProblem& problem, bool in_lanes) : SortImpl(problem) {
+    // A work-group's scratch memory is used for all of its rows: there are just enough groups for all cores.
+    const int64_t groups = 8LL * context.device().facts().compute_units;
+    const int64_t most = std::max<int64_t>(1, kElements / std::max(1, p.n));
+    block = std::max<int64_t>({1, ceil_div(p.at.rows, groups), std::min<int64_t>(most, p.at.rows)});
+    if (in_lanes) block = round_up(block, p.key_bits() <= 16 ? 16 : 8);
+    if (!in_lanes) bytes = ceil_div(p.at.rows, block) * 2 * p.n * p.word_bytes();
+    Defines defines = sort_defines(p, in_lanes && p.key_bits() <= 16);
+    defines.set("IN_LANES", in_lanes);  // no compiler's time for the other kernel
+    kernel = context.state().programs.kernel("sort_cpu", in_lanes ? "sort_lanes" : "sort_rows", defines);
+  }
+  size_t workspace_size() const override { return static_cast<size_t>(bytes); }
+
+  void run(const Stream& stream, const SortTensors& t, const Tensor& ws) const override {
+    Launch launch(stream, kernel);
+    p.at.bind(launch, 0, t.x);
+    p.at.bind(launch, 1, t.y);
+    p.at.bind(launch, 2, t.indices);
+    p.bind_sizes(launch);
+    launch.arg(p.at.rows).arg(p.n).arg(p.k).arg(static_cast<int>(block));
+    if (bytes > 0) launch.arg(workspace_part(ws, 0, {bytes / 8}, DType::i64));
+    launch.run({static_cast<size_t>(ceil_div(p.at.rows, block))}, {1});
+  }
+
+  Kernel kernel;
+  int64_t block = 1, bytes = 0;
+};
+
+std::string refuse_lanes(const Context&, const SortProblem& p, const Options&) {
+  if (p.key_bits() == 64) return cat("elements of ", name_of(p.dtype), " have 64 bits");
+  if (p.n > kLongestInLanes) return cat("rows of ", p.n, " are longer than ", kLongestInLanes);
+  return {};
+}
+
+/// A row is sorted by one core.
+std::string refuse_rows(const Context& context, const SortProblem& p, const Options& options) {
+  constexpr int kLong = 1 << 16;
+  const int units = context.device().facts().compute_units;
+  if (EngineRequest(options).automatic() && p.n >= kLong && p.at.rows < 2 * units)
+    return cat(p.at.rows, " rows of ", p.n, " are too few for ", units, " compute units");
+  return {};
+}
+
+std::unique_ptr<const SortImpl> make_lanes(const Context& context, const SortProblem& p, const Options&) {
+  return std::make_unique<Cpu>(context, p, true);
+}
+
+std::unique_ptr<const SortImpl> make_rows(const Context& context, const SortProblem& p, const Options&) {
+  return std::make_unique<Cpu>(context, p, false);
+}
+
+}  // namespace
+
+const SortEngine kSortLanes = {"lanes", refuse_lanes, make_lanes};
+const SortEngine kSortRows = {"rows", refuse_rows, make_rows};
+
+}  // namespace dlprim::detail

@@ -1,0 +1,67 @@
+// Sorting's rows in tensors of any strides, and the macros of sort_word.cl.
+#include <algorithm>
+#include <climits>
+
+#include "ops/sort/sort_impl.hpp"
+
+namespace dlprim::detail {
+
+SortRows::SortRows(const std::vector<const TensorDesc*>& tensors, int axis) : steps(tensors.size()) {
+  const Shape& shape = tensors[0]->shape;
+  int64_t count = 1;
+  dims = 0;
+  for (int d = 0; d < shape.size(); d++) {
+    if (d == axis || shape[d] == 1) continue;
+    count *= shape[d];
+    require(count <= INT_MAX, "x", count, " rows along axis ", axis, " are more than ", INT_MAX);
+    bool merges = dims > 0;
+    for (size_t t = 0; t < tensors.size(); t++)
+      merges = merges && steps[t].rows[static_cast<size_t>(dims - 1)] == shape[d] * tensors[t]->strides[d];
+    if (!merges) dims++;
+    const auto at = static_cast<size_t>(dims - 1);
+    sizes[at] = static_cast<int>(merges ? sizes[at] * shape[d] : shape[d]);
+    for (size_t t = 0; t < tensors.size(); t++) steps[t].rows[at] = tensors[t]->strides[d];
+  }
+  dims = std::max(dims, 1);
+  rows = static_cast<int>(count);
+  for (size_t t = 0; t < tensors.size(); t++) steps[t].axis = tensors[t]->strides[axis];
+}
+
+void SortRows::bind(Launch& launch, size_t which, const Tensor& tensor) const {
+  launch.arg(tensor);
+  for (int64_t step : steps[which].rows) launch.arg(step);
+  launch.arg(steps[which].axis);
+}
+
+int SortRows::compiled_dims() const {
+  return dims <= 2 ? dims : kMost;
+}
+
+void SortRows::bind_sizes(Launch& launch) const {
+  for (size_t d = 1; d < sizes.size(); d++) launch.arg(sizes[d]);
+}
+
+void SortProblem::bind_sizes(Launch& launch) const {
+  at.bind_sizes(launch);
+  launch.arg(descending ? -1 : 0);
+}
+
+Defines sort_defines(const SortProblem& p, bool short_words) {
+  static constexpr const char* kRaw[] = {"uchar", "ushort", "uint", "ulong"};
+  const int bits = p.key_bits();
+  const bool is_signed =
+      p.dtype == DType::i8 || p.dtype == DType::i16 || p.dtype == DType::i32 || p.dtype == DType::i64;
+  Defines defines;
+  defines.set("RAW", kRaw[bits == 8 ? 0 : bits == 16 ? 1 : bits == 32 ? 2 : 3]).set("RAW_BITS", bits);
+  defines.set("KIND", is_floating(p.dtype) ? 2 : is_signed ? 1 : 0);
+  if (is_floating(p.dtype))
+    defines.set("INFINITE", p.dtype == DType::f32    ? "0x7f800000u"
+                            : p.dtype == DType::f16  ? "0x7c00u"
+                            : p.dtype == DType::bf16 ? "0x7f80u"
+                                                     : "0x7ff0000000000000ul");
+  defines.set("WORD_BITS", short_words ? 32 : bits == 64 ? 128 : 64).set("ROW_DIMS", p.at.compiled_dims());
+  defines.set("INDEX", p.index == DType::i64 ? "long" : "int");
+  return defines.set("HAS_Y", p.y).set("HAS_INDICES", p.indices);
+}
+
+}  // namespace dlprim::detail
