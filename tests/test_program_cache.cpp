@@ -159,7 +159,7 @@ TEST_CASE("program cache: embedded kernels are there", "[program_cache][small]")
 TEST_CASE("program cache: the least recently used programs go, those in use work on",
           "[program_cache][small]") {
   const Context context(test::context().device());
-  ProgramCache programs(context.cl(), context.device(), {3, uint64_t{1} << 30});
+  ProgramCache programs(context.cl(), context.device(), {3, uint64_t{1} << 30}, BinaryCache::user(), {});
   const std::string source = unique_source(kSet);
   const auto kernel = [&](int value) {
     return programs.generated("p", source, "set", Defines().set("VALUE", value));
@@ -188,7 +188,7 @@ TEST_CASE("program cache: its bytes are bounded too", "[program_cache][small]") 
   const Context context(test::context().device());
   const std::string source = unique_source(kSet);
   const auto held_of = [&](uint64_t bytes) {
-    ProgramCache programs(context.cl(), context.device(), {100, bytes});
+    ProgramCache programs(context.cl(), context.device(), {100, bytes}, BinaryCache::user(), {});
     for (int value = 0; value < 6; value++)
       CHECK(run_set(context, programs.generated("p", source, "set", Defines().set("VALUE", value))) == value);
     CHECK((programs.stats().held == 1 || programs.stats().held_bytes <= bytes));
@@ -203,7 +203,7 @@ TEST_CASE("program cache: its bytes are bounded too", "[program_cache][small]") 
 
 TEST_CASE("program cache: threads whose programs push each other out", "[program_cache][threads]") {
   const Context context(test::context().device());
-  ProgramCache programs(context.cl(), context.device(), {2, uint64_t{1} << 30});
+  ProgramCache programs(context.cl(), context.device(), {2, uint64_t{1} << 30}, BinaryCache::user(), {});
   const std::string source = unique_source(kSet);
   std::vector<int> wrong(4, 0);
   std::vector<std::thread> threads;

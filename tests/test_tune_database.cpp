@@ -10,6 +10,7 @@
 
 #include "catch.hpp"
 #include "child.hpp"
+#include "core/binary_cache.hpp"
 #include "core/tune/database.hpp"
 
 using namespace dlprim;
@@ -18,6 +19,10 @@ using namespace dlprim::test;
 namespace fs = std::filesystem;
 
 namespace {
+
+UserDatabase of_environment() {
+  return UserDatabase::configured({}, BinaryCache::user().directory(), {});
+}
 
 DeviceFacts device(const char* name = "Chip", const char* platform = "Platform") {
   DeviceFacts facts;
@@ -222,7 +227,7 @@ TEST_CASE("tune database: rows with words of another time are passed over") {
 
 TEST_CASE("tune database: writes many rows", "[.]") {  // in the environment: the path, and which rows
   const int first = std::atoi(std::getenv("DLPRIM_TEST_FIRST"));
-  UserDatabase database = UserDatabase::of_environment();
+  UserDatabase database = of_environment();
   for (int i = 0; i < 40; i++) {
     CHECK(database.store(device(), row(first + i)));
     CHECK(!database.load(device()).empty());
@@ -251,7 +256,7 @@ TEST_CASE("tune database: several processes at once lose nothing") {
 
 TEST_CASE("tune database: reads and cannot write", "[.]") {
   if (geteuid() == 0) REQUIRE(seteuid(65534) == 0);  // root may write anywhere
-  UserDatabase database = UserDatabase::of_environment();
+  UserDatabase database = of_environment();
   CHECK(database.load(device()).size() == 1);
   CHECK(!database.store(device(), row(65)));
   CHECK(!database.reason().empty());
@@ -280,7 +285,7 @@ TEST_CASE("tune database: a folder that cannot be written is read, with a line i
 }
 
 TEST_CASE("tune database: its place", "[.]") {
-  CHECK(UserDatabase::of_environment().path() == std::getenv("DLPRIM_TEST_EXPECTED"));
+  CHECK(of_environment().path() == std::getenv("DLPRIM_TEST_EXPECTED"));
 }
 
 TEST_CASE("tune database: lies with the compiled programs unless told otherwise") {

@@ -2,7 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
+#include <string>
 
 #include <dlprim/device.hpp>
 #include <dlprim/export.hpp>
@@ -38,24 +41,55 @@ struct ProgramStats {
   uint64_t held_bytes = 0;  ///< of texts and binaries; drivers add what they need
 };
 
+/// What a context takes from its user instead of from the environment. What is not set is as the
+/// environment's variables say (docs/layout.md).
+struct ContextConfig {
+  /// Folder of compiled programs and of the tuning database; empty: none are kept. What probes found of the
+  /// device, before there was a context, stays in the folder of the environment.
+  std::optional<std::string> cache_folder;
+  /// Most bytes of compiled programs there; the oldest go. The environment has $DLPRIM_CACHE_MB, or 512 MiB.
+  std::optional<uint64_t> cache_bytes;
+  /// File of the tuning database; empty: none. Without it, and without $DLPRIM_TUNE_DB or with a
+  /// cache_folder: tuning.sqlite in the folder of compiled programs.
+  std::optional<std::string> tuning_database;
+
+  /// As $DLPRIM_LOG: 0 nothing, 1 a line for each operator and program, 2 also for kernels and buffers.
+  /// Where only `log` is set: 1.
+  std::optional<int> log_level;
+  /// Gets each line of the log, without a line end, in place of stderr. Called by the thread that has
+  /// something to say, by one at a time. It must not throw (what it throws is dropped) nor use the library.
+  std::function<void(const std::string& line)> log;
+
+  /// Most bytes of buffers that the pool may hold; without it, the device's memory.
+  std::optional<uint64_t> memory_limit;
+  /// Makes a buffer of at least `bytes` on the context for the pool, which cuts tensors out of it; a null
+  /// one if there is no room. Without it: clCreateBuffer.
+  std::function<cl::Buffer(uint64_t bytes)> allocate;
+  /// Takes a buffer of `allocate` back, with all work on it done: when the pool gives up what it does not
+  /// need, and when the context ends. It must not throw (in the context's destructor what it throws is
+  /// dropped). Neither of the two may use the library. Set both or none.
+  std::function<void(const cl::Buffer& buffer)> free;
+};
+
 /// Several threads and streams may use one context at once.
 class DLPRIM_API Context {
  public:
-  /// A context of its own on `device`. Throws DeviceError.
-  explicit Context(const Device& device);
+  /// A context of its own on `device`. Throws DeviceError, and ValidationError for a bad configuration.
+  explicit Context(const Device& device, const ContextConfig& config = {});
   /// The default device, or the one that `selector` names (see Device::find).
-  explicit Context(const char* selector) : Context(Device::find(selector ? selector : "")) {}
+  explicit Context(const char* selector, const ContextConfig& config = {})
+      : Context(Device::find(selector ? selector : ""), config) {}
   /// Around an OpenCL context that the user owns; it is retained. Throws ValidationError if `device` is not
   /// one of its devices.
-  Context(const cl::Context& context, const Device& device);
+  Context(const cl::Context& context, const Device& device, const ContextConfig& config = {});
 
   const Device& device() const noexcept;
   const cl::Context& cl() const noexcept;
 
   MemoryStats memory_stats() const;
-  /// Gives cached, unused buffers back to the driver.
+  /// Gives cached, unused buffers back to the driver, or to ContextConfig::free: that waits for their work.
   void empty_cache() const;
-  /// Most bytes of buffers that the pool may hold; the default is the device's memory.
+  /// Most bytes of buffers that the pool may hold.
   void set_memory_limit(uint64_t bytes) const;
 
   ProgramStats program_stats() const;

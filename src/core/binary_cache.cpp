@@ -67,6 +67,12 @@ BinaryCache& BinaryCache::user() {
   return cache;
 }
 
+std::unique_ptr<BinaryCache> BinaryCache::configured(const ContextConfig& config) {
+  if (!config.cache_folder && !config.cache_bytes) return nullptr;
+  return std::make_unique<BinaryCache>(config.cache_folder.value_or(user().directory_),
+                                       config.cache_bytes.value_or(user().limit_));
+}
+
 std::string BinaryCache::path_of(const std::string& key) const {
   const XXH128_hash_t hash = XXH3_128bits_withSeed(key.data(), key.size(), 1);
   char name[33];

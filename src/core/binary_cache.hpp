@@ -11,8 +11,11 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
+
+#include <dlprim/context.hpp>
 
 namespace dlprim::detail {
 
@@ -24,6 +27,8 @@ class BinaryCache {
   /// The user's cache: $DLPRIM_CACHE_DIR (empty: off), or $XDG_CACHE_HOME/dlprim, or ~/.cache/dlprim;
   /// bounded by $DLPRIM_CACHE_MB, 512 by default.
   static BinaryCache& user();
+  /// One of its own for a context that configures the folder or the bound; else null.
+  static std::unique_ptr<BinaryCache> configured(const ContextConfig& config);
 
   /// False if nothing will be kept, so that nothing need be made for it.
   bool keeps() const { return !directory_.empty() && limit_ > 0; }

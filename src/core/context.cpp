@@ -24,9 +24,10 @@ cl::Context make_context(const Device& device) {
 
 }  // namespace
 
-Context::Context(const Device& device) : Context(make_context(device), device) {}
+Context::Context(const Device& device, const ContextConfig& config)
+    : Context(make_context(device), device, config) {}
 
-Context::Context(const cl::Context& context, const Device& device) {
+Context::Context(const cl::Context& context, const Device& device, const ContextConfig& config) {
   detail::require(context() != nullptr, "context", "is null");
   size_t bytes = 0;
   detail::cl_check(clGetContextInfo(context(), CL_CONTEXT_DEVICES, 0, nullptr, &bytes), "clGetContextInfo");
@@ -35,7 +36,9 @@ Context::Context(const cl::Context& context, const Device& device) {
                    "clGetContextInfo");
   detail::require(std::find(devices.begin(), devices.end(), device.cl()()) != devices.end(), "device",
                   device.name(), " is not a device of this OpenCL context");
-  state_ = std::make_shared<detail::ContextState>(device, context);
+  detail::require(!config.allocate == !config.free, config.allocate ? "config.free" : "config.allocate",
+                  "is empty, but the other of the two is not");
+  state_ = std::make_shared<detail::ContextState>(device, context, config);
 }
 
 const Device& Context::device() const noexcept {

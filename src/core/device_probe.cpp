@@ -201,7 +201,8 @@ DeviceProbes probe_device(const Device& device) {
     const std::string key = cat(kKeyVersion, '\n', device.identity(), '\n', kernel_source("probe"));
     if (const auto text = disk.load(key); text && from_text(*text, result)) return result;
     result = run_probes(device);
-    if (log_level() >= 1) log_line(cat("probed device='", device.name(), "' ", to_text(result)));
+    if (const Log log; log.level() >= 1)
+      log.line(cat("probed device='", device.name(), "' ", to_text(result)));
     if (result.works) disk.store(key, to_text(result));  // a failure may pass: ask again next time
   } catch (const std::exception& error) {  // a kernel file that DLPRIM_KERNEL_DIR does not hold, say
     result = {};

@@ -52,9 +52,9 @@ std::vector<TuneAnswer> tuned_answers(const Context& context, const TuneProblem&
   return context.state().tuning.answers(problem);
 }
 
-void log_useless_row(const TuneAnswer& answer, const std::string& reason) {
-  if (log_level() >= 1)
-    log_line(cat("tuning: ", answer.engine, " of ", answer.source, " is left out: ", reason));
+void log_useless_row(const Context& context, const TuneAnswer& answer, const std::string& reason) {
+  if (const Log& log = context.state().log; log.level() >= 1)
+    log.line(cat("tuning: ", answer.engine, " of ", answer.source, " is left out: ", reason));
 }
 
 }  // namespace dlprim::detail

@@ -112,7 +112,7 @@ TuneCandidates candidates_of(const std::vector<Engine<Problem, Impl>>& engines, 
 /// What the context's tables say of the problem, best first.
 std::vector<TuneAnswer> tuned_answers(const Context& context, const TuneProblem& problem);
 /// A row's engine does not serve after all: a line in the log.
-void log_useless_row(const TuneAnswer& answer, const std::string& reason);
+void log_useless_row(const Context& context, const TuneAnswer& answer, const std::string& reason);
 
 /// Why an engine that needs so many bytes cannot serve; empty if it can.
 inline std::string workspace_refusal(size_t bytes, const Options& options) {
@@ -148,7 +148,7 @@ std::unique_ptr<const Impl> tuned_engine(const std::vector<Engine<Problem, Impl>
     } catch (const BuildError& error) {
       reason = error.what();
     }
-    log_useless_row(answer, reason);
+    log_useless_row(context, answer, reason);
   }
   return nullptr;
 }

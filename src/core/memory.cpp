@@ -5,7 +5,6 @@
 #include <new>
 
 #include "core/check.hpp"
-#include "core/log.hpp"
 #include "core/state.hpp"
 
 namespace dlprim::detail {
@@ -37,14 +36,23 @@ bool usable_by(const Block& block, const QueueState* queue) {
 
 }  // namespace
 
-Allocator::Allocator(cl::Context context, uint64_t limit, uint64_t max_allocation)
-    : context_(std::move(context)), max_allocation_(max_allocation) {
+Allocator::Allocator(cl::Context context, uint64_t limit, uint64_t max_allocation, BufferSource source,
+                     Log log)
+    : context_(std::move(context)),
+      max_allocation_(max_allocation),
+      source_(std::move(source)),
+      log_(std::move(log)) {
   stats_.limit = limit;
 }
 
 Allocator::~Allocator() {
-  for (auto& [segment, owner] : segments_)
+  for (auto& [segment, owner] : segments_) {
+    try {
+      give_back(*segment);
+    } catch (...) {  // of the user's function, or a queue that failed: nobody is left to be told
+    }
     for (Block* block = segment->first; block;) delete std::exchange(block, block->next);
+  }
 }
 
 Block* Allocator::allocate(uint64_t bytes, const QueueState* queue) {
@@ -94,13 +102,9 @@ Block* Allocator::grow(uint64_t size, bool small) {
   uint64_t wanted = small ? kSmallSegment : size <= kLargeSegment / 2 ? kLargeSegment : size;
   if (wanted > max_allocation_ || stats_.held + wanted > stats_.limit) wanted = size;
   if (stats_.held + wanted > stats_.limit) return nullptr;
-  cl_int code = CL_SUCCESS;
-  cl::Buffer buffer(clCreateBuffer(context_(), CL_MEM_READ_WRITE, wanted, nullptr, &code));
-  if (code == CL_MEM_OBJECT_ALLOCATION_FAILURE || code == CL_OUT_OF_RESOURCES ||
-      code == CL_OUT_OF_HOST_MEMORY)
-    return nullptr;
-  cl_check(code, "clCreateBuffer");
-  if (log_level() >= 2) log_line(cat("buffer bytes=", wanted, " held=", stats_.held + wanted));
+  cl::Buffer buffer = make_buffer(wanted);
+  if (buffer() == nullptr) return nullptr;
+  if (log_.level() >= 2) log_.line(cat("buffer bytes=", wanted, " held=", stats_.held + wanted));
 
   auto segment = std::make_unique<Segment>();
   auto block = std::make_unique<Block>();
@@ -116,6 +120,37 @@ Block* Allocator::grow(uint64_t size, bool small) {
   stats_.held_peak = std::max(stats_.held_peak, stats_.held);
   stats_.device_allocations++;
   return block.release();
+}
+
+/// A null one if there is no room.
+cl::Buffer Allocator::make_buffer(uint64_t size) const {
+  if (!source_.allocate) {
+    cl_int code = CL_SUCCESS;
+    cl::Buffer buffer(clCreateBuffer(context_(), CL_MEM_READ_WRITE, size, nullptr, &code));
+    if (code == CL_MEM_OBJECT_ALLOCATION_FAILURE || code == CL_OUT_OF_RESOURCES ||
+        code == CL_OUT_OF_HOST_MEMORY)
+      return {};
+    cl_check(code, "clCreateBuffer");
+    return buffer;
+  }
+  cl::Buffer buffer = source_.allocate(size);
+  if (buffer() == nullptr) return buffer;
+  cl_context owner = nullptr;
+  size_t bytes = 0;
+  cl_check(clGetMemObjectInfo(buffer(), CL_MEM_CONTEXT, sizeof owner, &owner, nullptr), "clGetMemObjectInfo");
+  cl_check(clGetMemObjectInfo(buffer(), CL_MEM_SIZE, sizeof bytes, &bytes, nullptr), "clGetMemObjectInfo");
+  require(owner == context_(), "ContextConfig::allocate", "gave a buffer of another OpenCL context");
+  require(bytes >= size, "ContextConfig::allocate", "gave ", bytes, " bytes, asked for ", size);
+  return buffer;
+}
+
+/// The driver keeps a buffer until commands on it are done; of the user's function nobody knows.
+void Allocator::give_back(const Segment& segment) const {
+  if (!source_.free) return;
+  for (const Block* block = segment.first; block; block = block->next)
+    for (const PendingUse& use : block->pending)
+      if (!use.done()) cl_check(clFinish(use.queue->queue()), "clFinish");
+  source_.free(segment.buffer);
 }
 
 void Allocator::split(Block* block, uint64_t size) {
@@ -165,7 +200,6 @@ void Allocator::release(Block* block, std::vector<PendingUse> pending) {
   list.insert(block);
 }
 
-/// Buffers may go while commands use them: OpenCL keeps a buffer until those are done.
 void Allocator::free_unused_segments() {
   for (auto it = segments_.begin(); it != segments_.end();) {
     Block* block = it->first->first;
@@ -173,6 +207,7 @@ void Allocator::free_unused_segments() {
       ++it;
       continue;
     }
+    give_back(*it->first);
     (it->first->small ? small_ : large_).erase(block);
     stats_.held -= it->first->size;
     delete block;

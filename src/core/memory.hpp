@@ -8,6 +8,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -16,6 +17,8 @@
 
 #include <dlprim/context.hpp>
 #include <dlprim/opencl.hpp>
+
+#include "core/log.hpp"
 
 namespace dlprim::detail {
 
@@ -51,9 +54,15 @@ struct Segment {
   Block* first = nullptr;
 };
 
+/// Where a pool's buffers come from and go to, as ContextConfig has it; empty: the driver.
+struct BufferSource {
+  std::function<cl::Buffer(uint64_t bytes)> allocate;
+  std::function<void(const cl::Buffer&)> free;
+};
+
 class Allocator {
  public:
-  Allocator(cl::Context context, uint64_t limit, uint64_t max_allocation);
+  Allocator(cl::Context context, uint64_t limit, uint64_t max_allocation, BufferSource source, Log log);
   ~Allocator();
   Allocator(const Allocator&) = delete;
   Allocator& operator=(const Allocator&) = delete;
@@ -77,6 +86,8 @@ class Allocator {
 
   Block* find(FreeList& list, uint64_t size, const QueueState* queue);
   Block* grow(uint64_t size, bool small);
+  cl::Buffer make_buffer(uint64_t size) const;
+  void give_back(const Segment& segment) const;
   void split(Block* block, uint64_t size);
   Block* merge(Block* block, Block* neighbour);
   void free_unused_segments();
@@ -84,6 +95,8 @@ class Allocator {
   mutable std::mutex mutex_;
   cl::Context context_;
   uint64_t max_allocation_;
+  BufferSource source_;
+  Log log_;
   std::map<Segment*, std::unique_ptr<Segment>> segments_;
   FreeList small_, large_;
   MemoryStats stats_;

@@ -6,11 +6,9 @@
 #include <chrono>
 #include <cstdlib>
 
-#include "core/binary_cache.hpp"
 #include "core/check.hpp"
 #include "core/device_ptx.hpp"
 #include "core/kernel_source.hpp"
-#include "core/log.hpp"
 #include "core/program_binary.hpp"
 
 namespace dlprim::detail {
@@ -50,8 +48,9 @@ void Kernel::Shared::give_back(cl::Kernel kernel) noexcept {
   }
 }
 
-ProgramCache::ProgramCache(cl::Context context, const Device& device, const ProgramLimits& limits)
-    : context_(std::move(context)), device_(device), limits_(limits) {}
+ProgramCache::ProgramCache(cl::Context context, const Device& device, const ProgramLimits& limits,
+                           BinaryCache& disk, Log log)
+    : context_(std::move(context)), device_(device), disk_(disk), log_(std::move(log)), limits_(limits) {}
 
 ProgramStats ProgramCache::held() const {
   ProgramStats stats = stats_;
@@ -218,12 +217,11 @@ std::shared_ptr<const Program> ProgramCache::make(const std::string& name, const
                                                   const std::string& options) {
   using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();
-  BinaryCache& disk = BinaryCache::user();
   const std::string key = cat(kKeyVersion, '\n', device_.identity(), '\n', options, '\n', source);
   auto result = std::make_shared<Program>();
   result->name = name;
   result->bytes = 2 * (options.size() + source.size());  // our key, and the driver's copy of the text
-  if (const auto binary = disk.load(key)) {
+  if (const auto binary = disk_.load(key)) {
     result->program = program_from_binary(context_, device_.cl()(), *binary, options);
     result->bytes += binary->size();
   }
@@ -231,18 +229,19 @@ std::shared_ptr<const Program> ProgramCache::make(const std::string& name, const
   if (!loaded) {
     result->program = build(name, source, options);
     // PoCL compiles a kernel a second time for its binary.
-    const std::string binary = disk.keeps() ? program_binary(result->program) : "";
-    if (!binary.empty()) disk.store(key, binary);
+    const std::string binary = disk_.keeps() ? program_binary(result->program) : "";
+    if (!binary.empty()) disk_.store(key, binary);
     result->bytes += binary.size();
   }
-  if (log_level() >= 1) {
+  if (log_.level() >= 1) {
     const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-    log_line(
+    log_.line(
         cat(loaded ? "load" : "build", " program=", name, " seconds=", seconds, " options='", options, "'"));
     // Compilers end even an empty log with a line end.
-    const std::string remarks = loaded || log_level() < 2 ? "" : program_log(result->program, device_.cl()());
+    const std::string remarks =
+        loaded || log_.level() < 2 ? "" : program_log(result->program, device_.cl()());
     if (remarks.find_first_not_of(" \n") != std::string::npos)
-      log_line(cat("remarks on ", name, ":\n", remarks));
+      log_.line(cat("remarks on ", name, ":\n", remarks));
   }
   std::lock_guard<std::mutex> lock(mutex_);
   (loaded ? stats_.from_disk : stats_.built)++;

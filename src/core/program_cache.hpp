@@ -14,7 +14,9 @@
 #include <dlprim/context.hpp>
 #include <dlprim/opencl.hpp>
 
+#include "core/binary_cache.hpp"
 #include "core/defines.hpp"
+#include "core/log.hpp"
 
 namespace dlprim::detail {
 
@@ -64,7 +66,9 @@ struct ProgramLimits {
 
 class ProgramCache {
  public:
-  ProgramCache(cl::Context context, const Device& device, const ProgramLimits& limits = {});
+  /// `disk` outlives the cache.
+  ProgramCache(cl::Context context, const Device& device, const ProgramLimits& limits, BinaryCache& disk,
+               Log log);
 
   /// The kernel `kernel` of the embedded file `file`.cl compiled with `defines`. Throws BuildError.
   Kernel kernel(const std::string& file, const std::string& kernel, const Defines& defines);
@@ -107,6 +111,8 @@ class ProgramCache {
 
   cl::Context context_;
   Device device_;
+  BinaryCache& disk_;
+  Log log_;
   mutable std::mutex mutex_;
   ProgramLimits limits_;
   Entries programs_;

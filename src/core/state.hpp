@@ -8,6 +8,8 @@
 #include <dlprim/context.hpp>
 #include <dlprim/stream.hpp>
 
+#include "core/binary_cache.hpp"
+#include "core/log.hpp"
 #include "core/memory.hpp"
 #include "core/plan_cache.hpp"
 #include "core/program_cache.hpp"
@@ -16,16 +18,23 @@
 namespace dlprim::detail {
 
 struct ContextState {
-  ContextState(const Device& device_, const cl::Context& context_)
+  ContextState(const Device& device_, const cl::Context& context_, const ContextConfig& config)
       : device(device_),
         context(context_),
-        allocator(context_, device_.facts().global_memory, device_.facts().max_allocation),
-        programs(context_, device_),
+        log(config.log_level, config.log),
+        own_disk(BinaryCache::configured(config)),
+        disk(own_disk ? *own_disk : BinaryCache::user()),
+        allocator(context_, config.memory_limit.value_or(device_.facts().global_memory),
+                  device_.facts().max_allocation, {config.allocate, config.free}, log),
+        programs(context_, device_, {}, disk, log),
         plans([this] { return programs.crowded(); }),
-        tuning(device.facts(), UserDatabase::of_environment(), shipped_tuning()) {}
+        tuning(device.facts(), UserDatabase::configured(config, disk.directory(), log), shipped_tuning()) {}
 
   Device device;
   cl::Context context;
+  Log log;
+  std::unique_ptr<BinaryCache> own_disk;
+  BinaryCache& disk;
   Allocator allocator;
   ProgramCache programs;
   PlanCache plans;

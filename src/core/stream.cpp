@@ -18,7 +18,8 @@ using detail::require;
 namespace {
 
 cl::CommandQueue make_queue(const Context& context) {
-  const cl_command_queue_properties properties = detail::log_level() >= 1 ? CL_QUEUE_PROFILING_ENABLE : 0;
+  const cl_command_queue_properties properties =
+      context.state().log.level() >= 1 ? CL_QUEUE_PROFILING_ENABLE : 0;
   cl_int code = CL_SUCCESS;
   cl::CommandQueue queue(clCreateCommandQueue(context.cl()(), context.device().cl()(), properties, &code));
   cl_check(code, "clCreateCommandQueue");
@@ -44,20 +45,19 @@ double device_seconds(const cl::Event& event) {
   return static_cast<double>(end - start) * 1e-9;
 }
 
-void report_record(const detail::OperatorRecord& record, bool measured) {
+void report_record(const detail::Log& log, const detail::OperatorRecord& record, bool measured) {
   double seconds = 0;
   for (const auto& [name, event] : record.kernels) {
     const double time = measured ? device_seconds(event) : 0;
     seconds += time;
-    if (detail::log_level() >= 2)
-      detail::log_line(measured ? detail::cat("kernel name=", name, " us=", time * 1e6)
-                                : "kernel name=" + name);
+    if (log.level() >= 2)
+      log.line(measured ? detail::cat("kernel name=", name, " us=", time * 1e6) : "kernel name=" + name);
   }
   std::string text = detail::cat(record.text, " kernels=", record.kernels.size());
   if (measured) text += detail::cat(" us=", seconds * 1e6);
   if (seconds > 0 && record.flops > 0) text += detail::cat(" gflops=", record.flops / seconds * 1e-9);
   if (seconds > 0 && record.bytes > 0) text += detail::cat(" gbytes=", record.bytes / seconds * 1e-9);
-  detail::log_line(text);
+  log.line(text);
 }
 
 }  // namespace
@@ -89,7 +89,7 @@ Stream::Stream(const Context& context, const cl::CommandQueue& queue) {
   const auto properties = queue_info<cl_command_queue_properties>(queue, CL_QUEUE_PROPERTIES);
   require(!(properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE), "queue", "executes out of order");
   const bool measures = (properties & CL_QUEUE_PROFILING_ENABLE) != 0;
-  state_ = std::make_shared<detail::StreamState>(context, queue, detail::log_level() >= 1, measures);
+  state_ = std::make_shared<detail::StreamState>(context, queue, context.state().log.level() >= 1, measures);
 }
 
 const Context& Stream::context() const noexcept {
@@ -149,7 +149,7 @@ void StreamState::report(bool everything) {
     bool over = true;
     for (const auto& [name, event] : kernels) over &= ended(event);
     if (!over && !everything) break;
-    report_record(records[reported], measures);
+    report_record(context.state().log, records[reported], measures);
   }
   records.erase(records.begin(), records.begin() + static_cast<std::ptrdiff_t>(reported));
 }

@@ -4,20 +4,20 @@
 #include <cstdlib>
 #include <ctime>
 
-#include "core/binary_cache.hpp"
-#include "core/log.hpp"
 #include "core/text.hpp"
 
 namespace dlprim::detail {
 
-UserDatabase UserDatabase::of_environment() {
-  if (const char* path = std::getenv("DLPRIM_TUNE_DB")) return {path, false};
-  const std::string& folder = BinaryCache::user().directory();
-  return {folder.empty() ? "" : folder + "/tuning.sqlite", true};
+UserDatabase UserDatabase::configured(const ContextConfig& config, const std::string& folder,
+                                      const Log& log) {
+  if (config.tuning_database) return {*config.tuning_database, false, log};
+  const char* path = std::getenv("DLPRIM_TUNE_DB");
+  if (path && !config.cache_folder) return {path, false, log};
+  return {folder.empty() ? "" : folder + "/tuning.sqlite", true, log};
 }
 
 void UserDatabase::complain(const std::string& reason) {
-  if (reason != reason_ && log_level() >= 1) log_line(cat("tuning database '", path_, "': ", reason));
+  if (reason != reason_ && log_.level() >= 1) log_.line(cat("tuning database '", path_, "': ", reason));
   reason_ = reason;
 }
 

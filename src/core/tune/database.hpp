@@ -12,8 +12,9 @@
 #include <string>
 #include <vector>
 
-#include <dlprim/device.hpp>
+#include <dlprim/context.hpp>
 
+#include "core/log.hpp"
 #include "core/tune/lookup.hpp"
 
 namespace dlprim::detail {
@@ -21,10 +22,11 @@ namespace dlprim::detail {
 class UserDatabase {
  public:
   /// An empty path: nothing is stored or found. `ours`: what lies at the path is ours, whatever it holds.
-  UserDatabase(std::string path, bool ours) : path_(std::move(path)), ours_(ours) {}
-  /// $DLPRIM_TUNE_DB (empty: none), or tuning.sqlite in the folder of compiled programs. Looks at the
-  /// environment each time.
-  static UserDatabase of_environment();
+  UserDatabase(std::string path, bool ours, Log log = {})
+      : path_(std::move(path)), ours_(ours), log_(std::move(log)) {}
+  /// As ContextConfig::tuning_database says. `folder`: of the context's compiled programs, empty if it keeps
+  /// none. Looks at the environment each time.
+  static UserDatabase configured(const ContextConfig& config, const std::string& folder, const Log& log);
 
   /// The rows of devices of this name on this platform.
   std::vector<UserRow> load(const DeviceFacts& device);
@@ -41,6 +43,7 @@ class UserDatabase {
 
   std::string path_;
   bool ours_;
+  Log log_;
   std::string reason_;
 };
 

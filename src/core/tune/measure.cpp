@@ -142,9 +142,9 @@ class Race {
   }
 
   void strike_out(const std::string& request, const std::string& reason) {
-    if (log_level() >= 1)
-      log_line(cat("tuning ", subject_.problem().op, " ", sizes_text(subject_.problem()), ": ", request,
-                   " is struck out: ", reason));
+    if (log_.level() >= 1)
+      log_.line(cat("tuning ", subject_.problem().op, " ", sizes_text(subject_.problem()), ": ", request,
+                    " is struck out: ", reason));
     struck_out_.push_back(request + ": " + reason.substr(0, reason.find('\n')));
   }
 
@@ -193,16 +193,17 @@ class Race {
       if (e.engine != result.best.engine &&
           (result.second.engine.empty() || e.microseconds < result.second.microseconds))
         result.second = e;
-    if (log_level() >= 1)
+    if (log_.level() >= 1)
       for (const TunedEngine& e : ranked)
-        log_line(cat("tuning ", result.problem.op, " ", sizes_text(result.problem),
-                     " dtype=", name_of(result.problem.dtype), " math=", name_of(result.problem.math),
-                     " form=", result.problem.form, ": engine=", e.engine, " us=", e.microseconds));
+        log_.line(cat("tuning ", result.problem.op, " ", sizes_text(result.problem),
+                      " dtype=", name_of(result.problem.dtype), " math=", name_of(result.problem.math),
+                      " form=", result.problem.form, ": engine=", e.engine, " us=", e.microseconds));
     return result;
   }
 
   TuneSubject& subject_;
   const TuneProgress& progress_;
+  const Log& log_ = subject_.stream().context().state().log;
   std::vector<std::string> requests_;
   const int times_;
   int step_ = 0, steps_;
@@ -235,8 +236,8 @@ void measure_on_first_use(const Context& context, const TuneProblem& problem, Tu
   try {
     measure_and_store(context, *subject());
   } catch (const std::exception& error) {
-    if (log_level() >= 1)
-      log_line(cat("tuning ", problem.op, " ", sizes_text(problem), " failed: ", error.what()));
+    if (const Log& log = context.state().log; log.level() >= 1)
+      log.line(cat("tuning ", problem.op, " ", sizes_text(problem), " failed: ", error.what()));
   }
 }
 

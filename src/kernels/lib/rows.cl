@@ -1,5 +1,5 @@
 // Rows: kernels that work along one axis of several tensors. What they share: how tensors and sizes are handed over, and where
-// a row lies. The host's side is ops/rows.hpp.
+// a row lies. The host's side is src/ops/lib/rows.hpp.
 // A tensor is its buffer, the offset of its element 0, its stride along the axis, and those of up to four kept dimensions, the
 // innermost first; strides are 0 where it broadcasts.
 

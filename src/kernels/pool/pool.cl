@@ -1,7 +1,7 @@
 // Pooling, forward and backward, on a GPU: a work-item makes one element, or V channels where those lie side
 // by side. The backward direction gathers: an element of dx adds up, in a fixed order, what the windows over
-// it hand back; of maxima in large windows an element of dy goes to its place. pool_wide.cl is for large windows, pool_tile.cl for small ones that overlap, the CPU forms are
-// in pool_cpu.cl and pool_cpu_last.cl.
+// it hand back; of maxima in large windows an element of dy goes to its place. pool_wide.cl is for large
+// windows, pool_columns.cl for gradients of averages; the CPU forms are in pool_cpu.cl and pool_cpu_last.cl.
 // Neighbouring work-items have neighbouring columns, or channels if CHANNELS_LAST. get_global_id(1) is N.
 
 #ifndef V
