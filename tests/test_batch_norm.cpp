@@ -21,8 +21,8 @@ struct Step {
   Placing placing;
   DType dtype;
   int64_t channels;
-  Tensor x, dy, gamma, beta, running_mean, running_var;
-  Guarded y, mean, inv_std, dx, dgamma, dbeta;
+  Tensor x, dy, weight, bias, running_mean, running_var;
+  Guarded y, mean, inv_std, dx, dweight, dbias;
 
   /// Nothing is aligned, unless `padding` is a multiple of 16.
   Step(const Shape& shape_, Placing placing_, DType dtype_, double offset = 0, double spread = 1,
@@ -35,8 +35,8 @@ struct Step {
         mean({channels}, DType::f32, padding),
         inv_std({channels}, DType::f32, padding),
         dx(shape, strides_in(placing, shape), dtype, padding),
-        dgamma({channels}, DType::f32, padding),
-        dbeta({channels}, DType::f32, padding) {
+        dweight({channels}, DType::f32, padding),
+        dbias({channels}, DType::f32, padding) {
     Rng rng(31);
     const int64_t count = element_count(shape);
     const auto given = [&](Placing where, const Shape& size, const std::vector<float>& values, DType type) {
@@ -51,14 +51,14 @@ struct Step {
     const auto channel = [&](double low, double high) {
       return given(Placing::row_major, {channels}, reals(channels, rng, low, high), DType::f32);
     };
-    gamma = channel(0.5, 2), beta = channel(-1, 1), running_mean = channel(-1, 1),
+    weight = channel(0.5, 2), bias = channel(-1, 1), running_mean = channel(-1, 1),
     running_var = channel(0.5, 2);
   }
 
   /// y and the statistics that training saved, of values around 0.
   void check_training(double epsilon, Activation activation = Activation::identity) const {
     BatchNormed expected =
-        batch_norm_reference(values_of(x), shape, values_of(gamma), values_of(beta), epsilon);
+        batch_norm_reference(values_of(x), shape, values_of(weight), values_of(bias), epsilon);
     if (activation == Activation::relu)
       for (double& v : expected.y) v = std::max(v, 0.0);
     Values scales;
@@ -70,8 +70,8 @@ struct Step {
   }
 
   bool intact() const {
-    return y.intact() && mean.intact() && inv_std.intact() && dx.intact() && dgamma.intact() &&
-           dbeta.intact();
+    return y.intact() && mean.intact() && inv_std.intact() && dx.intact() && dweight.intact() &&
+           dbias.intact();
   }
 };
 
@@ -81,11 +81,11 @@ void check(const Shape& shape, Placing placing, DType dtype, double offset = 0, 
   const BatchNormParams params{1e-3, 0.2};
   const Step s(shape, placing, dtype, offset, 1, padding);
   const Values mean_before = values_of(s.running_mean), var_before = values_of(s.running_var);
-  batch_norm_training(stream(), s.x, s.gamma, s.beta, params, s.running_mean, s.running_var, s.y.tensor(),
+  batch_norm_training(stream(), s.x, s.weight, s.bias, params, s.running_mean, s.running_var, s.y.tensor(),
                       s.mean.tensor(), s.inv_std.tensor());
 
   const BatchNormed expected =
-      batch_norm_reference(values_of(s.x), shape, values_of(s.gamma), values_of(s.beta), params.epsilon);
+      batch_norm_reference(values_of(s.x), shape, values_of(s.weight), values_of(s.bias), params.epsilon);
   // Welford's mean and squares keep a few units of the values; x - mean then loses what the offset takes.
   const double of_mean = 64 * 0x1p-24, exact = of_mean + 8 * std::abs(offset) * 0x1p-24,
                stored = exact + storage_roundoff(dtype);
@@ -101,40 +101,41 @@ void check(const Shape& shape, Placing placing, DType dtype, double offset = 0, 
   CHECK(deviation(host_values(s.running_mean), running_mean) <= of_mean);
   CHECK(deviation(host_values(s.running_var), running_var) <= exact);
 
-  batch_norm_backward(stream(), s.dy, s.x, s.gamma, s.mean.tensor(), s.inv_std.tensor(), s.dx.tensor(),
-                      s.dgamma.tensor(), s.dbeta.tensor());
+  batch_norm_backward(stream(), s.dy, s.x, s.weight, s.mean.tensor(), s.inv_std.tensor(), s.dx.tensor(),
+                      s.dweight.tensor(), s.dbias.tensor());
   const BatchNormGradients gradients = batch_norm_backward_reference(values_of(s.dy), values_of(s.x), shape,
-                                                                     values_of(s.gamma), params.epsilon);
+                                                                     values_of(s.weight), params.epsilon);
   CHECK(deviation(host_values(s.dx.tensor()), gradients.dx) <= 4 * stored);
   // Sums of n terms of either sign: both the result and the partial sums grow as sqrt(n), each addition
   // rounds.
   const double terms =
       static_cast<double>(element_count(shape)) / static_cast<double>(std::max<int64_t>(shape[1], 1));
   const double summed = 4 * exact + 16 * std::sqrt(terms) * 0x1p-24;
-  CHECK(deviation(host_values(s.dgamma.tensor()), gradients.dgamma) <= summed);
-  CHECK(deviation(host_values(s.dbeta.tensor()), gradients.dbeta) <= summed);
+  CHECK(deviation(host_values(s.dweight.tensor()), gradients.dweight) <= summed);
+  CHECK(deviation(host_values(s.dbias.tensor()), gradients.dbias) <= summed);
   CHECK(s.intact());
 
   // Again, from the same input: the same bits.
   const Step t(shape, placing, dtype, offset, 1, padding);
-  batch_norm_training(stream(), t.x, t.gamma, t.beta, params, {}, {}, t.y.tensor(), t.mean.tensor(),
+  batch_norm_training(stream(), t.x, t.weight, t.bias, params, {}, {}, t.y.tensor(), t.mean.tensor(),
                       t.inv_std.tensor());
-  batch_norm_backward(stream(), t.dy, t.x, t.gamma, t.mean.tensor(), t.inv_std.tensor(), t.dx.tensor(),
-                      t.dgamma.tensor(), t.dbeta.tensor());
+  batch_norm_backward(stream(), t.dy, t.x, t.weight, t.mean.tensor(), t.inv_std.tensor(), t.dx.tensor(),
+                      t.dweight.tensor(), t.dbias.tensor());
   CHECK(host_bytes(s.y.tensor()) == host_bytes(t.y.tensor()));
   CHECK(host_bytes(s.inv_std.tensor()) == host_bytes(t.inv_std.tensor()));
   CHECK(host_bytes(s.dx.tensor()) == host_bytes(t.dx.tensor()));
-  CHECK(host_bytes(s.dgamma.tensor()) == host_bytes(t.dgamma.tensor()));
+  CHECK(host_bytes(s.dweight.tensor()) == host_bytes(t.dweight.tensor()));
 
   // Inference with statistics of its own.
   const Guarded y(shape, strides_in(placing, shape), dtype, padding);
-  batch_norm_inference(stream(), t.x, t.gamma, t.beta, t.running_mean, t.running_var, params, y.tensor());
+  batch_norm_inference(stream(), t.x, t.weight, t.bias, t.running_mean, t.running_var, params, y.tensor());
   Values normal = values_of(t.x);
   const AxisView view(shape, 1);
-  const Values gamma = values_of(t.gamma), beta = values_of(t.beta);
+  const Values weight = values_of(t.weight), bias = values_of(t.bias);
   for (size_t i = 0; i < normal.size(); i++) {
     const size_t c = i / static_cast<size_t>(view.inner) % static_cast<size_t>(view.size);
-    normal[i] = (normal[i] - mean_before[c]) / std::sqrt(var_before[c] + params.epsilon) * gamma[c] + beta[c];
+    normal[i] =
+        (normal[i] - mean_before[c]) / std::sqrt(var_before[c] + params.epsilon) * weight[c] + bias[c];
   }
   CHECK(deviation(host_values(y.tensor()), normal) <= 4 * stored);
   CHECK(y.intact());
@@ -178,9 +179,9 @@ TEST_CASE("batch normalisation of special values", "[small]") {
   // A NaN or an infinity spoils its own channel only; a constant channel has variance 0.
   const float inf = std::numeric_limits<float>::infinity();
   const Tensor x = device_tensor({2, 4}, {1, kNan, inf, 7, 3, 5, 1, 7});
-  const Tensor gamma = device_tensor({4}, {1, 1, 1, 1}), beta = device_tensor({4}, {0, 0, 0, 0.5f});
+  const Tensor weight = device_tensor({4}, {1, 1, 1, 1}), bias = device_tensor({4}, {0, 0, 0, 0.5f});
   const Guarded y({2, 4}), mean({4}), inv_std({4});
-  batch_norm_training(stream(), x, gamma, beta, {0.25, 0.1}, {}, {}, y.tensor(), mean.tensor(),
+  batch_norm_training(stream(), x, weight, bias, {0.25, 0.1}, {}, {}, y.tensor(), mean.tensor(),
                       inv_std.tensor());
   const double one = 1 / std::sqrt(1.25);
   CHECK(deviation(host_values(y.tensor()), {-one, kNan, kNan, 0.5, one, kNan, kNan, 0.5}) <= 1e-6);
@@ -191,27 +192,31 @@ TEST_CASE("batch normalisation gradients agree with finite differences", "[small
   const Shape shape{3, 2, 2, 2};
   const Step s(shape, Placing::row_major, DType::f32);
   const BatchNormParams params{1e-2, 0.1};
-  batch_norm_training(stream(), s.x, s.gamma, s.beta, params, {}, {}, s.y.tensor(), s.mean.tensor(),
+  batch_norm_training(stream(), s.x, s.weight, s.bias, params, {}, {}, s.y.tensor(), s.mean.tensor(),
                       s.inv_std.tensor());
-  batch_norm_backward(stream(), s.dy, s.x, s.gamma, s.mean.tensor(), s.inv_std.tensor(), s.dx.tensor(),
-                      s.dgamma.tensor(), s.dbeta.tensor());
-  const Values x = values_of(s.x), dy = values_of(s.dy), gamma = values_of(s.gamma), beta = values_of(s.beta);
+  batch_norm_backward(stream(), s.dy, s.x, s.weight, s.mean.tensor(), s.inv_std.tensor(), s.dx.tensor(),
+                      s.dweight.tensor(), s.dbias.tensor());
+  const Values x = values_of(s.x), dy = values_of(s.dy), weight = values_of(s.weight),
+               bias = values_of(s.bias);
   const auto loss = [&](const Values& at, const Values& scale, const Values& shift) {
     const Values y = batch_norm_reference(at, shape, scale, shift, params.epsilon).y;
     double sum = 0;
     for (size_t i = 0; i < y.size(); i++) sum += y[i] * dy[i];
     return sum;
   };
-  const std::vector<float> dx = host_values(s.dx.tensor()), dgamma = host_values(s.dgamma.tensor()),
-                           dbeta = host_values(s.dbeta.tensor());
+  const std::vector<float> dx = host_values(s.dx.tensor()), dweight = host_values(s.dweight.tensor()),
+                           dbias = host_values(s.dbias.tensor());
   for (size_t i = 0; i < x.size(); i++)
-    CHECK(dx[i] ==
-          Approx(numeric_gradient([&](const Values& v) { return loss(v, gamma, beta); }, x, i)).margin(1e-5));
+    CHECK(
+        dx[i] ==
+        Approx(numeric_gradient([&](const Values& v) { return loss(v, weight, bias); }, x, i)).margin(1e-5));
   for (size_t c = 0; c < 2; c++) {
-    CHECK(dgamma[c] ==
-          Approx(numeric_gradient([&](const Values& v) { return loss(x, v, beta); }, gamma, c)).margin(1e-5));
-    CHECK(dbeta[c] ==
-          Approx(numeric_gradient([&](const Values& v) { return loss(x, gamma, v); }, beta, c)).margin(1e-5));
+    CHECK(
+        dweight[c] ==
+        Approx(numeric_gradient([&](const Values& v) { return loss(x, v, bias); }, weight, c)).margin(1e-5));
+    CHECK(
+        dbias[c] ==
+        Approx(numeric_gradient([&](const Values& v) { return loss(x, weight, v); }, bias, c)).margin(1e-5));
   }
 }
 
@@ -221,20 +226,20 @@ TEST_CASE("batch normalisation with a residual and an activation", "[small]") {
        {Activation::identity, Activation::relu, Activation::relu6, Activation::sigmoid, Activation::tanh})
     for (bool affine : {true, false}) {
       if (!affine && f != Activation::relu) continue;
-      INFO(name_of(f) << " gamma and beta " << affine);
+      INFO(name_of(f) << " weight and bias " << affine);
       const Step s(shape, Placing::row_major, DType::f32, 0, 4);
       Rng rng(3);
       const Tensor residual = placed(Placing::row_major, shape, reals(element_count(shape), rng, -3, 3));
-      const Tensor gamma = affine ? s.gamma : Tensor(), beta = affine ? s.beta : Tensor();
+      const Tensor weight = affine ? s.weight : Tensor(), bias = affine ? s.bias : Tensor();
       const BatchNormParams params{1e-3, 0.1, f};
       const Guarded dresidual(shape);
-      batch_norm_training(stream(), s.x, gamma, beta, params, {}, {}, s.y.tensor(), s.mean.tensor(),
+      batch_norm_training(stream(), s.x, weight, bias, params, {}, {}, s.y.tensor(), s.mean.tensor(),
                           s.inv_std.tensor(), residual);
-      batch_norm_backward(stream(), s.dy, s.x, gamma, s.mean.tensor(), s.inv_std.tensor(), s.dx.tensor(),
-                          s.dgamma.tensor(), s.dbeta.tensor(), f,
+      batch_norm_backward(stream(), s.dy, s.x, weight, s.mean.tensor(), s.inv_std.tensor(), s.dx.tensor(),
+                          s.dweight.tensor(), s.dbias.tensor(), f,
                           f == Activation::identity ? Tensor() : s.y.tensor(), dresidual.tensor());
-      const Values ones(4, 1), zeros(4, 0), scale = affine ? values_of(gamma) : ones;
-      Values y = batch_norm_reference(values_of(s.x), shape, scale, affine ? values_of(beta) : zeros, 1e-3).y;
+      const Values ones(4, 1), zeros(4, 0), scale = affine ? values_of(weight) : ones;
+      Values y = batch_norm_reference(values_of(s.x), shape, scale, affine ? values_of(bias) : zeros, 1e-3).y;
       Values d = values_of(s.dy);
       const Values added = values_of(residual);
       for (size_t i = 0; i < y.size(); i++) {
@@ -246,8 +251,8 @@ TEST_CASE("batch normalisation with a residual and an activation", "[small]") {
       CHECK(deviation(host_values(s.y.tensor()), y) <= 64 * 0x1p-24);
       CHECK(deviation(host_values(dresidual.tensor()), d) <= 64 * 0x1p-24);
       CHECK(deviation(host_values(s.dx.tensor()), g.dx) <= 256 * 0x1p-24);
-      CHECK(deviation(host_values(s.dgamma.tensor()), g.dgamma) <= 256 * 0x1p-24);
-      CHECK(deviation(host_values(s.dbeta.tensor()), g.dbeta) <= 256 * 0x1p-24);
+      CHECK(deviation(host_values(s.dweight.tensor()), g.dweight) <= 256 * 0x1p-24);
+      CHECK(deviation(host_values(s.dbias.tensor()), g.dbias) <= 256 * 0x1p-24);
       CHECK((s.intact() && dresidual.intact()));
     }
 }
@@ -255,19 +260,19 @@ TEST_CASE("batch normalisation with a residual and an activation", "[small]") {
 TEST_CASE("batch normalisation: single gradients, and inference with a residual", "[small]") {
   const Shape shape{3, 5, 4};
   const Step s(shape, Placing::row_major, DType::f32), t(shape, Placing::row_major, DType::f32);
-  batch_norm_training(stream(), s.x, s.gamma, s.beta, {1e-3, 0.1, Activation::relu}, {}, {}, s.y.tensor(),
+  batch_norm_training(stream(), s.x, s.weight, s.bias, {1e-3, 0.1, Activation::relu}, {}, {}, s.y.tensor(),
                       s.mean.tensor(), s.inv_std.tensor());
   s.check_training(1e-3, Activation::relu);
-  const auto backward = [&](const Step& to, const Tensor& dx, const Tensor& dgamma, const Tensor& dbeta,
+  const auto backward = [&](const Step& to, const Tensor& dx, const Tensor& dweight, const Tensor& dbias,
                             const Tensor& dresidual) {
-    batch_norm_backward(stream(), to.dy, s.x, s.gamma, s.mean.tensor(), s.inv_std.tensor(), dx, dgamma, dbeta,
-                        Activation::relu, s.y.tensor(), dresidual);
+    batch_norm_backward(stream(), to.dy, s.x, s.weight, s.mean.tensor(), s.inv_std.tensor(), dx, dweight,
+                        dbias, Activation::relu, s.y.tensor(), dresidual);
   };
-  backward(s, s.dx.tensor(), s.dgamma.tensor(), s.dbeta.tensor(), {});
-  backward(t, {}, t.dgamma.tensor(), {}, {});
-  backward(t, {}, {}, t.dbeta.tensor(), {});
-  CHECK(host_bytes(t.dgamma.tensor()) == host_bytes(s.dgamma.tensor()));
-  CHECK(host_bytes(t.dbeta.tensor()) == host_bytes(s.dbeta.tensor()));
+  backward(s, s.dx.tensor(), s.dweight.tensor(), s.dbias.tensor(), {});
+  backward(t, {}, t.dweight.tensor(), {}, {});
+  backward(t, {}, {}, t.dbias.tensor(), {});
+  CHECK(host_bytes(t.dweight.tensor()) == host_bytes(s.dweight.tensor()));
+  CHECK(host_bytes(t.dbias.tensor()) == host_bytes(s.dbias.tensor()));
   const Guarded dresidual(shape);
   backward(t, {}, {}, {}, dresidual.tensor());
   Values d = values_of(s.dy);
@@ -279,14 +284,14 @@ TEST_CASE("batch normalisation: single gradients, and inference with a residual"
   CHECK(deviation(host_values(t.dy), d) == 0);
 
   const Guarded made(shape);
-  batch_norm_inference(stream(), s.x, {}, s.beta, s.running_mean, s.running_var,
+  batch_norm_inference(stream(), s.x, {}, s.bias, s.running_mean, s.running_var,
                        {1e-3, 0.1, Activation::tanh}, made.tensor(), s.dy);
   Values expected = values_of(s.x);
-  const Values mean = values_of(s.running_mean), var = values_of(s.running_var), beta = values_of(s.beta),
+  const Values mean = values_of(s.running_mean), var = values_of(s.running_var), bias = values_of(s.bias),
                added = values_of(s.dy);
   for (size_t i = 0; i < expected.size(); i++) {
     const size_t c = i / 4 % 5;
-    expected[i] = std::tanh((expected[i] - mean[c]) / std::sqrt(var[c] + 1e-3) + beta[c] + added[i]);
+    expected[i] = std::tanh((expected[i] - mean[c]) / std::sqrt(var[c] + 1e-3) + bias[c] + added[i]);
   }
   CHECK(deviation(host_values(made.tensor()), expected) <= 64 * 0x1p-24);
   CHECK(made.intact());
@@ -311,14 +316,14 @@ TEST_CASE("batch normalisation of f64") {
 
 TEST_CASE("batch normalisation in place", "[small]") {
   const Step s({3, 5, 4}, Placing::row_major, DType::f32), t({3, 5, 4}, Placing::row_major, DType::f32);
-  batch_norm_training(stream(), s.x, s.gamma, s.beta, {}, {}, {}, s.y.tensor(), s.mean.tensor(),
+  batch_norm_training(stream(), s.x, s.weight, s.bias, {}, {}, {}, s.y.tensor(), s.mean.tensor(),
                       s.inv_std.tensor());
-  batch_norm_backward(stream(), s.dy, s.x, s.gamma, s.mean.tensor(), s.inv_std.tensor(), s.dx.tensor(),
-                      s.dgamma.tensor(), s.dbeta.tensor());
-  batch_norm_backward(stream(), t.dy, t.x, t.gamma, s.mean.tensor(), s.inv_std.tensor(), t.dy,
-                      t.dgamma.tensor(), t.dbeta.tensor());
+  batch_norm_backward(stream(), s.dy, s.x, s.weight, s.mean.tensor(), s.inv_std.tensor(), s.dx.tensor(),
+                      s.dweight.tensor(), s.dbias.tensor());
+  batch_norm_backward(stream(), t.dy, t.x, t.weight, s.mean.tensor(), s.inv_std.tensor(), t.dy,
+                      t.dweight.tensor(), t.dbias.tensor());
   CHECK(host_bytes(t.dy) == host_bytes(s.dx.tensor()));
-  batch_norm_training(stream(), t.x, t.gamma, t.beta, {}, {}, {}, t.x, t.mean.tensor(), t.inv_std.tensor());
+  batch_norm_training(stream(), t.x, t.weight, t.bias, {}, {}, {}, t.x, t.mean.tensor(), t.inv_std.tensor());
   CHECK(host_bytes(t.x) == host_bytes(s.y.tensor()));
 }
 
@@ -327,24 +332,24 @@ TEST_CASE("batch normalisation with a workspace of the user's", "[small]") {
   BatchNormDesc desc{s.x, s.y.tensor(), {}, true, true, true, {}};
   CHECK(error_of<ValidationError>([&] {
           BatchNormTraining(context(), desc)
-              .run(stream(), s.x, s.gamma, s.beta, s.running_mean, s.running_var, s.y.tensor(),
+              .run(stream(), s.x, s.weight, s.bias, s.running_mean, s.running_var, s.y.tensor(),
                    s.mean.tensor(), s.inv_std.tensor());
-        }).rfind("gamma: starts at element", 0) == 0);
+        }).rfind("weight: starts at element", 0) == 0);
   desc.aligned = false;
   const BatchNormTraining plan(context(), desc);
   CHECK(plan.engine() == "generated");
   CHECK(plan.workspace_size() >= 20);
   const Guarded workspace({static_cast<int64_t>(plan.workspace_size())}, DType::u8);
   const BatchNormed expected =
-      batch_norm_reference(values_of(s.x), s.shape, values_of(s.gamma), values_of(s.beta), 1e-5);
+      batch_norm_reference(values_of(s.x), s.shape, values_of(s.weight), values_of(s.bias), 1e-5);
   Values running_mean = values_of(s.running_mean), running_var = values_of(s.running_var);
   for (size_t c = 0; c < running_mean.size(); c++) {
     running_mean[c] = 0.9 * running_mean[c] + 0.1 * expected.mean[c];
     running_var[c] = 0.9 * running_var[c] + 0.1 * expected.unbiased[c];
   }
-  plan.run(stream(), s.x, s.gamma, s.beta, s.running_mean, s.running_var, s.y.tensor(), s.mean.tensor(),
+  plan.run(stream(), s.x, s.weight, s.bias, s.running_mean, s.running_var, s.y.tensor(), s.mean.tensor(),
            s.inv_std.tensor(), {}, workspace.tensor());
-  plan.run(stream(), t.x, t.gamma, t.beta, t.running_mean, t.running_var, t.y.tensor(), t.mean.tensor(),
+  plan.run(stream(), t.x, t.weight, t.bias, t.running_mean, t.running_var, t.y.tensor(), t.mean.tensor(),
            t.inv_std.tensor());
   CHECK(workspace.intact());
   for (const Step* step : {&s, &t}) {
@@ -353,7 +358,8 @@ TEST_CASE("batch normalisation with a workspace of the user's", "[small]") {
     CHECK(deviation(host_values(step->running_var), running_var) <= 64 * 0x1p-24);
   }
   CHECK(error_of<ValidationError>([&] {
-          plan.run(stream(), s.x, s.gamma, s.beta, {}, {}, s.y.tensor(), s.mean.tensor(), s.inv_std.tensor());
+          plan.run(stream(), s.x, s.weight, s.bias, {}, {}, s.y.tensor(), s.mean.tensor(),
+                   s.inv_std.tensor());
         }) == "running_mean: is not defined");
 }
 
@@ -363,13 +369,13 @@ TEST_CASE("batch normalisation refuses bad input and changes nothing", "[small]"
   const std::vector<unsigned char> y_before = host_bytes(s.y.tensor()),
                                    mean_before = host_bytes(s.mean.tensor());
   struct Arguments {
-    Tensor x, gamma, beta, running_mean, running_var, y, mean, inv_std;
+    Tensor x, weight, bias, running_mean, running_var, y, mean, inv_std;
     BatchNormParams params;
   };
   const auto refused = [&](auto change) {
     Arguments a{s.x,
-                s.gamma,
-                s.beta,
+                s.weight,
+                s.bias,
                 s.running_mean,
                 s.running_var,
                 s.y.tensor(),
@@ -378,7 +384,7 @@ TEST_CASE("batch normalisation refuses bad input and changes nothing", "[small]"
                 {}};
     change(a);
     return error_of<ValidationError>([&] {
-      batch_norm_training(stream(), a.x, a.gamma, a.beta, a.params, a.running_mean, a.running_var, a.y,
+      batch_norm_training(stream(), a.x, a.weight, a.bias, a.params, a.running_mean, a.running_var, a.y,
                           a.mean, a.inv_std);
     });
   };
@@ -388,7 +394,7 @@ TEST_CASE("batch normalisation refuses bad input and changes nothing", "[small]"
           a.x = a.x.slice(0, 0, 1).slice(2, 0, 1);
           a.y = a.y.slice(0, 0, 1).slice(2, 0, 1);
         }) == "x: shape [1, 5, 1] has 1 values a channel, a variance needs at least 2");
-  CHECK(refused([](Arguments& a) { a.beta = a.beta.slice(0, 0, 4); }) == "beta: shape [4] must be [5]");
+  CHECK(refused([](Arguments& a) { a.bias = a.bias.slice(0, 0, 4); }) == "bias: shape [4] must be [5]");
   CHECK(refused([](Arguments& a) { a.mean = cast(stream(), a.mean, DType::f16); }) ==
         "mean: dtype f16 must be f32");
   CHECK(refused([](Arguments& a) { a.running_var = {}; }) ==
@@ -396,7 +402,7 @@ TEST_CASE("batch normalisation refuses bad input and changes nothing", "[small]"
   CHECK(refused([](Arguments& a) { a.inv_std = a.mean; }) == "inv_std: shares memory with mean");
   CHECK(refused([](Arguments& a) { a.running_var = a.running_mean; }) ==
         "running_var: shares memory with running_mean");
-  CHECK(refused([](Arguments& a) { a.mean = a.gamma; }) == "mean: shares memory with gamma");
+  CHECK(refused([](Arguments& a) { a.mean = a.weight; }) == "mean: shares memory with weight");
   CHECK(refused([](Arguments& a) { a.params.epsilon = -1; }) ==
         "epsilon: -1 must be finite and not negative");
   CHECK(refused([](Arguments& a) { a.params.epsilon = kNan; }) ==
@@ -406,8 +412,8 @@ TEST_CASE("batch normalisation refuses bad input and changes nothing", "[small]"
         "x: rank 1 must be 2 or more, [N, C, ...]");
   const auto backward = [&](Activation f, const Tensor& y, const Tensor& dx, const Tensor& dresidual) {
     return error_of<ValidationError>([&] {
-      batch_norm_backward(stream(), s.dy, s.x, s.gamma, s.mean.tensor(), s.inv_std.tensor(), dx, {}, {}, f, y,
-                          dresidual);
+      batch_norm_backward(stream(), s.dy, s.x, s.weight, s.mean.tensor(), s.inv_std.tensor(), dx, {}, {}, f,
+                          y, dresidual);
     });
   };
   CHECK(backward(Activation::relu, {}, s.dx.tensor(), {}) ==

@@ -1,7 +1,7 @@
 // Batch normalisation over all axes but axis 1 (Ioffe and Szegedy, 2015), with a residual and an activation
-// fused: y = f((x - mean) / sqrt(variance + epsilon) * gamma + beta + residual).
-// x, y, residual and their gradients: [N, C, ...], floating dtypes in any mix, any strides; gamma, beta,
-// statistics and the gradients of gamma and beta: [C], row-major, f64 if x or y (backward: x or dy) is, else
+// fused: y = f((x - mean) / sqrt(variance + epsilon) * weight + bias + residual).
+// x, y, residual and their gradients: [N, C, ...], floating dtypes in any mix, any strides; weight, bias,
+// statistics and the gradients of weight and bias: [C], row-major, f64 if x or y (backward: x or dy) is, else
 // f32.
 #pragma once
 
@@ -25,7 +25,7 @@ struct BatchNormDesc {
   TensorDesc x, y;
   BatchNormParams params;              ///< inference uses no momentum
   bool running = true;                 ///< training: running statistics are updated
-  bool gamma = true, beta = true;      ///< without them: 1 and 0
+  bool weight = true, bias = true;     ///< without them: 1 and 0
   std::optional<TensorDesc> residual;  ///< of x's shape
   bool aligned = true;                 ///< all [C] start on 16-byte boundaries, as TensorDesc::aligned
 };
@@ -35,9 +35,9 @@ class DLPRIM_API BatchNormTraining : public Plan {
  public:
   /// Throws ValidationError: shapes, dtypes, fewer than two values a channel (they have no variance).
   explicit BatchNormTraining(const Context& context, const BatchNormDesc& desc, const Options& options = {});
-  /// y may be x or residual; otherwise no output shares memory with another tensor. gamma, beta, residual,
+  /// y may be x or residual; otherwise no output shares memory with another tensor. weight, bias, residual,
   /// running_mean and running_var are defined exactly if the description says so.
-  void run(const Stream& stream, const Tensor& x, const Tensor& gamma, const Tensor& beta,
+  void run(const Stream& stream, const Tensor& x, const Tensor& weight, const Tensor& bias,
            const Tensor& running_mean, const Tensor& running_var, const Tensor& y, const Tensor& mean,
            const Tensor& inv_std, const Tensor& residual = {}, const Tensor& workspace = {}) const;
 
@@ -54,7 +54,7 @@ class DLPRIM_API BatchNormInference : public Plan {
   /// Throws ValidationError: shapes, dtypes, epsilon.
   explicit BatchNormInference(const Context& context, const BatchNormDesc& desc, const Options& options = {});
   /// y may be x or residual; otherwise it shares no memory with another tensor.
-  void run(const Stream& stream, const Tensor& x, const Tensor& gamma, const Tensor& beta,
+  void run(const Stream& stream, const Tensor& x, const Tensor& weight, const Tensor& bias,
            const Tensor& running_mean, const Tensor& running_var, const Tensor& y,
            const Tensor& residual = {}) const;
 
@@ -69,7 +69,7 @@ struct BatchNormBackwardDesc {
   TensorDesc dy, x;
   std::optional<TensorDesc> y;  ///< the result: there exactly if there is an activation, whose slope it tells
   std::optional<TensorDesc> dx, dresidual;
-  bool gamma = true, dgamma = true, dbeta = true;
+  bool weight = true, dweight = true, dbias = true;
   Activation activation = Activation::identity;
   bool aligned = true;  ///< all [C] start on 16-byte boundaries, as TensorDesc::aligned
 };
@@ -82,8 +82,8 @@ class DLPRIM_API BatchNormBackward : public Plan {
                              const Options& options = {});
   /// `mean` and `inv_std` as the forward direction wrote them. One of dx and dresidual may be dy; otherwise
   /// no output shares memory with another tensor.
-  void run(const Stream& stream, const Tensor& dy, const Tensor& x, const Tensor& gamma, const Tensor& mean,
-           const Tensor& inv_std, const Tensor& dx, const Tensor& dgamma, const Tensor& dbeta,
+  void run(const Stream& stream, const Tensor& dy, const Tensor& x, const Tensor& weight, const Tensor& mean,
+           const Tensor& inv_std, const Tensor& dx, const Tensor& dweight, const Tensor& dbias,
            const Tensor& y = {}, const Tensor& dresidual = {}, const Tensor& workspace = {}) const;
 
   struct Impl;
@@ -94,22 +94,22 @@ class DLPRIM_API BatchNormBackward : public Plan {
 };
 
 /// Normalises by the batch's statistics, which go to mean and inv_std (1/sqrt(var + epsilon)) for the
-/// backward direction, and updates running_mean and running_var unless they are undefined. gamma, beta and
+/// backward direction, and updates running_mean and running_var unless they are undefined. weight, bias and
 /// residual may be undefined.
-DLPRIM_API void batch_norm_training(const Stream& stream, const Tensor& x, const Tensor& gamma,
-                                    const Tensor& beta, const BatchNormParams& params,
+DLPRIM_API void batch_norm_training(const Stream& stream, const Tensor& x, const Tensor& weight,
+                                    const Tensor& bias, const BatchNormParams& params,
                                     const Tensor& running_mean, const Tensor& running_var, const Tensor& y,
                                     const Tensor& mean, const Tensor& inv_std, const Tensor& residual = {});
-/// Normalises by the running statistics. gamma, beta and residual may be undefined.
-DLPRIM_API void batch_norm_inference(const Stream& stream, const Tensor& x, const Tensor& gamma,
-                                     const Tensor& beta, const Tensor& running_mean,
+/// Normalises by the running statistics. weight, bias and residual may be undefined.
+DLPRIM_API void batch_norm_inference(const Stream& stream, const Tensor& x, const Tensor& weight,
+                                     const Tensor& bias, const Tensor& running_mean,
                                      const Tensor& running_var, const BatchNormParams& params,
                                      const Tensor& y, const Tensor& residual = {});
 /// Of batch_norm_training; with an activation also its result y is needed, whose slope is told from there:
-/// nothing else has to be kept. gamma and the gradients that are not wanted may be undefined. dx may be dy.
+/// nothing else has to be kept. weight and the gradients that are not wanted may be undefined. dx may be dy.
 DLPRIM_API void batch_norm_backward(const Stream& stream, const Tensor& dy, const Tensor& x,
-                                    const Tensor& gamma, const Tensor& mean, const Tensor& inv_std,
-                                    const Tensor& dx, const Tensor& dgamma, const Tensor& dbeta,
+                                    const Tensor& weight, const Tensor& mean, const Tensor& inv_std,
+                                    const Tensor& dx, const Tensor& dweight, const Tensor& dbias,
                                     Activation activation = Activation::identity, const Tensor& y = {},
                                     const Tensor& dresidual = {});
 

@@ -72,12 +72,12 @@ class LinearNode : public WeightedNode {
 
 class BatchNormNode : public Node {
  public:
-  int gamma = -1, beta = -1, mean = -1, variance = -1;
+  int weight = -1, bias = -1, mean = -1, variance = -1;
   BatchNormParams params;
 
   const char* kind() const override { return "batch_norm"; }
   bool needs_input(int /*k*/) const override { return true; }
-  std::vector<int> parameters() const override { return {gamma, beta, mean, variance}; }
+  std::vector<int> parameters() const override { return {weight, bias, mean, variance}; }
   Shape output_shape(const std::vector<Shape>& x) const override { return x[0]; }
   void check(Mode mode, const std::vector<Shape>& x) const override {
     const int64_t count = element_count(x[0]) / x[0][1];
@@ -89,13 +89,13 @@ class BatchNormNode : public Node {
     const Graph& graph = step.graph;
     Tensor y(step.stream, step.y_shape);
     if (step.mode == Mode::evaluation) {
-      batch_norm_inference(step.stream, step.x[0], graph.value(gamma), graph.value(beta), graph.value(mean),
+      batch_norm_inference(step.stream, step.x[0], graph.value(weight), graph.value(bias), graph.value(mean),
                            graph.value(variance), params, y);
       return y;
     }
-    const Shape channels = graph.value(gamma).shape();
+    const Shape channels = graph.value(weight).shape();
     step.saved.tensors = {Tensor(step.stream, channels), Tensor(step.stream, channels)};
-    batch_norm_training(step.stream, step.x[0], graph.value(gamma), graph.value(beta), params,
+    batch_norm_training(step.stream, step.x[0], graph.value(weight), graph.value(bias), params,
                         graph.value(mean), graph.value(variance), y, step.saved.tensors[0],
                         step.saved.tensors[1]);
     return y;
@@ -103,8 +103,9 @@ class BatchNormNode : public Node {
   void backward(BackwardStep& step) const override {
     const Graph& graph = step.graph;
     step.dx[0] = detail::is_sole_owner(step.dy) ? step.dy : Tensor(step.stream, step.x_shapes[0]);
-    batch_norm_backward(step.stream, step.dy, step.x[0], graph.value(gamma), step.saved.tensors[0],
-                        step.saved.tensors[1], step.dx[0], step.new_gradient(gamma), step.new_gradient(beta));
+    batch_norm_backward(step.stream, step.dy, step.x[0], graph.value(weight), step.saved.tensors[0],
+                        step.saved.tensors[1], step.dx[0], step.new_gradient(weight),
+                        step.new_gradient(bias));
   }
 };
 
@@ -159,8 +160,8 @@ Value Net::batch_norm(Value x, const BatchNormParams& params, const std::string&
   auto node = std::make_unique<BatchNormNode>();
   node->params = params;
   detail::Rollback rollback(*graph_);
-  node->gamma = graph_->add_constant(name + ".weight", channels, 1, true);
-  node->beta = graph_->add_constant(name + ".bias", channels, 0, true);
+  node->weight = graph_->add_constant(name + ".weight", channels, 1, true);
+  node->bias = graph_->add_constant(name + ".bias", channels, 0, true);
   node->mean = graph_->add_constant(name + ".running_mean", channels, 0, false);
   node->variance = graph_->add_constant(name + ".running_var", channels, 1, false);
   const Value y = graph_->add(std::move(node), {x}, name);

@@ -106,8 +106,8 @@ double activation_slope(Activation f, double x) {
   return 0;
 }
 
-BatchNormed batch_norm_reference(const Values& x, const Shape& shape, const Values& gamma, const Values& beta,
-                                 double epsilon) {
+BatchNormed batch_norm_reference(const Values& x, const Shape& shape, const Values& weight,
+                                 const Values& bias, double epsilon) {
   const size_t channels = at(shape[1]);
   const double count = static_cast<double>(x.size()) / static_cast<double>(std::max<size_t>(channels, 1));
   BatchNormed r{Values(x.size()), Values(channels, 0.0), Values(channels, 0.0), Values(channels)};
@@ -116,14 +116,14 @@ BatchNormed batch_norm_reference(const Values& x, const Shape& shape, const Valu
                [&](size_t i, size_t c) { r.variance[c] += (x[i] - r.mean[c]) * (x[i] - r.mean[c]) / count; });
   for (size_t c = 0; c < channels; c++) r.unbiased[c] = r.variance[c] * count / (count - 1);
   for_channels(shape, [&](size_t i, size_t c) {
-    r.y[i] = (x[i] - r.mean[c]) / std::sqrt(r.variance[c] + epsilon) * gamma[c] + beta[c];
+    r.y[i] = (x[i] - r.mean[c]) / std::sqrt(r.variance[c] + epsilon) * weight[c] + bias[c];
   });
   return r;
 }
 
 BatchNormGradients batch_norm_backward_reference(const Values& dy, const Values& x, const Shape& shape,
-                                                 const Values& gamma, double epsilon) {
-  const BatchNormed forward = batch_norm_reference(x, shape, gamma, gamma, epsilon);
+                                                 const Values& weight, double epsilon) {
+  const BatchNormed forward = batch_norm_reference(x, shape, weight, weight, epsilon);
   const size_t channels = at(shape[1]);
   const double count = static_cast<double>(x.size()) / static_cast<double>(std::max<size_t>(channels, 1));
   BatchNormGradients g{Values(x.size()), Values(channels, 0.0), Values(channels, 0.0)};
@@ -131,12 +131,12 @@ BatchNormGradients batch_norm_backward_reference(const Values& dy, const Values&
     return (x[i] - forward.mean[c]) / std::sqrt(forward.variance[c] + epsilon);
   };
   for_channels(shape, [&](size_t i, size_t c) {
-    g.dbeta[c] += dy[i];
-    g.dgamma[c] += dy[i] * normal(i, c);
+    g.dbias[c] += dy[i];
+    g.dweight[c] += dy[i] * normal(i, c);
   });
   for_channels(shape, [&](size_t i, size_t c) {
-    g.dx[i] = gamma[c] / std::sqrt(forward.variance[c] + epsilon) *
-              (dy[i] - (g.dbeta[c] + normal(i, c) * g.dgamma[c]) / count);
+    g.dx[i] = weight[c] / std::sqrt(forward.variance[c] + epsilon) *
+              (dy[i] - (g.dbias[c] + normal(i, c) * g.dweight[c]) / count);
   });
   return g;
 }

@@ -45,13 +45,13 @@ double activation_slope(Activation f, double x);
 struct BatchNormed {
   Values y, mean, variance, unbiased;  ///< variance: biased
 };
-BatchNormed batch_norm_reference(const Values& x, const Shape& shape, const Values& gamma, const Values& beta,
-                                 double epsilon);
+BatchNormed batch_norm_reference(const Values& x, const Shape& shape, const Values& weight,
+                                 const Values& bias, double epsilon);
 struct BatchNormGradients {
-  Values dx, dgamma, dbeta;
+  Values dx, dweight, dbias;
 };
 BatchNormGradients batch_norm_backward_reference(const Values& dy, const Values& x, const Shape& shape,
-                                                 const Values& gamma, double epsilon);
+                                                 const Values& weight, double epsilon);
 
 Values softmax_reference(const Values& x, const Shape& shape, int axis, bool log);
 Values softmax_backward_reference(const Values& dy, const Values& y, const Shape& shape, int axis, bool log);

@@ -25,7 +25,7 @@ std::vector<OperatorCall> norms_and_losses() {
       {"batch_norm_training",
        {2, 3, 4, 5},
        [=](Sz s) {
-         return Operands{in("x", planes(s)),          in("gamma", {s[1]}),        in("beta", {s[1]}),
+         return Operands{in("x", planes(s)),          in("weight", {s[1]}),       in("bias", {s[1]}),
                          out("running_mean", {s[1]}), out("running_var", {s[1]}), out("y", planes(s)),
                          out("mean", {s[1]}),         out("inv_std", {s[1]}),     in("residual", planes(s))};
        },
@@ -35,7 +35,7 @@ std::vector<OperatorCall> norms_and_losses() {
       {"batch_norm_inference",
        {2, 3, 4, 5},
        [=](Sz s) {
-         return Operands{in("x", planes(s)),         in("gamma", {s[1]}),       in("beta", {s[1]}),
+         return Operands{in("x", planes(s)),         in("weight", {s[1]}),      in("bias", {s[1]}),
                          in("running_mean", {s[1]}), in("running_var", {s[1]}), out("y", planes(s)),
                          in("residual", planes(s))};
        },
@@ -43,9 +43,9 @@ std::vector<OperatorCall> norms_and_losses() {
       {"batch_norm_backward",
        {2, 3, 4, 5},
        [=](Sz s) {
-         return Operands{in("dy", planes(s)),        in("x", planes(s)),    in("gamma", {s[1]}),
+         return Operands{in("dy", planes(s)),        in("x", planes(s)),    in("weight", {s[1]}),
                          in("mean", {s[1]}),         in("inv_std", {s[1]}), out("dx", planes(s)),
-                         out("dgamma", {s[1]}),      out("dbeta", {s[1]}),  in("y", planes(s)),
+                         out("dweight", {s[1]}),     out("dbias", {s[1]}),  in("y", planes(s)),
                          out("dresidual", planes(s))};
        },
        [](St st, Ts t) {

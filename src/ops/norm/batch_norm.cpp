@@ -38,30 +38,30 @@ void check_forward(const BatchNormDesc& d) {
   require_epsilon(d.params.epsilon);
 }
 
-/// gamma, beta and residual: as described, and y shares memory with none but as the residual itself.
+/// weight, bias and residual: as described, and y shares memory with none but as the residual itself.
 void check_affine(const Stream& stream, const BatchNormDesc& d, const TensorDesc& channel,
-                  const Tensor& gamma, const Tensor& beta, const Tensor& residual, const Tensor& y) {
-  require_optional("gamma", gamma, stream.context(), if_wanted(d.gamma, channel));
-  require_optional("beta", beta, stream.context(), if_wanted(d.beta, channel));
+                  const Tensor& weight, const Tensor& bias, const Tensor& residual, const Tensor& y) {
+  require_optional("weight", weight, stream.context(), if_wanted(d.weight, channel));
+  require_optional("bias", bias, stream.context(), if_wanted(d.bias, channel));
   require_optional("residual", residual, stream.context(), d.residual);
   require_same_or_apart({"y", y}, {"residual", residual});
 }
 
-/// f((x0 - x1) * factor + beta + residual) for the inputs that the description has.
+/// f((x0 - x1) * factor + bias + residual) for the inputs that the description has.
 std::string normalized(const BatchNormDesc& d, const TensorDesc& wide, NamedInputs& in,
                        const std::string& inv_std) {
   std::string text = "(x0 - x1) * ";
-  text += d.gamma ? cat("(", inv_std, " * ", in.add(wide), ")") : inv_std;
-  if (d.beta) text += " + " + in.add(wide);
+  text += d.weight ? cat("(", inv_std, " * ", in.add(wide), ")") : inv_std;
+  if (d.bias) text += " + " + in.add(wide);
   if (d.residual) text += " + " + in.add(*d.residual);
   return d.params.activation == Activation::identity ? text
                                                      : cat(name_of(d.params.activation), "(", text, ")");
 }
 
-void add_affine(std::vector<Tensor>& inputs, const TensorDesc& x, const Tensor& gamma, const Tensor& beta,
+void add_affine(std::vector<Tensor>& inputs, const TensorDesc& x, const Tensor& weight, const Tensor& bias,
                 const Tensor& residual) {
-  if (gamma.defined()) inputs.push_back(across(x, gamma));
-  if (beta.defined()) inputs.push_back(across(x, beta));
+  if (weight.defined()) inputs.push_back(across(x, weight));
+  if (bias.defined()) inputs.push_back(across(x, bias));
   if (residual.defined()) inputs.push_back(residual);
 }
 
@@ -100,14 +100,14 @@ BatchNormTraining::BatchNormTraining(const Context& context, const BatchNormDesc
   info_ = single_engine("batch_norm_training", "generated", "", context, options, std::move(info));
 }
 
-void BatchNormTraining::run(const Stream& stream, const Tensor& x, const Tensor& gamma, const Tensor& beta,
+void BatchNormTraining::run(const Stream& stream, const Tensor& x, const Tensor& weight, const Tensor& bias,
                             const Tensor& running_mean, const Tensor& running_var, const Tensor& y,
                             const Tensor& mean, const Tensor& inv_std, const Tensor& residual,
                             const Tensor& workspace) const {
   require_stream(*info_, stream);
   require_tensor("x", x, stream.context(), desc_.x);
   require_tensor("y", y, stream.context(), desc_.y);
-  check_affine(stream, desc_, impl_->channel, gamma, beta, residual, y);
+  check_affine(stream, desc_, impl_->channel, weight, bias, residual, y);
   check_channels(stream, impl_->channel, {{"mean", mean}, {"inv_std", inv_std}});
   if (desc_.running)
     check_channels(stream, impl_->channel, {{"running_mean", running_mean}, {"running_var", running_var}});
@@ -121,7 +121,7 @@ void BatchNormTraining::run(const Stream& stream, const Tensor& x, const Tensor&
                  {"running_mean", running_mean},
                  {"running_var", running_var},
                  {"workspace", workspace}},
-                {{"gamma", gamma}, {"beta", beta}});
+                {{"weight", weight}, {"bias", bias}});
   require_apart({{"mean", mean},
                  {"inv_std", inv_std},
                  {"running_mean", running_mean},
@@ -135,7 +135,7 @@ void BatchNormTraining::run(const Stream& stream, const Tensor& x, const Tensor&
   const Tensor scratch = workspace_scratch(space, impl_->scratch_at, impl_->statistics);
   const Tensor wide_mean = across(desc_.x, mean), wide_inv = across(desc_.x, inv_std);
   std::vector<Tensor> inputs = {x, wide_mean, wide_inv};
-  add_affine(inputs, desc_.x, gamma, beta, residual);
+  add_affine(inputs, desc_.x, weight, bias, residual);
 
   const OperatorScope scope(stream, *info_);
   impl_->statistics.run(stream, {x}, {wide_mean, wide_inv, across(desc_.x, variance)}, {desc_.params.epsilon},
@@ -162,25 +162,25 @@ BatchNormInference::BatchNormInference(const Context& context, const BatchNormDe
                                         cat(" epsilon=", desc.params.epsilon)));
 }
 
-void BatchNormInference::run(const Stream& stream, const Tensor& x, const Tensor& gamma, const Tensor& beta,
+void BatchNormInference::run(const Stream& stream, const Tensor& x, const Tensor& weight, const Tensor& bias,
                              const Tensor& running_mean, const Tensor& running_var, const Tensor& y,
                              const Tensor& residual) const {
   require_stream(*info_, stream);
   require_tensor("x", x, stream.context(), desc_.x);
   require_tensor("y", y, stream.context(), desc_.y);
-  check_affine(stream, desc_, impl_->channel, gamma, beta, residual, y);
+  check_affine(stream, desc_, impl_->channel, weight, bias, residual, y);
   check_channels(stream, impl_->channel, {{"running_mean", running_mean}, {"running_var", running_var}});
   require_same_or_apart({"y", y}, {"x", x});
-  require_apart({{"y", y}}, {{"gamma", gamma}, {"beta", beta}});
+  require_apart({{"y", y}}, {{"weight", weight}, {"bias", bias}});
   require_apart({{"y", y}}, {{"running_mean", running_mean}, {"running_var", running_var}});
   if (y.numel() == 0) return;
   std::vector<Tensor> inputs = {x, across(desc_.x, running_mean), across(desc_.x, running_var)};
-  add_affine(inputs, desc_.x, gamma, beta, residual);
+  add_affine(inputs, desc_.x, weight, bias, residual);
   const OperatorScope scope(stream, *info_);
   impl_->normalize.run(stream, inputs, {y}, {desc_.params.epsilon});
 }
 
-void batch_norm_training(const Stream& stream, const Tensor& x, const Tensor& gamma, const Tensor& beta,
+void batch_norm_training(const Stream& stream, const Tensor& x, const Tensor& weight, const Tensor& bias,
                          const BatchNormParams& params, const Tensor& running_mean, const Tensor& running_var,
                          const Tensor& y, const Tensor& mean, const Tensor& inv_std, const Tensor& residual) {
   require_defined({{"x", x}, {"y", y}});
@@ -188,20 +188,20 @@ void batch_norm_training(const Stream& stream, const Tensor& x, const Tensor& ga
           running_mean.defined() ? "running_var" : "running_mean",
           "is not defined, though the other running statistic is");
   BatchNormDesc desc{
-      x, y, params, running_mean.defined(), gamma.defined(), beta.defined(), described(residual)};
-  desc.aligned = all_aligned({&gamma, &beta, &running_mean, &running_var, &mean, &inv_std});
+      x, y, params, running_mean.defined(), weight.defined(), bias.defined(), described(residual)};
+  desc.aligned = all_aligned({&weight, &bias, &running_mean, &running_var, &mean, &inv_std});
   cached_plan<BatchNormTraining>(stream, "batch_norm_training", desc)
-      ->run(stream, x, gamma, beta, running_mean, running_var, y, mean, inv_std, residual);
+      ->run(stream, x, weight, bias, running_mean, running_var, y, mean, inv_std, residual);
 }
 
-void batch_norm_inference(const Stream& stream, const Tensor& x, const Tensor& gamma, const Tensor& beta,
+void batch_norm_inference(const Stream& stream, const Tensor& x, const Tensor& weight, const Tensor& bias,
                           const Tensor& running_mean, const Tensor& running_var,
                           const BatchNormParams& params, const Tensor& y, const Tensor& residual) {
   require_defined({{"x", x}, {"y", y}});
-  BatchNormDesc desc{x, y, params, true, gamma.defined(), beta.defined(), described(residual)};
-  desc.aligned = all_aligned({&gamma, &beta, &running_mean, &running_var});
+  BatchNormDesc desc{x, y, params, true, weight.defined(), bias.defined(), described(residual)};
+  desc.aligned = all_aligned({&weight, &bias, &running_mean, &running_var});
   cached_plan<BatchNormInference>(stream, "batch_norm_inference", desc)
-      ->run(stream, x, gamma, beta, running_mean, running_var, y, residual);
+      ->run(stream, x, weight, bias, running_mean, running_var, y, residual);
 }
 
 }  // namespace dlprim

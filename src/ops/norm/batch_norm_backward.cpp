@@ -19,7 +19,7 @@ struct BatchNormBackward::Impl {
   std::optional<Reduce> sums;
   std::optional<Pointwise> finish;
   TensorDesc channel;
-  size_t dgamma_at = 0, dbeta_at = 0, scratch_at = 0;
+  size_t dweight_at = 0, dbias_at = 0, scratch_at = 0;
   double share = 0;  ///< 1 / values of a channel
 };
 
@@ -32,7 +32,7 @@ void check_backward(const BatchNormBackwardDesc& d) {
           told ? "is not there, though the activation is " : "is there, though the activation is ",
           name_of(d.activation));
   require_affine("y", d.y, d.x.shape);
-  require(d.dx || d.dresidual || d.dgamma || d.dbeta, "dx", "no gradient is wanted");
+  require(d.dx || d.dresidual || d.dweight || d.dbias, "dx", "no gradient is wanted");
   require_affine("dx", d.dx, d.x.shape);
   require_affine("dresidual", d.dresidual, d.x.shape);
   if (d.dx) require_writable("dx", *d.dx);
@@ -50,7 +50,7 @@ BatchNormBackward::BatchNormBackward(const Context& context, const BatchNormBack
   impl->channel = c;
   WorkspaceParts parts;
   const auto bytes = static_cast<size_t>(traffic({c}));
-  impl->dgamma_at = parts.add(desc.dgamma ? 0 : bytes), impl->dbeta_at = parts.add(desc.dbeta ? 0 : bytes);
+  impl->dweight_at = parts.add(desc.dweight ? 0 : bytes), impl->dbias_at = parts.add(desc.dbias ? 0 : bytes);
 
   NamedInputs in;  // of both kernels; d is the gradient of what the activation is applied to
   std::string d = in.add(desc.dy);
@@ -60,7 +60,7 @@ BatchNormBackward::BatchNormBackward(const Context& context, const BatchNormBack
   }
   const std::string x = in.add(desc.x), mean = in.add(wide), inv_std = in.add(wide);
   const std::string normal = cat("((", x, " - ", mean, ") * ", inv_std, ")");
-  if (desc.dx || desc.dgamma || desc.dbeta) {
+  if (desc.dx || desc.dweight || desc.dbias) {
     Reduction sums;
     sums.accumulators = 2;
     sums.init = "a0 = 0; a1 = 0";
@@ -73,7 +73,7 @@ BatchNormBackward::BatchNormBackward(const Context& context, const BatchNormBack
   if (desc.dx || desc.dresidual) {
     std::vector<TensorDesc> outputs;
     std::string body = cat("const real d_ = ", d, "; ");
-    const std::string factor = desc.gamma ? cat("(", inv_std, " * ", in.add(wide), ")") : inv_std;
+    const std::string factor = desc.weight ? cat("(", inv_std, " * ", in.add(wide), ")") : inv_std;
     const std::string level = in.add(wide), slope = in.add(wide);
     if (desc.dx) {
       body += cat("y0 = (d_ - s0 * (", level, " + ", normal, " * ", slope, ")) * ", factor, "; ");
@@ -98,10 +98,10 @@ BatchNormBackward::BatchNormBackward(const Context& context, const BatchNormBack
   impl_ = std::move(impl);
 }
 
-void BatchNormBackward::run(const Stream& stream, const Tensor& dy, const Tensor& x, const Tensor& gamma,
-                            const Tensor& mean, const Tensor& inv_std, const Tensor& dx, const Tensor& dgamma,
-                            const Tensor& dbeta, const Tensor& y, const Tensor& dresidual,
-                            const Tensor& workspace) const {
+void BatchNormBackward::run(const Stream& stream, const Tensor& dy, const Tensor& x, const Tensor& weight,
+                            const Tensor& mean, const Tensor& inv_std, const Tensor& dx,
+                            const Tensor& dweight, const Tensor& dbias, const Tensor& y,
+                            const Tensor& dresidual, const Tensor& workspace) const {
   require_stream(*info_, stream);
   const Context& context = stream.context();
   const TensorDesc& channel = impl_->channel;
@@ -110,16 +110,19 @@ void BatchNormBackward::run(const Stream& stream, const Tensor& dy, const Tensor
   require_optional("y", y, context, desc_.y);
   require_optional("dx", dx, context, desc_.dx);
   require_optional("dresidual", dresidual, context, desc_.dresidual);
-  require_optional("gamma", gamma, context, if_wanted(desc_.gamma, channel));
+  require_optional("weight", weight, context, if_wanted(desc_.weight, channel));
   check_channels(stream, channel, {{"mean", mean}, {"inv_std", inv_std}});
-  require_optional("dgamma", dgamma, context, if_wanted(desc_.dgamma, channel));
-  require_optional("dbeta", dbeta, context, if_wanted(desc_.dbeta, channel));
+  require_optional("dweight", dweight, context, if_wanted(desc_.dweight, channel));
+  require_optional("dbias", dbias, context, if_wanted(desc_.dbias, channel));
   require_same_or_apart({"dx", dx}, {"dy", dy});
   require_same_or_apart({"dresidual", dresidual}, {"dy", dy});
-  require_apart(
-      {{"dx", dx}, {"dgamma", dgamma}, {"dbeta", dbeta}, {"dresidual", dresidual}, {"workspace", workspace}},
-      {{"x", x}, {"y", y}, {"gamma", gamma}, {"mean", mean}, {"inv_std", inv_std}});
-  require_apart({{"dgamma", dgamma}, {"dbeta", dbeta}, {"workspace", workspace}}, {{"dy", dy}});
+  require_apart({{"dx", dx},
+                 {"dweight", dweight},
+                 {"dbias", dbias},
+                 {"dresidual", dresidual},
+                 {"workspace", workspace}},
+                {{"x", x}, {"y", y}, {"weight", weight}, {"mean", mean}, {"inv_std", inv_std}});
+  require_apart({{"dweight", dweight}, {"dbias", dbias}, {"workspace", workspace}}, {{"dy", dy}});
   if (x.shape()[1] == 0) return;
   const Tensor space = workspace_for(*info_, stream, workspace);
   std::vector<Tensor> inputs = {dy};
@@ -130,12 +133,12 @@ void BatchNormBackward::run(const Stream& stream, const Tensor& dy, const Tensor
       return across(desc_.x,
                     given.defined() ? given : workspace_part(space, at, channel.shape, channel.dtype));
     };
-    const Tensor slope = given_or(dgamma, impl_->dgamma_at), level = given_or(dbeta, impl_->dbeta_at);
+    const Tensor slope = given_or(dweight, impl_->dweight_at), level = given_or(dbias, impl_->dbias_at);
     inputs.insert(inputs.end(), {x, across(desc_.x, mean), across(desc_.x, inv_std)});
     impl_->sums->run(stream, inputs, {level, slope}, {},
                      workspace_scratch(space, impl_->scratch_at, *impl_->sums));
     if (dx.defined()) {
-      if (gamma.defined()) inputs.push_back(across(desc_.x, gamma));
+      if (weight.defined()) inputs.push_back(across(desc_.x, weight));
       inputs.insert(inputs.end(), {level, slope});
     } else {
       inputs.resize(y.defined() ? 2 : 1);
@@ -149,9 +152,9 @@ void BatchNormBackward::run(const Stream& stream, const Tensor& dy, const Tensor
   impl_->finish->run(stream, inputs, outputs, shares);
 }
 
-void batch_norm_backward(const Stream& stream, const Tensor& dy, const Tensor& x, const Tensor& gamma,
-                         const Tensor& mean, const Tensor& inv_std, const Tensor& dx, const Tensor& dgamma,
-                         const Tensor& dbeta, Activation activation, const Tensor& y,
+void batch_norm_backward(const Stream& stream, const Tensor& dy, const Tensor& x, const Tensor& weight,
+                         const Tensor& mean, const Tensor& inv_std, const Tensor& dx, const Tensor& dweight,
+                         const Tensor& dbias, Activation activation, const Tensor& y,
                          const Tensor& dresidual) {
   require_defined({{"dy", dy}, {"x", x}});
   BatchNormBackwardDesc desc{dy,
@@ -159,13 +162,13 @@ void batch_norm_backward(const Stream& stream, const Tensor& dy, const Tensor& x
                              described(y),
                              described(dx),
                              described(dresidual),
-                             gamma.defined(),
-                             dgamma.defined(),
-                             dbeta.defined(),
+                             weight.defined(),
+                             dweight.defined(),
+                             dbias.defined(),
                              activation};
-  desc.aligned = all_aligned({&gamma, &mean, &inv_std, &dgamma, &dbeta});
+  desc.aligned = all_aligned({&weight, &mean, &inv_std, &dweight, &dbias});
   cached_plan<BatchNormBackward>(stream, "batch_norm_backward", desc)
-      ->run(stream, dy, x, gamma, mean, inv_std, dx, dgamma, dbeta, y, dresidual);
+      ->run(stream, dy, x, weight, mean, inv_std, dx, dweight, dbias, y, dresidual);
 }
 
 }  // namespace dlprim
