@@ -41,7 +41,7 @@ TEST_CASE("conv: output shapes", "[conv][small]") {
   CHECK_THAT(shape(x, w, {{1, 1}, {0, 0}, {0, 0}, {1, 0}}), contains("params: dilation along W is 0"));
   CHECK_THAT(shape(x, w, {{1, 1}, {int64_t{1} << 40, 0}}),
              contains("params: pad_begin along H is 1099511627776"));
-  CHECK_THAT(shape(x, w, {{1, 1}, {2147483647, 0}}), contains("x: padded size along H is 2147483655"));
+  CHECK_THAT(shape(x, w, {{1, 1}, {2147483647, 0}, {0}}), contains("x: padded size along H is 2147483655"));
   CHECK_THAT(shape(x, w, {{1, 1}, {0, 0}, {0, 0}, {1, 1}, 0}), contains("params: groups is 0"));
   CHECK_THAT(shape(x, w, {{1, 1}, {0, 0}, {0, 0}, {1, 1}, 4}),
              contains("groups 4 do not divide x's 6 channels"));
@@ -56,8 +56,11 @@ TEST_CASE("conv: output shapes", "[conv][small]") {
 
 TEST_CASE("conv: output shapes of one and three dimensions, and transposed ones", "[conv][small]") {
   CHECK(conv_output_shape({2, 6, 30}, {4, 6, 5}, {{2}, {1}, {3}, {2}}) == Shape{2, 4, 13});
-  CHECK(conv_output_shape({2, 6, 8, 9, 10}, {4, 3, 3, 2, 1}, {{1, 2, 3}, {1, 0, 0}, {}, {}, 2}) ==
+  CHECK(conv_output_shape({2, 6, 8, 9, 10}, {4, 3, 3, 2, 1}, {{1, 2, 3}, {1, 0, 0}, {0}, {}, 2}) ==
         Shape{2, 4, 7, 4, 4});
+  // Without a list behind, the padding is as in front.
+  CHECK(conv_output_shape({2, 6, 8, 9, 10}, {4, 3, 3, 2, 1}, {{1, 2, 3}, {1, 0, 0}, {}, {}, 2}) ==
+        Shape{2, 4, 8, 4, 4});
   ConvParams p{{2, 3}, {1, 0}, {0, 1}, {1, 2}, 2};
   p.transposed = true;
   p.output_pad = {1, 2};

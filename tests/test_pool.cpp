@@ -56,6 +56,7 @@ const std::vector<Case>& odd_cases() {
       {{1, 2, 5, 5}, {5, 5}, {1, 1}},
       {{2, 2, 6, 5}, {3, 2}, {1, 3}},
       {{1, 2, 7, 6}, {3, 3}, {2, 2}, {1, 1}},
+      {{1, 2, 9, 8}, {3, 2}, {2}, {1}, {}, {2}},  // one number for all axes
       {{1, 2, 7, 6}, {3, 3}, {2, 2}, {1, 1}, {1, 1}, {}, {}, false, false},
       {{1, 2, 7, 6}, {3, 3}, {2, 2}, {0, 2}, {1, 0}},
       {{1, 2, 7, 6}, {3, 3}, {2, 2}, {0, 2}, {1, 0}, {}, {}, true, false},
@@ -458,7 +459,7 @@ TEST_CASE("pooling refuses bad input", "[small]") {
   CHECK(refused(x, {}, y) == "kernel: 0 numbers, must be 1 to 3");
   CHECK(bad([](PoolParams& p) { p.kernel[1] = 0; }) == "kernel: 0 along W must be 1 or more");
   CHECK(bad([](PoolParams& p) { p.stride = {-1, 1}; }) == "stride: -1 along H must be 1 or more");
-  CHECK(bad([](PoolParams& p) { p.stride = {1}; }) == "stride: 1 numbers, kernel has 2");
+  CHECK(bad([](PoolParams& p) { p.stride = {1, 1, 1}; }) == "stride: 3 numbers, kernel has 2");
   CHECK(bad([](PoolParams& p) { p.dilation = {1, 0}; }) == "dilation: 0 along W must be 1 or more");
   CHECK(bad([](PoolParams& p) {
           p.pad_begin = {2, 0};

@@ -27,7 +27,7 @@ struct ConvParams {
   Dims stride = {};  ///< none: 1
   Dims pad_begin =
       {};             ///< in front of each axis: rows above, columns to the left. None: 0; negative ones crop
-  Dims pad_end = {};  ///< behind each axis
+  Dims pad_end = {};  ///< behind each axis; none: as pad_begin
   Dims dilation = {};  ///< none: 1
   int64_t groups = 1;
   Activation activation = Activation::identity;  ///< forward only; the backward directions refuse others

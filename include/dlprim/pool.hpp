@@ -28,8 +28,8 @@ enum class PoolMode : uint8_t {
   lp
 };
 
-/// Which windows there are and what becomes of them. Lists have a number for each of 1 to 3 spatial
-/// dimensions, in the order of the tensor's; an empty one means its default.
+/// Which windows there are and what becomes of them. `kernel` or `output` has a number for each of 1 to 3
+/// spatial axes, in their order; each other list too, or one for all of them, or none: its default.
 struct PoolParams {
   PoolMode mode = PoolMode::max;
   Dims kernel{};     ///< the window's taps; empty for adaptive windows

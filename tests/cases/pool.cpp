@@ -18,12 +18,14 @@ struct Line {
       padded = whole = static_cast<int64_t>(taps.size());
       return;
     }
-    const int64_t stride = p.stride.empty() ? p.kernel[axis] : p.stride[axis];
-    const int64_t begin = p.pad_begin.empty() ? 0 : p.pad_begin[axis];
-    const int64_t end = p.pad_end.empty() ? begin : p.pad_end[axis];
+    const auto number = [&](const Dims& list, int64_t otherwise) {
+      return list.empty() ? otherwise : list[list.size() == 1 ? 0 : axis];
+    };
+    const int64_t stride = number(p.stride, p.kernel[axis]), dilation = number(p.dilation, 1);
+    const int64_t begin = number(p.pad_begin, 0), end = number(p.pad_end, begin);
     whole = p.kernel[axis];
     for (int64_t t = 0; t < whole; t++) {
-      const int64_t i = window * stride - begin + t * (p.dilation.empty() ? 1 : p.dilation[axis]);
+      const int64_t i = window * stride - begin + t * dilation;
       padded += i < size + end ? 1 : 0;
       if (i >= 0 && i < size) taps.push_back(i);
     }

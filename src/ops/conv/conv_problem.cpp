@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "core/composed.hpp"
+#include "ops/lib/axis_list.hpp"
 #include "ops/pointwise/activation_impl.hpp"
 
 namespace dlprim {
@@ -16,11 +17,6 @@ namespace {
 
 constexpr const char* kAxes[3] = {"D", "H", "W"};
 
-/// The list's number for spatial axis i.
-int64_t at(const Dims& list, int i, int64_t otherwise) {
-  return list.empty() ? otherwise : list[list.size() == 1 ? 0 : i];
-}
-
 struct Axis {
   const char* name;
   int64_t stride, pad_begin, pad_end, dilation, output_pad;
@@ -28,8 +24,13 @@ struct Axis {
 
 /// Of `count` spatial axes, the i-th.
 Axis axis_of(const ConvParams& p, int count, int i) {
-  return {kAxes[3 - count + i], at(p.stride, i, 1),   at(p.pad_begin, i, 0),
-          at(p.pad_end, i, 0),  at(p.dilation, i, 1), at(p.output_pad, i, 0)};
+  const int64_t pad_begin = number_along(p.pad_begin, i, 0);
+  return {kAxes[3 - count + i],
+          number_along(p.stride, i, 1),
+          pad_begin,
+          number_along(p.pad_end, i, pad_begin),
+          number_along(p.dilation, i, 1),
+          number_along(p.output_pad, i, 0)};
 }
 
 void require_params(const ConvParams& p, int count) {

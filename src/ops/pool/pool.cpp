@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/composed.hpp"
+#include "ops/lib/axis_list.hpp"
 #include "ops/pool/pool_impl.hpp"
 
 namespace dlprim::detail {
@@ -40,8 +41,8 @@ void check(const PoolParams& p) {
   };
   for (const auto& [name, numbers] : lists) {
     require(!adaptive || numbers.empty(), name, "is given for adaptive windows");
-    require(numbers.empty() || numbers.size() == spatial, name, numbers.size(), " numbers, ", list, " has ",
-            spatial);
+    require(numbers.size() <= (name == std::string("kernel") ? 0 : 1) || numbers.size() == spatial, name,
+            numbers.size(), " numbers, ", list, " has ", spatial);
   }
   require(!adaptive || !p.ceil_mode, "ceil_mode", "is given for adaptive windows");
   require(p.divisor == 0 || p.mode == PoolMode::average, "divisor", "is for averages");
@@ -62,10 +63,9 @@ int64_t output_size(const PoolParams& p, int i, int64_t size) {
     to_int("output", p.output[i] + size);
     return p.output[i];
   }
-  const int64_t kernel = p.kernel[i], stride = p.stride.empty() ? kernel : p.stride[i];
-  const int64_t dilation = p.dilation.empty() ? 1 : p.dilation[i];
-  const int64_t begin = p.pad_begin.empty() ? 0 : p.pad_begin[i];
-  const int64_t end = p.pad_end.empty() ? begin : p.pad_end[i];
+  const int64_t kernel = p.kernel[i], stride = number_along(p.stride, i, kernel);
+  const int64_t dilation = number_along(p.dilation, i, 1), begin = number_along(p.pad_begin, i, 0);
+  const int64_t end = number_along(p.pad_end, i, begin);
   require(kernel >= 1, "kernel", kernel, axis, " must be 1 or more");
   require(stride >= 1, "stride", stride, axis, " must be 1 or more");
   require(dilation >= 1, "dilation", dilation, axis, " must be 1 or more");

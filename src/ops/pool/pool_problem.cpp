@@ -2,25 +2,22 @@
 #include <algorithm>
 #include <limits>
 
+#include "ops/lib/axis_list.hpp"
 #include "ops/pool/pool_impl.hpp"
 
 namespace dlprim::detail {
 
 namespace {
 
-int64_t entry(const Dims& list, int i, int64_t otherwise) {
-  return list.empty() ? otherwise : list[i];
-}
-
 PoolAxis sliding_axis(const PoolParams& p, int i, int64_t size, int64_t out) {
   PoolAxis axis;
   axis.size = size;
   axis.out = out;
   axis.kernel = p.kernel[i];
-  axis.stride = entry(p.stride, i, p.kernel[i]);
-  axis.dilation = entry(p.dilation, i, 1);
-  axis.pad = entry(p.pad_begin, i, 0);
-  axis.limit = size + entry(p.pad_end, i, axis.pad);
+  axis.stride = number_along(p.stride, i, p.kernel[i]);
+  axis.dilation = number_along(p.dilation, i, 1);
+  axis.pad = number_along(p.pad_begin, i, 0);
+  axis.limit = size + number_along(p.pad_end, i, axis.pad);
   return axis;
 }
 
