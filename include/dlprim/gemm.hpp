@@ -10,10 +10,15 @@
 
 namespace dlprim {
 
-/// A: [M, K], B: [K, N], C: [M, N]; or a batch of products, A: [Z, M, K], B: [Z, K, N], C: [Z, M, N], where A
-/// or B may be the same for all: an expanded view, of stride 0. A transposed operand is a view:
-/// a.transpose(-1, -2). Each of A and B has one of its last dimensions of stride 1 (or of size 1); C's rows
-/// are contiguous.
+namespace detail {
+struct GemmBatches;
+}
+
+/// A: [M, K], B: [K, N], C: [M, N]; or a batch of products, A: [..., M, K], B: [..., K, N], C: [..., M, N]
+/// with any number of dimensions in front, the same in all three, where A or B may be the same for all: an
+/// expanded view, of stride 0. Dimensions that do not lie as one in all three are looped over, but for the
+/// largest. A transposed operand is a view: a.transpose(-1, -2). Each of A and B has one of its last
+/// dimensions of stride 1 (or of size 1); C's rows are contiguous.
 ///
 /// A and B have one dtype: f32, f16, bf16 or f64, summed in f32 or f64, or i8, summed in i32. C has the same;
 /// f16 and bf16 may also give f32; i8 gives i32. All that the epilogue reads and writes has C's.
@@ -57,6 +62,7 @@ class DLPRIM_API Gemm : public Plan {
 
  private:
   GemmDesc desc_;
+  std::shared_ptr<const detail::GemmBatches> batches_;
   std::shared_ptr<const Impl> impl_;
 };
 

@@ -7,6 +7,7 @@
 #include "core/composed.hpp"
 #include "core/gen/arguments.hpp"
 #include "core/plan_record.hpp"
+#include "ops/gemm/gemm_batches.hpp"
 #include "ops/gemm/gemm_impl.hpp"
 #include "ops/pointwise/activation_impl.hpp"
 
@@ -99,8 +100,6 @@ int64_t c_vector(const GemmProblem& p, const TensorDesc& c) {
 
 GemmProblem problem_of(const GemmDesc& desc) {
   const int rank = desc.a.shape.size();
-  require(rank == 2 || rank == 3, "a", "rank ", rank, " is neither 2 nor 3, shape is ",
-          to_string(desc.a.shape));
   require_rank("b", desc.b, rank);
   require_rank("c", desc.c, rank);
   require_dtypes(desc);
@@ -205,7 +204,7 @@ GemmDesc::Vector vector_of(const Named& x) {
 }  // namespace
 
 GemmProblem gemm_problem(const GemmDesc& desc) {
-  return problem_of(desc);
+  return problem_of(gemm_batches(desc).product);
 }
 
 TuneCandidates gemm_candidates(const Context& context, const GemmProblem& p, const Options& options) {
@@ -242,22 +241,26 @@ std::string refuse_long_and_few(const GemmProblem& p, int64_t groups, int comput
 
 }  // namespace detail
 
-Gemm::Gemm(const Context& context, const GemmDesc& desc, const Options& asked) : Plan(nullptr), desc_(desc) {
-  const detail::GemmProblem p = detail::problem_of(desc);
+Gemm::Gemm(const Context& context, const GemmDesc& desc, const Options& asked)
+    : Plan(nullptr),
+      desc_(desc),
+      batches_(std::make_shared<const detail::GemmBatches>(detail::gemm_batches(desc))) {
+  const detail::GemmProblem p = detail::problem_of(batches_->product);
   detail::require_real(context, p.dtype);
   const std::string description = detail::description_of(p);
   const Options options = detail::recorded_options(asked, context, "gemm", description);
   auto info = std::make_shared<detail::PlanInfo>();
   const TuneProblem tuned = detail::gemm_tune_problem(p, options);
   if (options.tune != TuneMode::table && options.engine == "auto")
-    detail::measure_gemm_on_first_use(context, desc, p, options);
+    detail::measure_gemm_on_first_use(context, batches_->product, p, options);
   impl_ = detail::choose_engine("gemm", detail::engines(), context, p, options, *info, &tuned);
-  const double m = p.m, n = p.n, k = p.k, batch = p.batch;
+  const double m = p.m, n = p.n, k = p.k, batch = p.batch, count = static_cast<double>(batches_->count());
   info->text = detail::cat("op=gemm engine=", info->request, " ", detail::text_of(p));
-  info->flops = 2 * batch * m * n * k;
-  info->bytes = static_cast<double>(size_of(p.dtype)) * k *
+  if (!batches_->outer.empty()) info->text += detail::cat(" batches=", batches_->count());
+  info->flops = 2 * count * batch * m * n * k;
+  info->bytes = count * static_cast<double>(size_of(p.dtype)) * k *
                     (m * (p.a.batch ? batch : 1) + n * (p.b.batch ? batch : 1)) +
-                static_cast<double>(size_of(p.c_dtype)) * batch * m * n *
+                count * static_cast<double>(size_of(p.c_dtype)) * batch * m * n *
                     (1 + (p.beta != 0) + p.residual + p.preactivation);
   detail::record_plan(*info, asked, options, context, "gemm", description);
   info_ = std::move(info);
@@ -276,7 +279,19 @@ void Gemm::run(const Stream& stream, const Tensor& a, const Tensor& b, const Epi
   if (c.numel() == 0) return;
   const Tensor ws = detail::workspace_for(*info_, stream, workspace);
   detail::OperatorScope scope(stream, *info_);
-  impl_->run(stream, a, b, with, c, ws);
+  if (desc_.a.shape.size() <= 3) return impl_->run(stream, a, b, with, c, ws);
+  for (int64_t i = 0; i < batches_->count(); i++) {
+    const auto [a_at, b_at, c_at] = batches_->offsets(i);
+    const GemmDesc& product = batches_->product;
+    const auto like_c = [&, at = c_at](const Tensor& x) {
+      return x.defined() ? x.as_strided(product.c.shape, product.c.strides, at) : x;
+    };
+    EpilogueTensors own = with;
+    own.residual = like_c(with.residual);
+    own.preactivation = like_c(with.preactivation);
+    impl_->run(stream, a.as_strided(product.a.shape, product.a.strides, a_at),
+               b.as_strided(product.b.shape, product.b.strides, b_at), own, like_c(c), ws);
+  }
 }
 
 void Gemm::forget_constants() const {
