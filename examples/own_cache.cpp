@@ -9,6 +9,7 @@ using namespace dlprim;
 int main(int argc, char** argv) try {
   ContextConfig config;
   config.cache_folder = (std::filesystem::temp_directory_path() / "dlprim-example-cache").string();
+  config.cache_bytes = 64 << 20;  // the oldest files go when there are more
   std::filesystem::remove_all(*config.cache_folder);
   ProgramStats stats;
   for (const char* time : {"first", "second"}) {
