@@ -33,7 +33,6 @@ Tensor laid_out(const Shape& shape, const std::vector<int>& order, const std::ve
 /// values[offset of the element] for each element, row-major.
 std::vector<float> elements(const Tensor& x, const std::vector<float>& values) {
   std::vector<float> result;
-  Dims at = Dims::filled(x.rank(), 0);
   for (int64_t i = 0; i < x.numel(); i++) {
     int64_t rest = i, offset = 0;
     for (int d = x.rank() - 1; d >= 0; d--) {
