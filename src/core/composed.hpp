@@ -4,6 +4,7 @@
 // into parts.
 #pragma once
 
+#include <algorithm>
 #include <initializer_list>
 #include <memory>
 #include <optional>
@@ -51,19 +52,23 @@ inline std::optional<TensorDesc> described(const Tensor& tensor) {
 void require_optional(const char* name, const Tensor& tensor, const Context& context,
                       const std::optional<TensorDesc>& desc);
 
-/// The plan that a call needs: from the context's cache under `key` and the options, or made.
+/// The plan that a call needs: from the context's cache under `key` and the options, or made. A workspace
+/// that the call was given is all that the plan may use.
 template <class P, class Desc>
 std::shared_ptr<const P> cached_plan(const Stream& stream, PlanKey key, const Desc& desc,
-                                     const Options& options = {}) {
-  key.add(options.engine).add(options.workspace_limit).add(options.math);
-  key.add(options.tune).add(options.plan);
-  return stream.context().state().plans.get<P>(key, [&] { return P(stream.context(), desc, options); });
+                                     const Options& options = {}, const Tensor& workspace = {}) {
+  Options within = options;
+  if (workspace.defined())
+    within.workspace_limit = std::min(options.workspace_limit, static_cast<size_t>(workspace.bytes()));
+  key.add(within.engine).add(within.workspace_limit).add(within.math);
+  key.add(within.tune).add(within.plan);
+  return stream.context().state().plans.get<P>(key, [&] { return P(stream.context(), desc, within); });
 }
 /// The same under the operator's name and every field of the description.
 template <class P, class Desc>
 std::shared_ptr<const P> cached_plan(const Stream& stream, const char* op, const Desc& desc,
-                                     const Options& options = {}) {
-  return cached_plan<P>(stream, PlanKey(op).add(desc), desc, options);
+                                     const Options& options = {}, const Tensor& workspace = {}) {
+  return cached_plan<P>(stream, PlanKey(op).add(desc), desc, options, workspace);
 }
 
 /// Parts of one workspace, each on a 64-byte boundary.
