@@ -69,9 +69,30 @@ TEST_CASE("program cache: another context loads what the first one built", "[pro
   CHECK(run_set(second, second.state().programs.generated("p", source, "set", Defines().set("VALUE", 3))) ==
         3);
   CHECK(first.program_stats().built == 1);
-  const uint64_t kept = BinaryCache::user().keeps() ? 1 : 0;
+  const BinaryCache& disk = BinaryCache::user();
+  const bool ours = disk.chosen() || !first.device().facts().keeps_programs;
+  const uint64_t kept = disk.keeps() && ours ? 1 : 0;
   CHECK(second.program_stats().built == 1 - kept);
   CHECK(second.program_stats().from_disk == kept);
+}
+
+TEST_CASE(
+    "program cache: a driver that keeps programs itself is left to it, but in a folder that somebody chose",
+    "[program_cache][small]") {
+  const Context context(test::context().device());
+  const std::string source = unique_source(kSet);
+  for (const bool chosen : {false, true}) {
+    const test::TempDir dir;
+    BinaryCache disk(dir.path().string(), 1 << 24, chosen);
+    const auto made = [&] {
+      ProgramCache programs(context.cl(), context.device(), {}, disk, {});
+      CHECK(run_set(context, programs.generated("p", source, "set", Defines().set("VALUE", 4))) == 4);
+      return programs.stats();
+    };
+    const uint64_t kept = chosen || !context.device().facts().keeps_programs ? 1 : 0;
+    CHECK(made().built == 1);
+    CHECK(made().from_disk == kept);
+  }
 }
 
 TEST_CASE("program cache: threads that ask for one program get one build", "[program_cache][threads]") {

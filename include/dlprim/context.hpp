@@ -44,8 +44,9 @@ struct ProgramStats {
 /// What a context takes from its user instead of from the environment. What is not set is as the
 /// environment's variables say (docs/layout.md).
 struct ContextConfig {
-  /// Folder of compiled programs and of the tuning database; empty: none are kept. What probes found of the
-  /// device, before there was a context, stays in the folder of the environment.
+  /// Folder of compiled programs and of the tuning database; empty: none are kept. Without it, and without
+  /// $DLPRIM_CACHE_DIR, a driver that keeps programs itself (DeviceFacts::keeps_programs) is left to do so.
+  /// What probes found of the device, before there was a context, stays in the folder of the environment.
   std::optional<std::string> cache_folder;
   /// Most bytes of compiled programs there; the oldest go. The environment has $DLPRIM_CACHE_MB, or 512 MiB.
   std::optional<uint64_t> cache_bytes;

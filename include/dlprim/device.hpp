@@ -51,6 +51,9 @@ struct DeviceFacts {
   uint64_t max_allocation = 0;
   uint64_t local_memory = 0;  ///< what the driver admits to; see DeviceProbes::static_local_memory
   Sharing sharing = Sharing::local_memory;
+  /// The driver keeps compiled programs on disk itself, and compiles them once more for who wants their
+  /// binaries.
+  bool keeps_programs = false;
   std::vector<int> sub_group_widths;  ///< those that a kernel may demand; empty: it must take what comes
   int index = -1;                     ///< position in Device::list(); -1 for a device that is not there
   int platform_index = -1;

@@ -63,14 +63,16 @@ BinaryCache& BinaryCache::user() {
         const std::string text = environment("DLPRIM_CACHE_MB");
         const long megabytes = text.empty() ? 512 : std::atol(text.c_str());
         return static_cast<uint64_t>(std::max(megabytes, 0L)) << 20;
-      }());
+      }(),
+      std::getenv("DLPRIM_CACHE_DIR") != nullptr);
   return cache;
 }
 
 std::unique_ptr<BinaryCache> BinaryCache::configured(const ContextConfig& config) {
   if (!config.cache_folder && !config.cache_bytes) return nullptr;
   return std::make_unique<BinaryCache>(config.cache_folder.value_or(user().directory_),
-                                       config.cache_bytes.value_or(user().limit_));
+                                       config.cache_bytes.value_or(user().limit_),
+                                       config.cache_folder || user().chosen_);
 }
 
 std::string BinaryCache::path_of(const std::string& key) const {

@@ -22,7 +22,9 @@ namespace dlprim::detail {
 class BinaryCache {
  public:
   /// An empty directory's name: nothing is stored or found. `limit` is in bytes.
-  BinaryCache(std::string directory, uint64_t limit) : directory_(std::move(directory)), limit_(limit) {}
+  /// `chosen`: somebody named the directory.
+  BinaryCache(std::string directory, uint64_t limit, bool chosen = true)
+      : directory_(std::move(directory)), limit_(limit), chosen_(chosen) {}
 
   /// The user's cache: $DLPRIM_CACHE_DIR (empty: off), or $XDG_CACHE_HOME/dlprim, or ~/.cache/dlprim;
   /// bounded by $DLPRIM_CACHE_MB, 512 by default.
@@ -32,6 +34,7 @@ class BinaryCache {
 
   /// False if nothing will be kept, so that nothing need be made for it.
   bool keeps() const { return !directory_.empty() && limit_ > 0; }
+  bool chosen() const { return chosen_; }
   std::optional<std::string> load(const std::string& key) const;
   void store(const std::string& key, const std::string& content);
   /// Removes the oldest files until three quarters of the limit hold, and temporary files left by a crash.
@@ -44,6 +47,7 @@ class BinaryCache {
  private:
   std::string directory_;
   uint64_t limit_;
+  bool chosen_;
   std::atomic<unsigned> stores_{0};
 };
 

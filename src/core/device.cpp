@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdlib>
 #include <map>
 #include <mutex>
 
@@ -108,6 +109,12 @@ std::vector<int> sub_group_widths(cl_device_id id, const std::string& extensions
   return {widths.begin(), widths.end()};
 }
 
+/// PoCL; its users can switch that off.
+bool keeps_programs(const DeviceFacts& facts) {
+  const char* asked = std::getenv("POCL_KERNEL_CACHE");
+  return facts.platform == "Portable Computing Language" && !(asked && std::string_view(asked) == "0");
+}
+
 DeviceFacts facts_of(cl_device_id id) {
   DeviceFacts f;
   f.platform = platform_text(device_info<cl_platform_id>(id, CL_DEVICE_PLATFORM), CL_PLATFORM_NAME);
@@ -131,6 +138,7 @@ DeviceFacts facts_of(cl_device_id id) {
   f.local_memory = device_info<cl_ulong>(id, CL_DEVICE_LOCAL_MEM_SIZE);
   f.architecture = architecture_of(id, f);
   f.sharing = sharing_of(f, device_info<cl_device_local_mem_type>(id, CL_DEVICE_LOCAL_MEM_TYPE));
+  f.keeps_programs = keeps_programs(f);
   f.sub_group_widths = sub_group_widths(id, f.extensions);
   return f;
 }

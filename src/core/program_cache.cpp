@@ -228,8 +228,8 @@ std::shared_ptr<const Program> ProgramCache::make(const std::string& name, const
   const bool loaded = result->program() != nullptr;
   if (!loaded) {
     result->program = build(name, source, options);
-    // PoCL compiles a kernel a second time for its binary.
-    const std::string binary = disk_.keeps() ? program_binary(result->program) : "";
+    const bool keep = disk_.keeps() && (disk_.chosen() || !device_.facts().keeps_programs);
+    const std::string binary = keep ? program_binary(result->program) : "";
     if (!binary.empty()) disk_.store(key, binary);
     result->bytes += binary.size();
   }
