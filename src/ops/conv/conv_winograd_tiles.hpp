@@ -26,7 +26,7 @@ struct WinogradForm {
 /// For tiles of `m` results (backward filter: pixels of dy) along each axis that has several taps.
 WinogradForm winograd_form(const ConvProblem& p, int m);
 /// Why the error exceeds that of a chain of multiply-adds, empty if it does not. `tiles`: in a whole run.
-/// docs/decisions.md has the measurements.
+/// docs/notes/2026-11-22-winograd.md has the measurements.
 std::string refuse_winograd_strict(const ConvProblem& p, const WinogradForm& form, int64_t tiles);
 /// Why there is none; empty if there is.
 std::string refuse_winograd_form(const ConvProblem& p, const WinogradForm& form);
