@@ -25,10 +25,10 @@ void time_conv(benchmark::State& state, const ConvCase& c, const std::string& di
     const Conv plan(context(), desc, options);
     time(plan, [&] { plan.run(stream(), x, w, {}, y); });
   } else if (direction == "backward_data") {
-    const ConvBackwardData plan(context(), desc, options);
+    const ConvBackwardData plan(context(), backward_data_of(desc), options);
     time(plan, [&] { plan.run(stream(), y, w, x); });
   } else {
-    const ConvBackwardFilter plan(context(), desc, options);
+    const ConvBackwardFilter plan(context(), backward_filter_of(desc), options);
     time(plan, [&] { plan.run(stream(), x, y, {}, w); });
   }
 }

@@ -142,8 +142,8 @@ int main(int count, char** arguments) {
         const Tensor y = device_tensor(c.y_shape(), values(c.y_shape(), direction == 1 ? a : b, 3));
         const ConvDesc desc{x, w, y, c.params};
         const Conv forward(context(), desc, asked());
-        const ConvBackwardData data(context(), desc, asked());
-        const ConvBackwardFilter of_filter(context(), desc, asked());
+        const ConvBackwardData data(context(), backward_data_of(desc), asked());
+        const ConvBackwardFilter of_filter(context(), backward_filter_of(desc), asked());
         if (a == usual && b == usual)
           std::printf("(%s)\n", direction == 0   ? forward.engine().c_str()
                                 : direction == 1 ? data.engine().c_str()

@@ -48,7 +48,7 @@ template <class P>
 struct ConvRun : Case {
   ConvRun(const ConvCase& c, bool constant_w, const Options& options)
       : t(c),
-        plan(context(), desc(c, t, constant_w), options),
+        plan(context(), test::conv_desc_of<P>(desc(c, t, constant_w)), options),
         workspace(context(), {static_cast<int64_t>(plan.workspace_size())}, DType::u8) {}
   void run() override {
     if constexpr (std::is_same_v<P, ConvBackwardData>)

@@ -8,6 +8,7 @@
 
 #include <dlprim/copy.hpp>
 #include <dlprim/plan.hpp>
+#include <dlprim/scalar.hpp>
 #include <dlprim/stream.hpp>
 #include <dlprim/tensor.hpp>
 
@@ -62,6 +63,10 @@ class Guarded {
   std::vector<unsigned char> before_;
   std::vector<bool> inside_;  ///< bytes that belong to an element of the tensor
 };
+
+inline std::vector<Scalar> scalars(const std::vector<double>& values) {
+  return {values.begin(), values.end()};
+}
 
 /// False if DLPRIM_TEST_CASE is in the environment and no part of `text`, which tells a case of a list from
 /// the others.

@@ -177,7 +177,7 @@ TEST_CASE("conv: prologue", "[conv][small]") {
       const Tensor tw = device_tensor(c.w_shape(), w);
       Conv(context(), desc).run(stream(), room.tensor(), tw, with, y.tensor());
       CHECK(deviation(host_values(y.tensor()), conv_forward_reference(c, normal, w)) == 0);
-      ConvBackwardFilter(context(), desc)
+      ConvBackwardFilter(context(), backward_filter_of(desc))
           .run(stream(), room.tensor(), device_tensor(c.y_shape(), dy), with, dw.tensor());
       CHECK(deviation(host_values(dw.tensor()), conv_backward_filter_reference(c, normal, dy)) == 0);
       CHECK((y.intact() && dw.intact()));
@@ -217,6 +217,46 @@ TEST_CASE("conv: real numbers are as accurate as a chain of multiply-adds", "[co
     check(name + " backward filter", dw.tensor(), conv_backward_filter_reference(c, x, dy),
           static_cast<double>(c.n * element_count(c.size)));
   }
+}
+
+TEST_CASE("conv: a filter's gradient is added to what was there", "[conv][small]") {
+  for (const Layout layout : {Layout::nchw, Layout::nhwc, Layout::gaps})
+    for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+      ConvCase c = kSmall.in(layout);
+      c.w_layout = layout, c.dtype = dtype;
+      Rng rng(31);
+      const auto x = integers(element_count(c.x_shape()), rng, 1),
+                 dy = integers(element_count(c.y_shape()), rng, 1),
+                 before = integers(element_count(c.w_shape()), rng, 4);
+      std::vector<double> expected = conv_backward_filter_reference(c, x, dy);
+      for (size_t i = 0; i < expected.size(); i++) expected[i] += before[i];
+      const Guarded tx(c.x_shape(), strides_in(layout, c.x_shape()), dtype),
+          tdy(c.y_shape(), strides_in(layout, c.y_shape()), dtype);
+      copy(stream(), device_tensor(c.x_shape(), x), tx.tensor());
+      copy(stream(), device_tensor(c.y_shape(), dy), tdy.tensor());
+      for (const std::string& name : serving_conv_engines(c)) {
+        INFO(name << ", " << c.text());
+        const Guarded dw(c.w_shape(), strides_in(layout, c.w_shape()), dtype);
+        copy(stream(), device_tensor(c.w_shape(), before), dw.tensor());
+        const ConvBackwardFilter plan(
+            context(), {tx.tensor(), tdy.tensor(), dw.tensor(), c.params, Write::add}, engine(name));
+        const auto bytes = static_cast<int64_t>(plan.workspace_size());
+        const Guarded workspace({bytes}, DType::u8);
+        plan.run(stream(), tx.tensor(), tdy.tensor(), {}, dw.tensor(), workspace.tensor());
+        CHECK(deviation(host_values(dw.tensor()), expected) == 0);
+        conv_backward_filter(stream(), tx.tensor(), tdy.tensor(), c.params, dw.tensor(), Write::add,
+                             engine(name), workspace.tensor());
+        for (size_t i = 0; i < expected.size(); i++) expected[i] += expected[i] - before[i];
+        CHECK(deviation(host_values(dw.tensor()), expected) == 0);
+        for (size_t i = 0; i < expected.size(); i++) expected[i] = (expected[i] + before[i]) / 2;
+        CHECK((dw.intact() && workspace.intact()));
+        CHECK_THAT(refusal([&] {
+                     conv_backward_filter(stream(), tx.tensor(), tdy.tensor(), c.params, dw.tensor(),
+                                          Write::add, engine(name), Tensor(stream(), {16}));
+                   }),
+                   contains("workspace"));
+      }
+    }
 }
 
 TEST_CASE("conv: operands whose elements repeat", "[conv]") {

@@ -155,19 +155,12 @@ TEST_CASE("conv: bad tensors", "[conv][small]") {
                Conv(context(), {x, w, y, {}}).run(stream(), x, w, b, y);
              }),
              contains("bias: is given"));
-  CHECK_THAT(refusal([&] {
-               ConvBackwardData(context(), {x, w, y, {}, true});
-             }),
-             contains("bias: belongs to the forward"));
   ConvDesc odd{x, w, y};
-  odd.statistics = true;
-  CHECK(refusal([&] { ConvBackwardData(context(), odd); }) ==
-        "statistics: belongs to the forward direction only");
-  odd.statistics = false, odd.prologue = true;
-  CHECK(refusal([&] { ConvBackwardData(context(), odd); }) ==
-        "prologue: does not belong to the backward data direction");
-  odd.prologue = false, odd.prologue_activation = Activation::relu;
+  odd.prologue_activation = Activation::relu;
   CHECK(refusal([&] { Conv(context(), odd); }) == "prologue_activation: relu without a prologue");
+  CHECK(refusal([&] {
+          ConvBackwardFilter(context(), {x, y, w, {}, static_cast<Write>(7)});
+        }) == "write: 7 is no Write");
   ConvExtras with;
   with.residual = Tensor(context(), {2, 3, 4, 5});
   CHECK(refusal([&] { conv(stream(), x, w, with, {}, y); }) ==

@@ -28,8 +28,8 @@ TEST_CASE("conv: engines by name", "[conv][small]") {
   for (const std::string& name : serving_conv_engines({"", 2, 8, {8, 8}, 4, {3, 3}})) {
     const std::string alone = name.substr(0, name.find(':'));
     CHECK(Conv(context(), desc, engine(name)).engine() == alone);
-    CHECK(ConvBackwardData(context(), desc, engine(name)).engine() == alone);
-    CHECK(ConvBackwardFilter(context(), desc, engine(name)).engine() == alone);
+    CHECK(ConvBackwardData(context(), backward_data_of(desc), engine(name)).engine() == alone);
+    CHECK(ConvBackwardFilter(context(), backward_filter_of(desc), engine(name)).engine() == alone);
   }
   const Conv plan(context(), desc);
   CHECK_THAT(plan.explain(), contains("op=conv engine=") &&
@@ -49,8 +49,8 @@ TEST_CASE("conv: an ordinary problem goes to the engine of the device's kind", "
   const int64_t n = matrix == MatrixEngine::none ? 2 : 64, c = matrix == MatrixEngine::none ? 16 : 128;
   const ConvDesc desc{{{n, c, 14, 14}}, {{2 * c, c, 3, 3}}, {{n, 2 * c, 12, 12}}, {}};
   CHECK(Conv(context(), desc).engine() == expected);
-  CHECK(ConvBackwardData(context(), desc).engine() == expected);
-  CHECK(ConvBackwardFilter(context(), desc).engine() == expected);
+  CHECK(ConvBackwardData(context(), backward_data_of(desc)).engine() == expected);
+  CHECK(ConvBackwardFilter(context(), backward_filter_of(desc)).engine() == expected);
 }
 
 // Elsewhere an engine's refusal ends a check, so that one which refuses all would pass.
@@ -91,8 +91,8 @@ TEST_CASE("conv: every engine serves the problems that it is for", "[conv][small
     Options strict;
     strict.math = MathMode::strict;
     CHECK(Conv(context(), desc, strict).engine() == use.engine);
-    CHECK(ConvBackwardData(context(), desc, strict).engine() == use.engine);
-    CHECK(ConvBackwardFilter(context(), desc, strict).engine() == use.engine);
+    CHECK(ConvBackwardData(context(), backward_data_of(desc), strict).engine() == use.engine);
+    CHECK(ConvBackwardFilter(context(), backward_filter_of(desc), strict).engine() == use.engine);
   }
 }
 
@@ -120,7 +120,7 @@ namespace {
 /// Adds one for each engine that does not refuse the problem, asked by none by name.
 template <class P>
 void count_serving(const ConvDesc& desc, std::map<std::string, int>& counts) {
-  std::istringstream lines(P(context(), desc, engine("naive")).explain());
+  std::istringstream lines(P(context(), conv_desc_of<P>(desc), engine("naive")).explain());
   std::string line;
   std::getline(lines, line);
   while (std::getline(lines, line))
@@ -179,12 +179,15 @@ TEST_CASE("conv: no ordinary problem is left to the naive engine", "[conv][small
             forward.bias = forward.scale = forward.residual = forward.preactivation = true;
             const Options naive = engine("naive");
             CHECK_THAT(Conv(context(), forward, naive).explain(), !contains(refused));
-            CHECK_THAT(
-                ConvBackwardData(context(), {desc_of(c.x_shape(), result), w, y, c.params}, naive).explain(),
-                !contains(refused));
-            CHECK_THAT(ConvBackwardFilter(context(), {x, desc_of(c.w_shape(), result), y, c.params}, naive)
+            CHECK_THAT(ConvBackwardData(
+                           context(), backward_data_of({desc_of(c.x_shape(), result), w, y, c.params}), naive)
                            .explain(),
                        !contains(refused));
+            CHECK_THAT(
+                ConvBackwardFilter(context(),
+                                   backward_filter_of({x, desc_of(c.w_shape(), result), y, c.params}), naive)
+                    .explain(),
+                !contains(refused));
           }
         }
 }
@@ -197,8 +200,8 @@ TEST_CASE("conv: problems beyond 32 bits go to the engine that counts in 64", "[
   CHECK(has_matrix_engine(engines));
   for (const ConvDesc& desc : {ConvDesc{x, w, {{2, 8, 6, 6}}, {}}, ConvDesc{near, w, y, {}}}) {
     CHECK(Conv(context(), desc).engine() == "naive");
-    CHECK(ConvBackwardData(context(), desc).engine() == "naive");
-    CHECK(ConvBackwardFilter(context(), desc).engine() == "naive");
+    CHECK(ConvBackwardData(context(), backward_data_of(desc)).engine() == "naive");
+    CHECK(ConvBackwardFilter(context(), backward_filter_of(desc)).engine() == "naive");
     for (const std::string& name : engines)
       if (name != "naive")
         CHECK_THAT(refusal([&] { Conv(context(), desc, engine(name)); }),
@@ -207,7 +210,7 @@ TEST_CASE("conv: problems beyond 32 bits go to the engine that counts in 64", "[
   // More pixels than an int counts, in memory that is hardly any: all rows are the same one.
   const TensorDesc flat({1 << 16, 1, 1 << 16, 1}, {0, 0, 0, 0}, DType::f32, true);
   const ConvDesc wide{flat, {{1, 1, 1, 1}}, {{1 << 16, 1, 1 << 16, 1}}, {}};
-  CHECK(ConvBackwardFilter(context(), wide).engine() == "naive");
+  CHECK(ConvBackwardFilter(context(), backward_filter_of(wide)).engine() == "naive");
 }
 
 TEST_CASE("conv: workspace", "[conv][small]") {
@@ -217,7 +220,7 @@ TEST_CASE("conv: workspace", "[conv][small]") {
                dy = device_tensor(c.y_shape(), integers(element_count(c.y_shape()), rng));
   const Guarded dw(c.w_shape()), other(c.w_shape());
   const ConvDesc desc{x, dw.tensor(), dy, c.params};
-  const ConvBackwardFilter plan(context(), desc);
+  const ConvBackwardFilter plan(context(), backward_filter_of(desc));
   const auto size = static_cast<int64_t>(plan.workspace_size());
   plan.run(stream(), x, dy, {}, dw.tensor());
   if (size > 0) {
@@ -236,7 +239,7 @@ TEST_CASE("conv: workspace", "[conv][small]") {
   }
   Options none;
   none.workspace_limit = 0;
-  const ConvBackwardFilter frugal(context(), desc, none);
+  const ConvBackwardFilter frugal(context(), backward_filter_of(desc), none);
   CHECK(frugal.workspace_size() == 0);
   frugal.run(stream(), x, dy, {}, other.tensor());
   CHECK(host_values(other.tensor()) == host_values(dw.tensor()));

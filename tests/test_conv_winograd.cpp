@@ -219,7 +219,8 @@ TEST_CASE("winograd: what it refuses", "[conv][small]") {
   strict.math = MathMode::strict;
   const auto filter_refusal = [&](const ConvCase& of) {
     const ConvDesc desc{{of.x_shape()}, {of.w_shape()}, {of.y_shape()}, of.params};
-    return error_of<ValidationError>([&] { ConvBackwardFilter(context(), desc, strict); });
+    return error_of<ValidationError>(
+        [&] { ConvBackwardFilter(context(), backward_filter_of(desc), strict); });
   };
   CHECK_THAT(filter_refusal(row), contains("tiles of one axis err more"));
   CHECK_THAT(filter_refusal(c), contains("sums of 16 products err more than multiply-adds, must be of 64"));

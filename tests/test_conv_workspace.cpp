@@ -37,10 +37,10 @@ struct Exact {
       with_plan(Conv(context(), {tx, tw, out, c.params}, options),
                 [&](const Conv& plan) { plan.run(stream(), tx, tw, {}, out); });
     else if (direction == ConvDirection::backward_data)
-      with_plan(ConvBackwardData(context(), {out, tw, ty, c.params}, options),
+      with_plan(ConvBackwardData(context(), backward_data_of({out, tw, ty, c.params}), options),
                 [&](const ConvBackwardData& plan) { plan.run(stream(), ty, tw, out); });
     else
-      with_plan(ConvBackwardFilter(context(), {tx, out, ty, c.params}, options),
+      with_plan(ConvBackwardFilter(context(), backward_filter_of({tx, out, ty, c.params}), options),
                 [&](const ConvBackwardFilter& plan) { plan.run(stream(), tx, ty, {}, out); });
     // Whole numbers of three digits at most, near which engines come that compute by fractions.
     CHECK(deviation(host_values(out), expected) < 1e-3);  // Winograd's F(4 x 4) rounds
@@ -109,8 +109,8 @@ TEST_CASE("conv: every layer of a network can do without workspace", "[conv]") {
     INFO(c.text());
     const ConvDesc desc{c.x_shape(), c.w_shape(), c.y_shape(), c.params};
     CHECK(Conv(context(), desc, limited({}, 0)).workspace_size() == 0);
-    CHECK(ConvBackwardData(context(), desc, limited({}, 0)).workspace_size() == 0);
-    CHECK(ConvBackwardFilter(context(), desc, limited({}, 0)).workspace_size() == 0);
+    CHECK(ConvBackwardData(context(), backward_data_of(desc), limited({}, 0)).workspace_size() == 0);
+    CHECK(ConvBackwardFilter(context(), backward_filter_of(desc), limited({}, 0)).workspace_size() == 0);
   }
 }
 
@@ -131,8 +131,8 @@ TEST_CASE("conv: statistics and prologue stay within the workspace's limit", "[c
         "workspace_limit: the prologue needs " + std::to_string(x) + " bytes of workspace, the limit is " +
             std::to_string(x - 1));
   desc.statistics = false;
-  CHECK(ConvBackwardFilter(context(), desc, limited({}, x)).workspace_size() == x);
-  CHECK_THAT(refusal([&] { ConvBackwardFilter(context(), desc, limited({}, 0)); }),
+  CHECK(ConvBackwardFilter(context(), backward_filter_of(desc), limited({}, x)).workspace_size() == x);
+  CHECK_THAT(refusal([&] { ConvBackwardFilter(context(), backward_filter_of(desc), limited({}, 0)); }),
              contains("the prologue needs "));
 }
 

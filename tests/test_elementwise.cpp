@@ -94,8 +94,8 @@ void check_forward(const Function& f, const Shape& shape, Placing placing, DType
   const DType to = f.truth ? DType::boolean : dtype;
   const Guarded y(shape, strides_in(placing, shape), to, 37),
       again(shape, strides_in(placing, shape), to, 37);
-  elementwise(stream(), f.name, xs, y.tensor(), parameters);
-  elementwise(stream(), f.name, xs, again.tensor(), parameters);
+  elementwise(stream(), f.name, xs, y.tensor(), scalars(parameters));
+  elementwise(stream(), f.name, xs, again.tensor(), scalars(parameters));
   const std::vector<double> all = parameters.empty() ? standard_parameters(f) : parameters;
   CHECK(deviation(host_values(y.tensor()), reference(f, inputs, shape, all)) <=
         kTolerance + storage_roundoff(dtype));
@@ -138,7 +138,7 @@ void check_gradients(const Function& f, const std::vector<Shape>& shapes, const 
     gradients.push_back(f.gradients[i].empty() ? Tensor() : results.back().tensor());
   }
   const std::vector<float> dy = reals(element_count(shape), rng, -2, 2);
-  elementwise_backward(stream(), f.name, device_tensor(shape, dy), xs, gradients, parameters);
+  elementwise_backward(stream(), f.name, device_tensor(shape, dy), xs, gradients, scalars(parameters));
   const std::vector<double> all = parameters.empty() ? standard_parameters(f) : parameters;
   for (size_t i = 0; i < inputs.size(); i++) {
     if (f.gradients[i].empty()) continue;
@@ -433,7 +433,7 @@ TEST_CASE("elementwise: integers, truths and mixed dtypes", "[small]") {
   const auto result = [&](const char* f, const std::vector<Tensor>& xs, DType dtype,
                           const std::vector<double>& parameters = {}) {
     const Guarded y({4}, dtype);
-    elementwise(stream(), f, xs, y.tensor(), parameters);
+    elementwise(stream(), f, xs, y.tensor(), scalars(parameters));
     CHECK(y.intact());
     return host_values(y.tensor());
   };
@@ -477,7 +477,7 @@ TEST_CASE("elementwise: refusals", "[small]") {
                whole = device_tensor({4}, {1, 2, 3, 4}, DType::i32);
   const auto refused = [&](const char* f, const std::vector<Tensor>& xs, const Tensor& to,
                            const std::vector<double>& parameters = {}) {
-    return error_of<ValidationError>([&] { elementwise(stream(), f, xs, to, parameters); });
+    return error_of<ValidationError>([&] { elementwise(stream(), f, xs, to, scalars(parameters)); });
   };
   CHECK(refused("magic", {x}, y) == "function: there is no 'magic'; docs/elementwise.md lists them");
   CHECK(refused("add", {x}, y) == "inputs: add takes 2, not 1");

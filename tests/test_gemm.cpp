@@ -200,6 +200,32 @@ TEST_CASE("gemm: alpha, beta and bias are exact", "[gemm][small]") {
         }
 }
 
+TEST_CASE("gemm: alpha and beta have double's precision where C has", "[gemm][small]") {
+  if (!has_doubles()) return note_skipped("no double arithmetic");
+  const double alpha = 1 + 0x1p-40, beta = 1 - 0x1p-30;
+  const std::vector<double> a{1, 2, 3, 4}, b{1, -1, 2, 1}, c{8, 16, 32, 64};
+  const auto tensor = [](const std::vector<double>& values) {
+    const Tensor x(context(), {2, 2}, DType::f64);
+    write(stream(), x, values);
+    return x;
+  };
+  std::vector<double> expected;
+  for (size_t i = 0; i < 2; i++)
+    for (size_t j = 0; j < 2; j++)
+      expected.push_back(alpha * (a[2 * i] * b[j] + a[2 * i + 1] * b[2 + j]) + beta * c[2 * i + j]);
+  int served = 0;
+  for (const std::string& name : gemm_engines()) {
+    const Tensor ta = tensor(a), tb = tensor(b), tc = tensor(c);
+    const GemmDesc desc{ta, tb, tc, alpha, beta};
+    if (!error_of<ValidationError>([&] { Gemm(context(), desc, gemm_engine(name)); }).empty()) continue;
+    INFO(name);
+    served++;
+    gemm(stream(), ta, tb, {}, {alpha, beta}, tc, gemm_engine(name));
+    CHECK(read<double>(stream(), tc) == expected);
+  }
+  CHECK(served > 1);
+}
+
 TEST_CASE("gemm: beta and bias are applied once over many blocks of k", "[gemm]") {
   for (const std::string& engine : serving_gemm_engines()) {
     GemmCase x(30, 50, 700);

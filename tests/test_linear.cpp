@@ -83,6 +83,37 @@ TEST_CASE("linear: backward", "[linear][small]") {
   }
 }
 
+TEST_CASE("linear: gradients of weights are added to what was there", "[linear][small]") {
+  for (const Layer& l : layers()) {
+    Rng rng(3);
+    const std::vector<float> before = integers(l.out * l.in, rng, 3);
+    const Guarded dw({l.out, l.in});
+    write(stream(), dw.tensor(), before);
+    linear_backward_weights(stream(), l.x_tensor(), l.dy_tensor(), dw.tensor(), Write::add);
+    std::vector<float> expected = product(l.out, l.in, l.batch, transposed(l.dy, l.batch, l.out), l.x);
+    for (size_t i = 0; i < expected.size(); i++) expected[i] += before[i];
+    CHECK(host_values(dw.tensor()) == expected);
+    CHECK(dw.intact());
+  }
+}
+
+TEST_CASE("linear: sixteen bits, an engine by name, a workspace of the caller's", "[linear][small]") {
+  const Layer l(5, 7, 6);
+  for (const DType dtype : {DType::f16, DType::bf16}) {
+    const Tensor x = device_tensor({l.batch, l.in}, l.x, dtype), w = device_tensor({l.out, l.in}, l.w, dtype);
+    const Guarded y({l.batch, l.out}, dtype), db({l.out});
+    linear(stream(), x, w, {}, Activation::identity, y.tensor(), engine("naive"), Tensor(stream(), {64}));
+    CHECK(host_values(y.tensor()) ==
+          product(l.batch, l.out, l.in, l.x, transposed(l.w, l.out, l.in), {}, Activation::identity));
+    linear_backward_bias(stream(), device_tensor({l.batch, l.out}, l.dy, dtype), db.tensor());
+    CHECK(host_values(db.tensor()) ==
+          product(1, l.out, l.batch, std::vector<float>(static_cast<size_t>(l.batch), 1.0f), l.dy));
+  }
+  CHECK_THROWS_AS(linear(stream(), l.x_tensor(), l.w_tensor(), {}, Activation::identity,
+                         Tensor(stream(), {l.batch, l.out}), engine("no_such_engine")),
+                  ValidationError);
+}
+
 TEST_CASE("linear: gradients agree with finite differences", "[linear][small]") {
   // loss = sum of dy * y, y = x w^T: linear in x and in w, so differences are exact but for rounding.
   const Layer l(3, 5, 4);
@@ -133,7 +164,7 @@ TEST_CASE("linear: refusals name the argument", "[linear][small]") {
         "dbias: dtype i32 must be f32");
   CHECK(error([&] {
           linear_backward_bias(stream(), Tensor(context(), {3, 4}, DType::i32), bias);
-        }) == "dy: dtype i32 must be f32");
+        }) == "dy: dtype i32 must be f32, f16, bf16 or f64");
   CHECK(error([&] { linear_backward_bias(stream(), y, y.slice(0, 1, 2).reshape({4})); }) ==
         "dbias: shares memory with dy");
   CHECK(error([&] {

@@ -99,7 +99,7 @@ std::pair<float, float> at(const std::string& name, float x, float target,
                            const std::vector<double>& parameters = {}) {
   const Guarded y({1}), dx({1});
   const Tensor a = device_tensor({1}, {x}), b = device_tensor({1}, {target});
-  const LossParams params{LossReduction::none, parameters};
+  const LossParams params{LossReduction::none, scalars(parameters)};
   loss(stream(), name, a, b, y.tensor(), params);
   loss_backward(stream(), name, device_tensor({1}, {1}), a, b, dx.tensor(), {}, params);
   return {host_values(y.tensor())[0], host_values(dx.tensor())[0]};

@@ -44,8 +44,10 @@ GemmDesc gemm_desc(int variant) {
 
 template <class P, ConvDesc (*desc)(int)>
 constexpr Maker conv_maker(const char* op) {
-  return {op, [](const Context& c, const Options& o, int v) { return P(c, desc(v), o).serialize(); },
-          [](const Context& c, const Options& o, int v) { return P(c, desc(v), o).explain(); }};
+  return {
+      op,
+      [](const Context& c, const Options& o, int v) { return P(c, conv_desc_of<P>(desc(v)), o).serialize(); },
+      [](const Context& c, const Options& o, int v) { return P(c, conv_desc_of<P>(desc(v)), o).explain(); }};
 }
 
 const Maker kMakers[] = {

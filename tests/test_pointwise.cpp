@@ -1,4 +1,7 @@
 // The pointwise-broadcast-reduce generator: values, forms of strides, dtypes, bad input, generated text.
+#include <dlprim/copy.hpp>
+#include <dlprim/elementwise.hpp>
+#include <dlprim/movement.hpp>
 #include <dlprim/pointwise.hpp>
 
 #include <cmath>
@@ -28,7 +31,7 @@ std::vector<TensorDesc> descs(const std::vector<Tensor>& tensors) {
 }
 
 void run(const char* name, const std::vector<Tensor>& xs, const std::vector<Tensor>& ys,
-         const std::vector<double>& scalars, const std::string& body) {
+         const std::vector<Scalar>& scalars, const std::string& body) {
   Pointwise(context(), descs(xs), descs(ys), static_cast<int>(scalars.size()), body, engine(name))
       .run(stream(), xs, ys, scalars);
 }
@@ -229,6 +232,33 @@ TEST_CASE("integer tensors have 64-bit scalars", "[small]") {
   CHECK_THROWS_AS(pointwise(stream(), {x}, {y}, {std::nan("")}, "y0 = x0 - s0"), ValidationError);
 }
 
+TEST_CASE("whole numbers stay exact in all 64 bits", "[small]") {
+  const int64_t big = (int64_t{1} << 60) + 1, least = std::numeric_limits<int64_t>::min();
+  const std::vector<int64_t> numbers{5, -7, 0};
+  const Tensor x(context(), {3}, DType::i64), y(context(), {3}, DType::i64), sum(context(), {1}, DType::i64);
+  write(stream(), x, numbers);
+  for (const char* name : engines()) {
+    run(name, {x}, {y}, {big, least}, "y0 = x0 == -7 ? s1 : x0 + s0");
+    CHECK(read<int64_t>(stream(), y) == std::vector<int64_t>{big + 5, least, big});
+  }
+  reduce(stream(), {x}, {sum}, {big}, sum_of("x0", "y0 = a0 + s0"));
+  CHECK(read<int64_t>(stream(), sum) == std::vector<int64_t>{big - 2});
+  fill(stream(), y, big);
+  CHECK(read<int64_t>(stream(), y) == std::vector<int64_t>(3, big));
+  const Tensor mask(context(), {3}, DType::boolean);
+  write(stream(), mask, std::vector<bool>{false, true, false});
+  masked_fill(stream(), x, mask, -big, y);
+  CHECK(read<int64_t>(stream(), y) == std::vector<int64_t>{5, -big, 0});
+  elementwise(stream(), "clip", {y}, x, {-big + 1, 3});
+  CHECK(read<int64_t>(stream(), x) == std::vector<int64_t>{3, -big + 1, 0});
+  // As a float a whole number is rounded; what no i64 holds is refused where all tensors are whole.
+  const Tensor f(context(), {1});
+  fill(stream(), f, big);
+  CHECK(host_values(f) == std::vector<float>{0x1p60f});
+  CHECK_THROWS_AS(fill(stream(), y, std::numeric_limits<uint64_t>::max()), ValidationError);
+  CHECK_THROWS_AS(fill(stream(), y, 0x1p63), ValidationError);
+}
+
 TEST_CASE("NaN scalars and inputs pass through floats", "[small]") {
   const Tensor x = device_tensor({3}, {1, std::nanf(""), -2});
   const Tensor y(context(), {3});
@@ -321,7 +351,7 @@ TEST_CASE("bad pointwise input is refused by name and value", "[small]") {
   const Tensor y(context(), {2, 3});
   const Tensor short_y(context(), {3});
   using V = ValidationError;
-  const auto call = [&](std::vector<Tensor> xs, std::vector<Tensor> ys, std::vector<double> s,
+  const auto call = [&](std::vector<Tensor> xs, std::vector<Tensor> ys, std::vector<Scalar> s,
                         const char* body) {
     return error_of<V>([=] { pointwise(stream(), xs, ys, s, body); });
   };

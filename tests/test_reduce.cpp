@@ -24,7 +24,7 @@ std::vector<TensorDesc> descs(const std::vector<Tensor>& tensors) {
 }
 
 void run(const char* name, const std::vector<Tensor>& xs, const std::vector<Tensor>& ys,
-         const std::vector<double>& scalars, const Reduction& reduction) {
+         const std::vector<Scalar>& scalars, const Reduction& reduction) {
   Reduce(context(), descs(xs), descs(ys), static_cast<int>(scalars.size()), reduction, engine(name))
       .run(stream(), xs, ys, scalars);
 }

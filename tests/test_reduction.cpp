@@ -59,7 +59,7 @@ void check_forward(const Function& f, const Tensor& x, const Shape& y, const Val
     results.emplace_back(y, result_dtype(f, i, x.dtype()), 37);
     ys.push_back(results.back().tensor());
   }
-  reduction(stream(), f.name, x, ys, parameters);
+  reduction(stream(), f.name, x, ys, scalars(parameters));
   const Values all = parameters.empty() ? parameters_of(f) : parameters;
   const std::vector<Values> groups = groups_of(host_values(x), x.shape(), y);
   for (size_t i = 0; i < ys.size(); i++) {
@@ -90,9 +90,9 @@ void check_gradient(const Function& f, const Floats& x, const Shape& shape, cons
     slopes.push_back(reals(element_count(y), rng, 0.5, 2));
     dys.push_back(device_tensor(y, slopes.back()));
   }
-  reduction(stream(), f.name, dx_in, results, parameters);
+  reduction(stream(), f.name, dx_in, results, scalars(parameters));
   const Guarded dx(shape, DType::f32, 37);
-  reduction_backward(stream(), f.name, dys, dx_in, results, dx.tensor(), parameters);
+  reduction_backward(stream(), f.name, dys, dx_in, results, dx.tensor(), scalars(parameters));
   const Values all = parameters.empty() ? parameters_of(f) : parameters;
   const std::vector<Values> groups = groups_of(x, shape, y);
   std::vector<size_t> met(groups.size(), 0);
@@ -113,7 +113,7 @@ void check_gradient(const Function& f, const Floats& x, const Shape& shape, cons
 
 Floats result_of(const char* f, const Tensor& x, const Shape& y, DType dtype, const Values& parameters = {}) {
   const Guarded result(y, dtype);
-  reduction(stream(), f, x, {result.tensor()}, parameters);
+  reduction(stream(), f, x, {result.tensor()}, scalars(parameters));
   CHECK(result.intact());
   return host_values(result.tensor());
 }
@@ -203,9 +203,9 @@ TEST_CASE("reduction: gradients at ties and corners", "[small]") {
     const Function& function = reduction_function(f);
     for (size_t i = 0; i < function.results.size(); i++)
       results.emplace_back(stream(), Shape{3, 1}, result_dtype(function, i, DType::f32));
-    reduction(stream(), f, x, results, parameters);
+    reduction(stream(), f, x, results, scalars(parameters));
     const Guarded dx({3, 4});
-    reduction_backward(stream(), f, {dy}, x, results, dx.tensor(), parameters);
+    reduction_backward(stream(), f, {dy}, x, results, dx.tensor(), scalars(parameters));
     CHECK(dx.intact());
     return host_values(dx.tensor());
   };
@@ -329,7 +329,7 @@ TEST_CASE("reduction: refusals", "[small]") {
   const Tensor whole = device_tensor({2, 3}, {1, 2, 3, 4, 5, 6}, DType::i32);
   const auto refused = [&](const char* f, const Tensor& in, const std::vector<Tensor>& out,
                            const Values& p = {}) {
-    return error_of<ValidationError>([&] { reduction(stream(), f, in, out, p); });
+    return error_of<ValidationError>([&] { reduction(stream(), f, in, out, scalars(p)); });
   };
   CHECK(refused("median", x, {y}) == "function: there is no 'median'; docs/reductions.md lists them");
   CHECK(refused("sum", Tensor(), {y}) == "x: is not defined");

@@ -111,8 +111,8 @@ TEST_CASE("tune: convolutions measured in every direction on first use", "[.]") 
     Options options;
     options.tune = mode;
     if (direction == 0) return Conv(c, {x, w, y, {}}, options).explain();
-    if (direction == 1) return ConvBackwardData(c, {x, w, y, {}}, options).explain();
-    return ConvBackwardFilter(c, {x, w, y, {}}, options).explain();
+    if (direction == 1) return ConvBackwardData(c, backward_data_of({x, w, y, {}}), options).explain();
+    return ConvBackwardFilter(c, backward_filter_of({x, w, y, {}}), options).explain();
   };
   for (int direction = 0; direction < 3; direction++) {
     CHECK(explained(first, TuneMode::table, direction).find("the user's measurements") == std::string::npos);

@@ -42,24 +42,38 @@ DLPRIM_API Shape conv_output_shape(const Shape& x, const Shape& w, const ConvPar
 
 /// Any strides: channels-last tensors are permuted views. x, w and y have one dtype, f32, f16, bf16 or, where
 /// the device has it, f64; the one that is written may be f32 where the others are f16 or bf16. Sums are f32
-/// or f64.
+/// or f64. Tensors beside x, w and y are contiguous [K] or lie as y does, and are of y's dtype, unless said
+/// otherwise.
 struct ConvDesc {
-  TensorDesc x, w, y;  ///< in the backward directions those of dx, w, dy and x, dw, dy
+  TensorDesc x, w, y;
   ConvParams params = {};
-  // The rest is for the forward direction, but for `prologue`. Tensors beside x, w and y are contiguous [K]
-  // or lie as y does, and are of y's dtype, unless said otherwise.
   bool bias = false;
   bool scale = false;          ///< factors of the sums: a folded normalisation
   bool residual = false;       ///< added before the activation
   bool preactivation = false;  ///< what is given to the activation is stored too, for its backward pass
   bool statistics = false;  ///< mean and biased variance of each channel of y, f32 [K]: what BatchNorm needs
   /// x stands for prologue_activation(input_scale[c] * x + input_shift[c]), f32 [C], a normalisation that was
-  /// not written; padding stays 0. Forward and backward filter.
+  /// not written; padding stays 0.
   bool prologue = false;
   Activation prologue_activation = Activation::identity;
   /// w's memory holds the same numbers in every run, as weights do in inference: the plan may keep what it
   /// prepared of it, as Gemm does of constant operands.
   bool constant_w = false;
+};
+
+/// Dtypes and strides as ConvDesc has them.
+struct ConvBackwardDataDesc {
+  TensorDesc dy, w, dx;
+  ConvParams params = {};
+};
+
+/// Dtypes, strides and prologue as ConvDesc has them.
+struct ConvBackwardFilterDesc {
+  TensorDesc x, dy, dw;
+  ConvParams params = {};
+  Write write = Write::replace;  ///< `add`: gradients of several passes become one
+  bool prologue = false;
+  Activation prologue_activation = Activation::identity;
 };
 
 /// What a convolution reads and writes beside x, w and y. Each is undefined exactly if the description does
@@ -91,8 +105,9 @@ class DLPRIM_API Conv : public Plan {
 /// dx from dy and w.
 class DLPRIM_API ConvBackwardData : public Plan {
  public:
-  /// `desc` is of dx, w and dy, and has nothing of the forward direction. Throws as Conv.
-  explicit ConvBackwardData(const Context& context, const ConvDesc& desc, const Options& options = {});
+  /// Throws as Conv.
+  explicit ConvBackwardData(const Context& context, const ConvBackwardDataDesc& desc,
+                            const Options& options = {});
   /// dx is written whole and shares no memory with the others.
   void run(const Stream& stream, const Tensor& dy, const Tensor& w, const Tensor& dx,
            const Tensor& workspace = {}) const;
@@ -105,8 +120,9 @@ class DLPRIM_API ConvBackwardData : public Plan {
 /// dw from x and dy.
 class DLPRIM_API ConvBackwardFilter : public Plan {
  public:
-  /// `desc` is of x, dw and dy, and of the forward direction has the prologue at most. Throws as Conv.
-  explicit ConvBackwardFilter(const Context& context, const ConvDesc& desc, const Options& options = {});
+  /// Throws as Conv.
+  explicit ConvBackwardFilter(const Context& context, const ConvBackwardFilterDesc& desc,
+                              const Options& options = {});
   /// dw is written whole and shares no memory with the others. `with` has the prologue's tensors.
   void run(const Stream& stream, const Tensor& x, const Tensor& dy, const ConvExtras& with, const Tensor& dw,
            const Tensor& workspace = {}) const;
@@ -120,13 +136,19 @@ class DLPRIM_API ConvBackwardFilter : public Plan {
 // extras that are defined; x, w and y may have any of its layouts.
 
 DLPRIM_API void conv(const Stream& stream, const Tensor& x, const Tensor& w, const ConvExtras& with,
-                     const ConvParams& params, const Tensor& y, const Options& options = {});
+                     const ConvParams& params, const Tensor& y, const Options& options = {},
+                     const Tensor& workspace = {});
 DLPRIM_API void conv_backward_data(const Stream& stream, const Tensor& dy, const Tensor& w,
-                                   const ConvParams& params, const Tensor& dx, const Options& options = {});
+                                   const ConvParams& params, const Tensor& dx, const Options& options = {},
+                                   const Tensor& workspace = {});
 DLPRIM_API void conv_backward_filter(const Stream& stream, const Tensor& x, const Tensor& dy,
-                                     const ConvParams& params, const Tensor& dw, const Options& options = {});
-/// dbias[k] = sum over all axes of dy but the channels, dimension 1. f32, f16 or bf16; dbias may be f32 in
-/// any case.
+                                     const ConvParams& params, const Tensor& dw, const Options& options = {},
+                                     const Tensor& workspace = {});
+DLPRIM_API void conv_backward_filter(const Stream& stream, const Tensor& x, const Tensor& dy,
+                                     const ConvParams& params, const Tensor& dw, Write write,
+                                     const Options& options = {}, const Tensor& workspace = {});
+/// dbias[k] = sum over all axes of dy but the channels, dimension 1. Floating dtypes; dbias may be f32 where
+/// dy is f16 or bf16. Its plan is a Reduce (pointwise.hpp) of sum_of("x0").
 DLPRIM_API void conv_backward_bias(const Stream& stream, const Tensor& dy, const Tensor& dbias);
 
 }  // namespace dlprim

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <dlprim/export.hpp>
+#include <dlprim/scalar.hpp>
 #include <dlprim/stream.hpp>
 #include <dlprim/tensor.hpp>
 
@@ -16,7 +17,7 @@ namespace dlprim {
 DLPRIM_API void copy(const Stream& stream, const Tensor& x, const Tensor& y);
 /// Every element of y becomes `value`, converted as copy does. Throws ValidationError for a number that is no
 /// 64-bit integer if y holds integers.
-DLPRIM_API void fill(const Stream& stream, const Tensor& y, double value);
+DLPRIM_API void fill(const Stream& stream, const Tensor& y, Scalar value);
 /// A new row-major tensor with x's elements, of another dtype if asked.
 DLPRIM_API Tensor contiguous(const Stream& stream, const Tensor& x);
 DLPRIM_API Tensor cast(const Stream& stream, const Tensor& x, DType dtype);

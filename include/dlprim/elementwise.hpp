@@ -19,6 +19,7 @@
 
 #include <dlprim/export.hpp>
 #include <dlprim/plan.hpp>
+#include <dlprim/scalar.hpp>
 #include <dlprim/stream.hpp>
 #include <dlprim/tensor.hpp>
 
@@ -67,7 +68,7 @@ class DLPRIM_API Elementwise : public Plan {
   /// y may be an input, element for element; otherwise it shares no memory with one. `parameters`: all of
   /// them, in the list's order, or none.
   void run(const Stream& stream, const std::vector<Tensor>& inputs, const Tensor& y,
-           const std::vector<double>& parameters = {}) const;
+           const std::vector<Scalar>& parameters = {}) const;
 
   struct Impl;
 
@@ -84,7 +85,7 @@ class DLPRIM_API ElementwiseBackward : public Plan {
   /// `gradients`: a tensor for each input, undefined where the plan has none. One of dy's shape may be dy or
   /// an input, element for element; otherwise they share no memory with another tensor.
   void run(const Stream& stream, const Tensor& dy, const std::vector<Tensor>& inputs,
-           const std::vector<Tensor>& gradients, const std::vector<double>& parameters = {},
+           const std::vector<Tensor>& gradients, const std::vector<Scalar>& parameters = {},
            const Tensor& workspace = {}) const;
 
   struct Impl;
@@ -96,9 +97,9 @@ class DLPRIM_API ElementwiseBackward : public Plan {
 /// Finds the plan in the context's cache, or makes it, and runs it.
 DLPRIM_API void elementwise(const Stream& stream, std::string_view function,
                             const std::vector<Tensor>& inputs, const Tensor& y,
-                            const std::vector<double>& parameters = {});
+                            const std::vector<Scalar>& parameters = {});
 DLPRIM_API void elementwise_backward(const Stream& stream, std::string_view function, const Tensor& dy,
                                      const std::vector<Tensor>& inputs, const std::vector<Tensor>& gradients,
-                                     const std::vector<double>& parameters = {});
+                                     const std::vector<Scalar>& parameters = {});
 
 }  // namespace dlprim

@@ -24,9 +24,9 @@ struct GemmBatches;
 /// f16 and bf16 may also give f32; i8 gives i32. All that the epilogue reads and writes has C's.
 struct GemmDesc {
   TensorDesc a, b, c;
-  /// Finite; for i8 whole numbers. beta 0: C is not read, NaN in it does not spread. alpha 0: the same of A,
-  /// B.
-  float alpha = 1, beta = 0;
+  /// Finite, for i8 whole numbers; computed in f32, or in f64 where C is. beta 0: C is not read, NaN in it
+  /// does not spread. alpha 0: the same of A, B.
+  double alpha = 1, beta = 0;
   enum class Vector : uint8_t {
     none,
     row,    ///< [N], the same for every row of C
@@ -67,13 +67,14 @@ class DLPRIM_API Gemm : public Plan {
 };
 
 struct GemmParams {
-  float alpha = 1, beta = 0;
+  double alpha = 1, beta = 0;
   Activation activation = Activation::identity;
 };
 
 /// The plan is found in the context's cache, or made. The epilogue has those of its tensors that are defined;
 /// bias and scale are [N], or [M] given as [M, 1].
 DLPRIM_API void gemm(const Stream& stream, const Tensor& a, const Tensor& b, const EpilogueTensors& with,
-                     const GemmParams& params, const Tensor& c, const Options& options = {});
+                     const GemmParams& params, const Tensor& c, const Options& options = {},
+                     const Tensor& workspace = {});
 
 }  // namespace dlprim

@@ -15,6 +15,7 @@
 #include <dlprim/elementwise.hpp>
 #include <dlprim/export.hpp>
 #include <dlprim/plan.hpp>
+#include <dlprim/scalar.hpp>
 #include <dlprim/stream.hpp>
 #include <dlprim/tensor.hpp>
 
@@ -59,7 +60,7 @@ class DLPRIM_API Loss : public Plan {
   explicit Loss(const Context& context, const LossDesc& desc, const Options& options = {});
   /// `parameters`: all of them in the list's order, or none. y shares no memory with the others.
   void run(const Stream& stream, const Tensor& x, const Tensor& target, const std::vector<Tensor>& weights,
-           const Tensor& y, const std::vector<double>& parameters = {}, const Tensor& workspace = {}) const;
+           const Tensor& y, const std::vector<Scalar>& parameters = {}, const Tensor& workspace = {}) const;
 
   struct Impl;
 
@@ -75,7 +76,7 @@ class DLPRIM_API LossBackward : public Plan {
   /// for element; otherwise they share no memory with another tensor.
   void run(const Stream& stream, const Tensor& dy, const Tensor& x, const Tensor& target,
            const std::vector<Tensor>& weights, const Tensor& dx, const Tensor& dtarget,
-           const std::vector<double>& parameters = {}) const;
+           const std::vector<Scalar>& parameters = {}) const;
 
   struct Impl;
 
@@ -85,7 +86,7 @@ class DLPRIM_API LossBackward : public Plan {
 
 struct LossParams {
   LossReduction reduction = LossReduction::mean;
-  std::vector<double> parameters = {};
+  std::vector<Scalar> parameters = {};
   std::vector<Tensor> weights = {};
 };
 /// The same as calls: the plan is found in the context's cache, or made.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <dlprim/export.hpp>
+#include <dlprim/scalar.hpp>
 #include <dlprim/stream.hpp>
 #include <dlprim/tensor.hpp>
 
@@ -59,7 +60,7 @@ DLPRIM_API void one_hot(const Stream& stream, const Tensor& index, const Tensor&
 
 /// y = mask ? value : x, the mask of any dtype, broadcast to x. y may be x. Its gradient is masked_fill of dy
 /// by 0.
-DLPRIM_API void masked_fill(const Stream& stream, const Tensor& x, const Tensor& mask, double value,
+DLPRIM_API void masked_fill(const Stream& stream, const Tensor& x, const Tensor& mask, Scalar value,
                             const Tensor& y);
 
 }  // namespace dlprim

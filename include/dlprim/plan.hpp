@@ -14,6 +14,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <memory>
 #include <string>
@@ -41,6 +42,12 @@ enum class TuneMode : uint8_t {
   /// As `measure`, with all parameters that engines know instead of a choice of them, each measured three
   /// times as long; a problem that was only measured is measured again. Minutes for each problem.
   exhaustive
+};
+
+/// What becomes of what was in an output before.
+enum class Write : uint8_t {
+  replace,  ///< y = result
+  add       ///< y = y + result, rounded once
 };
 
 /// How an engine is chosen. Each gives the same bits for the same input on the same device, always.

@@ -18,6 +18,7 @@
 
 #include <dlprim/export.hpp>
 #include <dlprim/plan.hpp>
+#include <dlprim/scalar.hpp>
 #include <dlprim/stream.hpp>
 #include <dlprim/tensor.hpp>
 
@@ -58,7 +59,7 @@ class DLPRIM_API Pointwise : public Plan {
   /// Tensors must be as described. An output may be an input (same memory, same strides), not overlap one
   /// otherwise. Throws ValidationError.
   void run(const Stream& stream, const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs,
-           const std::vector<double>& scalars) const;
+           const std::vector<Scalar>& scalars) const;
 
   struct Impl;
 
@@ -78,7 +79,7 @@ class DLPRIM_API Reduce : public Plan {
          const Options& options = {});
   /// As Pointwise::run, but neither an output nor the workspace may share memory with another tensor.
   void run(const Stream& stream, const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs,
-           const std::vector<double>& scalars, const Tensor& workspace = {}) const;
+           const std::vector<Scalar>& scalars, const Tensor& workspace = {}) const;
 
   struct Impl;
 
@@ -88,10 +89,10 @@ class DLPRIM_API Reduce : public Plan {
 
 /// Finds the plan in the context's cache, or makes it, and runs it.
 DLPRIM_API void pointwise(const Stream& stream, const std::vector<Tensor>& inputs,
-                          const std::vector<Tensor>& outputs, const std::vector<double>& scalars,
+                          const std::vector<Tensor>& outputs, const std::vector<Scalar>& scalars,
                           const std::string& body);
 DLPRIM_API void reduce(const Stream& stream, const std::vector<Tensor>& inputs,
-                       const std::vector<Tensor>& outputs, const std::vector<double>& scalars,
+                       const std::vector<Tensor>& outputs, const std::vector<Scalar>& scalars,
                        const Reduction& reduction);
 
 }  // namespace dlprim

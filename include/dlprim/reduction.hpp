@@ -69,7 +69,7 @@ class DLPRIM_API ReductionForward : public Plan {
   explicit ReductionForward(const Context& context, const ReductionDesc& desc, const Options& options = {});
   /// Tensors share no memory. `parameters`: all of them, in the list's order, or none.
   void run(const Stream& stream, const Tensor& x, const std::vector<Tensor>& results,
-           const std::vector<double>& parameters = {}, const Tensor& workspace = {}) const;
+           const std::vector<Scalar>& parameters = {}, const Tensor& workspace = {}) const;
 
   struct Impl;
 
@@ -95,7 +95,7 @@ class DLPRIM_API ReductionBackward : public Plan {
                              const Options& options = {});
   /// dx may be x, element for element; otherwise it shares no memory with another tensor.
   void run(const Stream& stream, const std::vector<Tensor>& dy, const Tensor& x,
-           const std::vector<Tensor>& results, const Tensor& dx, const std::vector<double>& parameters = {},
+           const std::vector<Tensor>& results, const Tensor& dx, const std::vector<Scalar>& parameters = {},
            const Tensor& workspace = {}) const;
 
   struct Impl;
@@ -106,10 +106,10 @@ class DLPRIM_API ReductionBackward : public Plan {
 
 /// Finds the plan in the context's cache, or makes it, and runs it.
 DLPRIM_API void reduction(const Stream& stream, std::string_view function, const Tensor& x,
-                          const std::vector<Tensor>& results, const std::vector<double>& parameters = {});
+                          const std::vector<Tensor>& results, const std::vector<Scalar>& parameters = {});
 DLPRIM_API void reduction_backward(const Stream& stream, std::string_view function,
                                    const std::vector<Tensor>& dy, const Tensor& x,
                                    const std::vector<Tensor>& results, const Tensor& dx,
-                                   const std::vector<double>& parameters = {});
+                                   const std::vector<Scalar>& parameters = {});
 
 }  // namespace dlprim

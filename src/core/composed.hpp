@@ -52,6 +52,11 @@ inline std::optional<TensorDesc> described(const Tensor& tensor) {
 void require_optional(const char* name, const Tensor& tensor, const Context& context,
                       const std::optional<TensorDesc>& desc);
 
+/// One of the two.
+inline void require_write(const char* argument, Write write) {
+  require(write == Write::replace || write == Write::add, argument, static_cast<int>(write), " is no Write");
+}
+
 /// The plan that a call needs: from the context's cache under `key` and the options, or made. A workspace
 /// that the call was given is all that the plan may use.
 template <class P, class Desc>

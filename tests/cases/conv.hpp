@@ -64,11 +64,29 @@ const std::vector<ConvCase>& tiled_convs();
 /// Small problems with everything drawn at random.
 std::vector<ConvCase> random_convs(int count, uint64_t seed);
 
+/// The descriptions of the backward directions of a convolution; gradients lie as what they are gradients of.
+inline ConvBackwardDataDesc backward_data_of(const ConvDesc& desc) {
+  return {desc.y, desc.w, desc.x, desc.params};
+}
+inline ConvBackwardFilterDesc backward_filter_of(const ConvDesc& desc) {
+  return {desc.x, desc.y, desc.w, desc.params, Write::replace, desc.prologue, desc.prologue_activation};
+}
+/// The one that a plan P is made of.
+template <class P>
+auto conv_desc_of(const ConvDesc& desc) {
+  if constexpr (std::is_same_v<P, ConvBackwardData>)
+    return backward_data_of(desc);
+  else if constexpr (std::is_same_v<P, ConvBackwardFilter>)
+    return backward_filter_of(desc);
+  else
+    return desc;
+}
+
 /// Why a plan, Conv or that of a backward direction, is not made; empty if it is.
 template <class P>
 std::string conv_refusal(const ConvDesc& desc, const Options& options) {
   try {
-    P(context(), desc, options);
+    P(context(), conv_desc_of<P>(desc), options);
   } catch (const ValidationError& error) {
     return error.what();
   }

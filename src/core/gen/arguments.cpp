@@ -1,8 +1,6 @@
 // Checking and binding what generated kernels take.
 #include "core/gen/arguments.hpp"
 
-#include <cmath>
-
 #include "core/check.hpp"
 #include "core/composed.hpp"
 
@@ -19,7 +17,7 @@ GeneratedArguments::GeneratedArguments(const std::vector<TensorDesc>& inputs,
       nest_(nest) {}
 
 void GeneratedArguments::check(const Stream& stream, const std::vector<Tensor>& inputs,
-                               const std::vector<Tensor>& outputs, const std::vector<double>& scalars) const {
+                               const std::vector<Tensor>& outputs, const std::vector<Scalar>& scalars) const {
   require(inputs.size() == inputs_.size(), "inputs", inputs.size(), " tensors, the plan has ",
           inputs_.size());
   require(outputs.size() == outputs_.size(), "outputs", outputs.size(), " tensors, the plan has ",
@@ -35,7 +33,7 @@ void GeneratedArguments::check(const Stream& stream, const std::vector<Tensor>& 
   }
   if (real_ != DType::i64) return;
   for (size_t i = 0; i < scalars.size(); i++)
-    require(std::abs(scalars[i]) < 0x1p63, ArgName("scalars", i), scalars[i],
+    require(scalars[i].fits_i64(), ArgName("scalars", i), scalars[i].real(),
             " is no 64-bit integer, and every tensor is one");
 }
 
@@ -55,18 +53,18 @@ void GeneratedArguments::bind_dims(Launch& launch, const std::vector<LoopDim>& d
 }
 
 void GeneratedArguments::bind(Launch& launch, const std::vector<Tensor>* inputs,
-                              const std::vector<Tensor>& outputs, const std::vector<double>& scalars) const {
+                              const std::vector<Tensor>& outputs, const std::vector<Scalar>& scalars) const {
   const size_t xs = inputs_.size() + places_, all = xs + outputs_.size();
   if (inputs)
     for (const Tensor& x : *inputs) launch.arg(x);
   for (const Tensor& y : outputs) launch.arg(y);
-  for (double s : scalars) {
+  for (const Scalar& s : scalars) {
     if (real_ == DType::f32)
-      launch.arg(static_cast<float>(s));
+      launch.arg(static_cast<float>(s.real()));
     else if (real_ == DType::f64)
-      launch.arg(s);
+      launch.arg(s.real());
     else
-      launch.arg(static_cast<int64_t>(s));
+      launch.arg(s.whole());
   }
   bind_dims(launch, nest_.kept, inputs ? 0 : xs, all);
   if (inputs) bind_dims(launch, nest_.reduced, 0, xs);

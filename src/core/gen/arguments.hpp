@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include <dlprim/scalar.hpp>
+
 #include "core/gen/expression.hpp"
 #include "core/launch.hpp"
 #include "core/plan_cache.hpp"
@@ -21,10 +23,10 @@ class GeneratedArguments {
   /// Counts, contexts and descriptions fit, outputs do not overlap each other, a scalar can be a `real`.
   /// Throws ValidationError.
   void check(const Stream& stream, const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs,
-             const std::vector<double>& scalars) const;
+             const std::vector<Scalar>& scalars) const;
   /// Binds the parameter list; without `inputs`, that of a kernel that only writes outputs.
   void bind(Launch& launch, const std::vector<Tensor>* inputs, const std::vector<Tensor>& outputs,
-            const std::vector<double>& scalars) const;
+            const std::vector<Scalar>& scalars) const;
   /// Binds one more INDEX.
   void bind_index(Launch& launch, int64_t value) const;
 

@@ -30,6 +30,13 @@
 #define VLOAD_C(p, i, d) JOIN2(VLOAD_, C_TYPE)(p, i, d)
 #define VSTORE_C(p, i, d) JOIN2(VSTORE_, C_TYPE)(p, i, d)
 
+#define FACTOR_f32 float
+#define FACTOR_f16 float
+#define FACTOR_bf16 float
+#define FACTOR_f64 double
+#define FACTOR_i8 float
+#define FACTOR_i32 float
+#define EPILOGUE_FACTOR JOIN2(FACTOR_, C_TYPE)
 #define EPILOGUE_STORAGE C_STORAGE
 #define LOAD_EPILOGUE(p, i) ((REAL)LOAD_C(p, i))
 #define STORE_EPILOGUE(p, i, v) STORE_C(p, i, v)

@@ -26,8 +26,12 @@
 #define LOAD_EPILOGUE(p, i) (p)[i]
 #define STORE_EPILOGUE(p, i, v) ((p)[i] = (v))
 #endif
+// Of alpha and beta; the host's side is epilogue.hpp.
+#ifndef EPILOGUE_FACTOR
+#define EPILOGUE_FACTOR float
+#endif
 #define EPILOGUE_POINTERS(qualifier)                                                         \
-  float alpha, float beta, __global const EPILOGUE_STORAGE *qualifier bias, long bias_offset, \
+  EPILOGUE_FACTOR alpha, EPILOGUE_FACTOR beta, __global const EPILOGUE_STORAGE *qualifier bias, long bias_offset, \
       __global const EPILOGUE_STORAGE *qualifier scale, long scale_offset,                   \
       __global const EPILOGUE_STORAGE *qualifier residual, long residual_offset,             \
       __global EPILOGUE_STORAGE *qualifier preactivation, long preactivation_offset

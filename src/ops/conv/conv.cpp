@@ -8,6 +8,10 @@ template <>
 inline constexpr int kFields<ConvParams> = 8;
 template <>
 inline constexpr int kFields<ConvDesc> = 12;
+template <>
+inline constexpr int kFields<ConvBackwardDataDesc> = 4;
+template <>
+inline constexpr int kFields<ConvBackwardFilterDesc> = 7;
 }  // namespace dlprim::detail
 
 namespace dlprim {
@@ -29,10 +33,11 @@ void Conv::forget_constants() const {
   runner_->forget_constants();
 }
 
-ConvBackwardData::ConvBackwardData(const Context& context, const ConvDesc& desc, const Options& options)
+ConvBackwardData::ConvBackwardData(const Context& context, const ConvBackwardDataDesc& desc,
+                                   const Options& options)
     : Plan(nullptr),
-      runner_(std::make_shared<ConvRunner>("conv_backward_data", ConvDirection::backward_data, context, desc,
-                                           options)) {
+      runner_(std::make_shared<ConvRunner>("conv_backward_data", ConvDirection::backward_data, context,
+                                           sides_of(desc), options)) {
   info_ = runner_->info();
 }
 
@@ -41,10 +46,11 @@ void ConvBackwardData::run(const Stream& stream, const Tensor& dy, const Tensor&
   runner_->run(stream, dx, w, dy, {}, workspace);
 }
 
-ConvBackwardFilter::ConvBackwardFilter(const Context& context, const ConvDesc& desc, const Options& options)
+ConvBackwardFilter::ConvBackwardFilter(const Context& context, const ConvBackwardFilterDesc& desc,
+                                       const Options& options)
     : Plan(nullptr),
       runner_(std::make_shared<ConvRunner>("conv_backward_filter", ConvDirection::backward_filter, context,
-                                           desc, options)) {
+                                           sides_of(desc), options, desc.write)) {
   info_ = runner_->info();
 }
 
@@ -54,28 +60,35 @@ void ConvBackwardFilter::run(const Stream& stream, const Tensor& x, const Tensor
 }
 
 void conv(const Stream& stream, const Tensor& x, const Tensor& w, const ConvExtras& with,
-          const ConvParams& params, const Tensor& y, const Options& options) {
+          const ConvParams& params, const Tensor& y, const Options& options, const Tensor& workspace) {
   require_defined({{"x", x}, {"w", w}, {"y", y}});
   ConvDesc desc{x, w, y, params};
   desc.bias = with.bias.defined(), desc.scale = with.scale.defined();
   desc.residual = with.residual.defined(), desc.preactivation = with.preactivation.defined();
   desc.statistics = with.mean.defined() || with.variance.defined();
   desc.prologue = with.input_scale.defined() || with.input_shift.defined();
-  cached_plan<Conv>(stream, "conv", desc, options)->run(stream, x, w, with, y);
+  cached_plan<Conv>(stream, "conv", desc, options, workspace)->run(stream, x, w, with, y, workspace);
 }
 
 void conv_backward_data(const Stream& stream, const Tensor& dy, const Tensor& w, const ConvParams& params,
-                        const Tensor& dx, const Options& options) {
+                        const Tensor& dx, const Options& options, const Tensor& workspace) {
   require_defined({{"dy", dy}, {"w", w}, {"dx", dx}});
-  const ConvDesc desc{dx, w, dy, params};
-  cached_plan<ConvBackwardData>(stream, "conv_backward_data", desc, options)->run(stream, dy, w, dx);
+  const ConvBackwardDataDesc desc{dy, w, dx, params};
+  cached_plan<ConvBackwardData>(stream, "conv_backward_data", desc, options, workspace)
+      ->run(stream, dy, w, dx, workspace);
 }
 
 void conv_backward_filter(const Stream& stream, const Tensor& x, const Tensor& dy, const ConvParams& params,
-                          const Tensor& dw, const Options& options) {
+                          const Tensor& dw, const Options& options, const Tensor& workspace) {
+  conv_backward_filter(stream, x, dy, params, dw, Write::replace, options, workspace);
+}
+
+void conv_backward_filter(const Stream& stream, const Tensor& x, const Tensor& dy, const ConvParams& params,
+                          const Tensor& dw, Write write, const Options& options, const Tensor& workspace) {
   require_defined({{"x", x}, {"dy", dy}, {"dw", dw}});
-  const ConvDesc desc{x, dw, dy, params};
-  cached_plan<ConvBackwardFilter>(stream, "conv_backward_filter", desc, options)->run(stream, x, dy, {}, dw);
+  const ConvBackwardFilterDesc desc{x, dy, dw, params, write};
+  cached_plan<ConvBackwardFilter>(stream, "conv_backward_filter", desc, options, workspace)
+      ->run(stream, x, dy, {}, dw, workspace);
 }
 
 }  // namespace dlprim

@@ -189,7 +189,7 @@ class CpuRows : public CpuBase {
     if (conv_sums_apart(p_))
       launch.arg(workspace_part(workspace, sums_at_,
                                 {image_sum_bytes(p_, tiles_) > 0 ? int64_t{p_.groups} * m_ * n : 0}));
-    bind_epilogue(launch, 1, 0, with);
+    bind_epilogue(launch, p_.dtype, with);
     launch.run({static_cast<size_t>(ceil_div(n, pass.share.columns)),
                 static_cast<size_t>(ceil_div(m_, pass.share.rows)), static_cast<size_t>(p_.groups)},
                {1, 1, 1});
@@ -243,7 +243,7 @@ class CpuFilter : public CpuBase {
     for (const Spatial& numbers : {p_.x_space, p_.y_space, p_.w_space, p_.stride, p_.pad, p_.dilation})
       bind_each(launch, numbers);
     launch.arg(sums_->target(workspace, dw));
-    bind_epilogue(launch, 1, 0, {});
+    bind_epilogue(launch, p_.dtype, {});
     launch.run({static_cast<size_t>(ceil_div(n_, share_.columns)),
                 static_cast<size_t>(ceil_div(m_, share_.rows)), batch},
                {1, 1, 1});

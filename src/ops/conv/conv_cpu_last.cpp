@@ -198,7 +198,7 @@ class LastRows : public ConvImpl {
       const auto sums = static_cast<int64_t>(sum_bytes(p_, tiles_) / sizeof(float));
       launch.arg(workspace_part(workspace, sums_at_, {sums}));
     }
-    bind_epilogue(launch, 1, 0, with);
+    bind_epilogue(launch, p_.dtype, with);
     launch.run({static_cast<size_t>(ceil_div(n_, pass.share.columns)),
                 static_cast<size_t>(ceil_div(m, pass.share.rows)), static_cast<size_t>(p_.groups)},
                {1, 1, 1});
@@ -267,7 +267,7 @@ class LastFilter : public ConvImpl {
     for (const Spatial& numbers : {p_.x_space, p_.y_space, p_.w_space, p_.stride, p_.pad, p_.dilation})
       bind_each(launch, numbers);
     launch.arg(sums_->target(workspace, dw));
-    bind_epilogue(launch, 1, 0, {});
+    bind_epilogue(launch, p_.dtype, {});
     launch.run(
         {static_cast<size_t>(ceil_div(n_, share_.columns)), static_cast<size_t>(ceil_div(m_, share_.rows)),
          static_cast<size_t>(p_.groups * parts_.count)},

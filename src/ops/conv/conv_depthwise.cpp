@@ -195,7 +195,7 @@ class Depthwise : public ConvImpl {
     const bool forward = p_.direction == ConvDirection::forward;
     launch.arg(forward ? t.x : t.y).arg(t.w).arg(forward ? t.y : t.x);
     bind_geometry(launch);
-    bind_epilogue(launch, 1, 0, t.with);
+    bind_epilogue(launch, p_.dtype, t.with);
     launch.run({across, static_cast<size_t>(round_up(strips_, tile_.lanes_p)), 1}, {lanes_c, lanes_p, 1});
   }
 

@@ -136,7 +136,7 @@ class DepthwiseCpu : public ConvImpl {
     const int64_t chunk = std::clamp<int64_t>(kWork / work, 1, std::max<int64_t>(planes, 1));
     launch.arg(data ? t.y : t.x).arg(t.w).arg(data ? t.x : t.y);
     bind_geometry(launch, static_cast<int>(chunk));
-    bind_epilogue(launch, 1, 0, t.with);
+    bind_epilogue(launch, p_.dtype, t.with);
     launch.run({static_cast<size_t>(blocks_.count()), static_cast<size_t>(ceil_div(planes, chunk))}, {1, 1});
   }
 

@@ -62,7 +62,7 @@ class DepthwiseCpuLast : public ConvImpl {
       bind_each(launch, numbers);
     launch.arg(w[0]);
     bind_each(launch, Spatial{w[2], w[3], w[4]});
-    bind_epilogue(launch, 1, 0, with);
+    bind_epilogue(launch, p_.dtype, with);
     launch.run({static_cast<size_t>(blocks), static_cast<size_t>(ceil_div(rows, chunk))}, {1, 1});
   }
 

@@ -205,7 +205,7 @@ class Fma : public ConvImpl {
     if (form_.strided)
       for (const Spatial& numbers : {p_.x_space, p_.w_space, steps_}) bind(launch, numbers);
     bind_shape(launch);
-    bind_epilogue(launch, 1, 0, t.with);
+    bind_epilogue(launch, p_.dtype, t.with);
     const auto items = static_cast<size_t>(tile_.items());
     launch.run({static_cast<size_t>(ceil_div(largest_, tile_.tn) * phases_) * items,
                 static_cast<size_t>(ceil_div(m_, tile_.tm)), static_cast<size_t>(p_.groups * parts_.count)},
@@ -245,7 +245,7 @@ class Fma : public ConvImpl {
     Launch launch(stream, add_);
     launch.arg(m_).arg(n_).arg(parts_.count).arg(partial).arg(target);
     bind_shape(launch);
-    bind_epilogue(launch, 1, 0, with);
+    bind_epilogue(launch, p_.dtype, with);
     launch.run({items_in_groups(n_, 64), static_cast<size_t>(m_), static_cast<size_t>(p_.groups)},
                {64, 1, 1});
   }

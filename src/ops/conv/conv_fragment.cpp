@@ -97,7 +97,7 @@ class FragmentConv : public ConvImpl {
     else
       launch.arg(data ? t.y : t.x).arg(t.w).arg(data ? t.x : t.y);
     choice_.gather.bind(launch);
-    bind_epilogue(launch, 1, 0, t.with);
+    bind_epilogue(launch, p_.dtype, t.with);
     const auto items = static_cast<size_t>(choice_.kernel.items());
     launch.run({static_cast<size_t>(choice_.source_tiles() * choice_.gather.phases()) * items,
                 static_cast<size_t>(choice_.other_tiles()), static_cast<size_t>(p_.groups * parts_.count)},

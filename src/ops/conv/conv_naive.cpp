@@ -44,7 +44,7 @@ class Naive : public ConvImpl {
     }
     launch.arg(forward ? t.x : t.y).arg(t.w).arg(forward ? t.y : t.x);
     bind_geometry(launch);
-    bind_epilogue(launch, 1, 0, t.with);
+    bind_epilogue(launch, p_.dtype, t.with);
     start(launch, forward ? t.y.numel() : t.x.numel());
   }
 

@@ -151,7 +151,7 @@ class NvMma : public ConvImpl {
       launch.arg(data ? t.x : t.y);
     launch.arg(data ? p_.group_k() : p_.group_c());
     gather_.bind(launch);
-    bind_epilogue(launch, 1, 0, t.with);
+    bind_epilogue(launch, p_.dtype, t.with);
     const int64_t tiles =
         ceil_div(m_, tile_.m) * ceil_div(n_, tile_.n) * p_.groups * (sums_ ? parts_.count : gather_.phases());
     const auto items = static_cast<size_t>(tile_.items());

@@ -168,7 +168,7 @@ class NvWgmma : public ConvImpl {
       launch.arg(weights_->ranges(weights)).arg(weights_->range_count());
     }
     launch.arg(workspace_part(workspace, maps_at_, {kMapBytes / 8}, DType::i64));
-    bind_epilogue(launch, 1, 0, t.with);
+    bind_epilogue(launch, p_.dtype, t.with);
     const auto items = static_cast<size_t>(tile_.items());
     launch.run({static_cast<size_t>(groups_) * items}, {items});
   }

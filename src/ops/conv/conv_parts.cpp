@@ -80,7 +80,7 @@ void ConvPartSums::add_up(const Stream& stream, const Tensor& workspace, const T
   if (terms_) {
     const TensorDesc part = one_part();
     std::vector<Tensor> terms;
-    std::vector<double> added;
+    std::vector<Scalar> added;
     for (int64_t i = 0; i < kMostTerms; i++) {
       const bool there = i < parts_.shape[0];
       terms.push_back(parts.as_strided(part.shape, part.strides, there ? i * parts_.strides[0] : 0));

@@ -133,15 +133,6 @@ void require_epilogue(ConvDirection direction, const ConvDesc& desc) {
   require_activation("prologue_activation", desc.prologue_activation);
   require(forward || desc.params.activation == Activation::identity, "params", "activation ",
           name_of(desc.params.activation), " in a backward direction: undo it first");
-  const std::pair<const char*, bool> extras[] = {{"bias", desc.bias},
-                                                 {"scale", desc.scale},
-                                                 {"residual", desc.residual},
-                                                 {"preactivation", desc.preactivation},
-                                                 {"statistics", desc.statistics}};
-  for (const auto& [name, asked] : extras)
-    require(forward || !asked, name, "belongs to the forward direction only");
-  require(!desc.prologue || direction != ConvDirection::backward_data, "prologue",
-          "does not belong to the backward data direction");
   require(desc.prologue || desc.prologue_activation == Activation::identity, "prologue_activation",
           name_of(desc.prologue_activation), " without a prologue");
 }
@@ -171,6 +162,17 @@ TensorDesc with_depth(const TensorDesc& x) {
 
 Tensor with_depth(const Tensor& x) {
   return x.rank() == 5 || !x.defined() ? x : x.as_strided(deepened(x.shape()), deepened(x.strides()));
+}
+
+ConvDesc sides_of(const ConvBackwardDataDesc& desc) {
+  return {desc.dx, desc.w, desc.dy, desc.params};
+}
+
+ConvDesc sides_of(const ConvBackwardFilterDesc& desc) {
+  ConvDesc sides{desc.x, desc.dw, desc.dy, desc.params};
+  sides.prologue = desc.prologue;
+  sides.prologue_activation = desc.prologue_activation;
+  return sides;
 }
 
 ConvSides conv_sides(ConvDirection direction, const ConvDesc& desc) {

@@ -62,6 +62,10 @@ struct ConvImpl : EngineImpl {
   virtual void forget_constants() const {}
 };
 
+/// The backward directions' descriptions as one, with gradients in the places of x, w and y.
+ConvDesc sides_of(const ConvBackwardDataDesc& desc);
+ConvDesc sides_of(const ConvBackwardFilterDesc& desc);
+
 /// What a plan's description says in the problem's terms: exchanged if transposed, with five dimensions.
 struct ConvSides {
   ConvDirection direction;

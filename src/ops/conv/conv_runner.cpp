@@ -65,12 +65,13 @@ Strides packed_strides(const TensorDesc& x) {
 }
 
 /// All that a plan depends on.
-std::string description_of(const ConvProblem& p, const ConvDesc& desc) {
+std::string description_of(const ConvProblem& p, const ConvDesc& desc, Write write) {
   std::string text =
       conv_text(p) + cat(" aligned=", p.x_aligned ? 1 : 0, p.w_aligned ? 1 : 0, p.y_aligned ? 1 : 0);
   if (desc.params.transposed) text += " transposed=1";
   if (desc.statistics) text += " statistics=1";
   if (desc.prologue) text += cat(" prologue=", name_of(desc.prologue_activation));
+  if (write == Write::add) text += " write=add";
   return text;
 }
 
@@ -81,15 +82,17 @@ TuneCandidates conv_candidates(const Context& context, const ConvProblem& p, con
 }
 
 ConvRunner::ConvRunner(const char* op, ConvDirection direction, const Context& context, const ConvDesc& desc,
-                       const Options& asked)
-    : direction_(direction), desc_(desc), x_(desc.x) {
+                       const Options& asked, Write write)
+    : direction_(direction), desc_(desc), x_(desc.x), w_(desc.w) {
   ConvProblem problem = conv_problem(direction, desc);  // refusals in the caller's terms come first
-  const std::string description = description_of(problem, desc);
+  require_write("write", write);
+  const std::string description = description_of(problem, desc, write);
   const Options options = recorded_options(asked, context, op, description);
   if (desc.prologue) plan_prologue(context, options);
   if (desc.statistics) plan_statistics(context, options);
+  if (write == Write::add) plan_addition(context, options);
   ConvDesc inner = desc;
-  inner.x = x_;
+  inner.x = x_, inner.w = w_;
   problem = conv_problem(direction, inner);
   require_real(context, problem.dtype);
   Options rest = options;
@@ -127,6 +130,17 @@ void ConvRunner::plan_statistics(const Context& context, const Options& options)
   statistics_.emplace(context, std::vector<TensorDesc>{desc_.y}, std::vector<TensorDesc>{c, c}, 0,
                       welford("x0", "y0 = a1; y1 = a2 / a0"), parts_.rest(options));
   statistics_at_ = parts_.add(statistics_->workspace_size());
+}
+
+void ConvRunner::plan_addition(const Context& context, const Options& options) {
+  w_.strides = packed_strides(desc_.w);
+  w_.aligned = true;
+  if (size_of(w_.dtype) == 2) w_.dtype = DType::f32;  // the sum is rounded once
+  w_at_ = parts_.add(static_cast<size_t>(element_count(w_.shape)) * size_of(w_.dtype));
+  const std::string refusal = workspace_refusal(parts_.size(), options);
+  require(refusal.empty(), "workspace_limit", "adding to dw ", refusal);
+  addition_.emplace(context, std::vector<TensorDesc>{desc_.w, w_}, std::vector<TensorDesc>{desc_.w}, 0,
+                    "y0 = x0 + x1");
 }
 
 void ConvRunner::check(const Stream& stream, const Tensor& x, const Tensor& w, const Tensor& y,
@@ -199,14 +213,17 @@ void ConvRunner::run(const Stream& stream, const Tensor& x, const Tensor& w, con
   const Tensor ws = workspace_for(*info_, stream, workspace);
   const OperatorScope scope(stream, *info_);
   const Tensor own = workspace_part(ws, impl_at_, {static_cast<int64_t>(impl_->workspace_size())}, DType::u8);
-  const Tensor deep_x = with_depth(x.numel() ? prepared_x(stream, x, with, ws) : x), deep_w = with_depth(w),
-               deep_y = with_depth(y);
+  const Tensor own_w =
+      addition_ ? view(workspace_part(ws, w_at_, {element_count(w_.shape)}, w_.dtype), w_) : w;
+  const Tensor deep_x = with_depth(x.numel() ? prepared_x(stream, x, with, ws) : x),
+               deep_w = with_depth(own_w), deep_y = with_depth(y);
   EpilogueTensors epilogue = with;
   epilogue.residual = with_depth(with.residual);
   epilogue.preactivation = with_depth(with.preactivation);
   const bool swap = desc_.params.transposed;
   if (output.numel() != 0)
     impl_->run(stream, {swap ? deep_y : deep_x, deep_w, swap ? deep_x : deep_y, epilogue}, own);
+  if (addition_) addition_->run(stream, {w, own_w}, {w}, {});
   if (!statistics_) return;
   const TensorDesc c = across(desc_.y, DType::f32);
   statistics_->run(stream, {y}, {view(with.mean, c), view(with.variance, c)}, {},

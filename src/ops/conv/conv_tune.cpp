@@ -52,13 +52,15 @@ class ConvSubject : public TuneSubject {
     Options options = options_;
     options.engine = engine;
     if (direction_ == ConvDirection::forward)
-      return run_of(made<Conv>(options),
+      return run_of(made<Conv>(desc_, options),
                     [this](const Conv& p) { p.run(stream_, x_, w_, {}, y_, workspace_); });
     if (direction_ == ConvDirection::backward_data)
-      return run_of(made<ConvBackwardData>(options),
-                    [this](const ConvBackwardData& p) { p.run(stream_, y_, w_, x_, workspace_); });
-    return run_of(made<ConvBackwardFilter>(options),
-                  [this](const ConvBackwardFilter& p) { p.run(stream_, x_, y_, {}, w_, workspace_); });
+      return run_of(
+          made<ConvBackwardData>(ConvBackwardDataDesc{desc_.y, desc_.w, desc_.x, desc_.params}, options),
+          [this](const ConvBackwardData& p) { p.run(stream_, y_, w_, x_, workspace_); });
+    return run_of(
+        made<ConvBackwardFilter>(ConvBackwardFilterDesc{desc_.x, desc_.y, desc_.w, desc_.params}, options),
+        [this](const ConvBackwardFilter& p) { p.run(stream_, x_, y_, {}, w_, workspace_); });
   }
   void poison() override { tune_poison(stream_, result()); }
   void keep_result() override { copy(stream_, result(), right_); }
@@ -77,9 +79,9 @@ class ConvSubject : public TuneSubject {
     options.tune = mode_;
     return conv_candidates(stream_.context(), problem_, options);
   }
-  template <class Plan>
-  std::shared_ptr<const Plan> made(const Options& options) {
-    auto plan = std::make_shared<const Plan>(stream_.context(), desc_, options);
+  template <class Plan, class Desc>
+  std::shared_ptr<const Plan> made(const Desc& desc, const Options& options) {
+    auto plan = std::make_shared<const Plan>(stream_.context(), desc, options);
     workspace_ = tune_workspace(stream_, workspace_, plan->workspace_size());
     return plan;
   }

@@ -83,7 +83,7 @@ class WinogradFused : public ConvImpl {
     bind(launch, data ? t.x : t.y, target_);
     launch.arg(source_.channels).arg(target_.channels).arg(static_cast<int>(tiles));
     launch.arg(choice_.tiles[0]).arg(choice_.tiles[1]).arg(source_.pad[0]).arg(source_.pad[1]);
-    bind_epilogue(launch, 1, 0, t.with);
+    bind_epilogue(launch, p_.dtype, t.with);
     launch.run({static_cast<size_t>(ceil_div(tiles, kTiles) * kItems),
                 static_cast<size_t>(ceil_div(target_.channels, tile_.filters))},
                {kItems, 1});

@@ -160,7 +160,7 @@ void WinogradTransform::run(const Stream& stream, const Tensor& images, const Te
   const int pitch = static_cast<int>(layout.pitch);
   launch.arg(layout.plane).arg(channels_last_ ? pitch : 1).arg(channels_last_ ? 1 : pitch);
   if (target_)
-    bind_epilogue(launch, 1, 0, with);
+    bind_epilogue(launch, DType::f32, with);  // no f64 here
   else
     launch.arg(transformed);
   if (!cpu_) {

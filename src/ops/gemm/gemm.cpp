@@ -299,7 +299,7 @@ void Gemm::forget_constants() const {
 }
 
 void gemm(const Stream& stream, const Tensor& a, const Tensor& b, const EpilogueTensors& with,
-          const GemmParams& params, const Tensor& c, const Options& options) {
+          const GemmParams& params, const Tensor& c, const Options& options, const Tensor& workspace) {
   detail::require_defined({{"a", a}, {"b", b}, {"c", c}});
   const GemmDesc desc{a,
                       b,
@@ -311,7 +311,7 @@ void gemm(const Stream& stream, const Tensor& a, const Tensor& b, const Epilogue
                       detail::vector_of({"scale", with.scale}),
                       with.residual.defined(),
                       with.preactivation.defined()};
-  detail::cached_plan<Gemm>(stream, "gemm", desc, options)->run(stream, a, b, with, c);
+  detail::cached_plan<Gemm>(stream, "gemm", desc, options, workspace)->run(stream, a, b, with, c, workspace);
 }
 
 }  // namespace dlprim

@@ -137,14 +137,14 @@ struct Fma : Gemm::Impl {
     Launch launch(stream, kernel);
     bind_operands(launch, p, a, b, c);
     launch.arg(steps).arg(partial);
-    bind_epilogue(launch, p.alpha, p.beta, with);
+    bind_epilogue(launch, p.c_dtype, p.alpha, p.beta, with);
     launch.run({static_cast<size_t>(ceil_div(p.n, tile.tn)) * items,
                 static_cast<size_t>(ceil_div(p.m, tile.tm)), static_cast<size_t>(int64_t{p.batch} * count)},
                {items, 1, 1});
     if (count == 1) return;
     Launch second(stream, add);
     second.arg(p.m).arg(p.n).arg(count).arg(partial).arg(c).arg(p.ldc).arg(p.c_batch);
-    bind_epilogue(second, p.alpha, p.beta, with);
+    bind_epilogue(second, p.c_dtype, p.alpha, p.beta, with);
     second.run(
         {static_cast<size_t>(round_up(p.n, 64)), static_cast<size_t>(p.m), static_cast<size_t>(p.batch)},
         {64, 1, 1});

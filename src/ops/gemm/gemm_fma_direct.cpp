@@ -48,7 +48,7 @@ struct Direct : Gemm::Impl {
            const Tensor& c, const Tensor&) const override {
     Launch launch(stream, kernel);
     bind_operands(launch, p, a, b, c);
-    bind_epilogue(launch, p.alpha, p.beta, with);
+    bind_epilogue(launch, p.c_dtype, p.alpha, p.beta, with);
     launch.run({static_cast<size_t>(ceil_div(p.n, tile.tn())) * kItems,
                 static_cast<size_t>(ceil_div(p.m, tile.tm())), static_cast<size_t>(p.batch)},
                {kItems, 1, 1});

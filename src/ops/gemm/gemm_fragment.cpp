@@ -181,7 +181,7 @@ struct FragmentGemm : Gemm::Impl {
     const auto items = static_cast<size_t>(choice.items());
     Launch launch(stream, kernel);
     bind_operands(launch, p, a, b, c);
-    bind_epilogue(launch, p.alpha, p.beta, with);
+    bind_epilogue(launch, p.c_dtype, p.alpha, p.beta, with);
     launch.run({static_cast<size_t>(ceil_div(p.n, tile.tn)) * items,
                 static_cast<size_t>(ceil_div(p.m, tile.tm)), static_cast<size_t>(p.batch)},
                {items, 1, 1});

@@ -25,7 +25,7 @@ struct GemmProblem {
   GemmOperand a, b;
   int64_t ldc = 0, c_batch = 0;
   int64_t c_vector = 1;  ///< a power of 2, at most 8, that divides N and all distances in C
-  float alpha = 1, beta = 0;
+  double alpha = 1, beta = 0;
   GemmDesc::Vector bias = GemmDesc::Vector::none, scale = GemmDesc::Vector::none;
   Activation activation = Activation::identity;
   bool residual = false, preactivation = false;

@@ -18,7 +18,7 @@ struct Naive : Gemm::Impl {
     launch.arg(a).arg(p.a.unit_k ? p.a.pitch : 1).arg(p.a.unit_k ? 1 : p.a.pitch).arg(p.a.batch);
     launch.arg(b).arg(p.b.unit_k ? 1 : p.b.pitch).arg(p.b.unit_k ? p.b.pitch : 1).arg(p.b.batch);
     launch.arg(c).arg(p.ldc).arg(p.c_batch);
-    bind_epilogue(launch, p.alpha, p.beta, with);
+    bind_epilogue(launch, p.c_dtype, p.alpha, p.beta, with);
     const auto n = round_up(p.n, static_cast<int64_t>(items));
     launch.run({static_cast<size_t>(n), static_cast<size_t>(p.m), static_cast<size_t>(p.batch)},
                {items, 1, 1});

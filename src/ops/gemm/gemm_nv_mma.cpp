@@ -123,7 +123,7 @@ struct NvMma : Gemm::Impl {
       launch.arg(p.k > 0 ? b.part(1, y, of_b) : Tensor());
       launch.arg(a.ranges(of_a)).arg(a.range_count()).arg(b.ranges(of_b)).arg(b.range_count());
     }
-    bind_epilogue(launch, p.alpha, p.beta, with);
+    bind_epilogue(launch, p.c_dtype, p.alpha, p.beta, with);
     const auto items = static_cast<size_t>(tile.items());
     const int64_t tiles = ceil_div(p.m, tile.m) * ceil_div(p.n, tile.n) * p.batch;
     launch.run({static_cast<size_t>(tiles) * items}, {items});

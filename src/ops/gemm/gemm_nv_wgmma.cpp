@@ -150,7 +150,7 @@ struct NvWgmma : Gemm::Impl {
       launch.arg(p.b.batch).arg(b.ranges(of_b)).arg(b.range_count());
     }
     launch.arg(workspace_part(workspace, maps_at, {kMapBytes / 8}, DType::i64));
-    bind_epilogue(launch, p.alpha, p.beta, with);
+    bind_epilogue(launch, p.c_dtype, p.alpha, p.beta, with);
     launch.run({static_cast<size_t>(groups * 128 * kWarpGroups)}, {128 * kWarpGroups});
   }
 

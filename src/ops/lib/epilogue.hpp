@@ -7,9 +7,17 @@
 
 namespace dlprim::detail {
 
-/// Binds EPILOGUE_PARAMETERS.
-inline void bind_epilogue(Launch& launch, float alpha, float beta, const EpilogueTensors& with) {
-  launch.arg(alpha).arg(beta).arg(with.bias).arg(with.scale).arg(with.residual).arg(with.preactivation);
+/// Binds EPILOGUE_PARAMETERS of a kernel that writes `dtype`.
+inline void bind_epilogue(Launch& launch, DType dtype, double alpha, double beta,
+                          const EpilogueTensors& with) {
+  if (dtype == DType::f64)
+    launch.arg(alpha).arg(beta);
+  else
+    launch.arg(static_cast<float>(alpha)).arg(static_cast<float>(beta));
+  launch.arg(with.bias).arg(with.scale).arg(with.residual).arg(with.preactivation);
+}
+inline void bind_epilogue(Launch& launch, DType dtype, const EpilogueTensors& with) {
+  bind_epilogue(launch, dtype, 1, 0, with);
 }
 
 }  // namespace dlprim::detail

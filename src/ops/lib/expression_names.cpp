@@ -42,12 +42,12 @@ std::string ExpressionNames::in_kernel(const std::string& expression) const {
   return text;
 }
 
-std::vector<double> parameters_of(const std::string& name,
+std::vector<Scalar> parameters_of(const std::string& name,
                                   const std::vector<ElementwiseFunction::Parameter>& parameters,
-                                  const std::vector<double>& given) {
+                                  const std::vector<Scalar>& given) {
   require(given.empty() || given.size() == parameters.size(), "parameters", name, " takes ",
           parameters.size(), " or none, not ", given.size());
-  std::vector<double> values = given;
+  std::vector<Scalar> values = given;
   if (given.empty())
     for (const ElementwiseFunction::Parameter& p : parameters) values.push_back(p.standard);
   return values;

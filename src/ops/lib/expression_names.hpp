@@ -24,9 +24,9 @@ class ExpressionNames {
 };
 
 /// The given parameters of the function called `name`, or if there are none the standard ones.
-std::vector<double> parameters_of(const std::string& name,
+std::vector<Scalar> parameters_of(const std::string& name,
                                   const std::vector<ElementwiseFunction::Parameter>& parameters,
-                                  const std::vector<double>& given);
+                                  const std::vector<Scalar>& given);
 
 /// Whether `word` is one of the expression's words.
 bool uses(const std::string& expression, const std::string& word);

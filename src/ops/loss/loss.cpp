@@ -78,9 +78,9 @@ double factor_of(const LossDesc& desc) {
 }
 
 /// The kernel's scalars: the parameters, then the factor.
-std::vector<double> scalars_of(const LossFunction& f, const LossDesc& desc,
-                               const std::vector<double>& given) {
-  std::vector<double> values = parameters_of(f.name, f.parameters, given);
+std::vector<Scalar> scalars_of(const LossFunction& f, const LossDesc& desc,
+                               const std::vector<Scalar>& given) {
+  std::vector<Scalar> values = parameters_of(f.name, f.parameters, given);
   values.push_back(factor_of(desc));
   return values;
 }
@@ -140,11 +140,11 @@ Loss::Loss(const Context& context, const LossDesc& desc, const Options& options)
 }
 
 void Loss::run(const Stream& stream, const Tensor& x, const Tensor& target,
-               const std::vector<Tensor>& weights, const Tensor& y, const std::vector<double>& parameters,
+               const std::vector<Tensor>& weights, const Tensor& y, const std::vector<Scalar>& parameters,
                const Tensor& workspace) const {
   const LossDesc& desc = impl_->desc;
   require_stream(*info_, stream);
-  const std::vector<double> scalars = scalars_of(impl_->f, desc, parameters);
+  const std::vector<Scalar> scalars = scalars_of(impl_->f, desc, parameters);
   require_tensor("x", x, stream.context(), desc.x);
   require_tensor("target", target, stream.context(), desc.target);
   require_tensor("y", y, stream.context(), desc.y);
@@ -191,10 +191,10 @@ LossBackward::LossBackward(const Context& context, const LossDesc& desc, const O
 
 void LossBackward::run(const Stream& stream, const Tensor& dy, const Tensor& x, const Tensor& target,
                        const std::vector<Tensor>& weights, const Tensor& dx, const Tensor& dtarget,
-                       const std::vector<double>& parameters) const {
+                       const std::vector<Scalar>& parameters) const {
   const LossDesc& desc = impl_->desc;
   require_stream(*info_, stream);
-  const std::vector<double> scalars = scalars_of(impl_->f, desc, parameters);
+  const std::vector<Scalar> scalars = scalars_of(impl_->f, desc, parameters);
   require_tensor("dy", dy, stream.context(), desc.y);
   require_tensor("x", x, stream.context(), desc.x);
   require_tensor("target", target, stream.context(), desc.target);

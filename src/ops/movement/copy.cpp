@@ -2,7 +2,6 @@
 // transposed to each other; transfers between host and device.
 #include <dlprim/copy.hpp>
 
-#include <cmath>
 #include <cstring>
 #include <optional>
 
@@ -89,12 +88,12 @@ void copy(const Stream& stream, const Tensor& x, const Tensor& y) {
   plan->tiles->run(stream, x, y);
 }
 
-void fill(const Stream& stream, const Tensor& y, double value) {
+void fill(const Stream& stream, const Tensor& y, Scalar value) {
   require_context("y", y, stream.context());
   require_writable("y", y);
   const bool boolean = y.dtype() == DType::boolean;
-  require(boolean || is_floating(y.dtype()) || std::abs(value) < 0x1p63, "value", value, " for ", y);
-  pointwise(stream, {}, {y}, {boolean ? double(value != 0) : value}, "y0 = s0");
+  require(boolean || is_floating(y.dtype()) || value.fits_i64(), "value", value.real(), " for ", y);
+  pointwise(stream, {}, {y}, {boolean ? Scalar(value.real() != 0) : value}, "y0 = s0");
 }
 
 Tensor contiguous(const Stream& stream, const Tensor& x) {

@@ -379,7 +379,7 @@ void one_hot(const Stream& stream, const Tensor& index, const Tensor& y) {
             {static_cast<double>(classes)}, "y0 = (x0 < 0 ? x0 + (int)s0 : x0) == x1");
 }
 
-void masked_fill(const Stream& stream, const Tensor& x, const Tensor& mask, double value, const Tensor& y) {
+void masked_fill(const Stream& stream, const Tensor& x, const Tensor& mask, Scalar value, const Tensor& y) {
   require_context("x", x, stream.context());
   require_context("mask", mask, stream.context());
   require_output(stream, y);
@@ -388,8 +388,8 @@ void masked_fill(const Stream& stream, const Tensor& x, const Tensor& mask, doub
   require_same_or_apart({"y", y}, {"x", x});
   require_no_overlap("y", y, "mask", mask);
   const bool boolean = y.dtype() == DType::boolean;
-  require(boolean || is_floating(y.dtype()) || std::abs(value) < 0x1p63, "value", value, " for ", y);
-  pointwise(stream, {x, mask}, {y}, {boolean ? double(value != 0) : value}, "y0 = x1 != 0 ? s0 : x0");
+  require(boolean || is_floating(y.dtype()) || value.fits_i64(), "value", value.real(), " for ", y);
+  pointwise(stream, {x, mask}, {y}, {boolean ? Scalar(value.real() != 0) : value}, "y0 = x1 != 0 ? s0 : x0");
 }
 
 }  // namespace dlprim

@@ -148,7 +148,7 @@ void BatchNormBackward::run(const Stream& stream, const Tensor& dy, const Tensor
   std::vector<Tensor> outputs;
   if (dx.defined()) outputs.push_back(dx);
   if (dresidual.defined()) outputs.push_back(dresidual);
-  const std::vector<double> shares(dx.defined() ? 1 : 0, impl_->share);
+  const std::vector<Scalar> shares(dx.defined() ? 1 : 0, impl_->share);
   impl_->finish->run(stream, inputs, outputs, shares);
 }
 

@@ -65,7 +65,7 @@ struct Generated : NormImpl {
     normalize.run(stream, inputs, {t.y}, {});
   }
 
-  std::vector<double> scalars() const {
+  std::vector<Scalar> scalars() const {
     if (p.center) return {p.epsilon};
     return {p.epsilon, 1 / static_cast<double>(p.length)};
   }

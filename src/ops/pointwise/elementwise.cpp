@@ -3,6 +3,8 @@
 #include <dlprim/elementwise.hpp>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include <dlprim/pointwise.hpp>
 
@@ -55,12 +57,15 @@ const Function& check_inputs(const ElementwiseDesc& desc) {
   return f;
 }
 
-/// All parameters, the given ones or the standard ones; of integers, infinities are the largest numbers.
-std::vector<double> parameters_of(const Function& f, const std::vector<double>& given, bool floating) {
-  std::vector<double> values = detail::parameters_of(f.name, f.parameters, given);
-  constexpr double kLargest = 9223372036854774784.0;  // of the doubles that a long can be
+/// All parameters, the given ones or the standard ones; of integers, infinities are the least and the largest
+/// number.
+std::vector<Scalar> parameters_of(const Function& f, const std::vector<Scalar>& given, bool floating) {
+  std::vector<Scalar> values = detail::parameters_of(f.name, f.parameters, given);
+  using Long = std::numeric_limits<int64_t>;
   if (!floating)
-    for (double& value : values) value = std::clamp(value, -kLargest, kLargest);
+    for (Scalar& value : values)
+      if (!value.fits_i64() && !std::isnan(value.real()))
+        value = value.real() < 0 ? Long::min() : Long::max();
   return values;
 }
 
@@ -114,9 +119,9 @@ Elementwise::Elementwise(const Context& context, const ElementwiseDesc& desc, co
 }
 
 void Elementwise::run(const Stream& stream, const std::vector<Tensor>& inputs, const Tensor& y,
-                      const std::vector<double>& parameters) const {
+                      const std::vector<Scalar>& parameters) const {
   require_stream(*info_, stream);
-  const std::vector<double> values = parameters_of(impl_->f, parameters, impl_->floating);
+  const std::vector<Scalar> values = parameters_of(impl_->f, parameters, impl_->floating);
   require(inputs.size() == impl_->desc.inputs.size(), "inputs", impl_->f.name, " takes ",
           impl_->desc.inputs.size(), ", not ", inputs.size());
   for (size_t i = 0; i < inputs.size(); i++)
@@ -219,11 +224,11 @@ ElementwiseBackward::ElementwiseBackward(const Context& context, const Elementwi
 }
 
 void ElementwiseBackward::run(const Stream& stream, const Tensor& dy, const std::vector<Tensor>& inputs,
-                              const std::vector<Tensor>& gradients, const std::vector<double>& parameters,
+                              const std::vector<Tensor>& gradients, const std::vector<Scalar>& parameters,
                               const Tensor& workspace) const {
   require_stream(*info_, stream);
   const ElementwiseDesc& desc = impl_->desc;
-  const std::vector<double> values = parameters_of(impl_->f, parameters, true);
+  const std::vector<Scalar> values = parameters_of(impl_->f, parameters, true);
   for (const auto* list : {&inputs, &gradients})
     require(list->size() == desc.inputs.size(), list == &inputs ? "inputs" : "gradients", impl_->f.name,
             " has ", desc.inputs.size(), " inputs, not ", list->size());
@@ -260,7 +265,7 @@ void ElementwiseBackward::run(const Stream& stream, const Tensor& dy, const std:
 }
 
 void elementwise(const Stream& stream, std::string_view function, const std::vector<Tensor>& inputs,
-                 const Tensor& y, const std::vector<double>& parameters) {
+                 const Tensor& y, const std::vector<Scalar>& parameters) {
   require_defined({{"y", y}});
   PlanKey key("elementwise");
   key.add(std::string(function));
@@ -270,7 +275,7 @@ void elementwise(const Stream& stream, std::string_view function, const std::vec
 
 void elementwise_backward(const Stream& stream, std::string_view function, const Tensor& dy,
                           const std::vector<Tensor>& inputs, const std::vector<Tensor>& gradients,
-                          const std::vector<double>& parameters) {
+                          const std::vector<Scalar>& parameters) {
   require_defined({{"dy", dy}});
   PlanKey key("elementwise_backward");
   key.add(std::string(function));

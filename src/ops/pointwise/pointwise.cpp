@@ -102,7 +102,7 @@ Pointwise::Pointwise(const Context& context, const std::vector<TensorDesc>& inpu
 }
 
 void Pointwise::run(const Stream& stream, const std::vector<Tensor>& inputs,
-                    const std::vector<Tensor>& outputs, const std::vector<double>& scalars) const {
+                    const std::vector<Tensor>& outputs, const std::vector<Scalar>& scalars) const {
   require_stream(*info_, stream);
   impl_->arguments.check(stream, inputs, outputs, scalars);
   for (size_t i = 0; i < outputs.size(); i++)
@@ -117,7 +117,7 @@ void Pointwise::run(const Stream& stream, const std::vector<Tensor>& inputs,
 }
 
 void pointwise(const Stream& stream, const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs,
-               const std::vector<double>& scalars, const std::string& body) {
+               const std::vector<Scalar>& scalars, const std::string& body) {
   PlanKey key("pointwise");
   const auto [xs, ys] = describe_tensors(inputs, outputs, key);
   key.add(scalars.size()).add(body);

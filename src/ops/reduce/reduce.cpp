@@ -302,7 +302,7 @@ Reduce::Reduce(const Context& context, const std::vector<TensorDesc>& inputs,
 }
 
 void Reduce::run(const Stream& stream, const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs,
-                 const std::vector<double>& scalars, const Tensor& workspace) const {
+                 const std::vector<Scalar>& scalars, const Tensor& workspace) const {
   const Impl& impl = *impl_;
   require_stream(*info_, stream);
   impl.arguments.check(stream, inputs, outputs, scalars);
@@ -339,7 +339,7 @@ void Reduce::run(const Stream& stream, const std::vector<Tensor>& inputs, const 
 }
 
 void reduce(const Stream& stream, const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs,
-            const std::vector<double>& scalars, const Reduction& reduction) {
+            const std::vector<Scalar>& scalars, const Reduction& reduction) {
   PlanKey key("reduce");
   const auto [xs, ys] = describe_tensors(inputs, outputs, key);
   key.add(scalars.size()).add(reduction.accumulators).add(reduction.init).add(reduction.accumulate);

@@ -49,9 +49,9 @@ Reduction in_kernel(const Reduction& r, const ExpressionNames& names) {
   return result;
 }
 
-std::vector<double> scalars_of(const Function& f, const std::vector<double>& given, int64_t n) {
-  std::vector<double> values = parameters_of(f.name, f.parameters, given);
-  values.push_back(static_cast<double>(n));
+std::vector<Scalar> scalars_of(const Function& f, const std::vector<Scalar>& given, int64_t n) {
+  std::vector<Scalar> values = parameters_of(f.name, f.parameters, given);
+  values.push_back(n);
   return values;
 }
 
@@ -155,7 +155,7 @@ ReductionForward::ReductionForward(const Context& context, const ReductionDesc& 
 }
 
 void ReductionForward::run(const Stream& stream, const Tensor& x, const std::vector<Tensor>& results,
-                           const std::vector<double>& parameters, const Tensor& workspace) const {
+                           const std::vector<Scalar>& parameters, const Tensor& workspace) const {
   const Impl& impl = *impl_;
   require_stream(*info_, stream);
   require(results.size() == impl.f.results.size(), "results", impl.f.name, " has ", impl.f.results.size(),
@@ -165,7 +165,7 @@ void ReductionForward::run(const Stream& stream, const Tensor& x, const std::vec
     require_tensor(kResults[i], results[i], stream.context(), impl.desc.results[i]);
     require_no_overlap(kResults[i], results[i], "x", x);
   }
-  const std::vector<double> scalars = scalars_of(impl.f, parameters, impl.n);
+  const std::vector<Scalar> scalars = scalars_of(impl.f, parameters, impl.n);
   const OperatorScope scope(stream, *info_);
   impl.kernel.run(stream, {x}, results, scalars, workspace);
 }
@@ -314,7 +314,7 @@ ReductionBackward::ReductionBackward(const Context& context, const ReductionBack
 
 void ReductionBackward::run(const Stream& stream, const std::vector<Tensor>& dy, const Tensor& x,
                             const std::vector<Tensor>& results, const Tensor& dx,
-                            const std::vector<double>& parameters, const Tensor& workspace) const {
+                            const std::vector<Scalar>& parameters, const Tensor& workspace) const {
   const Impl& impl = *impl_;
   const ReductionBackwardDesc& d = impl.desc;
   require_stream(*info_, stream);
@@ -339,7 +339,7 @@ void ReductionBackward::run(const Stream& stream, const std::vector<Tensor>& dy,
     require_no_overlap("dx", dx, kResults[i], results[i]);
   }
   for (const Tensor& t : tensors) require_apart({{"workspace", workspace}}, {{"a tensor", t}, {"dx", dx}});
-  const std::vector<double> scalars = scalars_of(impl.f, parameters, impl.n);
+  const std::vector<Scalar> scalars = scalars_of(impl.f, parameters, impl.n);
   if (dx.numel() == 0) return;
 
   const Tensor space = workspace_for(*info_, stream, workspace);
@@ -364,7 +364,7 @@ void ReductionBackward::run(const Stream& stream, const std::vector<Tensor>& dy,
 }
 
 void reduction(const Stream& stream, std::string_view function, const Tensor& x,
-               const std::vector<Tensor>& results, const std::vector<double>& parameters) {
+               const std::vector<Tensor>& results, const std::vector<Scalar>& parameters) {
   require_defined({{"x", x}});
   ReductionDesc desc{std::string(function), x, {}};
   for (size_t i = 0; i < results.size(); i++) {
@@ -376,7 +376,7 @@ void reduction(const Stream& stream, std::string_view function, const Tensor& x,
 
 void reduction_backward(const Stream& stream, std::string_view function, const std::vector<Tensor>& dy,
                         const Tensor& x, const std::vector<Tensor>& results, const Tensor& dx,
-                        const std::vector<double>& parameters) {
+                        const std::vector<Scalar>& parameters) {
   require_defined({{"dx", dx}});
   ReductionBackwardDesc desc{std::string(function), {}, std::nullopt, {}, dx};
   for (size_t i = 0; i < dy.size(); i++) {
