@@ -28,7 +28,7 @@ class TempDir {
 void copy_vendors(const std::filesystem::path& target);
 
 struct Child {
-  bool passed = false;  ///< the case ran and passed
+  bool passed = false;  ///< the case ran and passed; the program ended with 0
   std::string output;   ///< stdout and stderr
 };
 
@@ -38,5 +38,8 @@ struct Child {
 Child run_child(const std::string& name,
                 const std::vector<std::pair<std::string, std::string>>& variables = {},
                 const std::vector<std::string>& without = {});
+
+/// Runs a command of the shell and waits for it.
+Child run_program(const std::string& command);
 
 }  // namespace dlprim::test

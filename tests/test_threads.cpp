@@ -1,9 +1,11 @@
-// Operators from several threads at once: one context, a stream each, call forms, results exact. The caches
-// and the pool under them have cases of their own.
+// Operators from several threads at once: contexts, plans, streams and tensors that threads share, results
+// exact. The caches and the pool under them have cases of their own. docs/threads.md has the rules.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <mutex>
+#include <optional>
 #include <thread>
 
 #include <dlprim/pointwise.hpp>
@@ -25,6 +27,27 @@ struct Job {
   Floats expected;
   std::function<Floats(const Stream&)> run;
 };
+
+/// Calls f(0) to f(count - 1), each in a thread of its own; what one throws fails the test.
+template <class F>
+void in_threads(size_t count, const F& f) {
+  std::vector<std::string> failures(count);
+  std::vector<std::thread> threads;
+  for (size_t t = 0; t < count; t++)
+    threads.emplace_back([&failures, &f, t] {
+      try {
+        f(t);
+      } catch (const std::exception& error) {
+        failures[t] = error.what();
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  CHECK(failures == std::vector<std::string>(count));
+}
+
+void require_right(const Job& job, const Stream& stream) {
+  if (job.run(stream) != job.expected) throw std::runtime_error(job.name + " is wrong");
+}
 
 Tensor on_device(const Stream& stream, const Shape& shape, const Floats& values) {
   const Tensor t(stream, shape);
@@ -119,22 +142,106 @@ TEST_CASE("threads: operators by six threads on one context are exact", "[thread
   // Once on another context: PoCL 5.0 aborts now and then where two of its threads load one kernel at once.
   for (const Job& job : jobs) CHECK(job.run(stream()) == job.expected);
   const Context own(context().device());  // its caches of programs and plans are empty
-  constexpr size_t kThreads = 6, kRounds = 3;
-  std::vector<std::string> failures(kThreads);
-  std::vector<std::thread> threads;
-  for (size_t t = 0; t < kThreads; t++)
-    threads.emplace_back([&, t] {
-      try {
-        const Stream stream(own);
-        for (size_t i = 0; i < kRounds * jobs.size(); i++) {
-          // Two threads at a time start with the same job: both want its program and its plan.
-          const Job& job = jobs[(i + t / 2) % jobs.size()];
-          if (job.run(stream) != job.expected) failures[t] += job.name + " is wrong\n";
-        }
-      } catch (const std::exception& error) {
-        failures[t] += error.what();
+  in_threads(6, [&](size_t t) {
+    const Stream stream(own);
+    // Two threads at a time start with the same job: both want its program and its plan.
+    for (size_t i = 0; i < 3 * jobs.size(); i++) require_right(jobs[(i + t / 2) % jobs.size()], stream);
+  });
+}
+
+TEST_CASE("threads: one plan runs in several threads, with a workspace each or with the pool's",
+          "[threads]") {
+  const GemmCase c{24, 20, 600};
+  const GemmData data = integer_data(c);
+  const Floats expected = floats(gemm_reference(c, data));
+  const Tensor a = on_device(stream(), {c.m, c.k}, data.a), b = on_device(stream(), {c.k, c.n}, data.b);
+  GemmDesc desc;
+  desc.a = a;
+  desc.b = b;
+  desc.c = TensorDesc({c.m, c.n});
+  const Gemm plan(context(), desc, engine("fma:parts=4"));
+  REQUIRE(plan.workspace_size() > 0);
+  const auto room = static_cast<int64_t>(plan.workspace_size());
+  // Once before the others: see "operators by six threads".
+  plan.run(stream(), a, b, {}, Tensor(stream(), {c.m, c.n}));
+  stream().finish();
+  in_threads(4, [&](size_t t) {
+    const Stream own(context());
+    const Tensor workspace = t % 2 ? Tensor(own, {room}, DType::u8) : Tensor();
+    for (int i = 0; i < 20; i++) {
+      const Tensor y(own, {c.m, c.n});
+      plan.run(own, a, b, {}, y, workspace);
+      if (read<float>(own, y) != expected) throw std::runtime_error("wrong product");
+    }
+  });
+}
+
+TEST_CASE("threads: threads take turns with one stream, under a lock", "[threads]") {
+  const std::vector<Job> jobs = {gemm_job({5, 7, 9}), pointwise_job(64, 33), reduce_job(50, 20)};
+  for (const Job& job : jobs) require_right(job, stream());
+  const Stream shared(context());
+  std::mutex mutex;
+  in_threads(4, [&](size_t t) {
+    for (size_t i = 0; i < 8 * jobs.size(); i++) {
+      const std::lock_guard<std::mutex> lock(mutex);
+      require_right(jobs[(i + t) % jobs.size()], shared);
+    }
+  });
+}
+
+TEST_CASE("threads: two streams around one queue need no lock", "[threads]") {
+  const std::vector<Job> jobs = {gemm_job({5, 7, 9}), pointwise_job(64, 33), reduce_job(50, 20)};
+  for (const Job& job : jobs) require_right(job, stream());
+  const Stream owner(context());
+  in_threads(4, [&](size_t t) {
+    const Stream own(context(), owner.cl());
+    for (size_t i = 0; i < 8 * jobs.size(); i++) require_right(jobs[(i + t) % jobs.size()], own);
+  });
+}
+
+TEST_CASE("threads: a tensor is read and let go by another thread than made it", "[threads]") {
+  constexpr int kTensors = 200;
+  const Shape shape{1000};
+  {  // see "operators by six threads"
+    fill(stream(), Tensor(stream(), shape), 0);
+    stream().finish();
+  }
+  struct Item {
+    Tensor tensor;
+    Event ready;
+  };
+  std::mutex mutex;
+  std::vector<Item> given;
+  std::atomic<bool> ended{false};
+  in_threads(2, [&](size_t t) {
+    const Stream own(context());
+    if (t == 0) {
+      struct End {  // also after a failure, so that the other thread does not wait for ever
+        std::atomic<bool>& flag;
+        ~End() { flag = true; }
+      } const end{ended};
+      for (int i = 0; i < kTensors; i++) {
+        const Tensor x(own, shape);
+        fill(own, x, i);
+        const Event ready = own.record();
+        const std::lock_guard<std::mutex> lock(mutex);
+        given.push_back({x, ready});
       }
-    });
-  for (std::thread& thread : threads) thread.join();
-  CHECK(failures == std::vector<std::string>(kThreads));
+      return;
+    }
+    for (int taken = 0; taken < kTensors;) {
+      const bool last = ended;  // before the look, so that nothing comes after it
+      std::vector<Item> items;
+      {
+        const std::lock_guard<std::mutex> lock(mutex);
+        items.swap(given);
+      }
+      for (const Item& item : items) {
+        own.wait(item.ready);
+        if (read<float>(own, item.tensor) != Floats(1000, static_cast<float>(taken++)))
+          throw std::runtime_error("wrong tensor");
+      }
+      if (items.empty() && last) throw std::runtime_error("tensors are missing");
+    }
+  });
 }

@@ -1,0 +1,101 @@
+// A program that ends while it holds objects of the library in statics of every kind: one from before main,
+// one of a function, and one whose destructor was registered before any OpenCL driver was loaded, so that it
+// runs after the drivers' own. test_exit runs it; `statics HOW` ends it by HOW:
+//   return, exit                main returns, or calls exit(), with work on the streams
+//   exit_elsewhere              a thread calls exit() while main waits for it
+//   joined                      main returns; a static's destructor stops a thread that runs a plan
+//   quick_exit                  quick_exit() while a thread runs a plan
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include <dlprim/copy.hpp>
+#include <dlprim/gemm.hpp>
+
+using namespace dlprim;
+
+namespace {
+
+constexpr int64_t kSize = 96;
+
+struct Objects {
+  Context context = Context(std::getenv("DLPRIM_TEST_DEVICE"));
+  Stream stream = Stream(context);
+  Tensor a{context, {kSize, kSize}}, b{context, {kSize, kSize}}, c{context, {kSize, kSize}};
+  Gemm plan = Gemm(context, desc());
+  Event event;
+
+  GemmDesc desc() const {
+    GemmDesc d;
+    d.a = a;
+    d.b = b;
+    d.c = c;
+    return d;
+  }
+  void work() {
+    fill(stream, a, 1);
+    fill(stream, b, 2);
+    plan.run(stream, a, b, {}, c);  // the object's own plan
+    gemm(stream, a, b, {}, {}, c);  // one in the context's cache
+    event = stream.record();
+  }
+  bool right() { return read<float>(stream, c) == std::vector<float>(kSize * kSize, 2.0f * kSize); }
+};
+
+std::unique_ptr<Objects> before_drivers;  // filled in main
+Objects before_main;
+
+/// Runs a plan in a thread of its own until it ends.
+class Worker {
+ public:
+  explicit Worker(const Objects& objects)
+      : thread_([this, &objects] {
+          const Stream stream(objects.context);
+          const Tensor c(stream, {kSize, kSize});
+          for (; !stops_; runs_++) {
+            objects.plan.run(stream, objects.a, objects.b, {}, c);
+            if (runs_ % 16 == 0) stream.finish();
+          }
+          stream.finish();
+        }) {
+    while (runs_ < 50) std::this_thread::yield();
+  }
+  ~Worker() {
+    stops_ = true;
+    thread_.join();
+  }
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+ private:
+  std::atomic<bool> stops_{false};
+  std::atomic<int> runs_{0};
+  std::thread thread_;
+};
+
+}  // namespace
+
+int main(int, char** argv) {
+  const std::string how = argv[1];
+  static Objects of_function;
+  before_drivers = std::make_unique<Objects>();
+  Objects* const all[] = {before_drivers.get(), &before_main, &of_function};
+  for (Objects* objects : all) {
+    objects->work();
+    if (!objects->right()) return 2;
+    objects->work();  // nobody waits for it
+  }
+  std::puts("right");
+  std::fflush(stdout);  // quick_exit() does not
+  if (how == "joined") static Worker worker(of_function);
+  if (how == "quick_exit") {
+    new Worker(before_main);
+    std::quick_exit(0);
+  }
+  if (how == "exit") std::exit(0);
+  if (how == "exit_elsewhere") std::thread([] { std::exit(0); }).join();
+  return 0;
+}

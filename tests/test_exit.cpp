@@ -1,0 +1,42 @@
+// How a process ends that holds objects of the library in statics: docs/threads.md has the rules.
+#include <string>
+#include "catch.hpp"
+#include "child.hpp"
+#include "support.hpp"
+
+using namespace dlprim::test;
+
+namespace {
+
+/// Runs statics.cpp; it ended well if the kernel says so and its results were right.
+void check_ends_well(const std::string& how, int times) {
+  for (int i = 0; i < times; i++) {
+    const Child child = run_program("timeout 120 '" + built_file("bin/statics") + "' " + how);
+    INFO(how << ": " << child.output);
+    CHECK(child.passed);
+    CHECK(child.output.find("right\n") != std::string::npos);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("exit: statics of every kind, main returns or calls exit()", "[exit][threads]") {
+  for (const char* how : {"return", "exit", "exit_elsewhere"}) check_ends_well(how, 3);
+}
+
+TEST_CASE("exit: a static that stops its thread", "[exit][threads]") {
+  check_ends_well("joined", 5);
+}
+
+TEST_CASE("exit: quick_exit() while a thread runs a plan", "[exit][threads]") {
+  check_ends_well("quick_exit", 5);
+}
+
+TEST_CASE("exit: what a static stream has not reported is reported", "[exit]") {
+  const Child child = run_program("DLPRIM_LOG=1 '" + built_file("bin/statics") + "' return");
+  INFO(child.output);
+  CHECK(child.passed);
+  int operators = 0;
+  for (size_t at = 0; (at = child.output.find("op=gemm ", at)) != std::string::npos; at++) operators++;
+  CHECK(operators == 3 * 4);  // three objects, each twice a plan and a call
+}
