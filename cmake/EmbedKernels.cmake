@@ -1,6 +1,6 @@
 # dlprim_embed_kernels(<target> <directory>): makes one .cpp out of each .cl file of the directory's folders, with its
 # #include "folder/other.cl" lines replaced by those files (each once), and one .cpp with the table of all, and adds
-# them to the target. A kernel is named by its stem, without the folder. Run as a script (-P) it does that for one file.
+# them to the target. A kernel is named by its stem, without the folder. Run as a script (-P) it makes one file's .cpp.
 
 cmake_policy(VERSION 3.22)
 
@@ -21,6 +21,18 @@ function(dlprim_resolve_includes directory file seen_name text_name)
   set(${text_name} "${text}" PARENT_SCOPE)
 endfunction()
 
+# The .cpp of one file, made when it is built.
+function(dlprim_embed_kernel directory file output)
+  get_filename_component(stem "${file}" NAME_WE)
+  add_custom_command(
+    OUTPUT "${output}"
+    COMMAND "${CMAKE_COMMAND}" -DDIRECTORY=${directory} -DFILE=${file} -DSTEM=${stem} -DOUTPUT=${output} -P
+            "${CMAKE_CURRENT_FUNCTION_LIST_FILE}"
+    DEPENDS ${ARGN} "${directory}/${file}" "${CMAKE_CURRENT_FUNCTION_LIST_FILE}"
+    COMMENT "Embedding ${file}"
+    VERBATIM)
+endfunction()
+
 function(dlprim_embed_kernels target directory)
   file(GLOB files CONFIGURE_DEPENDS "${directory}/*/*.cl")
   set(declarations "")
@@ -32,13 +44,7 @@ function(dlprim_embed_kernels target directory)
       message(FATAL_ERROR "There are two kernel files ${stem}.cl.")
     endif()
     set(output "${CMAKE_CURRENT_BINARY_DIR}/kernels/${stem}.cpp")
-    add_custom_command(
-      OUTPUT "${output}"
-      COMMAND "${CMAKE_COMMAND}" -DDIRECTORY=${directory} -DFILE=${file} -DSTEM=${stem} -DOUTPUT=${output} -P
-              "${CMAKE_CURRENT_FUNCTION_LIST_FILE}"
-      DEPENDS ${files} "${CMAKE_CURRENT_FUNCTION_LIST_FILE}"
-      COMMENT "Embedding ${file}"
-      VERBATIM)
+    dlprim_embed_kernel("${directory}" "${file}" "${output}" ${files})
     target_sources(${target} PRIVATE "${output}")
     string(APPEND declarations "extern const char kKernel_${stem}[];\n")
     string(APPEND rows "    {\"${stem}\", kKernel_${stem}},\n")
