@@ -43,10 +43,17 @@ std::unique_ptr<Solver> make_solver(const Net& net, const std::string& name, dou
   return std::make_unique<Sgd>(net, sgd);
 }
 
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
 class Training {
  public:
-  Training(const TrainOptions& options, const Stream& stream, const Dataset& data)
+  Training(const TrainOptions& options, const Stream& stream, const Dataset& data, Clock::time_point start)
       : options_(options),
+        start_(start),
         stream_(stream),
         data_(data),
         classifier_(stream, options.seed, data.rows, data.columns),
@@ -70,6 +77,10 @@ class Training {
     int64_t read_until = 0;
     for (int64_t step = 0; step < steps_; step++) {
       train_step(epoch, step, order);
+      if (epoch == 0 && step == 0) {
+        stream_.finish();
+        first_step_ = seconds_since(start_);
+      }
       if (step + 1 < steps_ && step + 1 - read_until < kReadEvery) continue;
       collect(read_until, step + 1, result.train);
       read_until = step + 1;
@@ -88,6 +99,8 @@ class Training {
   const std::vector<double>& step_losses() const { return step_losses_; }
   double seconds() const { return progress_.seconds(); }
   double rate() const { return rate_; }
+  /// From the start of the command to the end of the first step: programs are compiled before it.
+  double first_step() const { return first_step_; }
   void say(const std::string& text) { progress_.line(text); }
 
  private:
@@ -126,10 +139,12 @@ class Training {
   }
 
   const TrainOptions& options_;
+  const Clock::time_point start_;
   const Stream& stream_;
   const Dataset& data_;
   Classifier classifier_;
   double rate_;
+  double first_step_ = 0;
   std::unique_ptr<Solver> solver_;
   int64_t steps_;             ///< in an epoch
   Tensor losses_, corrects_;  ///< of every step of the epoch, on the device
@@ -194,6 +209,7 @@ void write_log(const std::filesystem::path& path, const Context& context, const 
                              {"train_seconds", epoch.seconds}});
   log["images_per_second"] =
       static_cast<double>(epochs.size()) * static_cast<double>(epochs[0].train.count) / training.seconds();
+  log["first_step_seconds"] = training.first_step();
   log["programs_compiled"] = context.program_stats().built;
   log["programs_from_disk"] = context.program_stats().from_disk;
   log["step_losses"] = training.step_losses();
@@ -203,14 +219,14 @@ void write_log(const std::filesystem::path& path, const Context& context, const 
 }  // namespace
 
 int run_train(const TrainOptions& options) {
-  const auto start = std::chrono::steady_clock::now();
+  const Clock::time_point start = Clock::now();
   const Context context(choose_device(options.device));
   const Dataset train = read_dataset(options.data, "train"), test = read_dataset(options.data, "t10k");
   if (test.rows != train.rows || test.columns != train.columns)
     throw Error("the test images in '" + options.data + "' are of another size than the training images");
   const std::filesystem::path out = prepare_output(options.out);
   const Stream stream(context);
-  Training training(options, stream, train);
+  Training training(options, stream, train, start);
   training.say("device  " + describe(context.device()));
   training.say(format("data    %lld training and %lld test images of %lld x %lld",
                       static_cast<long long>(train.count), static_cast<long long>(test.count),
@@ -232,15 +248,15 @@ int run_train(const TrainOptions& options) {
   write_curves(out / "curves.svg", context.device().name(), options, training, epochs);
   write_log(out / "log.json", context, options, training, epochs);
 
-  const double total = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const double total = seconds_since(start);
   const ProgramStats programs = context.program_stats();
   training.say(format("\ntest accuracy %.2f %%", 100 * epochs.back().test.accuracy()));
   training.say(format("training %s, %.0f images/s; in all %s", clock_text(training.seconds()).c_str(),
                       static_cast<double>(train.count * options.epochs) / training.seconds(),
                       clock_text(total).c_str()));
-  training.say(format("programs: %llu compiled, %llu from the disk cache",
+  training.say(format("programs: %llu compiled, %llu from the disk cache; the first step ended after %.1f s",
                       static_cast<unsigned long long>(programs.built),
-                      static_cast<unsigned long long>(programs.from_disk)));
+                      static_cast<unsigned long long>(programs.from_disk), training.first_step()));
   training.say("wrote weights.safetensors, curves.svg and log.json to " + out.string());
   return 0;
 }
