@@ -49,6 +49,38 @@ struct SmallNet {
 
 }  // namespace
 
+TEST_CASE(
+    "a first pass is rehearsed: its programs are asked for before it, backward's too, and nothing else "
+    "happens") {
+  const Context own(context().device());  // with no program in memory
+  const Stream stream(own);
+  Net net(stream, 7);
+  const Value x = net.input({2, 6, 6}), target = net.input({}, DType::i32);
+  const Value h = net.dropout(net.relu(net.batch_norm(net.conv(x, ConvLayer(3, 3).pad(1)), {}, "bn")));
+  const Value loss = net.cross_entropy(net.linear(net.flatten(net.max_pool(h, 2)), 4), target);
+  const Tensor images(stream, {3, 2, 6, 6}), labels(stream, {3}, DType::i32);
+  fill(stream, images, 0.5);
+  fill(stream, labels, 1);
+  const auto made = [&] { return own.program_stats().built + own.program_stats().from_disk; };
+  const uint64_t before = made(), reused = own.program_stats().reused;
+
+  Pass pass = net.forward(stream, Mode::training, {{x, images}, {target, labels}}, {loss});
+  for (const Parameter& p : net.parameters()) CHECK(!p.gradient.defined());
+  const std::vector<float> mean = read<float>(stream, parameter(net, "bn.running_mean").value);
+  pass.backward(loss);
+  stream.finish();
+  // Whoever computes finds each program there or on its way, so none is made without being found.
+  CHECK(made() > before);
+  CHECK(own.program_stats().reused - reused >= made() - before);
+
+  // A second pass of the kind is not rehearsed. Statistics move by one batch's share each time.
+  const uint64_t all = made();
+  Pass again = net.forward(stream, Mode::training, {{x, images}, {target, labels}}, {loss});
+  const std::vector<float> twice = read<float>(stream, parameter(net, "bn.running_mean").value);
+  CHECK(made() == all);
+  for (size_t i = 0; i < mean.size(); i++) CHECK(twice[i] == Approx(1.9f * mean[i]));
+}
+
 TEST_CASE("training records BatchNorm's statistics, evaluation uses them") {
   Net net(stream(), 1);
   const Value x = net.input({2, 3});

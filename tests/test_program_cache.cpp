@@ -15,6 +15,7 @@
 #include "core/binary_cache.hpp"
 #include "core/kernel_source.hpp"
 #include "core/launch.hpp"
+#include "core/rehearsal.hpp"
 #include "core/state.hpp"
 #include "support.hpp"
 
@@ -93,6 +94,43 @@ TEST_CASE(
     CHECK(made().built == 1);
     CHECK(made().from_disk == kept);
   }
+}
+
+TEST_CASE("program cache: in a rehearsal programs are built in the background, and nothing is launched",
+          "[program_cache][threads]") {
+  const Context context(test::context().device());
+  ProgramCache& programs = context.state().programs;
+  const std::string source = unique_source(kSet), broken = unique_source(kBroken);
+  const Stream stream(context);
+  const Tensor x(stream, {1}, DType::i32);
+  fill(stream, x, 3);
+  const uint64_t built = context.program_stats().built;
+  {
+    const Rehearsal rehearsal;
+    for (int value = 0; value < 9; value++) {
+      const Kernel kernel = programs.generated("p", source, "set", Defines().set("VALUE", value % 5));
+      Launch(stream, kernel).arg(x).run({1}, {1});
+      CHECK(kernel.max_work_group() > 0);
+    }
+    CHECK_NOTHROW(programs.generated("broken", broken, "set", {}));
+  }
+  CHECK(read<int32_t>(stream, x) == std::vector<int32_t>{3});
+  const uint64_t reused = context.program_stats().reused;
+  for (int value = 0; value < 5; value++)
+    CHECK(run_set(context, programs.generated("p", source, "set", Defines().set("VALUE", value))) == value);
+  CHECK(context.program_stats().built + context.program_stats().from_disk == built + 5);
+  CHECK(context.program_stats().reused == reused + 5);
+  CHECK_THROWS_AS(programs.generated("broken", broken, "set", {}), BuildError);
+}
+
+TEST_CASE("program cache: a context may end while programs are built in its background",
+          "[program_cache][threads]") {
+  const Context context(test::context().device());
+  const std::string source = unique_source(kSet);
+  ProgramCache programs(context.cl(), context.device(), {}, BinaryCache::user(), {});
+  const Rehearsal rehearsal;
+  for (int value = 0; value < 40; value++)
+    programs.generated("p", source, "set", Defines().set("VALUE", value));
 }
 
 TEST_CASE("program cache: threads that ask for one program get one build", "[program_cache][threads]") {

@@ -18,6 +18,7 @@
 #include <dlprim/tensor.hpp>
 
 #include "core/fields.hpp"
+#include "core/rehearsal.hpp"
 
 namespace dlprim::detail {
 
@@ -83,6 +84,7 @@ class PlanCache {
   template <class P, class Make>
   std::shared_ptr<const P> get(const PlanKey& key, const Make& make) {
     if (auto found = find(key.bytes())) return std::static_pointer_cast<const P>(found);
+    if (Rehearsal::active()) return std::make_shared<const P>(make());
     return std::static_pointer_cast<const P>(insert(key.bytes(), std::make_shared<const P>(make())));
   }
 

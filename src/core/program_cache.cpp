@@ -5,11 +5,14 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <limits>
+#include <system_error>
 
 #include "core/check.hpp"
 #include "core/device_ptx.hpp"
 #include "core/kernel_source.hpp"
 #include "core/program_binary.hpp"
+#include "core/rehearsal.hpp"
 
 namespace dlprim::detail {
 namespace {
@@ -22,7 +25,7 @@ const std::string& Kernel::name() const {
   return shared_->name;
 }
 size_t Kernel::max_work_group() const {
-  return shared_->max_work_group;
+  return shared_ ? shared_->max_work_group : std::numeric_limits<size_t>::max();
 }
 
 cl::Kernel Kernel::Shared::borrow() {
@@ -111,6 +114,10 @@ Kernel ProgramCache::generated(const std::string& name, const std::string& sourc
   if (const char* check = std::getenv("DLPRIM_CHECK_ACCESS"); check && std::string(check) == "1")
     all.set("CHECK_ACCESS", 1);  // see access.cl
   const std::string options = all.options(), key = options + '\n' + source;
+  if (Rehearsal::active()) {
+    prefetch(key, name, source, options);
+    return Kernel();
+  }
   const std::shared_ptr<const Program> built = program(key, name, source, options);
   std::lock_guard<std::mutex> lock(mutex_);
   Entry* entry = find(key);
@@ -164,53 +171,72 @@ void ProgramCache::trim() {
   }
 }
 
+ProgramCache::Claim ProgramCache::claim(const std::string& key) {
+  auto promise = std::make_shared<std::promise<Outcome>>();
+  std::lock_guard<std::mutex> lock(mutex_);
+  Entry* entry = find(key);
+  if (entry && entry->built.valid()) {
+    ages_.splice(ages_.begin(), ages_, entry->age);
+    return {entry->built, nullptr};
+  }
+  if (auto held = entry ? entry->program.lock() : nullptr) {
+    promise->set_value({std::move(held), {}});
+    Built built = insert(key, promise->get_future().share()).built;
+    trim();
+    return {std::move(built), nullptr};
+  }
+  if (entry) programs_.erase(key);
+  Built built = insert(key, promise->get_future().share()).built;
+  return {std::move(built), std::move(promise)};
+}
+
+void ProgramCache::fulfil(std::promise<Outcome>& promise, const std::string& key, const std::string& name,
+                          const std::string& source, const std::string& options) {
+  const auto forget = [&] {  // those who wait get the error; who asks later tries again
+    std::lock_guard<std::mutex> lock(mutex_);
+    erase(key);
+  };
+  try {
+    const std::shared_ptr<const Program> made = make(name, source, options);
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      find(key)->program = made;
+      trim();
+    }
+    promise.set_value({made, {}});
+  } catch (const BuildError& error) {
+    forget();
+    promise.set_value({nullptr, error.log()});
+  } catch (...) {
+    forget();
+    promise.set_exception(std::current_exception());
+  }
+}
+
 std::shared_ptr<const Program> ProgramCache::program(const std::string& key, const std::string& name,
                                                      const std::string& source, const std::string& options) {
-  std::promise<Outcome> promise;
-  Built built;
-  bool mine = false;
-  {
+  const Claim claimed = claim(key);
+  if (claimed.promise) {
+    fulfil(*claimed.promise, key, name, source, options);
+  } else {
     std::lock_guard<std::mutex> lock(mutex_);
-    Entry* entry = find(key);
-    if (entry && entry->built.valid()) {
-      ages_.splice(ages_.begin(), ages_, entry->age);
-      built = entry->built;
-    } else if (auto held = entry ? entry->program.lock() : nullptr) {
-      std::promise<Outcome> again;
-      again.set_value({std::move(held), {}});
-      built = insert(key, again.get_future().share()).built;
-      trim();
-    } else {
-      mine = true;
-      if (entry) programs_.erase(key);
-      built = insert(key, promise.get_future().share()).built;
-    }
-    if (!mine) stats_.reused++;
+    stats_.reused++;
   }
-  if (mine) {
-    const auto forget = [&] {  // those who wait get the error; who asks later tries again
-      std::lock_guard<std::mutex> lock(mutex_);
-      erase(key);
-    };
-    try {
-      const std::shared_ptr<const Program> made = make(name, source, options);
-      {
-        std::lock_guard<std::mutex> lock(mutex_);
-        find(key)->program = made;
-        trim();
-      }
-      promise.set_value({made, {}});
-    } catch (const BuildError& error) {
-      forget();
-      promise.set_value({nullptr, error.log()});
-    } catch (...) {
-      forget();
-      promise.set_exception(std::current_exception());
-    }
-  }
-  const Outcome& outcome = built.get();
+  const Outcome& outcome = claimed.built.get();
   if (!outcome.program) throw BuildError(name, options, outcome.log);
   return outcome.program;
+}
+
+void ProgramCache::prefetch(const std::string& key, const std::string& name, const std::string& source,
+                            const std::string& options) {
+  const auto promise = claim(key).promise;
+  if (!promise) return;
+  const auto build = [=] { fulfil(*promise, key, name, source, options); };
+  try {
+    background_.add(build);
+  } catch (const std::system_error&) {  // there is no thread to be had
+    build();
+  }
 }
 
 std::shared_ptr<const Program> ProgramCache::make(const std::string& name, const std::string& source,

@@ -1,5 +1,6 @@
 // ProgramCache: the compiled programs of one context, in memory, over the binary cache on disk.
 // Builds run outside the lock; threads that ask for one program while it is being built wait for that build.
+// In a rehearsal (rehearsal.hpp) builds are begun in the background, and nobody waits.
 // The least recently used programs go when there are too many. One that a plan still holds is found again.
 #pragma once
 
@@ -15,6 +16,7 @@
 #include <dlprim/opencl.hpp>
 
 #include "core/binary_cache.hpp"
+#include "core/build_pool.hpp"
 #include "core/defines.hpp"
 #include "core/log.hpp"
 
@@ -22,8 +24,8 @@ namespace dlprim::detail {
 
 struct Program;
 
-/// A kernel of a program. Copies share it; any number of threads may launch it, since each launch borrows a
-/// cl_kernel of its own.
+/// A kernel of a program; of a rehearsal an empty one, which cannot be launched. Copies share it; any number
+/// of threads may launch it, since each launch borrows a cl_kernel of its own.
 class Kernel {
  public:
   Kernel() = default;
@@ -70,6 +72,9 @@ class ProgramCache {
   ProgramCache(cl::Context context, const Device& device, const ProgramLimits& limits, BinaryCache& disk,
                Log log);
 
+  /// Lets go of what is built in the background, but for what has begun.
+  ~ProgramCache() { background_.stop(); }
+
   /// The kernel `kernel` of the embedded file `file`.cl compiled with `defines`. Throws BuildError.
   Kernel kernel(const std::string& file, const std::string& kernel, const Defines& defines);
   /// The same of a generated source; `name` stands in messages and the log.
@@ -95,9 +100,21 @@ class ProgramCache {
     std::list<const std::string*>::iterator age;
   };
   using Entries = std::map<std::string, Entry>;
+  /// A program to be: `promise` is there for the one who has to build it.
+  struct Claim {
+    Built built;
+    std::shared_ptr<std::promise<Outcome>> promise;
+  };
 
   std::shared_ptr<const Program> program(const std::string& key, const std::string& name,
                                          const std::string& source, const std::string& options);
+  Claim claim(const std::string& key);
+  /// Builds what was claimed. Whatever goes wrong is the promise's.
+  void fulfil(std::promise<Outcome>& promise, const std::string& key, const std::string& name,
+              const std::string& source, const std::string& options);
+  /// Has the program built in the background, unless it is there or on its way.
+  void prefetch(const std::string& key, const std::string& name, const std::string& source,
+                const std::string& options);
   /// The entry of a program that is kept or held; null if there is none. Under the lock, as those below.
   Entry* find(const std::string& key);
   Entry& insert(const std::string& key, Built built);
@@ -118,6 +135,7 @@ class ProgramCache {
   Entries programs_;
   std::list<const std::string*> ages_;  ///< of those that are kept, newest first
   ProgramStats stats_;
+  BuildPool background_;
 };
 
 }  // namespace dlprim::detail

@@ -8,6 +8,7 @@
 #include "core/engine.hpp"
 #include "core/log.hpp"
 #include "core/observer.hpp"
+#include "core/rehearsal.hpp"
 #include "core/state.hpp"
 
 namespace dlprim {
@@ -162,7 +163,7 @@ void StreamState::release_staging() {
 
 OperatorScope::OperatorScope(const Stream& stream, const std::string& text, double flops, double bytes) {
   StreamState& state = stream.state();
-  if (!state.logs && !operator_observer) return;
+  if ((!state.logs && !operator_observer) || Rehearsal::active()) return;
   state_ = &state;
   if (state.open_operators++ > 0) return;
   if (operator_observer) operator_observer->begins(state, text);

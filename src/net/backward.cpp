@@ -11,6 +11,7 @@ namespace dlprim {
 namespace {
 
 using detail::BackwardStep;
+using detail::Gradients;
 using detail::Node;
 using detail::PassState;
 using detail::require;
@@ -38,11 +39,6 @@ void check_gradients(const PassState& pass, size_t top, const std::vector<bool>&
     for (int input : node.inputs) reached[static_cast<size_t>(input)] = true;
   }
 }
-
-/// What one backward() makes.
-struct Gradients {
-  std::vector<Tensor> values, parameters;  ///< as the graph's nodes and parameters
-};
 
 /// sum = sum + dx, where `sum` may be undefined yet, or share its memory with other gradients.
 void accumulate(const Stream& stream, Tensor& sum, Tensor dx) {
@@ -95,6 +91,23 @@ void step_back(PassState& pass, size_t id, const std::vector<bool>& leads, Gradi
       accumulate(pass.stream, gradients.values[static_cast<size_t>(node.inputs[k])], std::move(step.dx[k]));
 }
 
+/// Runs backward all nodes that a gradient reaches; gives the gradients of the values kept.
+std::vector<Tensor> run_backward(PassState& pass, const std::vector<bool>& leads,
+                                 const std::vector<bool>& is_kept, Gradients& gradients) {
+  const size_t count = pass.values.size();
+  std::vector<Tensor> answers(count);
+  for (size_t id = count; id-- > 0;) {
+    if (is_kept[id]) answers[id] = gradients.values[id];
+    if (gradients.values[id].defined() && leads[id] && !pass.graph->nodes[id]->inputs.empty())
+      step_back(pass, id, leads, gradients);
+    // Every node behind this one is done: nobody reads its value or what it saved any more.
+    if (!pass.is_output[id]) pass.values[id] = Tensor();
+    gradients.values[id] = Tensor();
+    pass.saved[id] = {};
+  }
+  return answers;
+}
+
 }  // namespace
 
 const Tensor& Pass::operator[](Value output) const {
@@ -102,6 +115,14 @@ const Tensor& Pass::operator[](Value output) const {
   require(id < state_->is_output.size() && state_->is_output[id], "output", "'",
           state_->graph->nodes[id]->name, "' was not asked for in forward()");
   return state_->values[id];
+}
+
+void detail::rehearse_backward(PassState& pass, size_t top) {
+  const std::vector<bool> kept(pass.values.size(), false), leads = leads_somewhere(pass, kept);
+  check_gradients(pass, top, leads);
+  Gradients gradients{std::vector<Tensor>(kept.size()), std::vector<Tensor>(pass.graph->parameters.size())};
+  gradients.values[top] = first_gradient(pass, top, {});
+  run_backward(pass, leads, kept, gradients);
 }
 
 void Pass::backward(Value output, const std::vector<Value>& kept, const Tensor& dy) {
@@ -125,16 +146,7 @@ void Pass::backward(Value output, const std::vector<Value>& kept, const Tensor& 
   Gradients gradients{std::vector<Tensor>(count), std::vector<Tensor>(graph.parameters.size())};
   gradients.values[top] = first_gradient(pass, top, dy);
   pass.spent = true;
-  std::vector<Tensor> answers(count);
-  for (size_t id = count; id-- > 0;) {
-    if (is_kept[id]) answers[id] = gradients.values[id];
-    if (gradients.values[id].defined() && leads[id] && !graph.nodes[id]->inputs.empty())
-      step_back(pass, id, leads, gradients);
-    // Every node behind this one is done: nobody reads its value or what it saved any more.
-    if (!pass.is_output[id]) pass.values[id] = Tensor();
-    gradients.values[id] = Tensor();
-    pass.saved[id] = {};
-  }
+  std::vector<Tensor> answers = run_backward(pass, leads, is_kept, gradients);
   for (size_t p = 0; p < graph.parameters.size(); p++)
     graph.parameters[p].gradient = std::move(gradients.parameters[p]);
   pass.gradients = std::move(answers);

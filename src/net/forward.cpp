@@ -1,5 +1,5 @@
-// Net::forward: checks the feeds, runs the nodes that the outputs depend on, and lets go of every value after
-// its last use, counting the backward direction as one in training.
+// Net::forward: checks the feeds, has a new kind of pass rehearsed, runs the nodes that the outputs depend
+// on, and lets go of every value after its last use, counting the backward direction as one in training.
 #include <algorithm>
 
 #include <dlprim/copy.hpp>
@@ -106,24 +106,30 @@ Pass Net::forward(const Stream& stream, Mode mode, const std::vector<Feed>& feed
   mark_needed(*pass, outputs);
   take_feeds(*pass, feeds);
   infer_shapes(*pass);
-  std::vector<int> uses = count_uses(*pass);
-  for (size_t id = 0; id < graph_->nodes.size(); id++) {
-    if (!pass->ran[id]) continue;
-    const Node& node = *graph_->nodes[id];
+  detail::rehearse_once(*pass);
+  detail::run_forward(*pass);
+  return Pass(pass);
+}
+
+void detail::run_forward(PassState& pass) {
+  Graph& graph = *pass.graph;
+  std::vector<int> uses = count_uses(pass);
+  for (size_t id = 0; id < graph.nodes.size(); id++) {
+    if (!pass.ran[id]) continue;
+    const Node& node = *graph.nodes[id];
+    Tensor& value = pass.values[id];
     if (node.inputs.empty()) {
-      pass->values[id] =
-          pass->values[id].is_contiguous() ? pass->values[id] : contiguous(stream, pass->values[id]);
+      value = value.is_contiguous() ? value : contiguous(pass.stream, value);
       continue;
     }
     std::vector<Tensor> x;
-    for (int input : node.inputs) x.push_back(pass->values[static_cast<size_t>(input)]);
-    pass->values[id] = node.forward({stream, *graph_, mode, x, pass->shapes[id], pass->saved[id]});
+    for (int input : node.inputs) x.push_back(pass.values[static_cast<size_t>(input)]);
+    value = node.forward({pass.stream, graph, pass.mode, x, pass.shapes[id], pass.saved[id]});
     for (int input : node.inputs) {
       const auto i = static_cast<size_t>(input);
-      if (--uses[i] == 0 && !pass->is_output[i]) pass->values[i] = Tensor();
+      if (--uses[i] == 0 && !pass.is_output[i]) pass.values[i] = Tensor();
     }
   }
-  return Pass(pass);
 }
 
 }  // namespace dlprim

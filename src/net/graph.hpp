@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -84,6 +85,7 @@ struct Graph {
   RandomState random;
   std::vector<std::unique_ptr<const Node>> nodes;
   std::vector<Parameter> parameters;
+  std::set<std::string> rehearsed;  ///< kinds of passes, see rehearse_once()
 
   /// Adds a node, whose output is the new value. Throws ValidationError before anything has changed.
   Value add(std::unique_ptr<Node> node, const std::vector<Value>& inputs, const std::string& name);
@@ -150,6 +152,19 @@ struct PassState {
   std::vector<Saved> saved;
   std::vector<bool> ran, is_output;
 };
+
+/// What one backward() makes.
+struct Gradients {
+  std::vector<Tensor> values, parameters;  ///< as the graph's nodes and parameters
+};
+
+/// Runs the nodes marked in `ran`; feeds and shapes are there.
+void run_forward(PassState& pass);
+/// Where the graph has not seen such a pass yet (mode, shapes, outputs): has its programs compiled side by
+/// side, those of backward() too if there is a loss to begin at.
+void rehearse_once(const PassState& pass);
+/// What backward() calls from the value at `top`; parameters' gradients stay.
+void rehearse_backward(PassState& pass, size_t top);
 
 /// True if `t` is the only handle on its memory: writing into it changes nothing that anybody sees.
 inline bool is_sole_owner(const Tensor& t) {

@@ -97,7 +97,7 @@ ConvRunner::ConvRunner(const char* op, ConvDirection direction, const Context& c
   require_real(context, problem.dtype);
   Options rest = options;
   rest.workspace_limit = parts_.rest(options).workspace_limit;
-  if (options.tune != TuneMode::table && options.engine == "auto")
+  if (options.tune != TuneMode::table && options.engine == "auto" && !Rehearsal::active())
     measure_conv_on_first_use(context, direction, inner, rest);
   const TuneProblem tuned = conv_tune_problem(problem, options);
   auto info = std::make_shared<PlanInfo>();
