@@ -4,8 +4,10 @@
 //   return, exit                main returns, or calls exit(), with work on the streams
 //   exit_elsewhere              a thread calls exit() while main waits for it
 //   joined                      main returns; a static's destructor stops a thread that runs a plan
+//   building                    exit(), with programs being compiled in the background
 //   quick_exit                  quick_exit() while a thread runs a plan
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -14,6 +16,8 @@
 
 #include <dlprim/copy.hpp>
 #include <dlprim/gemm.hpp>
+#include <dlprim/pointwise.hpp>
+#include <dlprim/rehearsal.hpp>
 
 using namespace dlprim;
 
@@ -96,6 +100,15 @@ int main(int, char** argv) {
     std::quick_exit(0);
   }
   if (how == "exit") std::exit(0);
+  if (how == "building") {  // a slow one each, and none is in any cache
+    const Rehearsal rehearsal;
+    for (const int64_t unique : {1, 2, 3, 4, 5, 6}) {
+      const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
+      const std::string body = "y0 = sin(x0) * " + std::to_string(now + unique) + ".0f";
+      pointwise(before_main.stream, {before_main.a}, {before_main.c}, {}, body);
+    }
+    std::exit(0);
+  }
   if (how == "exit_elsewhere") std::thread([] { std::exit(0); }).join();
   return 0;
 }

@@ -24,6 +24,10 @@ TEST_CASE("exit: statics of every kind, main returns or calls exit()", "[exit][t
   for (const char* how : {"return", "exit", "exit_elsewhere"}) check_ends_well(how, 3);
 }
 
+TEST_CASE("exit: exit() while programs are compiled in the background", "[exit][threads]") {
+  check_ends_well("building", 5);
+}
+
 TEST_CASE("exit: a static that stops its thread", "[exit][threads]") {
   check_ends_well("joined", 5);
 }

@@ -1,6 +1,8 @@
 // Compiled programs: one build for many threads, failures, the way over the disk, kernels from a folder.
 #include <sys/stat.h>
 #include <unistd.h>
+#include <dlprim/copy.hpp>
+#include <dlprim/rehearsal.hpp>
 
 #include <chrono>
 #include <cstdio>
@@ -15,7 +17,6 @@
 #include "core/binary_cache.hpp"
 #include "core/kernel_source.hpp"
 #include "core/launch.hpp"
-#include "core/rehearsal.hpp"
 #include "core/state.hpp"
 #include "support.hpp"
 

@@ -140,9 +140,9 @@ class DLPRIM_API Net {
   /// The shape of `value` for a batch of one.
   const Shape& shape(Value value) const;
 
-  /// Runs what `outputs` depend on. Before the first pass of a kind (mode, shapes, outputs) all its programs, and
-  /// those of backward() from the first output of one element, begin to be compiled side by side. Throws ValidationError before anything is enqueued (missing feeds,
-  /// shapes, dtypes, another context).
+  /// Runs what `outputs` depend on. Before the first pass of a kind (mode, shapes, outputs) all its programs,
+  /// and those of backward() from the first output of one element, begin to be compiled side by side. Throws
+  /// ValidationError before anything is enqueued (missing feeds, shapes, dtypes, another context).
   Pass forward(const Stream& stream, Mode mode, const std::vector<Feed>& feeds,
                const std::vector<Value>& outputs) const;
 

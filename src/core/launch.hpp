@@ -9,11 +9,11 @@
 #include <string>
 #include <type_traits>
 
+#include <dlprim/rehearsal.hpp>
 #include <dlprim/stream.hpp>
 #include <dlprim/tensor.hpp>
 
 #include "core/program_cache.hpp"
-#include "core/rehearsal.hpp"
 
 namespace dlprim::detail {
 

@@ -15,10 +15,10 @@
 #include <unordered_map>
 #include <vector>
 
+#include <dlprim/rehearsal.hpp>
 #include <dlprim/tensor.hpp>
 
 #include "core/fields.hpp"
-#include "core/rehearsal.hpp"
 
 namespace dlprim::detail {
 

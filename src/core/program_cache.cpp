@@ -1,5 +1,7 @@
 #include "core/program_cache.hpp"
 
+#include <dlprim/rehearsal.hpp>
+
 #include <algorithm>
 #include <array>
 
@@ -12,7 +14,6 @@
 #include "core/device_ptx.hpp"
 #include "core/kernel_source.hpp"
 #include "core/program_binary.hpp"
-#include "core/rehearsal.hpp"
 
 namespace dlprim::detail {
 namespace {

@@ -1,6 +1,6 @@
 // ProgramCache: the compiled programs of one context, in memory, over the binary cache on disk.
 // Builds run outside the lock; threads that ask for one program while it is being built wait for that build.
-// In a rehearsal (rehearsal.hpp) builds are begun in the background, and nobody waits.
+// In a Rehearsal builds are begun in the background, and nobody waits.
 // The least recently used programs go when there are too many. One that a plan still holds is found again.
 #pragma once
 

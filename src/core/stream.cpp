@@ -1,4 +1,5 @@
 // Streams and events, and what a stream reports of its operators.
+#include <dlprim/rehearsal.hpp>
 #include <dlprim/stream.hpp>
 
 #include <algorithm>
@@ -8,7 +9,6 @@
 #include "core/engine.hpp"
 #include "core/log.hpp"
 #include "core/observer.hpp"
-#include "core/rehearsal.hpp"
 #include "core/state.hpp"
 
 namespace dlprim {

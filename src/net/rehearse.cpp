@@ -1,6 +1,7 @@
 // A pass is rehearsed before the first of its kind runs: its programs are known then, and are compiled side
 // by side, where operators one after the other would wait for one at a time.
-#include "core/rehearsal.hpp"
+
+#include <dlprim/rehearsal.hpp>
 
 #include "core/check.hpp"
 #include "net/graph.hpp"

@@ -251,7 +251,7 @@ Gemm::Gemm(const Context& context, const GemmDesc& desc, const Options& asked)
   const Options options = detail::recorded_options(asked, context, "gemm", description);
   auto info = std::make_shared<detail::PlanInfo>();
   const TuneProblem tuned = detail::gemm_tune_problem(p, options);
-  if (options.tune != TuneMode::table && options.engine == "auto" && !detail::Rehearsal::active())
+  if (options.tune != TuneMode::table && options.engine == "auto" && !Rehearsal::active())
     detail::measure_gemm_on_first_use(context, batches_->product, p, options);
   impl_ = detail::choose_engine("gemm", detail::engines(), context, p, options, *info, &tuned);
   const double m = p.m, n = p.n, k = p.k, batch = p.batch, count = static_cast<double>(batches_->count());

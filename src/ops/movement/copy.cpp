@@ -138,6 +138,7 @@ void read(const Stream& stream, const Tensor& x, void* host, int64_t bytes) {
   require_bytes("x", x, host, bytes);
   require(x.context() == stream.context(), "x", "belongs to another context than the stream");
   if (bytes == 0) return;
+  require(!Rehearsal::active(), "x", "is read in a rehearsal, where nothing is computed");
   if (operator_observer) operator_observer->reads(x);
   const Tensor packed = x.is_contiguous() ? x : contiguous(stream, x);
   const Run run = run_of(packed);
