@@ -59,7 +59,7 @@ class DLPRIM_API Pointwise : public Plan {
   /// Tensors must be as described. An output may be an input (same memory, same strides), not overlap one
   /// otherwise. Throws ValidationError.
   void run(const Stream& stream, const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs,
-           const std::vector<Scalar>& scalars) const;
+           const std::vector<Scalar>& scalars, const Tensor& workspace = {}) const;
 
   struct Impl;
 
@@ -90,9 +90,9 @@ class DLPRIM_API Reduce : public Plan {
 /// Finds the plan in the context's cache, or makes it, and runs it.
 DLPRIM_API void pointwise(const Stream& stream, const std::vector<Tensor>& inputs,
                           const std::vector<Tensor>& outputs, const std::vector<Scalar>& scalars,
-                          const std::string& body);
+                          const std::string& body, const Options& options = {}, const Tensor& workspace = {});
 DLPRIM_API void reduce(const Stream& stream, const std::vector<Tensor>& inputs,
                        const std::vector<Tensor>& outputs, const std::vector<Scalar>& scalars,
-                       const Reduction& reduction);
+                       const Reduction& reduction, const Options& options = {}, const Tensor& workspace = {});
 
 }  // namespace dlprim
