@@ -159,24 +159,24 @@ void GradientNorm::run(const Stream& stream, const std::vector<Tensor>& dw, doub
 
 namespace {
 
-constexpr size_t kFactorBytes = 64;  // in front of the norm's workspace, aligned as every part is
-
-Options behind_factor(Options options) {
+/// The factor, and behind it the norm's workspace.
+WorkspaceParts factor_part() {
   WorkspaceParts parts;
-  parts.add(kFactorBytes);
-  options.workspace_limit = parts.rest(options).workspace_limit;
-  return options;
+  parts.add(sizeof(float));
+  return parts;
 }
 
 }  // namespace
 
 ClipGradientsByNorm::ClipGradientsByNorm(const Context& context, const GradientNormDesc& desc,
                                          const Options& options)
-    : Plan(nullptr), norm_(context, desc, behind_factor(options)) {
+    : Plan(nullptr), norm_(context, desc, factor_part().rest(options)) {
   auto impl = kernel_over(context, desc.dw, scale_form(), true);
-  info_ = info_of("clip_gradients_by_norm", text_of(desc.dw), context, options,
-                  3 * static_cast<double>(desc.elements) * static_cast<double>(size_of(desc.dw)),
-                  kFactorBytes + norm_.workspace_size());
+  WorkspaceParts parts = factor_part();
+  impl->scratch_at = parts.add(norm_.workspace_size());
+  info_ =
+      info_of("clip_gradients_by_norm", text_of(desc.dw), context, options,
+              3 * static_cast<double>(desc.elements) * static_cast<double>(size_of(desc.dw)), parts.size());
   impl_ = std::move(impl);
 }
 
@@ -190,7 +190,7 @@ void ClipGradientsByNorm::run(const Stream& stream, double max_norm, const std::
   DeviceNumbers numbers;
   numbers.factor = workspace_part(space, 0, {1});
   const OperatorScope scope(stream, *info_);
-  norm_.run(stream, dw, max_norm, norm, numbers.factor, workspace_scratch(space, kFactorBytes, norm_));
+  norm_.run(stream, dw, max_norm, norm, numbers.factor, workspace_scratch(space, impl_->scratch_at, norm_));
   impl_->kernel->run(stream, {&dw}, places, {}, numbers);
 }
 
