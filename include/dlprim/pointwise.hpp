@@ -10,7 +10,8 @@
 //   pointwise(stream, {a, b}, {sum, product}, {2.0}, "y0 = x0 + x1; y1 = s0 * x0 * x1");
 //   reduce(stream, {x}, {mean}, {1.0 / n}, sum_of("x0", "y0 = s0 * a0"));
 //
-// A kernel is compiled once for an expression, its dtypes and the form of its strides, never for a shape.
+// What an expression takes stands in its own order: inputs, outputs, scalars, the expression. A kernel is
+// compiled once for an expression, its dtypes and the form of its strides, never for a shape.
 #pragma once
 
 #include <string>

@@ -94,6 +94,28 @@ InstanceNorm::InstanceNorm(const Context& context, const InstanceNormDesc& desc,
   impl_ = std::move(impl);
 }
 
+namespace {
+
+/// What is written, the workspace too, shares no memory with what is read, but y is x.
+void require_written_apart(const NormTensors& t, const Tensor& running_mean, const Tensor& running_var) {
+  require_same_or_apart({"y", t.y}, {"x", t.x});
+  require_apart({{"y", t.y},
+                 {"mean", t.mean},
+                 {"inv_std", t.inv_std},
+                 {"running_mean", running_mean},
+                 {"running_var", running_var},
+                 {"workspace", t.workspace}},
+                {{"weight", t.weight}, {"bias", t.bias}});
+  require_apart({{"mean", t.mean},
+                 {"inv_std", t.inv_std},
+                 {"running_mean", running_mean},
+                 {"running_var", running_var},
+                 {"workspace", t.workspace}},
+                {{"x", t.x}});
+}
+
+}  // namespace
+
 void InstanceNorm::run(const Stream& stream, const Tensor& x, const Tensor& weight, const Tensor& bias,
                        const Tensor& running_mean, const Tensor& running_var, const Tensor& y,
                        const Tensor& mean, const Tensor& inv_std, const Tensor& workspace) const {
@@ -111,26 +133,13 @@ void InstanceNorm::run(const Stream& stream, const Tensor& x, const Tensor& weig
     require_optional(t.name, t.tensor, context, if_there(desc_.statistics, impl.images));
   for (const Named& t : {Named{"running_mean", running_mean}, Named{"running_var", running_var}})
     require_optional(t.name, t.tensor, context, if_there(desc_.running, impl.channels));
-  require_same_or_apart({"y", y}, {"x", x});
-  require_apart({{"y", y},
-                 {"mean", mean},
-                 {"inv_std", inv_std},
-                 {"running_mean", running_mean},
-                 {"running_var", running_var},
-                 {"workspace", workspace}},
-                {{"weight", weight}, {"bias", bias}});
-  require_apart({{"mean", mean},
-                 {"inv_std", inv_std},
-                 {"running_mean", running_mean},
-                 {"running_var", running_var},
-                 {"workspace", workspace}},
-                {{"x", x}});
+  NormTensors t{x, weight, bias, y, mean, inv_std, {}, workspace};
+  require_written_apart(t, running_mean, running_var);
   const Tensor space = workspace_for(*info_, stream, workspace);
   if (element_count(impl.images.shape) == 0) return;
   const auto part = [&](size_t at, const TensorDesc& desc) {
     return workspace_part(space, at, desc.shape, desc.dtype);
   };
-  NormTensors t{x, weight, bias, y, mean, inv_std, {}, {}};
   if (desc_.running) {
     t.variance = part(impl.variance_at, impl.images);
     if (!desc_.statistics)
