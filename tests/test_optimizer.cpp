@@ -453,7 +453,8 @@ TEST_CASE("optimizers refuse what does not fit", "[small]") {
   CHECK(error_of<ValidationError>([&] { gradient_norm(stream(), {w}, {NormOrder::two}, {}); }) ==
         "norm: is not defined");
   const GradientNorm small(context(), {DType::f32, NormOrder::two, 1, 6});
-  CHECK(error_of<ValidationError>([&] { small.run(stream(), {w, dw}, 1, number(0), {}); }) ==
-        "dw: 2 tensors of 12 elements, the plan is for 1 of 6");
+  CHECK(error_of<ValidationError>([&] {
+          small.run(stream(), {w, dw}, 1, number(0), {});
+        }) == "dw: 2 tensors of 12 elements, the plan is for 1 of 6");
   CHECK(host_values(w) == std::vector<float>{1, 2, 3, 4, 5, 6});
 }
