@@ -2,6 +2,7 @@
 // layout=nchw", "cross_entropy direction=forward target=class smoothing=0 size=8192x1000 dtype=f32
 // layout=nchw" (target=probabilities; smoothing in hundredths), "nll_loss" alike, "ctc_loss direction=forward
 // size=500x32x64 labels=60 dtype=f32" (times, sequences, classes).
+#include <dlprim/class_loss.hpp>
 #include <dlprim/ctc_loss.hpp>
 #include <dlprim/loss.hpp>
 #include <dlprim/softmax.hpp>
@@ -36,10 +37,10 @@ std::unique_ptr<Case> make_loss(detail::ProblemLine& line) {
   const LossParams params{reduction == "mean" ? LossReduction::mean : LossReduction::none};
   const Tensor y = reduction == "mean" ? device_tensor({1}, {1}, form.dtype) : form.result();
   if (!backward)
-    return moving_case(bytes_of({x, target, y}), {y}, [=] { loss(stream(), f, x, target, y, params); });
+    return moving_case(bytes_of({x, target, y}), {y}, [=] { loss(stream(), f, x, target, {}, params, y); });
   const Tensor dx = form.result(), dy = reduction == "mean" ? y : form.input("dy");
   return moving_case(bytes_of({x, target, dy, dx}), {dx},
-                     [=] { loss_backward(stream(), f, dy, x, target, dx, {}, params); });
+                     [=] { loss_backward(stream(), f, dy, x, target, {}, params, dx); });
 }
 const CasesOf kLoss("loss", make_loss);
 
@@ -67,10 +68,10 @@ std::unique_ptr<Case> make_cross_entropy(detail::ProblemLine& line) {
   const ClassOperands o(line);
   if (!o.backward)
     return moving_case(bytes_of({o.x, o.target}), {o.y},
-                       [o] { cross_entropy(stream(), o.x, o.target, o.y, o.params); });
+                       [o] { cross_entropy(stream(), o.x, o.target, {}, o.params, o.y); });
   const Tensor dx = o.form.result();
   return moving_case(bytes_of({o.x, o.target, dx}), {dx},
-                     [o, dx] { cross_entropy_backward(stream(), o.y, o.x, o.target, dx, o.params); });
+                     [o, dx] { cross_entropy_backward(stream(), o.y, o.x, o.target, {}, o.params, dx); });
 }
 const CasesOf kCrossEntropy("cross_entropy", make_cross_entropy);
 
@@ -79,10 +80,10 @@ std::unique_ptr<Case> make_nll(detail::ProblemLine& line) {
   // Of x a row's term is read, at least its 32 bytes.
   if (!o.backward)
     return moving_case(bytes_of({o.target}) + 32 * static_cast<double>(o.target.numel()), {o.y},
-                       [o] { nll_loss(stream(), o.x, o.target, o.y, o.params); });
+                       [o] { nll_loss(stream(), o.x, o.target, {}, o.params, o.y); });
   const Tensor dx = o.form.result();
   return moving_case(bytes_of({o.target, dx}), {dx},
-                     [o, dx] { nll_loss_backward(stream(), o.y, o.target, dx, o.params); });
+                     [o, dx] { nll_loss_backward(stream(), o.y, o.target, {}, o.params, dx); });
 }
 const CasesOf kNll("nll_loss", make_nll);
 
@@ -93,7 +94,7 @@ std::unique_ptr<Case> make_ctc(detail::ProblemLine& line) {
   line.finish();
   const int64_t times = form.shape[0], batch = form.shape[1], classes = form.shape[2];
   const Tensor x = form.result();
-  log_softmax(stream(), form.input("x"), 2, x);
+  log_softmax(stream(), form.input("x"), {}, 2, x);
   // Class 0 is the blank.
   std::vector<int64_t> padded = read<int64_t>(stream(), random_whole("labels", {batch, labels}, classes - 1));
   for (int64_t& label : padded) label++;
@@ -107,10 +108,11 @@ std::unique_ptr<Case> make_ctc(detail::ProblemLine& line) {
   const Tensor y = device_tensor({1}, {1}, form.dtype);
   const TensorDesc desc = ctc_loss_alpha(in.x, in.labels, form.dtype);
   const Tensor alpha(test::context(), desc.shape, desc.dtype), dx = form.result();
-  ctc_loss(stream(), in, y, alpha);
-  if (!backward) return moving_case(bytes_of({x, alpha}), {y}, [=] { ctc_loss(stream(), in, y, alpha); });
+  ctc_loss(stream(), in, {}, y, alpha);
+  if (!backward) return moving_case(bytes_of({x, alpha}), {y}, [=] { ctc_loss(stream(), in, {}, y, alpha); });
   const Tensor dy = device_tensor({1}, {1}, form.dtype);
-  return moving_case(bytes_of({x, alpha, dx}), {dx}, [=] { ctc_loss_backward(stream(), dy, in, alpha, dx); });
+  return moving_case(bytes_of({x, alpha, dx}), {dx},
+                     [=] { ctc_loss_backward(stream(), dy, in, alpha, {}, dx); });
 }
 const CasesOf kCtc("ctc_loss", make_ctc);
 

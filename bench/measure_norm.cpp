@@ -24,9 +24,9 @@ struct Operands {
 std::unique_ptr<Case> rows_case(const Operands& o, bool rms, bool backward) {
   const auto forward = [o, rms] {
     if (rms)
-      rms_norm(stream(), o.x, 1, o.weight, 1e-5, o.y, o.inv_std);
+      rms_norm(stream(), o.x, o.weight, 1, 1e-5, o.y, o.inv_std);
     else
-      layer_norm(stream(), o.x, 1, o.weight, o.bias, 1e-5, o.y, o.mean, o.inv_std);
+      layer_norm(stream(), o.x, o.weight, o.bias, 1, 1e-5, o.y, o.mean, o.inv_std);
   };
   if (!backward) return moving_case(bytes_of({o.x, o.y}), {o.y}, forward);
   forward();
@@ -34,20 +34,20 @@ std::unique_ptr<Case> rows_case(const Operands& o, bool rms, bool backward) {
   if (!rms) gradients.push_back(o.dbias);
   return moving_case(bytes_of({o.x, o.dy, o.dx}), gradients, [o, rms] {
     if (rms)
-      rms_norm_backward(stream(), o.dy, o.x, 1, o.weight, o.inv_std, o.dx, o.dweight);
+      rms_norm_backward(stream(), o.dy, o.x, o.weight, o.inv_std, 1, o.dx, o.dweight);
     else
-      layer_norm_backward(stream(), o.dy, o.x, 1, o.weight, o.mean, o.inv_std, o.dx, o.dweight, o.dbias);
+      layer_norm_backward(stream(), o.dy, o.x, o.weight, o.mean, o.inv_std, 1, o.dx, o.dweight, o.dbias);
   });
 }
 
 std::unique_ptr<Case> groups_case(const Operands& o, int64_t groups, bool backward) {
   const auto forward = [o, groups] {
-    group_norm(stream(), o.x, groups, o.weight, o.bias, 1e-5, o.y, o.mean, o.inv_std);
+    group_norm(stream(), o.x, o.weight, o.bias, groups, 1e-5, o.y, o.mean, o.inv_std);
   };
   if (!backward) return moving_case(bytes_of({o.x, o.y}), {o.y}, forward);
   forward();
   return moving_case(bytes_of({o.x, o.dy, o.dx}), {o.dx, o.dweight, o.dbias}, [o, groups] {
-    group_norm_backward(stream(), o.dy, o.x, groups, o.weight, o.mean, o.inv_std, o.dx, o.dweight, o.dbias);
+    group_norm_backward(stream(), o.dy, o.x, o.weight, o.mean, o.inv_std, groups, o.dx, o.dweight, o.dbias);
   });
 }
 
@@ -55,7 +55,7 @@ std::unique_ptr<Case> batch_case(const Operands& o, bool fused, bool backward) {
   BatchNormParams params;
   if (fused) params.activation = Activation::relu;
   const auto forward = [o, params] {
-    batch_norm_training(stream(), o.x, o.weight, o.bias, params, {}, {}, o.y, o.mean, o.inv_std, o.residual);
+    batch_norm_training(stream(), o.x, o.weight, o.bias, o.residual, params, {}, {}, o.y, o.mean, o.inv_std);
   };
   if (!backward) return moving_case(bytes_of({o.x, o.residual, o.y}), {o.y}, forward);
   forward();
@@ -63,8 +63,8 @@ std::unique_ptr<Case> batch_case(const Operands& o, bool fused, bool backward) {
   std::vector<Tensor> gradients{o.dx, o.dweight, o.dbias};
   if (fused) gradients.push_back(o.dresidual);
   return moving_case(bytes_of({o.x, o.dy, y, o.dx, o.dresidual}), gradients, [o, y, params] {
-    batch_norm_backward(stream(), o.dy, o.x, o.weight, o.mean, o.inv_std, o.dx, o.dweight, o.dbias,
-                        params.activation, y, o.dresidual);
+    batch_norm_backward(stream(), o.dy, o.x, o.weight, o.mean, o.inv_std, y, params.activation, o.dx,
+                        o.dweight, o.dbias, o.dresidual);
   });
 }
 
@@ -99,7 +99,7 @@ std::unique_ptr<Case> make(detail::ProblemLine& line) {
     const Tensor variance =
         test::device_tensor({channels}, std::vector<float>(static_cast<size_t>(channels), 1.f), full);
     return moving_case(bytes_of({o.x, o.y}), {o.y}, [o, variance] {
-      batch_norm_inference(stream(), o.x, o.weight, o.bias, o.bias, variance, {}, o.y);
+      batch_norm_inference(stream(), o.x, o.weight, o.bias, {}, o.bias, variance, {}, o.y);
     });
   }
   if (rows) return rows_case(o, kind == "rms", backward);

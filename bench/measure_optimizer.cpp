@@ -86,13 +86,16 @@ std::unique_ptr<Case> make(detail::ProblemLine& line) {
   const double once = bytes_of(dw);
   const Tensor number = test::device_tensor({1}, {1}), found = test::device_tensor({1}, {0});
   if (f == "norm")
-    return moving_case(once, {number}, [=] { gradient_norm(stream(), dw, NormOrder::two, number); });
-  if (f == "clip") return moving_case(3 * once, dw, [=] { clip_gradients_by_norm(stream(), dw, 1, number); });
-  if (f == "clip_value") return moving_case(2 * once, dw, [=] { clip_gradients_by_value(stream(), dw, 1); });
+    return moving_case(once, {number}, [=] { gradient_norm(stream(), dw, {NormOrder::two}, number); });
+  if (f == "clip")
+    return moving_case(3 * once, dw, [=] {
+      clip_gradients_by_norm(stream(), {NormOrder::two, 1}, dw, number);
+    });
+  if (f == "clip_value") return moving_case(2 * once, dw, [=] { clip_gradients_by_value(stream(), 1, dw); });
   if (f == "unscale")
-    return moving_case(2 * once, dw, [=] { unscale_gradients(stream(), dw, number, found); });
+    return moving_case(2 * once, dw, [=] { unscale_gradients(stream(), number, dw, found); });
   const std::vector<Tensor> w = random_tensors("w", shapes, dtype);
-  if (f == "average") return moving_case(3 * once, w, [=] { update_averages(stream(), w, dw, 0.999); });
+  if (f == "average") return moving_case(3 * once, w, [=] { update_averages(stream(), dw, 0.999, w); });
   const OptimizerDesc desc = desc_of(f, dtype);
   OptimizerTensors all{w, dw, {}, {}};
   double bytes = 3 * once;
@@ -104,7 +107,7 @@ std::unique_ptr<Case> make(detail::ProblemLine& line) {
   step->momentum = 0.9;
   step->learning_rate = 0.1;  // large, so that bf16 shows what a step did
   return moving_case(bytes, w, [=] {
-    optimize(stream(), desc, all, *step);
+    optimize(stream(), desc, *step, all);
     step->step++;
   });
 }

@@ -18,14 +18,14 @@ std::unique_ptr<Case> fill_case(const std::string& f, const Form& form, int64_t 
   const Tensor y = form.result();
   const auto fill = [&](auto run) { return moving_case(bytes_of({y}), {y}, run); };
   const RandomState state{1, 0};
-  if (f == "uniform") return fill([=] { random_uniform(stream(), y, 0, 1, state); });
-  if (f == "normal") return fill([=] { random_normal(stream(), y, 0, 1, state); });
-  if (f == "log_normal") return fill([=] { random_log_normal(stream(), y, 0, 1, state); });
-  if (f == "bernoulli") return fill([=] { random_bernoulli(stream(), y, 0.5, state); });
-  if (f == "exponential") return fill([=] { random_exponential(stream(), y, 1, state); });
-  if (f == "cauchy") return fill([=] { random_cauchy(stream(), y, 0, 1, state); });
-  if (f == "geometric") return fill([=] { random_geometric(stream(), y, 0.25, state); });
-  return fill([=] { random_integers(stream(), y, 0, range, state); });
+  if (f == "uniform") return fill([=] { random_uniform(stream(), 0, 1, state, y); });
+  if (f == "normal") return fill([=] { random_normal(stream(), 0, 1, state, y); });
+  if (f == "log_normal") return fill([=] { random_log_normal(stream(), 0, 1, state, y); });
+  if (f == "bernoulli") return fill([=] { random_bernoulli(stream(), 0.5, state, y); });
+  if (f == "exponential") return fill([=] { random_exponential(stream(), 1, state, y); });
+  if (f == "cauchy") return fill([=] { random_cauchy(stream(), 0, 1, state, y); });
+  if (f == "geometric") return fill([=] { random_geometric(stream(), 0.25, state, y); });
+  return fill([=] { random_integers(stream(), 0, range, state, y); });
 }
 
 std::unique_ptr<Case> make(detail::ProblemLine& line) {
@@ -39,7 +39,7 @@ std::unique_ptr<Case> make(detail::ProblemLine& line) {
   line.finish();
   if (f == "permutation") {
     const Tensor y(test::context(), {element_count(form.shape)}, DType::i64);
-    return moving_case(bytes_of({y}), {y}, [y] { random_permutation(stream(), y, {1, 0}); });
+    return moving_case(bytes_of({y}), {y}, [y] { random_permutation(stream(), {1, 0}, y); });
   }
   if (f == "multinomial") {
     const Tensor w = form.input("w"), y(test::context(), {form.shape[0], samples}, DType::i64);

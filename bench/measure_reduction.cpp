@@ -41,16 +41,16 @@ std::unique_ptr<Case> make(detail::ProblemLine& line) {
     std::vector<Tensor> all = results;
     all.push_back(x);
     return moving_case(bytes_of(all), results,
-                       [x, results, name = f.name] { reduction(stream(), name, x, results); });
+                       [x, results, name = f.name] { reduction(stream(), name, x, {}, results); });
   }
-  reduction(stream(), f.name, x, results);
+  reduction(stream(), f.name, x, {}, results);
   const Tensor dx = form.result();
   // A gradient that does not name x does not read it.
   const bool reads = !f.selects && f.gradient.find('x') != std::string::npos;
   std::vector<Tensor> all = {dx};
   if (reads) all.push_back(x);
   return moving_case(bytes_of(all), {dx}, [x, results, dy, dx, name = f.name] {
-    reduction_backward(stream(), name, dy, x, results, dx);
+    reduction_backward(stream(), name, dy, x, results, {}, dx);
   });
 }
 const CasesOf kReduction("reduction", make);

@@ -28,10 +28,10 @@ std::unique_ptr<Case> make(detail::ProblemLine& line) {
       const Tensor dy = form.input("dy", row, form.dtype), dx = form.result();
       return moving_case(bytes_of({x, dx}), {dx}, [=] { logsumexp_backward(stream(), dy, x, y, axis, dx); });
     }
-    const auto plan = std::make_shared<LogSumExp>(test::context(), LogSumExpDesc{x, y, {}, {}, axis});
+    const auto plan = std::make_shared<LogSumExp>(test::context(), LogSumExpDesc{x, y, axis});
     return moving_case(bytes_of({x, y}), {y}, [plan, x, y] { plan->run(stream(), x, y); });
   }
-  SoftmaxDesc desc{x, form.result(), {}, axis, f == "log_softmax"};
+  const bool log = f == "log_softmax";
   const Tensor y = form.result();
   Tensor mask;
   if (f == "masked_softmax") {
@@ -40,17 +40,17 @@ std::unique_ptr<Case> make(detail::ProblemLine& line) {
     std::vector<float> keep(static_cast<size_t>(element_count(last)));
     for (size_t i = 0; i < keep.size(); i++) keep[i] = i % 4 != 3;
     mask = test::device_tensor(last, keep, DType::boolean);
-    desc.mask = TensorDesc(mask);
   }
+  const auto of_mask = mask.defined() ? std::make_optional<TensorDesc>(mask) : std::nullopt;
   if (!backward) {
-    const auto plan = std::make_shared<Softmax>(test::context(), desc);
-    return moving_case(bytes_of({x, y}), {y}, [=] { plan->run(stream(), x, y, {}, mask); });
+    const auto plan = std::make_shared<Softmax>(test::context(), SoftmaxDesc{x, y, axis, log, of_mask});
+    return moving_case(bytes_of({x, y}), {y}, [=] { plan->run(stream(), x, mask, y); });
   }
   const Tensor out = form.result(), dy = form.input("dy"), dx = form.result();
-  f == "log_softmax" ? log_softmax(stream(), x, axis, out) : softmax(stream(), x, axis, out, mask);
-  desc.dx = dx;
-  const auto plan = std::make_shared<SoftmaxBackward>(test::context(), desc);
-  return moving_case(bytes_of({dy, out, dx}), {dx}, [=] { plan->run(stream(), dy, out, dx, {}, mask); });
+  log ? log_softmax(stream(), x, {}, axis, out) : softmax(stream(), x, mask, axis, out);
+  const auto plan = std::make_shared<SoftmaxBackward>(test::context(),
+                                                      SoftmaxBackwardDesc{dy, out, dx, axis, log, of_mask});
+  return moving_case(bytes_of({dy, out, dx}), {dx}, [=] { plan->run(stream(), dy, out, mask, dx); });
 }
 const CasesOf kSoftmax("softmax", make);
 

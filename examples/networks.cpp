@@ -162,7 +162,7 @@ void check_gradients(const Stream& stream, const Net& net, int64_t step) {
     const Tensor& gradient = trained[i].gradient;
     if (!gradient.defined()) fail(trained[i].name + " has no gradient in step " + std::to_string(step));
     const auto place = static_cast<int64_t>(i);
-    reduction(stream, "linf", gradient.reshape({gradient.numel()}), {largest.slice(0, place, place + 1)});
+    reduction(stream, "linf", gradient.reshape({gradient.numel()}), {}, {largest.slice(0, place, place + 1)});
   }
   const std::vector<float> values = read<float>(stream, largest);
   for (size_t i = 0; i < trained.size(); i++)

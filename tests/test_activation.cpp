@@ -148,13 +148,13 @@ TEST_CASE("activations in place", "[small]") {
 }
 
 TEST_CASE("activation plans explain themselves", "[small]") {
-  const ActivationForward plan(context(), {TensorDesc({2, 3}), TensorDesc({2, 3}), {}, Activation::relu});
+  const ActivationForward plan(context(), {TensorDesc({2, 3}), TensorDesc({2, 3}), Activation::relu});
   CHECK(plan.engine() == "generated");
   CHECK(plan.explain().find(
             "op=activation engine=generated f=relu x=f32[2,3] y=f32[2,3]\n  generated: chosen") == 0);
   Options options;
   options.engine = "magic";
-  const ActivationDesc desc{TensorDesc({1}), TensorDesc({1}), {}, Activation::relu};
+  const ActivationDesc desc{TensorDesc({1}), TensorDesc({1}), Activation::relu};
   CHECK(error_of<ValidationError>([&] { ActivationForward(context(), desc, options); }) ==
         "engine: activation has no engine 'magic', only 'generated'");
 }

@@ -81,8 +81,8 @@ void check(const Shape& shape, Placing placing, DType dtype, double offset = 0, 
   const BatchNormParams params{1e-3, 0.2};
   const Step s(shape, placing, dtype, offset, 1, padding);
   const Values mean_before = values_of(s.running_mean), var_before = values_of(s.running_var);
-  batch_norm_training(stream(), s.x, s.weight, s.bias, params, s.running_mean, s.running_var, s.y.tensor(),
-                      s.mean.tensor(), s.inv_std.tensor());
+  batch_norm_training(stream(), s.x, s.weight, s.bias, {}, params, s.running_mean, s.running_var,
+                      s.y.tensor(), s.mean.tensor(), s.inv_std.tensor());
 
   const BatchNormed expected =
       batch_norm_reference(values_of(s.x), shape, values_of(s.weight), values_of(s.bias), params.epsilon);
@@ -101,8 +101,8 @@ void check(const Shape& shape, Placing placing, DType dtype, double offset = 0, 
   CHECK(deviation(host_values(s.running_mean), running_mean) <= of_mean);
   CHECK(deviation(host_values(s.running_var), running_var) <= exact);
 
-  batch_norm_backward(stream(), s.dy, s.x, s.weight, s.mean.tensor(), s.inv_std.tensor(), s.dx.tensor(),
-                      s.dweight.tensor(), s.dbias.tensor());
+  batch_norm_backward(stream(), s.dy, s.x, s.weight, s.mean.tensor(), s.inv_std.tensor(), {},
+                      Activation::identity, s.dx.tensor(), s.dweight.tensor(), s.dbias.tensor());
   const BatchNormGradients gradients = batch_norm_backward_reference(values_of(s.dy), values_of(s.x), shape,
                                                                      values_of(s.weight), params.epsilon);
   CHECK(deviation(host_values(s.dx.tensor()), gradients.dx) <= 4 * stored);
@@ -117,10 +117,10 @@ void check(const Shape& shape, Placing placing, DType dtype, double offset = 0, 
 
   // Again, from the same input: the same bits.
   const Step t(shape, placing, dtype, offset, 1, padding);
-  batch_norm_training(stream(), t.x, t.weight, t.bias, params, {}, {}, t.y.tensor(), t.mean.tensor(),
+  batch_norm_training(stream(), t.x, t.weight, t.bias, {}, params, {}, {}, t.y.tensor(), t.mean.tensor(),
                       t.inv_std.tensor());
-  batch_norm_backward(stream(), t.dy, t.x, t.weight, t.mean.tensor(), t.inv_std.tensor(), t.dx.tensor(),
-                      t.dweight.tensor(), t.dbias.tensor());
+  batch_norm_backward(stream(), t.dy, t.x, t.weight, t.mean.tensor(), t.inv_std.tensor(), {},
+                      Activation::identity, t.dx.tensor(), t.dweight.tensor(), t.dbias.tensor());
   CHECK(host_bytes(s.y.tensor()) == host_bytes(t.y.tensor()));
   CHECK(host_bytes(s.inv_std.tensor()) == host_bytes(t.inv_std.tensor()));
   CHECK(host_bytes(s.dx.tensor()) == host_bytes(t.dx.tensor()));
@@ -128,7 +128,8 @@ void check(const Shape& shape, Placing placing, DType dtype, double offset = 0, 
 
   // Inference with statistics of its own.
   const Guarded y(shape, strides_in(placing, shape), dtype, padding);
-  batch_norm_inference(stream(), t.x, t.weight, t.bias, t.running_mean, t.running_var, params, y.tensor());
+  batch_norm_inference(stream(), t.x, t.weight, t.bias, {}, t.running_mean, t.running_var, params,
+                       y.tensor());
   Values normal = values_of(t.x);
   const AxisView view(shape, 1);
   const Values weight = values_of(t.weight), bias = values_of(t.bias);
@@ -181,7 +182,7 @@ TEST_CASE("batch normalisation of special values", "[small]") {
   const Tensor x = device_tensor({2, 4}, {1, kNan, inf, 7, 3, 5, 1, 7});
   const Tensor weight = device_tensor({4}, {1, 1, 1, 1}), bias = device_tensor({4}, {0, 0, 0, 0.5f});
   const Guarded y({2, 4}), mean({4}), inv_std({4});
-  batch_norm_training(stream(), x, weight, bias, {0.25, 0.1}, {}, {}, y.tensor(), mean.tensor(),
+  batch_norm_training(stream(), x, weight, bias, {}, {0.25, 0.1}, {}, {}, y.tensor(), mean.tensor(),
                       inv_std.tensor());
   const double one = 1 / std::sqrt(1.25);
   CHECK(deviation(host_values(y.tensor()), {-one, kNan, kNan, 0.5, one, kNan, kNan, 0.5}) <= 1e-6);
@@ -192,10 +193,10 @@ TEST_CASE("batch normalisation gradients agree with finite differences", "[small
   const Shape shape{3, 2, 2, 2};
   const Step s(shape, Placing::row_major, DType::f32);
   const BatchNormParams params{1e-2, 0.1};
-  batch_norm_training(stream(), s.x, s.weight, s.bias, params, {}, {}, s.y.tensor(), s.mean.tensor(),
+  batch_norm_training(stream(), s.x, s.weight, s.bias, {}, params, {}, {}, s.y.tensor(), s.mean.tensor(),
                       s.inv_std.tensor());
-  batch_norm_backward(stream(), s.dy, s.x, s.weight, s.mean.tensor(), s.inv_std.tensor(), s.dx.tensor(),
-                      s.dweight.tensor(), s.dbias.tensor());
+  batch_norm_backward(stream(), s.dy, s.x, s.weight, s.mean.tensor(), s.inv_std.tensor(), {},
+                      Activation::identity, s.dx.tensor(), s.dweight.tensor(), s.dbias.tensor());
   const Values x = values_of(s.x), dy = values_of(s.dy), weight = values_of(s.weight),
                bias = values_of(s.bias);
   const auto loss = [&](const Values& at, const Values& scale, const Values& shift) {
@@ -233,11 +234,11 @@ TEST_CASE("batch normalisation with a residual and an activation", "[small]") {
       const Tensor weight = affine ? s.weight : Tensor(), bias = affine ? s.bias : Tensor();
       const BatchNormParams params{1e-3, 0.1, f};
       const Guarded dresidual(shape);
-      batch_norm_training(stream(), s.x, weight, bias, params, {}, {}, s.y.tensor(), s.mean.tensor(),
-                          s.inv_std.tensor(), residual);
-      batch_norm_backward(stream(), s.dy, s.x, weight, s.mean.tensor(), s.inv_std.tensor(), s.dx.tensor(),
-                          s.dweight.tensor(), s.dbias.tensor(), f,
-                          f == Activation::identity ? Tensor() : s.y.tensor(), dresidual.tensor());
+      batch_norm_training(stream(), s.x, weight, bias, residual, params, {}, {}, s.y.tensor(),
+                          s.mean.tensor(), s.inv_std.tensor());
+      batch_norm_backward(stream(), s.dy, s.x, weight, s.mean.tensor(), s.inv_std.tensor(),
+                          f == Activation::identity ? Tensor() : s.y.tensor(), f, s.dx.tensor(),
+                          s.dweight.tensor(), s.dbias.tensor(), dresidual.tensor());
       const Values ones(4, 1), zeros(4, 0), scale = affine ? values_of(weight) : ones;
       Values y = batch_norm_reference(values_of(s.x), shape, scale, affine ? values_of(bias) : zeros, 1e-3).y;
       Values d = values_of(s.dy);
@@ -260,13 +261,13 @@ TEST_CASE("batch normalisation with a residual and an activation", "[small]") {
 TEST_CASE("batch normalisation: single gradients, and inference with a residual", "[small]") {
   const Shape shape{3, 5, 4};
   const Step s(shape, Placing::row_major, DType::f32), t(shape, Placing::row_major, DType::f32);
-  batch_norm_training(stream(), s.x, s.weight, s.bias, {1e-3, 0.1, Activation::relu}, {}, {}, s.y.tensor(),
-                      s.mean.tensor(), s.inv_std.tensor());
+  batch_norm_training(stream(), s.x, s.weight, s.bias, {}, {1e-3, 0.1, Activation::relu}, {}, {},
+                      s.y.tensor(), s.mean.tensor(), s.inv_std.tensor());
   s.check_training(1e-3, Activation::relu);
   const auto backward = [&](const Step& to, const Tensor& dx, const Tensor& dweight, const Tensor& dbias,
                             const Tensor& dresidual) {
-    batch_norm_backward(stream(), to.dy, s.x, s.weight, s.mean.tensor(), s.inv_std.tensor(), dx, dweight,
-                        dbias, Activation::relu, s.y.tensor(), dresidual);
+    batch_norm_backward(stream(), to.dy, s.x, s.weight, s.mean.tensor(), s.inv_std.tensor(), s.y.tensor(),
+                        Activation::relu, dx, dweight, dbias, dresidual);
   };
   backward(s, s.dx.tensor(), s.dweight.tensor(), s.dbias.tensor(), {});
   backward(t, {}, t.dweight.tensor(), {}, {});
@@ -284,8 +285,8 @@ TEST_CASE("batch normalisation: single gradients, and inference with a residual"
   CHECK(deviation(host_values(t.dy), d) == 0);
 
   const Guarded made(shape);
-  batch_norm_inference(stream(), s.x, {}, s.bias, s.running_mean, s.running_var,
-                       {1e-3, 0.1, Activation::tanh}, made.tensor(), s.dy);
+  batch_norm_inference(stream(), s.x, {}, s.bias, s.dy, s.running_mean, s.running_var,
+                       {1e-3, 0.1, Activation::tanh}, made.tensor());
   Values expected = values_of(s.x);
   const Values mean = values_of(s.running_mean), var = values_of(s.running_var), bias = values_of(s.bias),
                added = values_of(s.dy);
@@ -304,7 +305,8 @@ TEST_CASE("batch normalisation of f64") {
   const std::vector<float> values = reals(72, rng, 1e4, 1e4 + 1);
   const Tensor x = device_tensor(shape, values, DType::f64);
   const Guarded y(shape, DType::f64), mean({3}, DType::f64), inv_std({3}, DType::f64);
-  batch_norm_training(stream(), x, {}, {}, {1e-5, 0.1}, {}, {}, y.tensor(), mean.tensor(), inv_std.tensor());
+  batch_norm_training(stream(), x, {}, {}, {}, {1e-5, 0.1}, {}, {}, y.tensor(), mean.tensor(),
+                      inv_std.tensor());
   const Values ones(3, 1), zeros(3, 0);
   const BatchNormed expected = batch_norm_reference(values_of(x), shape, ones, zeros, 1e-5);
   // Read back as f32; in f32 arithmetic 1e4 * 2^-24 = 6e-4 would be lost.
@@ -316,14 +318,15 @@ TEST_CASE("batch normalisation of f64") {
 
 TEST_CASE("batch normalisation in place", "[small]") {
   const Step s({3, 5, 4}, Placing::row_major, DType::f32), t({3, 5, 4}, Placing::row_major, DType::f32);
-  batch_norm_training(stream(), s.x, s.weight, s.bias, {}, {}, {}, s.y.tensor(), s.mean.tensor(),
+  batch_norm_training(stream(), s.x, s.weight, s.bias, {}, {}, {}, {}, s.y.tensor(), s.mean.tensor(),
                       s.inv_std.tensor());
-  batch_norm_backward(stream(), s.dy, s.x, s.weight, s.mean.tensor(), s.inv_std.tensor(), s.dx.tensor(),
-                      s.dweight.tensor(), s.dbias.tensor());
-  batch_norm_backward(stream(), t.dy, t.x, t.weight, s.mean.tensor(), s.inv_std.tensor(), t.dy,
-                      t.dweight.tensor(), t.dbias.tensor());
+  batch_norm_backward(stream(), s.dy, s.x, s.weight, s.mean.tensor(), s.inv_std.tensor(), {},
+                      Activation::identity, s.dx.tensor(), s.dweight.tensor(), s.dbias.tensor());
+  batch_norm_backward(stream(), t.dy, t.x, t.weight, s.mean.tensor(), s.inv_std.tensor(), {},
+                      Activation::identity, t.dy, t.dweight.tensor(), t.dbias.tensor());
   CHECK(host_bytes(t.dy) == host_bytes(s.dx.tensor()));
-  batch_norm_training(stream(), t.x, t.weight, t.bias, {}, {}, {}, t.x, t.mean.tensor(), t.inv_std.tensor());
+  batch_norm_training(stream(), t.x, t.weight, t.bias, {}, {}, {}, {}, t.x, t.mean.tensor(),
+                      t.inv_std.tensor());
   CHECK(host_bytes(t.x) == host_bytes(s.y.tensor()));
 }
 
@@ -332,7 +335,7 @@ TEST_CASE("batch normalisation with a workspace of the user's", "[small]") {
   BatchNormDesc desc{s.x, s.y.tensor(), {}, true, true, true, {}};
   CHECK(error_of<ValidationError>([&] {
           BatchNormTraining(context(), desc)
-              .run(stream(), s.x, s.weight, s.bias, s.running_mean, s.running_var, s.y.tensor(),
+              .run(stream(), s.x, s.weight, s.bias, {}, s.running_mean, s.running_var, s.y.tensor(),
                    s.mean.tensor(), s.inv_std.tensor());
         }).rfind("weight: starts at element", 0) == 0);
   desc.aligned = false;
@@ -347,9 +350,9 @@ TEST_CASE("batch normalisation with a workspace of the user's", "[small]") {
     running_mean[c] = 0.9 * running_mean[c] + 0.1 * expected.mean[c];
     running_var[c] = 0.9 * running_var[c] + 0.1 * expected.unbiased[c];
   }
-  plan.run(stream(), s.x, s.weight, s.bias, s.running_mean, s.running_var, s.y.tensor(), s.mean.tensor(),
-           s.inv_std.tensor(), {}, workspace.tensor());
-  plan.run(stream(), t.x, t.weight, t.bias, t.running_mean, t.running_var, t.y.tensor(), t.mean.tensor(),
+  plan.run(stream(), s.x, s.weight, s.bias, {}, s.running_mean, s.running_var, s.y.tensor(), s.mean.tensor(),
+           s.inv_std.tensor(), workspace.tensor());
+  plan.run(stream(), t.x, t.weight, t.bias, {}, t.running_mean, t.running_var, t.y.tensor(), t.mean.tensor(),
            t.inv_std.tensor());
   CHECK(workspace.intact());
   for (const Step* step : {&s, &t}) {
@@ -358,7 +361,7 @@ TEST_CASE("batch normalisation with a workspace of the user's", "[small]") {
     CHECK(deviation(host_values(step->running_var), running_var) <= 64 * 0x1p-24);
   }
   CHECK(error_of<ValidationError>([&] {
-          plan.run(stream(), s.x, s.weight, s.bias, {}, {}, s.y.tensor(), s.mean.tensor(),
+          plan.run(stream(), s.x, s.weight, s.bias, {}, {}, {}, s.y.tensor(), s.mean.tensor(),
                    s.inv_std.tensor());
         }) == "running_mean: is not defined");
 }
@@ -384,7 +387,7 @@ TEST_CASE("batch normalisation refuses bad input and changes nothing", "[small]"
                 {}};
     change(a);
     return error_of<ValidationError>([&] {
-      batch_norm_training(stream(), a.x, a.weight, a.bias, a.params, a.running_mean, a.running_var, a.y,
+      batch_norm_training(stream(), a.x, a.weight, a.bias, {}, a.params, a.running_mean, a.running_var, a.y,
                           a.mean, a.inv_std);
     });
   };
@@ -412,8 +415,8 @@ TEST_CASE("batch normalisation refuses bad input and changes nothing", "[small]"
         "x: rank 1 must be 2 or more, [N, C, ...]");
   const auto backward = [&](Activation f, const Tensor& y, const Tensor& dx, const Tensor& dresidual) {
     return error_of<ValidationError>([&] {
-      batch_norm_backward(stream(), s.dy, s.x, s.weight, s.mean.tensor(), s.inv_std.tensor(), dx, {}, {}, f,
-                          y, dresidual);
+      batch_norm_backward(stream(), s.dy, s.x, s.weight, s.mean.tensor(), s.inv_std.tensor(), y, f, dx, {},
+                          {}, dresidual);
     });
   };
   CHECK(backward(Activation::relu, {}, s.dx.tensor(), {}) ==

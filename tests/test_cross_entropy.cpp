@@ -1,5 +1,5 @@
 // Losses of classes, the negative log-likelihood and cross-entropy, against plain loops in double.
-#include <dlprim/loss.hpp>
+#include <dlprim/class_loss.hpp>
 
 #include <cmath>
 #include <limits>
@@ -103,15 +103,12 @@ void check(const Case& c, const std::string& by) {
   Rng rng(17);
   const Tensor dloss = device_tensor(loss_shape, reals(element_count(loss_shape), rng, 0.5, 2));
   const Guarded dx(c.shape, strides_in(c.placing, c.shape), c.dtype, c.padding);
-  desc.loss = dloss;
-  if (c.from_logits) {
-    desc.dx = dx.tensor();
-    CrossEntropyBackward(context(), desc, engine(by))
+  if (c.from_logits)
+    CrossEntropyBackward(context(), {dloss, t.x, t.target, dx.tensor(), desc.weight, r.params}, engine(by))
         .run(stream(), dloss, t.x, t.target, t.weight, dx.tensor());
-  } else {
-    desc.x = dx.tensor();
-    NllLossBackward(context(), desc, engine(by)).run(stream(), dloss, t.target, t.weight, dx.tensor());
-  }
+  else
+    NllLossBackward(context(), {dloss, t.target, dx.tensor(), desc.weight, r.params}, engine(by))
+        .run(stream(), dloss, t.target, t.weight, dx.tensor());
   CHECK(deviation(host_values(dx.tensor()), r.gradient(x, values_of(dloss))) <=
         tolerance(c.shape[1], c.dtype));
   CHECK(dx.intact());
@@ -184,24 +181,24 @@ TEST_CASE("losses of classes leave out targets that are no class", "[small]") {
   const Tensor x = device_tensor({4, 2}, {-1, -2, -3, -4, -5, -6, kNan, kNan});
   const Guarded loss({1}), d({4, 2});
   const Tensor t = targets({0, 1, -100, 2}), none = targets({-1, 2, 3, -7});
-  nll_loss(stream(), x, t, loss.tensor());
+  nll_loss(stream(), x, t, {}, {}, loss.tensor());
   CHECK(host_values(loss.tensor()) == std::vector<float>{2.5f});
-  nll_loss_backward(stream(), device_tensor({1}, {3}), t, d.tensor());
+  nll_loss_backward(stream(), device_tensor({1}, {3}), t, {}, {}, d.tensor());
   CHECK(host_values(d.tensor()) == std::vector<float>{-1.5f, 0, 0, -1.5f, 0, 0, 0, 0});
-  nll_loss(stream(), x, none, loss.tensor());
+  nll_loss(stream(), x, none, {}, {}, loss.tensor());
   CHECK(std::isnan(host_values(loss.tensor())[0]));
-  nll_loss_backward(stream(), device_tensor({1}, {3}), none, d.tensor());
+  nll_loss_backward(stream(), device_tensor({1}, {3}), none, {}, {}, d.tensor());
   CHECK(host_values(d.tensor()) == std::vector<float>(8, 0.0f));
-  nll_loss(stream(), x, none, loss.tensor(), {LossReduction::sum});
+  nll_loss(stream(), x, none, {}, {LossReduction::sum}, loss.tensor());
   CHECK(host_values(loss.tensor())[0] == 0);
 
   const Tensor last = targets({0, -100, -100, -100});
   for (const char* by : {"row", "cpu"}) {
     INFO(by);
-    const ClassLossDesc desc{x, last, loss.tensor(), {}, {}, d.tensor()};
-    CrossEntropy(context(), desc, engine(by)).run(stream(), x, last, {}, loss.tensor());
+    CrossEntropy(context(), {x, last, loss.tensor()}, engine(by)).run(stream(), x, last, {}, loss.tensor());
     CHECK(host_values(loss.tensor())[0] == Approx(std::log1p(std::exp(-1.0))));
-    CrossEntropyBackward(context(), desc, engine(by)).run(stream(), loss.tensor(), x, last, {}, d.tensor());
+    CrossEntropyBackward(context(), {loss.tensor(), x, last, d.tensor()}, engine(by))
+        .run(stream(), loss.tensor(), x, last, {}, d.tensor());
     const std::vector<float> gradient = host_values(d.tensor());
     CHECK(gradient[0] == Approx(-std::log1p(std::exp(-1.0)) / (1 + std::exp(1.0))));
     CHECK(gradient[1] == Approx(-gradient[0]));
@@ -230,9 +227,9 @@ TEST_CASE("losses of classes: gradients agree with finite differences", "[small]
     const Guarded dx(c.shape);
     const Tensor dloss = device_tensor({1}, {2});
     if (from_logits)
-      cross_entropy_backward(stream(), dloss, t.x, t.target, dx.tensor(), params, t.weight);
+      cross_entropy_backward(stream(), dloss, t.x, t.target, t.weight, params, dx.tensor());
     else
-      nll_loss_backward(stream(), dloss, t.target, dx.tensor(), params, t.weight);
+      nll_loss_backward(stream(), dloss, t.target, t.weight, params, dx.tensor());
     const auto f = [&](const Values& v) { return 2 * t.reference.loss(v)[0]; };
     const std::vector<float> gradient = host_values(dx.tensor());
     for (size_t i = 0; i < gradient.size(); i++)
@@ -243,26 +240,26 @@ TEST_CASE("losses of classes: gradients agree with finite differences", "[small]
 TEST_CASE("losses of classes in double, in place, and of no rows", "[small]") {
   const Tensor x = device_tensor({2, 2}, {0, 1, 2, 4}), t = targets({0, 1});
   const Tensor y(context(), {1});
-  cross_entropy(stream(), x, t, y);
+  cross_entropy(stream(), x, t, {}, {}, y);
   const double expected = (std::log1p(std::exp(1.0)) + std::log1p(std::exp(-2.0))) / 2;
   CHECK(host_values(y)[0] == Approx(expected));
-  cross_entropy_backward(stream(), device_tensor({1}, {1}), x, t, x);
+  cross_entropy_backward(stream(), device_tensor({1}, {1}), x, t, {}, {}, x);
   const double first = 0.5 / (1 + std::exp(-1.0)), second = 0.5 / (1 + std::exp(2.0));
   CHECK(deviation(host_values(x), {-first, first, second, -second}) <= tolerance(2, DType::f32));
 
   const Tensor empty(context(), {0, 3}), no_targets(context(), {0}, DType::i32);
   const Guarded loss({1});
   for (bool from_logits : {false, true}) {
-    from_logits ? cross_entropy(stream(), empty, no_targets, loss.tensor())
-                : nll_loss(stream(), empty, no_targets, loss.tensor());
+    from_logits ? cross_entropy(stream(), empty, no_targets, {}, {}, loss.tensor())
+                : nll_loss(stream(), empty, no_targets, {}, {}, loss.tensor());
     CHECK(std::isnan(host_values(loss.tensor())[0]));
     CHECK(loss.intact());
   }
-  nll_loss_backward(stream(), device_tensor({1}, {1}), no_targets, empty);
+  nll_loss_backward(stream(), device_tensor({1}, {1}), no_targets, {}, {}, empty);
   if (!has_doubles()) return;
   const Tensor wide = device_tensor({2, 2}, {0, 1, 2, 4}, DType::f64);
   const Guarded result({1}, DType::f64);
-  cross_entropy(stream(), wide, t, result.tensor());
+  cross_entropy(stream(), wide, t, {}, {}, result.tensor());
   double value = 0;
   read(stream(), result.tensor(), &value, sizeof value);
   CHECK(std::fabs(value - expected) < 1e-15);
@@ -273,7 +270,7 @@ TEST_CASE("losses of classes refuse bad input", "[small]") {
   const Tensor loss = device_tensor({1}, {0});
   const auto refused = [&](const Tensor& p, const Tensor& target, const Tensor& y,
                            const ClassLossParams& params = {}, const Tensor& weight = {}) {
-    return error_of<ValidationError>([&] { nll_loss(stream(), p, target, y, params, weight); });
+    return error_of<ValidationError>([&] { nll_loss(stream(), p, target, weight, params, y); });
   };
   CHECK(refused(x, {}, loss) == "target: is not defined");
   CHECK(refused(x, targets({0, 1}, DType::f32), loss) == "target: dtype f32 must be i32, i64 or u8");
@@ -288,11 +285,11 @@ TEST_CASE("losses of classes refuse bad input", "[small]") {
   CHECK(refused(x, t, loss, {}, device_tensor({2}, {1, 1})) == "weight: shape [2] must be [3]");
   const auto smoothed = [&](double smoothing) {
     return error_of<ValidationError>([&] {
-      cross_entropy(stream(), x, t, loss, {LossReduction::mean, -100, smoothing});
+      cross_entropy(stream(), x, t, {}, {LossReduction::mean, -100, smoothing}, loss);
     });
   };
   CHECK(smoothed(1.5) == "label_smoothing: 1.5 must lie in [0, 1]");
-  CHECK(error_of<ValidationError>([&] { cross_entropy_backward(stream(), loss, x, t, t); }) ==
+  CHECK(error_of<ValidationError>([&] { cross_entropy_backward(stream(), loss, x, t, {}, {}, t); }) ==
         "dx: dtype i32 must be f32, f16 or bf16");
   CHECK(host_values(loss)[0] == 0);
 }

@@ -130,9 +130,9 @@ TEST_CASE("ctc_loss is the sum over all alignments", "[small]") {
     const Guarded loss(loss_shape), second(loss_shape), dx(b.shape());
     const Tensor alpha = alpha_of(in), dloss = device_tensor(loss_shape, reals(loss_shape[0], rng, 0.5, 2));
     const Values slopes = values_of(dloss);
-    ctc_loss(stream(), in, loss.tensor(), alpha, b.params);
-    ctc_loss(stream(), in, second.tensor(), alpha, b.params);
-    ctc_loss_backward(stream(), dloss, in, alpha, dx.tensor(), b.params);
+    ctc_loss(stream(), in, b.params, loss.tensor(), alpha);
+    ctc_loss(stream(), in, b.params, second.tensor(), alpha);
+    ctc_loss_backward(stream(), dloss, in, alpha, b.params, dx.tensor());
 
     const auto reference = [&](const Values& v) {
       const Values p = softmax_reference(v, b.shape(), 2, true);
@@ -170,12 +170,12 @@ TEST_CASE("ctc_loss of long sequences") {
   const CtcLossInputs in = b.inputs(device_tensor(b.shape(), {log_p.begin(), log_p.end()}), DType::i64);
   const Guarded loss({3}), dx(b.shape());
   const Tensor alpha = alpha_of(in);
-  ctc_loss(stream(), in, loss.tensor(), alpha, b.params);
+  ctc_loss(stream(), in, b.params, loss.tensor(), alpha);
   const Values stored = values_of(in.x);
   Values expected;
   for (size_t n = 0; n < 3; n++) expected.push_back(b.sequence(n).recursion(b.of(stored, n)));
   CHECK(deviation(host_values(loss.tensor()), expected) <= tolerance(300, 4));
-  ctc_loss_backward(stream(), device_tensor({3}, {1, 1, 1}), in, alpha, dx.tensor(), b.params);
+  ctc_loss_backward(stream(), device_tensor({3}, {1, 1, 1}), in, alpha, b.params, dx.tensor());
   // At every time both the classes' probabilities and those of the alignments add up to 1; past the end there
   // is nothing.
   const Values d = values_of(dx.tensor());
@@ -203,12 +203,12 @@ TEST_CASE("ctc_loss of more states than local memory is used for") {
   const CtcLossInputs in = b.inputs(device_tensor(b.shape(), {log_p.begin(), log_p.end()}), DType::i64);
   const Guarded loss({2}), dx(b.shape());
   const Tensor alpha = alpha_of(in);
-  ctc_loss(stream(), in, loss.tensor(), alpha, b.params);
+  ctc_loss(stream(), in, b.params, loss.tensor(), alpha);
   const Values stored = values_of(in.x);
   Values expected;
   for (size_t n = 0; n < 2; n++) expected.push_back(b.sequence(n).recursion(b.of(stored, n)));
   CHECK(deviation(host_values(loss.tensor()), expected) <= tolerance(700, 4));
-  ctc_loss_backward(stream(), device_tensor({2}, {1, 1}), in, alpha, dx.tensor(), b.params);
+  ctc_loss_backward(stream(), device_tensor({2}, {1, 1}), in, alpha, b.params, dx.tensor());
   const Values d = values_of(dx.tensor());
   for (size_t row = 0; row < d.size(); row += 3)
     CHECK(std::fabs(d[row] + d[row + 1] + d[row + 2]) <= 3e-2);  // as above, of twice as much
@@ -219,19 +219,19 @@ TEST_CASE("ctc_loss of infinite losses, of doubles and of nothing", "[small]") {
   const CtcLossInputs in =
       b.inputs(device_tensor(b.shape(), std::vector<float>(18, -1.0986123f)), DType::i32);
   const Guarded loss({3});
-  ctc_loss(stream(), in, loss.tensor(), alpha_of(in), b.params);
+  ctc_loss(stream(), in, b.params, loss.tensor(), alpha_of(in));
   CHECK(host_values(loss.tensor()) == std::vector<float>{kInf, 0, kInf});
   const Tensor empty(context(), {3, 0, 2}), zero(context(), {0}, DType::i32);
   const CtcLossInputs no_batch{empty, Tensor(context(), {0, 2}, DType::i32), zero, zero};
   const Guarded one({1});
-  ctc_loss(stream(), no_batch, one.tensor(), alpha_of(no_batch), {LossReduction::sum});
+  ctc_loss(stream(), no_batch, {LossReduction::sum}, one.tensor(), alpha_of(no_batch));
   CHECK(host_values(one.tensor())[0] == 0);
   if (!has_doubles()) return;
   const Batch single{3, 2, 1, {LossReduction::sum}, {3}, {{1}}};
   const Tensor x = device_tensor(single.shape(), std::vector<float>(6, -0.5f), DType::f64);
   const CtcLossInputs wide = single.inputs(x, DType::i32);
   const Guarded y({1}, DType::f64);
-  ctc_loss(stream(), wide, y.tensor(), alpha_of(wide, DType::f64), single.params);
+  ctc_loss(stream(), wide, single.params, y.tensor(), alpha_of(wide, DType::f64));
   double value = 0;
   read(stream(), y.tensor(), &value, sizeof value);
   CHECK(std::fabs(value - (1.5 - std::log(6.0))) < 1e-14);
@@ -243,7 +243,7 @@ TEST_CASE("ctc_loss refuses bad input", "[small]") {
   const Tensor loss(context(), {1}), alpha = alpha_of(in);
   const auto refused = [&](const CtcLossInputs& with, const Tensor& y, const Tensor& a,
                            const CtcLossParams& params = {}) {
-    return error_of<ValidationError>([&] { ctc_loss(stream(), with, y, a, params); });
+    return error_of<ValidationError>([&] { ctc_loss(stream(), with, params, y, a); });
   };
   CHECK(refused(in, loss, alpha, {LossReduction::mean, 3}) == "blank: 3 is no class of 3");
   CHECK(refused(in, loss, alpha, {LossReduction::batch_mean}) == "reduction: batch_mean is not for classes");
@@ -251,6 +251,6 @@ TEST_CASE("ctc_loss refuses bad input", "[small]") {
   CHECK(refused(in, loss, loss) == "alpha: shape [1] must be [1, 2, 5]");
   CHECK(refused({in.x, in.labels, in.x_lengths, {}}, loss, alpha) == "label_lengths: is not defined");
   CHECK(refused({in.x, in.x, in.x_lengths, in.label_lengths}, loss, alpha).find("labels: ") == 0);
-  CHECK(error_of<ValidationError>([&] { ctc_loss_backward(stream(), loss, in, alpha, in.x); }) ==
+  CHECK(error_of<ValidationError>([&] { ctc_loss_backward(stream(), loss, in, alpha, {}, in.x); }) ==
         "dx: shares memory with x");
 }

@@ -94,8 +94,8 @@ void check_forward(const Function& f, const Shape& shape, Placing placing, DType
   const DType to = f.truth ? DType::boolean : dtype;
   const Guarded y(shape, strides_in(placing, shape), to, 37),
       again(shape, strides_in(placing, shape), to, 37);
-  elementwise(stream(), f.name, xs, y.tensor(), scalars(parameters));
-  elementwise(stream(), f.name, xs, again.tensor(), scalars(parameters));
+  elementwise(stream(), f.name, xs, scalars(parameters), y.tensor());
+  elementwise(stream(), f.name, xs, scalars(parameters), again.tensor());
   const std::vector<double> all = parameters.empty() ? standard_parameters(f) : parameters;
   CHECK(deviation(host_values(y.tensor()), reference(f, inputs, shape, all)) <=
         kTolerance + storage_roundoff(dtype));
@@ -138,7 +138,7 @@ void check_gradients(const Function& f, const std::vector<Shape>& shapes, const 
     gradients.push_back(f.gradients[i].empty() ? Tensor() : results.back().tensor());
   }
   const std::vector<float> dy = reals(element_count(shape), rng, -2, 2);
-  elementwise_backward(stream(), f.name, device_tensor(shape, dy), xs, gradients, scalars(parameters));
+  elementwise_backward(stream(), f.name, device_tensor(shape, dy), xs, scalars(parameters), gradients);
   const std::vector<double> all = parameters.empty() ? standard_parameters(f) : parameters;
   for (size_t i = 0; i < inputs.size(); i++) {
     if (f.gradients[i].empty()) continue;
@@ -226,7 +226,7 @@ TEST_CASE("elementwise: special values") {
       xs.push_back(device_tensor({n}, kSpecial));
     }
     const Guarded y(shape);
-    elementwise(stream(), f.name, xs, y.tensor());
+    elementwise(stream(), f.name, xs, {}, y.tensor());
     const Values expected = reference(f, inputs, shape, standard_parameters(f));
     const std::vector<float> got = host_values(y.tensor());
     for (size_t i = 0; i < got.size(); i++) {
@@ -249,7 +249,7 @@ std::vector<T> whole_results(const char* f, DType dtype, const std::vector<T>& a
   write(stream(), x, a);
   write(stream(), z, b);
   const Guarded y(shape, dtype);
-  elementwise(stream(), f, {x, z}, y.tensor());
+  elementwise(stream(), f, {x, z}, {}, y.tensor());
   CHECK(y.intact());
   return read<T>(stream(), y.tensor());
 }
@@ -325,12 +325,12 @@ TEST_CASE("elementwise: quotients, rests, powers and shifts of whole numbers", "
   check_whole_numbers<int64_t>(DType::i64);
   const Tensor a = device_tensor({3}, {7, -7, 1}, DType::i32), b = device_tensor({3}, {2, 2, 0}, DType::i64);
   const Guarded y({3}), whole({3}, DType::i64);
-  elementwise(stream(), "div", {a, b}, y.tensor());
+  elementwise(stream(), "div", {a, b}, {}, y.tensor());
   CHECK(host_values(y.tensor()) == std::vector<float>{3.5f, -3.5f, kInf});
-  elementwise(stream(), "floor_divide", {a, b}, whole.tensor());
+  elementwise(stream(), "floor_divide", {a, b}, {}, whole.tensor());
   CHECK(host_values(whole.tensor()) == std::vector<float>{3, -4, 0});
   CHECK(error_of<ValidationError>([&] {
-          elementwise(stream(), "div", {a, b}, whole.tensor());
+          elementwise(stream(), "div", {a, b}, {}, whole.tensor());
         }) == "y: dtype i64 must be f32, f16, bf16 or f64");
 }
 
@@ -354,7 +354,7 @@ void check_special(const Special& c, DType dtype) {
   const Shape shape{static_cast<int64_t>(x.size())};
   const Tensor at(context(), shape, dtype), y(context(), shape, dtype);
   write(stream(), at, x);
-  elementwise(stream(), c.name, {at}, y);
+  elementwise(stream(), c.name, {at}, {}, y);
   const std::vector<Real> got = read<Real>(stream(), y);
   double worst = 0;
   Real where = 0;
@@ -394,7 +394,7 @@ TEST_CASE("elementwise: gradients at special places are PyTorch's", "[small]") {
     for (const std::vector<float>& x : inputs) xs.push_back(device_tensor({n}, x, dtype));
     dxs[of] = Tensor(context(), {n}, dtype);
     elementwise_backward(stream(), f, device_tensor({n}, std::vector<float>(inputs[0].size(), 1), dtype), xs,
-                         dxs);
+                         {}, dxs);
     return host_values(dxs[of]);
   };
   const auto same = [](const std::vector<float>& got, const std::vector<float>& expected) {
@@ -416,12 +416,12 @@ TEST_CASE("elementwise: gradients at special places are PyTorch's", "[small]") {
     CHECK(same(slopes("erfinv", {{1, -1, 2}}, 0, dtype), {kInf, kInf, kNan}));
     const Tensor a = device_tensor({2}, {1, 0}, dtype), b = device_tensor({2}, {kInf, -kInf}, dtype),
                  weight = device_tensor({2}, {-kInf, -kInf}, dtype), y(context(), {2}, dtype);
-    elementwise(stream(), "lerp", {a, b, weight}, y);
+    elementwise(stream(), "lerp", {a, b, weight}, {}, y);
     CHECK(same(host_values(y), {kNan, kNan}));
     if (dtype != DType::f64) continue;
     const Tensor far(context(), {1}, dtype);  // a slope below the smallest float
     elementwise_backward(stream(), "erfc", device_tensor({1}, {1}, dtype), {device_tensor({1}, {13}, dtype)},
-                         {far});
+                         {}, {far});
     const double slope = -1.1283791670955126 * std::exp(-169.0);
     CHECK(std::abs(read<double>(stream(), far)[0] / slope - 1) <= 16 * 0x1p-52);
   }
@@ -433,7 +433,7 @@ TEST_CASE("elementwise: integers, truths and mixed dtypes", "[small]") {
   const auto result = [&](const char* f, const std::vector<Tensor>& xs, DType dtype,
                           const std::vector<double>& parameters = {}) {
     const Guarded y({4}, dtype);
-    elementwise(stream(), f, xs, y.tensor(), scalars(parameters));
+    elementwise(stream(), f, xs, scalars(parameters), y.tensor());
     CHECK(y.intact());
     return host_values(y.tensor());
   };
@@ -455,7 +455,7 @@ TEST_CASE("elementwise: integers, truths and mixed dtypes", "[small]") {
 // Oclgrind does not know the instruction that compilers make of it.
 TEST_CASE("elementwise: magnitudes of integers") {
   const Tensor x = device_tensor({4}, {-7, 0, 3, 100}, DType::i32), y(stream(), {4}, DType::i32);
-  elementwise(stream(), "abs", {x}, y);
+  elementwise(stream(), "abs", {x}, {}, y);
   CHECK(host_values(y) == std::vector<float>{7, 0, 3, 100});
 }
 
@@ -464,10 +464,10 @@ TEST_CASE("elementwise: shapes of all kinds", "[small]") {
   for (const Shape& shape : {Shape{}, Shape{0}, Shape{1}, Shape{3, 0, 2}, Shape{2, 1, 2, 3, 1, 2, 2, 3}})
     for (Placing placing : kPlacings) check_forward(f, shape, placing, DType::f32, {});
   const Tensor x = device_tensor({2, 3}, {1, 2, 3, 4, 5, 6}), row = device_tensor({3}, {10, 20, 30});
-  elementwise(stream(), "add", {x, row}, x);  // in place
+  elementwise(stream(), "add", {x, row}, {}, x);  // in place
   CHECK(host_values(x) == std::vector<float>{11, 22, 33, 14, 25, 36});
   const Tensor dy = device_tensor({2, 3}, {1, 1, 1, 2, 2, 2}), sums(stream(), {3});
-  elementwise_backward(stream(), "mul", dy, {x, row}, {dy, sums});  // dx takes dy's place
+  elementwise_backward(stream(), "mul", dy, {x, row}, {}, {dy, sums});  // dx takes dy's place
   CHECK(host_values(dy) == std::vector<float>{10, 20, 30, 20, 40, 60});
   CHECK(host_values(sums) == std::vector<float>{39, 72, 105});
 }
@@ -477,7 +477,7 @@ TEST_CASE("elementwise: refusals", "[small]") {
                whole = device_tensor({4}, {1, 2, 3, 4}, DType::i32);
   const auto refused = [&](const char* f, const std::vector<Tensor>& xs, const Tensor& to,
                            const std::vector<double>& parameters = {}) {
-    return error_of<ValidationError>([&] { elementwise(stream(), f, xs, to, scalars(parameters)); });
+    return error_of<ValidationError>([&] { elementwise(stream(), f, xs, scalars(parameters), to); });
   };
   CHECK(refused("magic", {x}, y) == "function: there is no 'magic'; docs/elementwise.md lists them");
   CHECK(refused("add", {x}, y) == "inputs: add takes 2, not 1");
@@ -489,7 +489,7 @@ TEST_CASE("elementwise: refusals", "[small]") {
   CHECK(refused("relu", {x.slice(0, 0, 3)}, x.slice(0, 1, 4)) ==
         "y: shares memory with inputs[0] without being the same tensor");
   const auto backward = [&](const char* f, const std::vector<Tensor>& xs, const std::vector<Tensor>& dxs) {
-    return error_of<ValidationError>([&] { elementwise_backward(stream(), f, y, xs, dxs); });
+    return error_of<ValidationError>([&] { elementwise_backward(stream(), f, y, xs, {}, dxs); });
   };
   CHECK(backward("equal", {x, x}, {y, Tensor()}) == "gradients[0]: equal has none for 'a'");
   CHECK(backward("mul", {x, x}, {y}) == "gradients: mul has 2 inputs, not 1");

@@ -68,7 +68,7 @@ void run(const Case& c, const Operands& o) {
       engine(c.engine));
   forward.run(stream(), o.x, o.weight, o.bias, o.y.tensor(), o.mean.tensor(), o.inv_std.tensor(),
               o.variance.tensor());
-  group_norm_backward(stream(), o.dy, o.x, c.groups, o.weight, o.mean.tensor(), o.inv_std.tensor(),
+  group_norm_backward(stream(), o.dy, o.x, o.weight, o.mean.tensor(), o.inv_std.tensor(), c.groups,
                       o.dx.tensor(), o.dweight.tensor(), o.dbias.tensor());
 }
 
@@ -187,7 +187,7 @@ TEST_CASE("group normalisation: each gradient alone, in place, special values", 
   const Operands o(c), t(c);
   run(c, o);
   const auto backward = [&](const Tensor& dy, const Tensor& dx, const Tensor& dw, const Tensor& db) {
-    group_norm_backward(stream(), dy, o.x, 3, o.weight, o.mean.tensor(), o.inv_std.tensor(), dx, dw, db);
+    group_norm_backward(stream(), dy, o.x, o.weight, o.mean.tensor(), o.inv_std.tensor(), 3, dx, dw, db);
   };
   backward(o.dy, {}, t.dweight.tensor(), {});
   CHECK(host_bytes(t.dweight.tensor()) == host_bytes(o.dweight.tensor()));
@@ -195,12 +195,12 @@ TEST_CASE("group normalisation: each gradient alone, in place, special values", 
   CHECK(host_bytes(t.dbias.tensor()) == host_bytes(o.dbias.tensor()));
   backward(t.dy, t.dy, {}, {});
   CHECK(host_bytes(t.dy) == host_bytes(o.dx.tensor()));
-  group_norm(stream(), t.x, 3, t.weight, t.bias, 1e-3, t.x);
+  group_norm(stream(), t.x, t.weight, t.bias, 3, 1e-3, t.x);
   CHECK(deviation(host_values(t.x), host_values(o.y.tensor())) <= 16 * 0x1p-24);
 
   const Tensor x = device_tensor({1, 4, 2}, {1, kNan, 2, 3, 5, 5, 5, 5});
   const Guarded y({1, 4, 2});
-  group_norm(stream(), x, 2, {}, device_tensor({4}, {0, 0, 0, 0.5f}), 1e-5, y.tensor());
+  group_norm(stream(), x, {}, device_tensor({4}, {0, 0, 0, 0.5f}), 2, 1e-5, y.tensor());
   const std::vector<float> made = host_values(y.tensor());
   for (size_t i = 0; i < 4; i++) CHECK(std::isnan(made[i]));
   CHECK(std::vector<float>(made.begin() + 4, made.end()) == std::vector<float>{0, 0, 0.5f, 0.5f});
@@ -246,7 +246,7 @@ TEST_CASE("group and instance normalisation refuse bad input", "[small]") {
   const Operands o(c);
   const auto forward = [&](const Tensor& x, int64_t groups, const Tensor& w, double epsilon) {
     return error_of<ValidationError>(
-        [&] { group_norm(stream(), x, groups, w, o.bias, epsilon, o.y.tensor()); });
+        [&] { group_norm(stream(), x, w, o.bias, groups, epsilon, o.y.tensor()); });
   };
   CHECK(forward({}, 3, o.weight, 1e-5) == "x: is not defined");
   CHECK(forward(o.x, 4, o.weight, 1e-5) == "groups: 4 must divide 6 channels");
@@ -254,10 +254,10 @@ TEST_CASE("group and instance normalisation refuse bad input", "[small]") {
   CHECK(forward(o.x, 3, o.weight, -2) == "epsilon: -2 must be finite and not negative");
   CHECK(forward(o.x, 3, o.weight.slice(0, 0, 4), 1e-5) == "weight: shape [4] must be [6]");
   CHECK(error_of<ValidationError>([&] {
-          group_norm_backward(stream(), o.dy, o.x, 3, {}, o.mean.tensor(), o.inv_std.tensor(), {}, {}, {});
+          group_norm_backward(stream(), o.dy, o.x, {}, o.mean.tensor(), o.inv_std.tensor(), 3, {}, {}, {});
         }) == "dx: no gradient is wanted");
   CHECK(error_of<ValidationError>([&] {
-          group_norm_backward(stream(), o.dy, o.x, 3, {}, o.mean.tensor().slice(0, 0, 1), o.inv_std.tensor(),
+          group_norm_backward(stream(), o.dy, o.x, {}, o.mean.tensor().slice(0, 0, 1), o.inv_std.tensor(), 3,
                               o.dx.tensor(), {}, {});
         }) == "mean: shape [1, 3] must be [2, 3]");
   const Tensor one(context(), {2, 3, 1}), y(context(), {2, 3, 1});

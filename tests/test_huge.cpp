@@ -6,6 +6,7 @@
 #include <functional>
 #include <utility>
 
+#include <dlprim/class_loss.hpp>
 #include <dlprim/dropout.hpp>
 #include <dlprim/elementwise.hpp>
 #include <dlprim/gather.hpp>
@@ -13,7 +14,6 @@
 #include <dlprim/group_norm.hpp>
 #include <dlprim/interpolate.hpp>
 #include <dlprim/layer_norm.hpp>
-#include <dlprim/loss.hpp>
 #include <dlprim/movement.hpp>
 #include <dlprim/pad.hpp>
 #include <dlprim/pixel_shuffle.hpp>
@@ -113,25 +113,26 @@ std::vector<RowWise> along_rows() {
   return {
       same_shape(
           "copy to bf16", [&](auto& x, auto& y) { copy(s, x, y); }, DType::bf16),
-      same_shape("gelu", [&](auto& x, auto& y) { elementwise(s, "gelu", {x}, y); }),
-      same_shape("gelu backward", [&](auto& x, auto& y) { elementwise_backward(s, "gelu", x, {x}, {y}); }),
-      same_shape("softmax", [&](auto& x, auto& y) { softmax(s, x, 1, y); }),
-      same_shape("log_softmax", [&](auto& x, auto& y) { log_softmax(s, x, 1, y); }),
-      same_shape("softmax backward", [&](auto& x, auto& y) { softmax_backward(s, x, x, 1, y); }),
-      same_shape("layer norm", [&](auto& x, auto& y) { layer_norm(s, x, 1, {}, {}, 1e-5, y); }),
+      same_shape("gelu", [&](auto& x, auto& y) { elementwise(s, "gelu", {x}, {}, y); }),
+      same_shape("gelu backward",
+                 [&](auto& x, auto& y) { elementwise_backward(s, "gelu", x, {x}, {}, {y}); }),
+      same_shape("softmax", [&](auto& x, auto& y) { softmax(s, x, {}, 1, y); }),
+      same_shape("log_softmax", [&](auto& x, auto& y) { log_softmax(s, x, {}, 1, y); }),
+      same_shape("softmax backward", [&](auto& x, auto& y) { softmax_backward(s, x, x, {}, 1, y); }),
+      same_shape("layer norm", [&](auto& x, auto& y) { layer_norm(s, x, {}, {}, 1, 1e-5, y); }),
       same_shape("flip", [&](auto& x, auto& y) { flip(s, x, {1}, y); }),
       same_shape("roll", [&](auto& x, auto& y) { roll(s, x, {5}, {1}, y); }),
       same_shape("cumsum", [&](auto& x, auto& y) { cumsum(s, x, 1, y); }),
       same_shape("cummax", [&](auto& x, auto& y) { cummax(s, x, 1, y); }),
       same_shape("sort", [&](auto& x, auto& y) { sort(s, x, {1}, y); }),
       {"top-k", {0, kColumns}, {0, 5}, DType::f16, [&](auto& x, auto& y) { top_k(s, x, {1}, y); }},
-      {"sum", {0, kColumns}, {0, 1}, DType::f32, [&](auto& x, auto& y) { reduction(s, "sum", x, {y}); }},
+      {"sum", {0, kColumns}, {0, 1}, DType::f32, [&](auto& x, auto& y) { reduction(s, "sum", x, {}, {y}); }},
       {"argmax",
        {0, kColumns},
        {0, 1},
        DType::i64,
-       [&](auto& x, auto& y) { reduction(s, "argmax", x, {y}); }},
-      {"var", {0, kColumns}, {0, 1}, DType::f32, [&](auto& x, auto& y) { reduction(s, "var", x, {y}, {0}); }},
+       [&](auto& x, auto& y) { reduction(s, "argmax", x, {}, {y}); }},
+      {"var", {0, kColumns}, {0, 1}, DType::f32, [&](auto& x, auto& y) { reduction(s, "var", x, {0}, {y}); }},
       {"pad",
        {0, kColumns},
        {0, kColumns + 5},
@@ -164,7 +165,7 @@ std::vector<RowWise> along_rows() {
        DType::f16,
        [&](auto& x, auto& y) { pixel_shuffle(s, x, 2, y); }},
       {"group norm", kImage, kImage, DType::f16,
-       [&](auto& x, auto& y) { group_norm(s, x, 4, {}, {}, 1e-5, y); }},
+       [&](auto& x, auto& y) { group_norm(s, x, {}, {}, 4, 1e-5, y); }},
       {"grid sampling",
        kImage,
        {0, 8, 2, 3},
@@ -192,7 +193,7 @@ std::vector<RowWise> along_rows() {
          fill(s, target, static_cast<double>(kColumns - 1));
          ClassLossParams params;
          params.reduction = LossReduction::none;
-         cross_entropy(s, x, target, y, params);
+         cross_entropy(s, x, target, {}, params, y);
        }},
   };
 }
@@ -234,7 +235,7 @@ TEST_CASE("huge: across rows", "[.huge]") {
     for (int64_t r = 0; r < kRows; r++) sums[static_cast<size_t>(c)] += element(r, c);
   const Tensor columns = poisoned({1, kColumns}, DType::f32), count = poisoned({1, 1}, DType::i64),
                place = poisoned({1, 1}, DType::i64);
-  reduction(stream(), "sum", x, {columns});
+  reduction(stream(), "sum", x, {}, {columns});
   const std::vector<float> values = host_values(columns);
   for (size_t c = 0; c < values.size(); c++) REQUIRE(values[c] == sums[c % 61]);
 
@@ -243,13 +244,13 @@ TEST_CASE("huge: across rows", "[.huge]") {
     zeros += kColumns / 61;
     for (int64_t c = kColumns / 61 * 61; c < kColumns; c++) zeros += element(r, c) == 0;
   }
-  reduction(stream(), "count_nonzero", x, {count});
+  reduction(stream(), "count_nonzero", x, {}, {count});
   int64_t counted = 0;
   read(stream(), count, &counted, sizeof(counted));
   CHECK(counted == kRows * kColumns - zeros);
 
   fill(stream(), x.slice(0, kRows - 1, kRows).slice(1, 5, 6), 99);
-  reduction(stream(), "argmax", x, {place});
+  reduction(stream(), "argmax", x, {}, {place});
   int64_t found = 0;
   read(stream(), place, &found, sizeof(found));
   CHECK(found == (kRows - 1) * kColumns + 5);
@@ -295,9 +296,9 @@ TEST_CASE("huge: random numbers and dropout go on as their stream does", "[.huge
     }
   };
   check_stream(
-      [](const Tensor&, const Tensor& to, RandomState state) { random_uniform(stream(), to, -1, 1, state); });
+      [](const Tensor&, const Tensor& to, RandomState state) { random_uniform(stream(), -1, 1, state, to); });
   check_stream(
-      [](const Tensor&, const Tensor& to, RandomState state) { random_normal(stream(), to, 0, 1, state); });
+      [](const Tensor&, const Tensor& to, RandomState state) { random_normal(stream(), 0, 1, state, to); });
   check_stream([](const Tensor& from, const Tensor& to, RandomState state) {
     dropout(stream(), from, 0.4, state, to);
   });

@@ -336,14 +336,14 @@ TEST_CASE("layer normalisation: each gradient alone, and in place", "[small]") {
 TEST_CASE("layer normalisation: the calls, and a workspace of the user's", "[small]") {
   const Case c{{6, 40}};
   const Operands o(c), t(c);
-  layer_norm(stream(), o.x, 1, o.weight, o.bias, 1e-3, o.y.tensor(), o.mean.tensor(), o.inv_std.tensor());
-  layer_norm_backward(stream(), o.dy, o.x, 1, o.weight, o.mean.tensor(), o.inv_std.tensor(), o.dx.tensor(),
+  layer_norm(stream(), o.x, o.weight, o.bias, 1, 1e-3, o.y.tensor(), o.mean.tensor(), o.inv_std.tensor());
+  layer_norm_backward(stream(), o.dy, o.x, o.weight, o.mean.tensor(), o.inv_std.tensor(), 1, o.dx.tensor(),
                       o.dweight.tensor(), o.dbias.tensor());
   run(c, t);
   CHECK(host_bytes(o.y.tensor()) == host_bytes(t.y.tensor()));
   CHECK(host_bytes(o.dx.tensor()) == host_bytes(t.dx.tensor()));
-  rms_norm(stream(), o.x, 1, o.weight, 1e-3, o.y.tensor(), o.inv_std.tensor());
-  rms_norm_backward(stream(), o.dy, o.x, 1, o.weight, o.inv_std.tensor(), o.dx.tensor(), o.dweight.tensor());
+  rms_norm(stream(), o.x, o.weight, 1, 1e-3, o.y.tensor(), o.inv_std.tensor());
+  rms_norm_backward(stream(), o.dy, o.x, o.weight, o.inv_std.tensor(), 1, o.dx.tensor(), o.dweight.tensor());
   const NormView view = layer_view(c.shape, 1);
   const Values y = norm_reference(view, values_of(o.x), values_of(o.weight), {}, 1e-3, false).y;
   CHECK(deviation(host_values(o.y.tensor()), y) <= 64 * 0x1p-24);
@@ -367,7 +367,7 @@ TEST_CASE("layer normalisation refuses bad input", "[small]") {
   const auto refused = [](auto&& f) { return error_of<ValidationError>(f); };
   const auto forward = [&](const Tensor& x, int axes, const Tensor& w, double epsilon, const Tensor& y,
                            const Tensor& mean) {
-    return refused([&] { layer_norm(stream(), x, axes, w, o.bias, epsilon, y, mean, o.inv_std.tensor()); });
+    return refused([&] { layer_norm(stream(), x, w, o.bias, axes, epsilon, y, mean, o.inv_std.tensor()); });
   };
   const Tensor y = o.y.tensor(), mean = o.mean.tensor();
   CHECK(forward({}, 1, o.weight, 1e-5, y, mean) == "x: is not defined");
@@ -382,10 +382,10 @@ TEST_CASE("layer normalisation refuses bad input", "[small]") {
   CHECK(forward(o.x, 1, o.weight, 1e-5, o.x.slice(0, 0, 6).expand({6, 40}), mean) == "(nothing was thrown)");
   CHECK(forward(o.x, 1, o.weight, 1e-5, y, o.inv_std.tensor()) == "inv_std: shares memory with mean");
   CHECK(refused([&] {
-          layer_norm_backward(stream(), o.dy, o.x, 1, o.weight, mean, o.inv_std.tensor(), {}, {}, {});
+          layer_norm_backward(stream(), o.dy, o.x, o.weight, mean, o.inv_std.tensor(), 1, {}, {}, {});
         }) == "dx: no gradient is wanted");
   CHECK(refused([&] {
-          layer_norm_backward(stream(), o.dy, o.x, 1, o.weight, mean, o.inv_std.tensor(), o.x, {}, {});
+          layer_norm_backward(stream(), o.dy, o.x, o.weight, mean, o.inv_std.tensor(), 1, o.x, {}, {});
         }) == "dx: shares memory with x");
   const Tensor longer(context(), {2, 40000});
   CHECK(refused([&] {

@@ -42,7 +42,7 @@ TEST_CASE("child: a queue that measures no time", "[.]") {
   pointwise(stream, {x}, {x}, {}, "y0 = fmod(x0, 2) > 100 % 7");
   Reduce(context, {x}, {y}, 0, sum_of("x0")).run(stream, {x}, {y}, {});
   pool(stream, image, {PoolMode::max, {2, 2}}, small);
-  Softmax(context, {x, x, {}, 1, false}, test::engine("generated")).run(stream, x, x);
+  Softmax(context, {x, x, 1, false}, test::engine("generated")).run(stream, x, {}, x);
   stream.finish();
 }
 

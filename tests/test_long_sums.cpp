@@ -2,6 +2,7 @@
 // and no faster. Equal numbers are the worst case, as all errors of a plain sum then have one sign.
 #include <cmath>
 
+#include <dlprim/class_loss.hpp>
 #include <dlprim/conv.hpp>
 #include <dlprim/gradients.hpp>
 #include <dlprim/histogram.hpp>
@@ -48,16 +49,16 @@ std::vector<const char*> both(const char* cpu, const char* gpu) {
 
 TEST_CASE("long sums: reductions, losses and gradients of biases") {
   const Tensor x = filled({kCount}, 0.1f), zero = filled({kCount}, 0), y(context(), {1});
-  reduction(stream(), "sum", x, {y});
+  reduction(stream(), "sum", x, {}, {y});
   check("sum", y, kTenth * kCount);
-  reduction(stream(), "mean", x, {y});
+  reduction(stream(), "mean", x, {}, {y});
   check("mean", y, kTenth);
-  reduction(stream(), "l2", x, {y});
+  reduction(stream(), "l2", x, {}, {y});
   check("l2", y, kTenth * std::sqrt(static_cast<double>(kCount)));
   const Tensor one(context(), {1});
-  loss(stream(), "l1", x, zero, one);
+  loss(stream(), "l1", x, zero, {}, {}, one);
   check("l1 loss", one, kTenth);
-  loss(stream(), "mse", x, zero, one, {LossReduction::sum});
+  loss(stream(), "mse", x, zero, {}, {LossReduction::sum}, one);
   check("mse loss", one, kTenth * kTenth * kCount);
   const Tensor bias(context(), {3});
   linear_backward_bias(stream(), filled({kCount / 3, 3}, 0.1f), bias);
@@ -68,9 +69,9 @@ TEST_CASE("long sums: reductions, losses and gradients of biases") {
 
 TEST_CASE("long sums: norms of gradients") {
   const Tensor norm(context(), {1});
-  gradient_norm(stream(), {filled({kCount}, 0.1f), filled({7}, 0.1f)}, NormOrder::two, norm);
+  gradient_norm(stream(), {filled({kCount}, 0.1f), filled({7}, 0.1f)}, {NormOrder::two}, norm);
   check("two", norm, kTenth * std::sqrt(static_cast<double>(kCount + 7)));
-  gradient_norm(stream(), {filled({kCount}, 0.1f)}, NormOrder::one, norm);
+  gradient_norm(stream(), {filled({kCount}, 0.1f)}, {NormOrder::one}, norm);
   check("one", norm, kTenth * kCount);
 }
 
@@ -79,7 +80,7 @@ TEST_CASE("long sums: softmax, logsumexp and cross-entropy") {
   const double n = kCount;
   for (const char* name : both("cpu", "row")) {
     INFO(name);
-    Softmax(context(), {x, y}, engine(name)).run(stream(), x, y);
+    Softmax(context(), {x, y}, engine(name)).run(stream(), x, {}, y);
     check("softmax", y, 1 / n, n, 8);
   }
   const Tensor sums(context(), {2, 1});
@@ -88,12 +89,12 @@ TEST_CASE("long sums: softmax, logsumexp and cross-entropy") {
   // dx = p (dy - the sum of dy p) with p of 1 / n: a sum that is wrong by e shows as e / n.
   const Tensor dy = filled({2, kCount}, 0.1f);
   const Tensor p = filled({2, kCount}, static_cast<float>(1 / n));
-  softmax_backward(stream(), dy, p, 1, dx);
+  softmax_backward(stream(), dy, p, {}, 1, dx);
   double worst = 0;
   for (const float got : host_values(dx)) worst = std::fmax(worst, std::fabs(got * n));
   CHECK(worst <= kTenth * (2 * std::log2(n) + 2) * 0x1p-24);
   const Tensor loss(context(), {1}), target = filled({2, kCount}, static_cast<float>(1 / n));
-  cross_entropy(stream(), x, target, loss);
+  cross_entropy(stream(), x, target, {}, {}, loss);
   check("cross-entropy with probabilities", loss,
         std::log(n) * (static_cast<double>(static_cast<float>(1 / n)) * n), n, 8);
 }
@@ -111,7 +112,7 @@ TEST_CASE("long sums: layer normalisation's gradients of weight and bias") {
   const Tensor x = filled({kRows, kLength}, 2), dy = filled({kRows, kLength}, 0.1f),
                mean = filled({kRows, 1}, 1), inv_std = filled({kRows, 1}, 1), dx(context(), {kRows, kLength}),
                dweight(context(), {kLength}), dbias(context(), {kLength});
-  layer_norm_backward(stream(), dy, x, 1, filled({kLength}, 1), mean, inv_std, dx, dweight, dbias);
+  layer_norm_backward(stream(), dy, x, filled({kLength}, 1), mean, inv_std, 1, dx, dweight, dbias);
   check("weight", dweight, kTenth * kRows, kRows);
   check("bias", dbias, kTenth * kRows, kRows);
 }

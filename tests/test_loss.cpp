@@ -56,18 +56,19 @@ void check(const std::string& name, LossReduction reduction, Placing placing, DT
   const Tensor target = placed(placing, o.shape, reals(count, rng, r.target_low, r.target_high), dtype);
   LossParams params{reduction};
   if (!f.parameters.empty()) params.parameters = {o.parameter = 0.75};
+  std::vector<Tensor> weights;
   if (weighted)
     for (size_t i = 0; i < f.weights.size(); i++) {
-      params.weights.push_back(device_tensor({7}, reals(7, rng, 0.5, 2)));
-      (i ? o.pos_weight : o.weight) = values_of(params.weights.back());
+      weights.push_back(device_tensor({7}, reals(7, rng, 0.5, 2)));
+      (i ? o.pos_weight : o.weight) = values_of(weights.back());
     }
   o.x = values_of(x);
   o.target = values_of(target);
 
   const bool none = reduction == LossReduction::none;
   const Guarded y(none ? o.shape : Shape{1}, DType::f32, 37), second(y.tensor().shape(), DType::f32, 37);
-  loss(stream(), name, x, target, y.tensor(), params);
-  loss(stream(), name, x, target, second.tensor(), params);
+  loss(stream(), name, x, target, weights, params, y.tensor());
+  loss(stream(), name, x, target, weights, params, second.tensor());
   Values expected(none ? o.x.size() : 1, 0.0);
   for (size_t i = 0; i < o.x.size(); i++)
     expected[none ? i : 0] += o.term(i, o.x[i], o.target[i]) * o.factor(reduction);
@@ -78,7 +79,7 @@ void check(const std::string& name, LossReduction reduction, Placing placing, DT
   const Tensor dy = device_tensor(y.tensor().shape(), reals(y.tensor().numel(), rng));
   const Strides strides = strides_in(placing, o.shape);
   const Guarded dx(o.shape, strides, dtype, 37), dtarget(o.shape, strides, dtype, 37);
-  loss_backward(stream(), name, dy, x, target, dx.tensor(), dtarget.tensor(), params);
+  loss_backward(stream(), name, dy, x, target, weights, params, dx.tensor(), dtarget.tensor());
   const Values slopes = values_of(dy);
   Values expected_dx, expected_dtarget;
   for (size_t i = 0; i < o.x.size(); i++) {
@@ -100,8 +101,8 @@ std::pair<float, float> at(const std::string& name, float x, float target,
   const Guarded y({1}), dx({1});
   const Tensor a = device_tensor({1}, {x}), b = device_tensor({1}, {target});
   const LossParams params{LossReduction::none, scalars(parameters)};
-  loss(stream(), name, a, b, y.tensor(), params);
-  loss_backward(stream(), name, device_tensor({1}, {1}), a, b, dx.tensor(), {}, params);
+  loss(stream(), name, a, b, {}, params, y.tensor());
+  loss_backward(stream(), name, device_tensor({1}, {1}), a, b, {}, params, dx.tensor());
   return {host_values(y.tensor())[0], host_values(dx.tensor())[0]};
 }
 
@@ -126,11 +127,11 @@ TEST_CASE("mse is exact on small integers, and a double's error on doubles", "[s
   double sum = 0;
   for (size_t i = 0; i < x.size(); i++) sum += (x[i] - t[i]) * (x[i] - t[i]);
   const Guarded y({1});
-  loss(stream(), "mse", device_tensor({n}, x), device_tensor({n}, t), y.tensor(), {LossReduction::sum});
+  loss(stream(), "mse", device_tensor({n}, x), device_tensor({n}, t), {}, {LossReduction::sum}, y.tensor());
   CHECK(host_values(y.tensor())[0] == sum);
   if (!has_doubles()) return;
   const Guarded wide({1}, DType::f64);
-  loss(stream(), "mse", device_tensor({n}, x, DType::f64), device_tensor({n}, t), wide.tensor());
+  loss(stream(), "mse", device_tensor({n}, x, DType::f64), device_tensor({n}, t), {}, {}, wide.tensor());
   double mean = 0;
   read(stream(), wide.tensor(), &mean, sizeof mean);
   CHECK(std::fabs(mean - sum / n) <= 1e-14 * mean);
@@ -161,11 +162,11 @@ TEST_CASE("losses of special values are PyTorch's", "[small]") {
 TEST_CASE("losses of nothing", "[small]") {
   const Tensor x(context(), {0, 3}), dx(context(), {0, 3});
   const Guarded y({1});
-  loss(stream(), "mse", x, x, y.tensor(), {LossReduction::sum});
+  loss(stream(), "mse", x, x, {}, {LossReduction::sum}, y.tensor());
   CHECK(host_values(y.tensor())[0] == 0);
-  loss(stream(), "mse", x, x, y.tensor());
+  loss(stream(), "mse", x, x, {}, {}, y.tensor());
   CHECK(std::isnan(host_values(y.tensor())[0]));
-  loss_backward(stream(), "mse", y.tensor(), x, x, dx);
+  loss_backward(stream(), "mse", y.tensor(), x, x, {}, {}, dx);
 }
 
 TEST_CASE("losses in eight dimensions, and gradients in place", "[small]") {
@@ -173,7 +174,7 @@ TEST_CASE("losses in eight dimensions, and gradients in place", "[small]") {
   Rng rng(4);
   const std::vector<float> a = integers(16, rng), b = integers(16, rng);
   const Tensor x = device_tensor(shape, a), target = device_tensor(shape, b);
-  loss_backward(stream(), "mse", device_tensor({1}, {2}), x, target, x, target, {LossReduction::sum});
+  loss_backward(stream(), "mse", device_tensor({1}, {2}), x, target, {}, {LossReduction::sum}, x, target);
   std::vector<float> expected, turned;
   for (size_t i = 0; i < a.size(); i++) {
     expected.push_back(4 * (a[i] - b[i]));
@@ -187,8 +188,8 @@ TEST_CASE("losses refuse bad input", "[small]") {
   const Tensor x = device_tensor({2, 3}, {1, 2, 3, 4, 5, 6}), t = device_tensor({2, 3}, {0, 0, 0, 0, 0, 0}),
                y = device_tensor({1}, {0});
   const auto refused = [&](const char* name, const Tensor& a, const Tensor& b, const Tensor& to,
-                           const LossParams& params = {}) {
-    return error_of<ValidationError>([&] { loss(stream(), name, a, b, to, params); });
+                           const LossParams& params = {}, const std::vector<Tensor>& weights = {}) {
+    return error_of<ValidationError>([&] { loss(stream(), name, a, b, weights, params, to); });
   };
   CHECK(refused("mean", x, t, y) == "function: there is no loss 'mean'");
   CHECK(refused("mse", x, {}, y) == "target: is not defined");
@@ -197,12 +198,12 @@ TEST_CASE("losses refuse bad input", "[small]") {
   CHECK(refused("mse", x, t, y, {LossReduction::none}) == "y: shape [1] must be [2, 3]");
   CHECK(refused("huber", x, t, y, {LossReduction::sum, {1, 2}}) ==
         "parameters: huber takes 1 or none, not 2");
-  CHECK(refused("mse", x, t, y, {LossReduction::sum, {}, {x}}) == "weights: mse has 0, not 1");
-  CHECK(refused("bce", x, t, y, {LossReduction::sum, {}, {device_tensor({2}, {1, 1})}}) ==
+  CHECK(refused("mse", x, t, y, {LossReduction::sum}, {x}) == "weights: mse has 0, not 1");
+  CHECK(refused("bce", x, t, y, {LossReduction::sum}, {device_tensor({2}, {1, 1})}) ==
         "weights[0]: shape [2] does not broadcast to x's [2, 3]");
   CHECK(refused("mse", x, t, x.reshape({6}).slice(0, 0, 1)) == "y: shares memory with x");
-  CHECK(error_of<ValidationError>([&] { loss_backward(stream(), "mse", y, x, t, {}); }) ==
+  CHECK(error_of<ValidationError>([&] { loss_backward(stream(), "mse", y, x, t, {}, {}, {}); }) ==
         "dx: no gradient is wanted");
-  CHECK(error_of<ValidationError>([&] { loss_backward(stream(), "mse", y, x, t, x, x); }) ==
+  CHECK(error_of<ValidationError>([&] { loss_backward(stream(), "mse", y, x, t, {}, {}, x, x); }) ==
         "dx: shares memory with dtarget");
 }

@@ -150,7 +150,7 @@ double error_after_steps(const OptimizerDesc& d, Lies lies, size_t count, Optimi
   std::vector<std::array<double, 3>> memory(expected.size());
   for (s.step = 1; s.step <= 5; s.step++) {
     for (const Tensor& x : dw.tensors) List::fill_from(x, rng, s.step % 2 ? 1 : 0.1);
-    optimize(stream(), d, tensors, s);
+    optimize(stream(), d, s, tensors);
     const Values g = dw.values();
     for (size_t i = 0; i < g.size(); i++) step_reference(d, s, factor, expected[i], g[i], memory[i].data());
   }
@@ -250,7 +250,7 @@ TEST_CASE("a step's factor, scale and flag lie on the device", "[small]") {
   const Tensor w = device_tensor({3}, {1, 2, 3}), dw = device_tensor({3}, {1, 5, 7}),
                v = device_tensor({3}, {4, 5, 6});
   s.found_inf = number(1);
-  optimize(stream(), kMethods[1], {{w}, {dw}, {}, {{v}}}, s);
+  optimize(stream(), kMethods[1], s, {{w}, {dw}, {}, {{v}}});
   CHECK(host_values(w) == std::vector<float>{1, 2, 3});
   CHECK(host_values(v) == std::vector<float>{4, 5, 6});
 }
@@ -267,17 +267,17 @@ TEST_CASE("an optimizer's step on channels-last weights, of nothing, and twice t
   const Tensor w0 = device_tensor(shape, w), w1 = last(w), w2 = last(w);
   OptimizerStep s = numbers();
   const OptimizerDesc sgd;
-  optimize(stream(), sgd, {{w0}, {device_tensor(shape, g)}, {}, {}}, s);
-  optimize(stream(), sgd, {{w1}, {last(g)}, {}, {}}, s);
-  optimize(stream(), sgd, {{w2}, {last(g)}, {}, {}}, s);
+  optimize(stream(), sgd, s, {{w0}, {device_tensor(shape, g)}, {}, {}});
+  optimize(stream(), sgd, s, {{w1}, {last(g)}, {}, {}});
+  optimize(stream(), sgd, s, {{w2}, {last(g)}, {}, {}});
   Values stepped;
   for (size_t i = 0; i < w.size(); i++)
     stepped.push_back(w[i] - s.learning_rate * (g[i] + s.weight_decay * w[i]));
   CHECK(deviation(host_values(w0), stepped) <= 0x1p-22);
   CHECK(host_bytes(w0) == host_bytes(w1));
   CHECK(host_bytes(w1) == host_bytes(w2));
-  optimize(stream(), sgd, {}, s);
-  optimize(stream(), sgd, {{Tensor(context(), {0, 3})}, {Tensor(context(), {0, 3})}, {}, {}}, s);
+  optimize(stream(), sgd, s, {});
+  optimize(stream(), sgd, s, {{Tensor(context(), {0, 3})}, {Tensor(context(), {0, 3})}, {}, {}});
 }
 
 TEST_CASE("moving averages of weights", "[small]") {
@@ -287,15 +287,15 @@ TEST_CASE("moving averages of weights", "[small]") {
       w(shapes, DType::bf16, Lies::unaligned, 1, &rng);
   Values expected = averages.values();
   const Values target = w.values();
-  update_averages(stream(), averages.tensors, w.tensors, 0.75);
+  update_averages(stream(), w.tensors, 0.75, averages.tensors);
   for (size_t i = 0; i < expected.size(); i++) expected[i] = 0.75 * expected[i] + 0.25 * target[i];
   const Values result = averages.values();
   CHECK(deviation(std::vector<float>(result.begin(), result.end()), expected) < 2 * 0x1p-24);
   CHECK(averages.intact());
-  update_averages(stream(), {}, {}, 0.5);
-  CHECK(error_of<ValidationError>([&] { update_averages(stream(), averages.tensors, {}, 0.5); }) ==
+  update_averages(stream(), {}, 0.5, {});
+  CHECK(error_of<ValidationError>([&] { update_averages(stream(), {}, 0.5, averages.tensors); }) ==
         "w: 0 tensors, of averages there are 20");
-  CHECK(error_of<ValidationError>([&] { update_averages(stream(), {}, {}, 1.5); }) ==
+  CHECK(error_of<ValidationError>([&] { update_averages(stream(), {}, 1.5, {}); }) ==
         "decay: 1.5 must be in [0, 1]");
 }
 
@@ -318,7 +318,7 @@ TEST_CASE("more tensors and more buffers than a launch takes") {
     return tensors;
   };
   const std::vector<Tensor> averages = list(1), w = list(5);
-  update_averages(stream(), averages, w, 0.75);
+  update_averages(stream(), w, 0.75, averages);
   for (size_t i = 0; i < shapes.size(); i++) {
     const std::vector<float> values = host_values(averages[i]);
     CHECK(values == std::vector<float>(values.size(), static_cast<float>(i) + 2));
@@ -340,8 +340,8 @@ TEST_CASE("norms of many gradients, and clipping by them") {
         }
         if (order == NormOrder::two) norm = std::sqrt(norm);
         const Guarded result({1}), factor({1}), again({1});
-        gradient_norm(stream(), dw.tensors, order, result.tensor(), factor.tensor(), 2);
-        gradient_norm(stream(), dw.tensors, order, again.tensor());
+        gradient_norm(stream(), dw.tensors, {order, 2}, result.tensor(), factor.tensor());
+        gradient_norm(stream(), dw.tensors, {order}, again.tensor());
         // Sums of some thousand terms in lanes of at most 64.
         CHECK(value_of(result.tensor()) == Approx(norm).epsilon(64 * 0x1p-24));
         CHECK(value_of(factor.tensor()) == Approx(std::min(1.0, 2 / (norm + 1e-6))).epsilon(70 * 0x1p-24));
@@ -349,7 +349,7 @@ TEST_CASE("norms of many gradients, and clipping by them") {
         CHECK((result.intact() && factor.intact()));
         Values expected = dw.values();
         for (double& v : expected) v *= std::min(1.0, 2 / (norm + 1e-6));
-        clip_gradients_by_norm(stream(), dw.tensors, 2, result.tensor(), order);
+        clip_gradients_by_norm(stream(), {order, 2}, dw.tensors, result.tensor());
         const Values clipped = dw.values();
         CHECK(deviation(std::vector<float>(clipped.begin(), clipped.end()), expected) <
               (dtype == DType::f16 ? 0x1p-11 : 70 * 0x1p-24));
@@ -361,8 +361,8 @@ TEST_CASE("norms and clipping of special values", "[small]") {
   const Tensor norm = number(0), factor = number(0);
   const auto put = [&](double special, NormOrder order) {
     gradient_norm(stream(),
-                  {device_tensor({3}, {1, static_cast<float>(special), -2}), device_tensor({1}, {3})}, order,
-                  norm, factor, 1);
+                  {device_tensor({3}, {1, static_cast<float>(special), -2}), device_tensor({1}, {3})},
+                  {order, 1}, norm, factor);
     return std::pair(value_of(norm), value_of(factor));
   };
   for (NormOrder order : {NormOrder::one, NormOrder::two, NormOrder::infinity}) {
@@ -372,10 +372,10 @@ TEST_CASE("norms and clipping of special values", "[small]") {
   }
   const auto bound = static_cast<float>(0.5);
   const Tensor g = device_tensor({6}, {1, -1, 0.25f, -0.0f, INFINITY, -INFINITY});
-  clip_gradients_by_value(stream(), {g}, 0.5);
+  clip_gradients_by_value(stream(), 0.5, {g});
   CHECK(host_values(g) == std::vector<float>{bound, -bound, 0.25f, -0.0f, bound, -bound});
   const Tensor nan = device_tensor({1}, {NAN});
-  clip_gradients_by_value(stream(), {nan}, 0.5);
+  clip_gradients_by_value(stream(), 0.5, {nan});
   CHECK(std::isnan(host_values(nan)[0]));
 }
 
@@ -385,33 +385,33 @@ TEST_CASE("the loss's scale: gradients divided, infinities found, growth and bac
   const LossScaling scaling{4, 0.25, 2};
   const std::vector<Tensor> good = {device_tensor({5}, {8, 16, -4, 0, 1}, DType::f16),
                                     device_tensor({2}, {24, 32}, DType::f16)};
-  unscale_gradients(stream(), good, scale, found);
+  unscale_gradients(stream(), scale, good, found);
   CHECK(value_of(found) == 0);
   CHECK(host_values(good[0]) == std::vector<float>{1, 2, -0.5f, 0, 0.125f});
   CHECK(host_values(good[1]) == std::vector<float>{3, 4});
-  update_loss_scale(stream(), scale, steps, found, scaling);
+  update_loss_scale(stream(), found, scaling, scale, steps);
   CHECK((value_of(scale) == 8 && value_of(steps) == 1));
-  update_loss_scale(stream(), scale, steps, found, scaling);
+  update_loss_scale(stream(), found, scaling, scale, steps);
   CHECK((value_of(scale) == 32 && value_of(steps) == 0));
-  update_loss_scale(stream(), scale, steps, found, scaling);
+  update_loss_scale(stream(), found, scaling, scale, steps);
   for (float bad : {INFINITY, -INFINITY, NAN}) {
-    unscale_gradients(stream(), {device_tensor({3}, {1, 2, 3}), device_tensor({2}, {bad, 1})}, scale, found);
+    unscale_gradients(stream(), scale, {device_tensor({3}, {1, 2, 3}), device_tensor({2}, {bad, 1})}, found);
     CHECK(value_of(found) == 1);
   }
-  update_loss_scale(stream(), scale, steps, found, scaling);
+  update_loss_scale(stream(), found, scaling, scale, steps);
   CHECK((value_of(scale) == 8 && value_of(steps) == 0));
   fill(stream(), scale, 2e38);
   fill(stream(), found, 0);
-  for (int i = 0; i < 2; i++) update_loss_scale(stream(), scale, steps, found, scaling);
+  for (int i = 0; i < 2; i++) update_loss_scale(stream(), found, scaling, scale, steps);
   CHECK(value_of(scale) == static_cast<double>(2e38f));
-  unscale_gradients(stream(), {}, scale, found);
+  unscale_gradients(stream(), scale, {}, found);
   CHECK(value_of(found) == 0);
 }
 
 TEST_CASE("optimizers refuse what does not fit", "[small]") {
   const Tensor w = device_tensor({2, 3}, {1, 2, 3, 4, 5, 6}), dw = device_tensor({2, 3}, {1, 2, 3, 4, 5, 6});
   const auto refusal = [](const OptimizerDesc& d, const OptimizerTensors& t, const OptimizerStep& s = {}) {
-    return error_of<ValidationError>([&] { optimize(stream(), d, t, s); });
+    return error_of<ValidationError>([&] { optimize(stream(), d, s, t); });
   };
   const OptimizerDesc sgd;
   CHECK(refusal(sgd, {{w}, {}, {}, {}}) == "dw: 0 tensors, of w there are 1");
@@ -447,9 +447,14 @@ TEST_CASE("optimizers refuse what does not fit", "[small]") {
         "dw: dtype i32 is not floating");
   CHECK(described(OptimizerMethod::sgd, [](OptimizerDesc& d) { d.w = DType::f64; }) ==
         "dw: dtype f32 stands beside f64");
-  CHECK(error_of<ValidationError>([&] { clip_gradients_by_norm(stream(), {w}, -1, number(0)); }) ==
-        "max_norm: -1 must not be negative");
-  CHECK(error_of<ValidationError>([&] { gradient_norm(stream(), {w}, NormOrder::two, {}); }) ==
+  CHECK(error_of<ValidationError>([&] {
+          clip_gradients_by_norm(stream(), {NormOrder::two, -1}, {w}, number(0));
+        }) == "max_norm: -1 must not be negative");
+  CHECK(error_of<ValidationError>([&] { gradient_norm(stream(), {w}, {NormOrder::two}, {}); }) ==
         "norm: is not defined");
+  const GradientNorm small(context(), {DType::f32, NormOrder::two, 1, 6});
+  CHECK(error_of<ValidationError>([&] {
+          small.run(stream(), {w, dw}, 1, number(0), {});
+        }) == "dw: 2 tensors of 12 elements, the plan is for 1 of 6");
   CHECK(host_values(w) == std::vector<float>{1, 2, 3, 4, 5, 6});
 }

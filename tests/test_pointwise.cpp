@@ -249,7 +249,7 @@ TEST_CASE("whole numbers stay exact in all 64 bits", "[small]") {
   write(stream(), mask, std::vector<bool>{false, true, false});
   masked_fill(stream(), x, mask, -big, y);
   CHECK(read<int64_t>(stream(), y) == std::vector<int64_t>{5, -big, 0});
-  elementwise(stream(), "clip", {y}, x, {-big + 1, 3});
+  elementwise(stream(), "clip", {y}, {-big + 1, 3}, x);
   CHECK(read<int64_t>(stream(), x) == std::vector<int64_t>{3, -big + 1, 0});
   // As a float a whole number is rounded; what no i64 holds is refused where all tensors are whole.
   const Tensor f(context(), {1});

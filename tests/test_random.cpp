@@ -172,7 +172,7 @@ TEST_CASE("random numbers in tiles, where neighbours in memory are channels", "[
   draw.top = 1;
   detail::RandomTiles(context(), nullptr, wide.tensor(), detail::Defines().set("UNIFORM", true), true)
       .run(stream(), nullptr, wide.tensor(), draw, state);
-  random_uniform(stream(), whole, 0, 1, state);
+  random_uniform(stream(), 0, 1, state, whole);
   CHECK(host_bytes(wide.tensor()) == host_bytes(whole));
   CHECK(wide.intact());
 }
@@ -294,16 +294,16 @@ TEST_CASE("random bits never change", "[small]") {
     CHECK(hash_of(bytes) == golden.hash);
   }
   const Tensor y(context(), {4096}, DType::i64);
-  random_integers(stream(), y, -1000, 1000000000000, {0x123456789abcdef0, 12});
+  random_integers(stream(), -1000, 1000000000000, {0x123456789abcdef0, 12}, y);
   CHECK(hash_of(host_bytes(y)) == 0x8f87b66a26a5813a);
 }
 
 TEST_CASE("the next state continues the sequence", "[small]") {
   RandomState state{42, 0};
   const Guarded whole({50}), first({21}), second({29});
-  random_uniform(stream(), whole.tensor(), 0, 1, state);
-  random_uniform(stream(), first.tensor(), 0, 1, state.take(21));
-  random_uniform(stream(), second.tensor(), 0, 1, state.take(29));
+  random_uniform(stream(), 0, 1, state, whole.tensor());
+  random_uniform(stream(), 0, 1, state.take(21), first.tensor());
+  random_uniform(stream(), 0, 1, state.take(29), second.tensor());
   CHECK(state.offset == 50);
   std::vector<float> joined = host_values(first.tensor());
   const std::vector<float> rest = host_values(second.tensor());
@@ -321,22 +321,22 @@ TEST_CASE("random numbers have the moments of their distributions") {
   };
   const Tensor y(context(), {kCount});
   // Five standard errors each.
-  random_uniform(stream(), y, -1, 3, {9, 0});
+  random_uniform(stream(), -1, 3, {9, 0}, y);
   auto [mean, variance] = moments(host_values(y));
   CHECK(std::abs(mean - 1) < 5 * std::sqrt(16.0 / 12 / kCount));
   CHECK(std::abs(variance - 16.0 / 12) < 5 * std::sqrt(256.0 / 180 / kCount));
-  random_normal(stream(), y, 0, 1, {9, 0});
+  random_normal(stream(), 0, 1, {9, 0}, y);
   std::tie(mean, variance) = moments(host_values(y));
   CHECK(std::abs(mean) < 5 / std::sqrt(double{kCount}));
   CHECK(std::abs(variance - 1) < 5 * std::sqrt(2.0 / kCount));
-  random_exponential(stream(), y, 0.5, {9, 0});  // mean 2, variance 4, fourth central moment 9 * 16
+  random_exponential(stream(), 0.5, {9, 0}, y);  // mean 2, variance 4, fourth central moment 9 * 16
   std::tie(mean, variance) = moments(host_values(y));
   CHECK(std::abs(mean - 2) < 5 * std::sqrt(4.0 / kCount));
   CHECK(std::abs(variance - 4) < 5 * std::sqrt(128.0 / kCount));
-  random_geometric(stream(), y, 0.25, {9, 0});  // mean 1 / p, variance (1 - p) / p^2 = 12
+  random_geometric(stream(), 0.25, {9, 0}, y);  // mean 1 / p, variance (1 - p) / p^2 = 12
   std::tie(mean, variance) = moments(host_values(y));
   CHECK(std::abs(mean - 4) < 5 * std::sqrt(12.0 / kCount));
-  random_log_normal(stream(), y, 0.5, 0.25, {9, 0});
+  random_log_normal(stream(), 0.5, 0.25, {9, 0}, y);
   std::vector<float> logs = host_values(y);
   for (float& v : logs) v = std::log(v);
   std::tie(mean, variance) = moments(logs);
@@ -344,15 +344,15 @@ TEST_CASE("random numbers have the moments of their distributions") {
   CHECK(std::abs(variance - 0.0625) < 5 * 0.0625 * std::sqrt(2.0 / kCount));
   // A Cauchy number has no mean; a quarter of them lie in each of (-inf, -1), (-1, 0), (0, 1), (1, inf)
   // widths.
-  random_cauchy(stream(), y, 3, 2, {9, 0});
+  random_cauchy(stream(), 3, 2, {9, 0}, y);
   std::array<double, 4> quarters{};
   for (float v : host_values(y)) quarters[v < 1 ? 0 : v < 3 ? 1 : v < 5 ? 2 : 3] += 1.0 / kCount;
   for (double share : quarters) CHECK(std::abs(share - 0.25) < 5 * std::sqrt(0.1875 / kCount));
-  random_integers(stream(), y, 10, 17, {9, 0});
+  random_integers(stream(), 10, 17, {9, 0}, y);
   std::array<double, 7> shares{};
   for (float v : host_values(y)) shares[static_cast<size_t>(v) - 10] += 1.0 / kCount;
   for (double share : shares) CHECK(std::abs(share - 1.0 / 7) < 5 * std::sqrt(6.0 / 49 / kCount));
-  random_bernoulli(stream(), y, 0.25, {9, 0});
+  random_bernoulli(stream(), 0.25, {9, 0}, y);
   std::tie(mean, variance) = moments(host_values(y));
   CHECK(std::abs(mean - 0.25) < 5 * std::sqrt(0.1875 / kCount));
 }
@@ -361,28 +361,28 @@ TEST_CASE("random numbers at the ends of their ranges", "[small]") {
   const Guarded y({4096});
   // A range of few floats: rounding must not reach the upper end.
   const float low = 1, high = 1 + 4 * 0x1p-23f;
-  random_uniform(stream(), y.tensor(), low, high, {1, 0});
+  random_uniform(stream(), low, high, {1, 0}, y.tensor());
   for (float v : host_values(y.tensor())) CHECK((v >= low && v < high));
-  random_uniform(stream(), y.tensor(), 2.5, 2.5, {1, 0});
+  random_uniform(stream(), 2.5, 2.5, {1, 0}, y.tensor());
   CHECK(host_values(y.tensor()) == std::vector<float>(4096, 2.5f));
-  random_bernoulli(stream(), y.tensor(), 0, {1, 0});
+  random_bernoulli(stream(), 0, {1, 0}, y.tensor());
   CHECK(host_values(y.tensor()) == std::vector<float>(4096, 0.0f));
-  random_bernoulli(stream(), y.tensor(), 1, {1, 0});
+  random_bernoulli(stream(), 1, {1, 0}, y.tensor());
   CHECK(host_values(y.tensor()) == std::vector<float>(4096, 1.0f));
-  random_geometric(stream(), y.tensor(), 1, {1, 0});
+  random_geometric(stream(), 1, {1, 0}, y.tensor());
   CHECK(host_values(y.tensor()) == std::vector<float>(4096, 1.0f));
-  random_geometric(stream(), y.tensor(), 1e-20, {1, 0});
+  random_geometric(stream(), 1e-20, {1, 0}, y.tensor());
   for (float v : host_values(y.tensor())) CHECK((v > 1e10f && v < 1e23f));
   const Guarded narrow({4096}, DType::i8);
-  random_geometric(stream(), narrow.tensor(), 1e-20, {1, 0});
+  random_geometric(stream(), 1e-20, {1, 0}, narrow.tensor());
   CHECK(host_values(narrow.tensor()) == std::vector<float>(4096, 127.0f));
-  random_exponential(stream(), y.tensor(), 1, {1, 0});
+  random_exponential(stream(), 1, {1, 0}, y.tensor());
   for (float v : host_values(y.tensor())) CHECK((v > 0 && v < 23));
-  random_log_normal(stream(), y.tensor(), 0, 1e4, {1, 0});
+  random_log_normal(stream(), 0, 1e4, {1, 0}, y.tensor());
   for (float v : host_values(y.tensor())) CHECK(v >= 0);
-  random_log_normal(stream(), y.tensor(), 1000, 0, {1, 0});
+  random_log_normal(stream(), 1000, 0, {1, 0}, y.tensor());
   CHECK(host_values(y.tensor()) == std::vector<float>(4096, std::numeric_limits<float>::infinity()));
-  random_normal(stream(), y.tensor(), 3, 0, {1, 0});
+  random_normal(stream(), 3, 0, {1, 0}, y.tensor());
   CHECK(host_values(y.tensor()) == std::vector<float>(4096, 3.0f));
 }
 
@@ -402,13 +402,13 @@ TEST_CASE("random numbers refuse bad input", "[small]") {
   const Tensor y = device_tensor({3}, {1, 2, 3});
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const auto uniform = [&](double low, double high) {
-    return error_of<ValidationError>([&] { random_uniform(stream(), y, low, high, {}); });
+    return error_of<ValidationError>([&] { random_uniform(stream(), low, high, {}, y); });
   };
   const auto normal = [&](double mean, double deviation) {
-    return error_of<ValidationError>([&] { random_normal(stream(), y, mean, deviation, {}); });
+    return error_of<ValidationError>([&] { random_normal(stream(), mean, deviation, {}, y); });
   };
   const auto bernoulli = [&](double p) {
-    return error_of<ValidationError>([&] { random_bernoulli(stream(), y, p, {}); });
+    return error_of<ValidationError>([&] { random_bernoulli(stream(), p, {}, y); });
   };
   CHECK(uniform(2, 1) == "high: 1 must not be below low, 2");
   CHECK(uniform(nan, 1) == "low: nan is not a finite f32");
@@ -420,19 +420,19 @@ TEST_CASE("random numbers refuse bad input", "[small]") {
   CHECK(bernoulli(-0.1) == "p: -0.1 must lie in [0, 1]");
   CHECK(bernoulli(nan) == "p: nan must lie in [0, 1]");
   const auto exponential = [&](double rate) {
-    return error_of<ValidationError>([&] { random_exponential(stream(), y, rate, {}); });
+    return error_of<ValidationError>([&] { random_exponential(stream(), rate, {}, y); });
   };
   CHECK(exponential(0) == "rate: 0 must lie in [2^-90, 2^90]");
   CHECK(exponential(nan) == "rate: nan must lie in [2^-90, 2^90]");
-  CHECK(error_of<ValidationError>([&] { random_geometric(stream(), y, 0, {}); }) ==
+  CHECK(error_of<ValidationError>([&] { random_geometric(stream(), 0, {}, y); }) ==
         "p: 0 must lie in [2^-90, 1]");
-  CHECK(error_of<ValidationError>([&] { random_cauchy(stream(), y, 0, -1, {}); }) ==
+  CHECK(error_of<ValidationError>([&] { random_cauchy(stream(), 0, -1, {}, y); }) ==
         "scale: -1 must not be negative");
-  CHECK(error_of<ValidationError>([&] { random_log_normal(stream(), y, 0, nan, {}); }) ==
+  CHECK(error_of<ValidationError>([&] { random_log_normal(stream(), 0, nan, {}, y); }) ==
         "deviation: nan is not a finite f32");
   const auto whole = [](DType dtype, int64_t low, int64_t high) {
     const Tensor z(context(), {3}, dtype);
-    return error_of<ValidationError>([&] { random_integers(stream(), z, low, high, {}); });
+    return error_of<ValidationError>([&] { random_integers(stream(), low, high, {}, z); });
   };
   CHECK(whole(DType::i32, 3, 3) == "high: 3 must be above low, 3");
   CHECK(whole(DType::u8, -1, 3) == "low: -1 is below 0, the least that u8 takes");
@@ -445,12 +445,12 @@ TEST_CASE("random numbers refuse bad input", "[small]") {
           Random(context(), {y, Distribution::integers}).run(stream(), 0, 2, {}, y);
         }) == "distribution: integers are drawn by run_integers");
   CHECK(error_of<ValidationError>([&] { plan.run(stream(), 2, 1, {}, y); }) == "b: 1 must not be below a, 2");
-  CHECK(error_of<ValidationError>([&] { random_uniform(stream(), {}, 0, 1, {}); }) == "y: is not defined");
+  CHECK(error_of<ValidationError>([&] { random_uniform(stream(), 0, 1, {}, {}); }) == "y: is not defined");
   CHECK(error_of<ValidationError>([&] {
-          random_uniform(stream(), y, 0, 1, {1, UINT64_MAX - 1});
+          random_uniform(stream(), 0, 1, {1, UINT64_MAX - 1}, y);
         }) == "state: offset 18446744073709551614 and 3 elements pass 2^64");
   CHECK(error_of<ValidationError>([&] {
-          random_uniform(stream(), y.slice(0, 0, 1).expand({3}), 0, 1, {});
+          random_uniform(stream(), 0, 1, {}, y.slice(0, 0, 1).expand({3}));
         }).find("y: strides [0]") == 0);
   CHECK(host_values(y) == std::vector<float>{1, 2, 3});
 }

@@ -59,7 +59,7 @@ void check_forward(const Function& f, const Tensor& x, const Shape& y, const Val
     results.emplace_back(y, result_dtype(f, i, x.dtype()), 37);
     ys.push_back(results.back().tensor());
   }
-  reduction(stream(), f.name, x, ys, scalars(parameters));
+  reduction(stream(), f.name, x, scalars(parameters), ys);
   const Values all = parameters.empty() ? parameters_of(f) : parameters;
   const std::vector<Values> groups = groups_of(host_values(x), x.shape(), y);
   for (size_t i = 0; i < ys.size(); i++) {
@@ -90,9 +90,9 @@ void check_gradient(const Function& f, const Floats& x, const Shape& shape, cons
     slopes.push_back(reals(element_count(y), rng, 0.5, 2));
     dys.push_back(device_tensor(y, slopes.back()));
   }
-  reduction(stream(), f.name, dx_in, results, scalars(parameters));
+  reduction(stream(), f.name, dx_in, scalars(parameters), results);
   const Guarded dx(shape, DType::f32, 37);
-  reduction_backward(stream(), f.name, dys, dx_in, results, dx.tensor(), scalars(parameters));
+  reduction_backward(stream(), f.name, dys, dx_in, results, scalars(parameters), dx.tensor());
   const Values all = parameters.empty() ? parameters_of(f) : parameters;
   const std::vector<Values> groups = groups_of(x, shape, y);
   std::vector<size_t> met(groups.size(), 0);
@@ -113,7 +113,7 @@ void check_gradient(const Function& f, const Floats& x, const Shape& shape, cons
 
 Floats result_of(const char* f, const Tensor& x, const Shape& y, DType dtype, const Values& parameters = {}) {
   const Guarded result(y, dtype);
-  reduction(stream(), f, x, {result.tensor()}, scalars(parameters));
+  reduction(stream(), f, x, scalars(parameters), {result.tensor()});
   CHECK(result.intact());
   return host_values(result.tensor());
 }
@@ -169,10 +169,10 @@ TEST_CASE("reduction: shapes of all kinds", "[small]") {
     check_forward(f, random_x(f, {0, 5}, rng), {0, 1}, parameters);
   }
   const Tensor x = device_tensor({2, 3}, {1, 2, 3, 4, 5, 6}), row(stream(), {3});
-  reduction(stream(), "sum", x, {row});  // the axis in front is gone
+  reduction(stream(), "sum", x, {}, {row});  // the axis in front is gone
   CHECK(host_values(row) == Floats{5, 7, 9});
   const Tensor scalar(stream(), Shape{}, DType::i32);
-  reduction(stream(), "argmax", x, {scalar});
+  reduction(stream(), "argmax", x, {}, {scalar});
   CHECK(host_values(scalar) == Floats{5});
 }
 
@@ -203,9 +203,9 @@ TEST_CASE("reduction: gradients at ties and corners", "[small]") {
     const Function& function = reduction_function(f);
     for (size_t i = 0; i < function.results.size(); i++)
       results.emplace_back(stream(), Shape{3, 1}, result_dtype(function, i, DType::f32));
-    reduction(stream(), f, x, results, scalars(parameters));
+    reduction(stream(), f, x, scalars(parameters), results);
     const Guarded dx({3, 4});
-    reduction_backward(stream(), f, {dy}, x, results, dx.tensor(), scalars(parameters));
+    reduction_backward(stream(), f, {dy}, x, results, scalars(parameters), dx.tensor());
     CHECK(dx.intact());
     return host_values(dx.tensor());
   };
@@ -266,7 +266,7 @@ TEST_CASE("reduction: of nothing", "[small]") {
   CHECK(result_of("all", x, y, DType::boolean) == Floats{1, 1});
   CHECK(result_of("l2", x, y, DType::f32) == Floats{0, 0});
   const Tensor dx(stream(), {2, 0});
-  reduction_backward(stream(), "sum", {Tensor(stream(), y)}, {}, {}, dx);
+  reduction_backward(stream(), "sum", {Tensor(stream(), y)}, {}, {}, {}, dx);
 }
 
 TEST_CASE("reduction: integers and bool", "[small]") {
@@ -283,7 +283,7 @@ TEST_CASE("reduction: integers and bool", "[small]") {
   CHECK(result_of("all", x, y, DType::boolean) == Floats{0, 1});
   const Tensor large = device_tensor({3}, {0x1p31f - 128, 0x1p31f - 128, 2}, DType::i32);
   const Tensor sum(stream(), {1}, DType::i64);
-  reduction(stream(), "sum", large, {sum});
+  reduction(stream(), "sum", large, {}, {sum});
   CHECK(read<int64_t>(stream(), sum) == std::vector<int64_t>{4294967042});
   const Tensor bits = device_tensor({2, 3}, {1, 0, 1, 0, 0, 0}, DType::boolean);
   CHECK(result_of("sum", bits, y, DType::i64) == Floats{2, 0});
@@ -297,8 +297,8 @@ TEST_CASE("reduction: counts are exact where floats are not") {
   fill(stream(), x, 1);
   fill(stream(), x.slice(0, n - 1, n), 2);
   const Tensor count(stream(), {1}, DType::i64), index(stream(), {1}, DType::i32);
-  reduction(stream(), "count_nonzero", x, {count});
-  reduction(stream(), "argmax", x, {index});
+  reduction(stream(), "count_nonzero", x, {}, {count});
+  reduction(stream(), "argmax", x, {}, {index});
   CHECK(read<int64_t>(stream(), count)[0] == n);
   CHECK(read<int32_t>(stream(), index)[0] == n - 1);
 }
@@ -308,8 +308,8 @@ TEST_CASE("reduction: the same bits twice") {
   const Tensor x = device_tensor({3, 40000}, reals(120000, rng));
   for (const char* f : {"sum", "var", "l2"}) {
     const Tensor a(stream(), {3, 1}), b(stream(), {3, 1});
-    reduction(stream(), f, x, {a});
-    reduction(stream(), f, x, {b});
+    reduction(stream(), f, x, {}, {a});
+    reduction(stream(), f, x, {}, {b});
     CHECK(host_bytes(a) == host_bytes(b));
   }
 }
@@ -329,7 +329,7 @@ TEST_CASE("reduction: refusals", "[small]") {
   const Tensor whole = device_tensor({2, 3}, {1, 2, 3, 4, 5, 6}, DType::i32);
   const auto refused = [&](const char* f, const Tensor& in, const std::vector<Tensor>& out,
                            const Values& p = {}) {
-    return error_of<ValidationError>([&] { reduction(stream(), f, in, out, scalars(p)); });
+    return error_of<ValidationError>([&] { reduction(stream(), f, in, scalars(p), out); });
   };
   CHECK(refused("median", x, {y}) == "function: there is no 'median'; docs/reductions.md lists them");
   CHECK(refused("sum", Tensor(), {y}) == "x: is not defined");
@@ -349,7 +349,7 @@ TEST_CASE("reduction: refusals", "[small]") {
   const Tensor dx(stream(), {2, 3});
   const auto backward = [&](const char* f, const std::vector<Tensor>& dy, const Tensor& in,
                             const std::vector<Tensor>& out) {
-    return error_of<ValidationError>([&] { reduction_backward(stream(), f, dy, in, out, dx); });
+    return error_of<ValidationError>([&] { reduction_backward(stream(), f, dy, in, out, {}, dx); });
   };
   CHECK(backward("argmax", {y}, x, {}) == "function: argmax has no gradient");
   CHECK(backward("var_mean", {y}, x, {}) == "dy: var_mean has 2, not 1");

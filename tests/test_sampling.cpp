@@ -32,7 +32,7 @@ uint32_t stream_word(const RandomState& state, uint64_t i, uint32_t number) {
 
 std::vector<int64_t> permutation(int64_t n, const RandomState& state, DType dtype = DType::i64) {
   const Guarded y({n}, dtype, 37);
-  random_permutation(stream(), y.tensor(), state);
+  random_permutation(stream(), state, y.tensor());
   CHECK(y.intact());
   return whole(y.tensor());
 }
@@ -182,7 +182,7 @@ TEST_CASE("permutations are the same everywhere, and permutations") {
       CHECK(y == all);
     }
   const Guarded strided({2000}, {3}, DType::i64);
-  random_permutation(stream(), strided.tensor(), {5, 0});
+  random_permutation(stream(), {5, 0}, strided.tensor());
   CHECK(whole(strided.tensor()) == by_key(2000, {5, 0}));
   CHECK(strided.intact());
 }
@@ -289,7 +289,7 @@ TEST_CASE("sampling refuses what does not fit", "[small]") {
   CHECK(draw({2, 3, 4}, DType::f32, {2, 1}, DType::i64, true) == "w: rank 3 must be 1 or 2");
   CHECK(draw({2, 3}, DType::f32, {2}, DType::i64, true).find("y: rank 1") == 0);
   const auto permute = [](const Tensor& y) {
-    return error_of<ValidationError>([&] { random_permutation(stream(), y, {}); });
+    return error_of<ValidationError>([&] { random_permutation(stream(), {}, y); });
   };
   CHECK(permute({}) == "y: is not defined");
   CHECK(permute(Tensor(context(), {3})) == "y: dtype f32 must be i32 or i64");

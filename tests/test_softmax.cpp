@@ -22,12 +22,12 @@ double tolerance(int64_t terms, DType dtype) {
 }
 
 void forward(bool log, const Tensor& x, int axis, const Tensor& y, const Tensor& mask = {}) {
-  log ? log_softmax(stream(), x, axis, y, mask) : softmax(stream(), x, axis, y, mask);
+  log ? log_softmax(stream(), x, mask, axis, y) : softmax(stream(), x, mask, axis, y);
 }
 void backward(bool log, const Tensor& dy, const Tensor& y, int axis, const Tensor& dx,
               const Tensor& mask = {}) {
-  log ? log_softmax_backward(stream(), dy, y, axis, dx, mask)
-      : softmax_backward(stream(), dy, y, axis, dx, mask);
+  log ? log_softmax_backward(stream(), dy, y, mask, axis, dx)
+      : softmax_backward(stream(), dy, y, mask, axis, dx);
 }
 
 const char* const kEngines[] = {"row", "cpu", "generated"};
@@ -58,10 +58,10 @@ void check(const Case& c, const char* engine_name) {
   const Strides strides = strides_in(c.placing, c.shape);
   const Guarded y(c.shape, strides, c.y_dtype, c.padding), second(c.shape, strides, c.y_dtype, c.padding),
       dx(c.shape, strides, c.y_dtype, c.padding);
-  const Softmax plan(context(), {x, y.tensor(), {}, c.axis, c.log}, engine(engine_name));
+  const Softmax plan(context(), {x, y.tensor(), c.axis, c.log}, engine(engine_name));
   CHECK(plan.engine() == engine_name);
-  plan.run(stream(), x, y.tensor());
-  plan.run(stream(), x, second.tensor());
+  plan.run(stream(), x, {}, y.tensor());
+  plan.run(stream(), x, {}, second.tensor());
   const double storage = storage_roundoff(c.y_dtype);
   CHECK(deviation(host_values(y.tensor()), softmax_reference(values_of(x), c.shape, c.axis, c.log)) <=
         tolerance(terms, DType::f32) + storage);
@@ -69,7 +69,7 @@ void check(const Case& c, const char* engine_name) {
   CHECK(host_bytes(y.tensor()) == host_bytes(second.tensor()));
 
   const SoftmaxBackward back(context(), {dy, y.tensor(), dx.tensor(), c.axis, c.log}, engine(engine_name));
-  back.run(stream(), dy, y.tensor(), dx.tensor());
+  back.run(stream(), dy, y.tensor(), {}, dx.tensor());
   const Values expected =
       softmax_backward_reference(values_of(dy), values_of(y.tensor()), c.shape, c.axis, c.log);
   CHECK(deviation(host_values(dx.tensor()), expected) <= tolerance(terms, DType::f32) + storage);
@@ -103,7 +103,7 @@ TEST_CASE("softmax of doubles has a double's error", "[small]") {
     INFO(by);
     const Tensor x = device_tensor({1, 3}, {1, 2, 4}, DType::f64);
     const Guarded y({1, 3}, DType::f64);
-    Softmax(context(), {x, y.tensor()}, engine(by)).run(stream(), x, y.tensor());
+    Softmax(context(), {x, y.tensor()}, engine(by)).run(stream(), x, {}, y.tensor());
     double values[3];
     read(stream(), y.tensor(), values, sizeof values);
     const double sum = std::exp(1.0) + std::exp(2.0) + std::exp(4.0);
@@ -156,7 +156,7 @@ TEST_CASE("softmax in eight dimensions, none of which merge", "[small]") {
   for (const char* by : kEngines) {
     INFO(by);
     const Guarded y(x.shape());
-    Softmax(context(), {x, y.tensor(), {}, 6}, engine(by)).run(stream(), x, y.tensor());
+    Softmax(context(), {x, y.tensor(), 6}, engine(by)).run(stream(), x, {}, y.tensor());
     CHECK(deviation(host_values(y.tensor()), softmax_reference(values_of(x), x.shape(), 6, false)) <=
           tolerance(2, DType::f32));
     CHECK(y.intact());
@@ -180,8 +180,8 @@ TEST_CASE("softmax under a mask", "[small]") {
         const Tensor mask =
             device_tensor(mask_shape, additive ? added : keep, additive ? DType::f32 : DType::boolean);
         const Guarded y(shape), dx(shape);
-        SoftmaxDesc desc{x, y.tensor(), {}, -1, log, TensorDesc(mask)};
-        Softmax(context(), desc, engine(by)).run(stream(), x, y.tensor(), {}, mask);
+        Softmax(context(), {x, y.tensor(), -1, log, TensorDesc(mask)}, engine(by))
+            .run(stream(), x, mask, y.tensor());
         Values expected = values_of(x);
         for (size_t i = 0; i < expected.size(); i++)
           expected[i] = keep[i / 8 % 3 * 4 + i % 4] != 0 ? expected[i] + (additive ? 0.5 : 0) : -kInf;
@@ -191,9 +191,8 @@ TEST_CASE("softmax under a mask", "[small]") {
         CHECK(deviation(host_values(y.tensor()), expected) <= tolerance(4, DType::f32));
         CHECK(y.intact());
         if (additive) continue;
-        desc.dx = dx.tensor();
-        desc.x = dy;
-        SoftmaxBackward(context(), desc, engine(by)).run(stream(), dy, y.tensor(), dx.tensor(), {}, mask);
+        SoftmaxBackward(context(), {dy, y.tensor(), dx.tensor(), -1, log, TensorDesc(mask)}, engine(by))
+            .run(stream(), dy, y.tensor(), mask, dx.tensor());
         Values back = softmax_backward_reference(values_of(dy), expected, shape, 3, log);
         for (size_t i = 0; i < back.size(); i++)
           if (keep[i / 8 % 3 * 4 + i % 4] == 0) back[i] = 0;
@@ -209,14 +208,13 @@ TEST_CASE("logsumexp and its gradient", "[small]") {
     INFO(by);
     const Tensor x = device_tensor({5, 3}, values);
     const Guarded y({5, 1}), across({1, 5}), none({3, 1});
-    LogSumExp(context(), {x, y.tensor(), {}, {}, 1}, engine(by)).run(stream(), x, y.tensor());
+    LogSumExp(context(), {x, y.tensor(), 1}, engine(by)).run(stream(), x, y.tensor());
     CHECK(deviation(host_values(y.tensor()), expected) <= tolerance(3, DType::f32));
     const Tensor turned = device_tensor({5, 3}, values).transpose(0, 1);
-    LogSumExp(context(), {turned, across.tensor(), {}, {}, 0}, engine(by))
-        .run(stream(), turned, across.tensor());
+    LogSumExp(context(), {turned, across.tensor(), 0}, engine(by)).run(stream(), turned, across.tensor());
     CHECK(deviation(host_values(across.tensor()), expected) <= tolerance(3, DType::f32));
     const Tensor empty(context(), {3, 0});
-    LogSumExp(context(), {empty, none.tensor(), {}, {}, 1}, engine(by)).run(stream(), empty, none.tensor());
+    LogSumExp(context(), {empty, none.tensor(), 1}, engine(by)).run(stream(), empty, none.tensor());
     CHECK(host_values(none.tensor()) == std::vector<float>(3, -kInf));
   }
   const Tensor x = device_tensor({2, 3}, {1, 2, 3, -1, 0, 4}), dy = device_tensor({1, 3}, {1, -2, 0.5f});
@@ -248,7 +246,7 @@ TEST_CASE("softmax of special values", "[small]") {
     for (bool log : {false, true}) {
       INFO(by << (log ? " log_softmax" : " softmax"));
       const Guarded y({9, 3});
-      Softmax(context(), {x, y.tensor(), {}, 1, log}, engine(by)).run(stream(), x, y.tensor());
+      Softmax(context(), {x, y.tensor(), 1, log}, engine(by)).run(stream(), x, {}, y.tensor());
       Values expected = softmax_reference(values_of(x), {9, 3}, 1, log);
       for (size_t i = 15; i < 27; i++) expected[i] = kNan;
       CHECK(deviation(host_values(y.tensor()), expected) <= tolerance(3, DType::f32));
@@ -259,12 +257,12 @@ TEST_CASE("softmax of special values", "[small]") {
 TEST_CASE("softmax in place", "[small]") {
   const std::vector<float> values = {1, 2, 3, 4, 5, 6};
   const Tensor x = device_tensor({2, 3}, values);
-  log_softmax(stream(), x, -1, x);
+  log_softmax(stream(), x, {}, -1, x);
   const Values y = softmax_reference({values.begin(), values.end()}, {2, 3}, 1, true);
   CHECK(deviation(host_values(x), y) <= tolerance(3, DType::f32));
   const Tensor dy = device_tensor({2, 3}, {1, 0, 0, 0, 2, 0});
   const Values expected = softmax_backward_reference(values_of(dy), values_of(x), {2, 3}, 1, true);
-  log_softmax_backward(stream(), dy, x, -1, dy);
+  log_softmax_backward(stream(), dy, x, {}, -1, dy);
   CHECK(deviation(host_values(dy), expected) <= tolerance(3, DType::f32));
 }
 
@@ -291,23 +289,24 @@ TEST_CASE("softmax gradients agree with finite differences", "[small]") {
 }
 
 TEST_CASE("softmax with a workspace of the user's", "[small]") {
-  const Softmax plan(context(), {TensorDesc({5, 7}), TensorDesc({5, 7}), {}, 1, false}, engine("generated"));
+  const Softmax plan(context(), {TensorDesc({5, 7}), TensorDesc({5, 7}), 1, false}, engine("generated"));
   CHECK(plan.engine() == "generated");
   CHECK(plan.workspace_size() > 0);
   Rng rng(1);
   const Tensor x = device_tensor({5, 7}, reals(35, rng));
   const Guarded y({5, 7}), workspace({static_cast<int64_t>(plan.workspace_size())}, DType::u8);
-  plan.run(stream(), x, y.tensor(), workspace.tensor());
+  plan.run(stream(), x, {}, y.tensor(), workspace.tensor());
   CHECK(deviation(host_values(y.tensor()), softmax_reference(values_of(x), {5, 7}, 1, false)) <=
         tolerance(7, DType::f32));
   CHECK(workspace.intact());
   const Tensor small = workspace.tensor().slice(0, 0, static_cast<int64_t>(plan.workspace_size()) - 1);
-  CHECK(error_of<ValidationError>([&] { plan.run(stream(), x, y.tensor(), small); }).find("workspace: ") ==
-        0);
-  CHECK(error_of<ValidationError>([&] { plan.run(stream(), x, y.tensor(), x); }) ==
+  CHECK(error_of<ValidationError>([&] {
+          plan.run(stream(), x, {}, y.tensor(), small);
+        }).find("workspace: ") == 0);
+  CHECK(error_of<ValidationError>([&] { plan.run(stream(), x, {}, y.tensor(), x); }) ==
         "workspace: shares memory with x");
   const Tensor foreign(Context(context().device()), workspace.tensor().shape(), DType::u8);
-  CHECK(error_of<ValidationError>([&] { plan.run(stream(), x, y.tensor(), foreign); }) ==
+  CHECK(error_of<ValidationError>([&] { plan.run(stream(), x, {}, y.tensor(), foreign); }) ==
         "workspace: belongs to another context");
 }
 
@@ -317,13 +316,13 @@ TEST_CASE("softmax keeps to the limit of its workspace", "[small]") {
   const Tensor x = device_tensor(shape, reals(1 << 16, rng));
   const Guarded y(shape);
   Options options = engine("generated");
-  const SoftmaxDesc desc{TensorDesc(shape), TensorDesc(shape), {}, 1, false};
+  const SoftmaxDesc desc{TensorDesc(shape), TensorDesc(shape), 1, false};
   const size_t wanted = Softmax(context(), desc, options).workspace_size();
   REQUIRE(wanted > 128);  // the maximum and the sum, and parts of a long row
   options.workspace_limit = 128;
   const Softmax plan(context(), desc, options);
   CHECK(plan.workspace_size() == 128);
-  plan.run(stream(), x, y.tensor());
+  plan.run(stream(), x, {}, y.tensor());
   CHECK(deviation(host_values(y.tensor()), softmax_reference(values_of(x), shape, 1, false)) <=
         tolerance(1 << 16, DType::f32));
   options.workspace_limit = 127;
@@ -334,7 +333,7 @@ TEST_CASE("softmax keeps to the limit of its workspace", "[small]") {
 TEST_CASE("softmax refuses bad input", "[small]") {
   const Tensor x = device_tensor({2, 3}, {1, 2, 3, 4, 5, 6}), y = device_tensor({2, 3}, {0, 0, 0, 0, 0, 0});
   const auto refused = [&](const Tensor& from, int axis, const Tensor& to) {
-    return error_of<ValidationError>([&] { softmax(stream(), from, axis, to); });
+    return error_of<ValidationError>([&] { softmax(stream(), from, {}, axis, to); });
   };
   CHECK(refused({}, 0, y) == "x: is not defined");
   CHECK(refused(x, 2, y) == "axis: axis 2 of a tensor of rank 2");
@@ -344,16 +343,16 @@ TEST_CASE("softmax refuses bad input", "[small]") {
         "x: dtype u8 must be f32, f16, bf16 or f64");
   CHECK(refused(x.slice(1, 0, 2), 0, x.slice(1, 1, 3)) ==
         "y: shares memory with x without being the same tensor");
-  CHECK(error_of<ValidationError>([&] { softmax_backward(stream(), x, y, 0, y); }) ==
+  CHECK(error_of<ValidationError>([&] { softmax_backward(stream(), x, y, {}, 0, y); }) ==
         "dx: shares memory with y");
   const auto with_mask = [&](const Tensor& mask) {
-    return error_of<ValidationError>([&] { softmax(stream(), x, 1, y, mask); });
+    return error_of<ValidationError>([&] { softmax(stream(), x, mask, 1, y); });
   };
   CHECK(with_mask(device_tensor({2, 3}, {1, 1, 1, 1, 1, 1}, DType::i32)) ==
         "mask: dtype i32 must be bool, f32, f16, bf16 or f64");
   CHECK(with_mask(device_tensor({1, 2, 3}, {1, 1, 1, 1, 1, 1})) ==
         "mask: shape [1, 2, 3] does not broadcast to x's [2, 3]");
-  CHECK(error_of<ValidationError>([&] { softmax_backward(stream(), x, x, 1, y, x); }) ==
+  CHECK(error_of<ValidationError>([&] { softmax_backward(stream(), x, x, x, 1, y); }) ==
         "mask: dtype f32 must be bool");
   CHECK(error_of<ValidationError>([&] { logsumexp(stream(), x, 1, y); }) == "y: shape [2, 3] must be [2, 1]");
   CHECK(host_values(y) == std::vector<float>(6, 0.0f));
@@ -370,8 +369,8 @@ TEST_CASE("softmax of 16 bits with a mask of f32 whose place is a multiple of 16
                between = device_tensor({4 + 3 * 64}, memory).as_strided({3, 64}, {64, 1}, 4);
   const Guarded a({3, 64}, DType::f16), b({3, 64}, DType::f16);
   for (const auto& [mask, y] : {std::pair(&there, &a), std::pair(&between, &b)}) {
-    const Softmax plan(context(), {x, y->tensor(), {}, 1, false, *mask}, engine("row"));
-    plan.run(stream(), x, y->tensor(), {}, *mask);
+    const Softmax plan(context(), {x, y->tensor(), 1, false, *mask}, engine("row"));
+    plan.run(stream(), x, *mask, y->tensor());
     CHECK(y->intact());
   }
   Values sums = values_of(x);

@@ -16,8 +16,7 @@ DLPRIM_API const char* name_of(Activation activation) noexcept;
 
 /// Any strides; f32, f16, bf16, f64 in any mix; one shape.
 struct ActivationDesc {
-  TensorDesc x, y;  ///< backward: of dy and y
-  TensorDesc dx;    ///< backward only
+  TensorDesc x, y;
   Activation f = Activation::relu;
 };
 
@@ -27,7 +26,7 @@ class DLPRIM_API ActivationForward : public Plan {
   /// Throws ValidationError (dtypes, shapes that differ, an activation that does not exist), BuildError.
   explicit ActivationForward(const Context& context, const ActivationDesc& desc, const Options& options = {});
   /// y may be x; otherwise they share no memory.
-  void run(const Stream& stream, const Tensor& x, const Tensor& y) const;
+  void run(const Stream& stream, const Tensor& x, const Tensor& y, const Tensor& workspace = {}) const;
 
   struct Impl;
 
@@ -35,24 +34,35 @@ class DLPRIM_API ActivationForward : public Plan {
   std::shared_ptr<const Impl> impl_;
 };
 
+/// As ActivationDesc.
+struct ActivationBackwardDesc {
+  TensorDesc dy, y, dx;
+  Activation f = Activation::relu;
+};
+
 /// dx = dy * f'(x), told from the output y = f(x). Where f has a kink, the derivative is 0; a NaN in y passes
 /// dy on through relu and relu6.
 class DLPRIM_API ActivationBackward : public Plan {
  public:
-  /// `desc` is of dy (as x), y and dx. Throws as ActivationForward.
-  explicit ActivationBackward(const Context& context, const ActivationDesc& desc,
+  /// Throws as ActivationForward.
+  explicit ActivationBackward(const Context& context, const ActivationBackwardDesc& desc,
                               const Options& options = {});
   /// dx may be dy; otherwise it shares no memory with the others.
-  void run(const Stream& stream, const Tensor& dy, const Tensor& y, const Tensor& dx) const;
+  void run(const Stream& stream, const Tensor& dy, const Tensor& y, const Tensor& dx,
+           const Tensor& workspace = {}) const;
+
+  struct Impl;
 
  private:
-  std::shared_ptr<const ActivationForward::Impl> impl_;
+  std::shared_ptr<const Impl> impl_;
 };
 
 /// y = f(x), elementwise; y may be x. Any strides, floating dtypes.
-DLPRIM_API void activation(const Stream& stream, const Tensor& x, Activation f, const Tensor& y);
+DLPRIM_API void activation(const Stream& stream, const Tensor& x, Activation f, const Tensor& y,
+                           const Options& options = {}, const Tensor& workspace = {});
 /// dx = dy * f'(x), told from the *output* y = f(x); dx may be dy.
 DLPRIM_API void activation_backward(const Stream& stream, const Tensor& dy, const Tensor& y, Activation f,
-                                    const Tensor& dx);
+                                    const Tensor& dx, const Options& options = {},
+                                    const Tensor& workspace = {});
 
 }  // namespace dlprim

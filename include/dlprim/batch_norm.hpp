@@ -38,8 +38,8 @@ class DLPRIM_API BatchNormTraining : public Plan {
   /// y may be x or residual; otherwise no output shares memory with another tensor. weight, bias, residual,
   /// running_mean and running_var are defined exactly if the description says so.
   void run(const Stream& stream, const Tensor& x, const Tensor& weight, const Tensor& bias,
-           const Tensor& running_mean, const Tensor& running_var, const Tensor& y, const Tensor& mean,
-           const Tensor& inv_std, const Tensor& residual = {}, const Tensor& workspace = {}) const;
+           const Tensor& residual, const Tensor& running_mean, const Tensor& running_var, const Tensor& y,
+           const Tensor& mean, const Tensor& inv_std, const Tensor& workspace = {}) const;
 
   struct Impl;
 
@@ -55,8 +55,8 @@ class DLPRIM_API BatchNormInference : public Plan {
   explicit BatchNormInference(const Context& context, const BatchNormDesc& desc, const Options& options = {});
   /// y may be x or residual; otherwise it shares no memory with another tensor.
   void run(const Stream& stream, const Tensor& x, const Tensor& weight, const Tensor& bias,
-           const Tensor& running_mean, const Tensor& running_var, const Tensor& y,
-           const Tensor& residual = {}) const;
+           const Tensor& residual, const Tensor& running_mean, const Tensor& running_var, const Tensor& y,
+           const Tensor& workspace = {}) const;
 
   struct Impl;
 
@@ -83,8 +83,8 @@ class DLPRIM_API BatchNormBackward : public Plan {
   /// `mean` and `inv_std` as the forward direction wrote them. One of dx and dresidual may be dy; otherwise
   /// no output shares memory with another tensor.
   void run(const Stream& stream, const Tensor& dy, const Tensor& x, const Tensor& weight, const Tensor& mean,
-           const Tensor& inv_std, const Tensor& dx, const Tensor& dweight, const Tensor& dbias,
-           const Tensor& y = {}, const Tensor& dresidual = {}, const Tensor& workspace = {}) const;
+           const Tensor& inv_std, const Tensor& y, const Tensor& dx, const Tensor& dweight,
+           const Tensor& dbias, const Tensor& dresidual, const Tensor& workspace = {}) const;
 
   struct Impl;
 
@@ -97,20 +97,22 @@ class DLPRIM_API BatchNormBackward : public Plan {
 /// backward direction, and updates running_mean and running_var unless they are undefined. weight, bias and
 /// residual may be undefined.
 DLPRIM_API void batch_norm_training(const Stream& stream, const Tensor& x, const Tensor& weight,
-                                    const Tensor& bias, const BatchNormParams& params,
+                                    const Tensor& bias, const Tensor& residual, const BatchNormParams& params,
                                     const Tensor& running_mean, const Tensor& running_var, const Tensor& y,
-                                    const Tensor& mean, const Tensor& inv_std, const Tensor& residual = {});
+                                    const Tensor& mean, const Tensor& inv_std, const Options& options = {},
+                                    const Tensor& workspace = {});
 /// Normalises by the running statistics. weight, bias and residual may be undefined.
 DLPRIM_API void batch_norm_inference(const Stream& stream, const Tensor& x, const Tensor& weight,
-                                     const Tensor& bias, const Tensor& running_mean,
+                                     const Tensor& bias, const Tensor& residual, const Tensor& running_mean,
                                      const Tensor& running_var, const BatchNormParams& params,
-                                     const Tensor& y, const Tensor& residual = {});
+                                     const Tensor& y, const Options& options = {},
+                                     const Tensor& workspace = {});
 /// Of batch_norm_training; with an activation also its result y is needed, whose slope is told from there:
 /// nothing else has to be kept. weight and the gradients that are not wanted may be undefined. dx may be dy.
 DLPRIM_API void batch_norm_backward(const Stream& stream, const Tensor& dy, const Tensor& x,
                                     const Tensor& weight, const Tensor& mean, const Tensor& inv_std,
-                                    const Tensor& dx, const Tensor& dweight, const Tensor& dbias,
-                                    Activation activation = Activation::identity, const Tensor& y = {},
-                                    const Tensor& dresidual = {});
+                                    const Tensor& y, Activation activation, const Tensor& dx,
+                                    const Tensor& dweight, const Tensor& dbias, const Tensor& dresidual = {},
+                                    const Options& options = {}, const Tensor& workspace = {});
 
 }  // namespace dlprim

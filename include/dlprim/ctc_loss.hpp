@@ -20,14 +20,13 @@ struct CtcLossParams {
 /// Lengths beyond their tensors count as the largest that fits. A label that is no class makes its loss
 /// infinite.
 struct CtcLossDesc {
-  TensorDesc x;              ///< [T, N, C], logarithms of probabilities, floating, any strides; backward too
+  TensorDesc x;              ///< [T, N, C], logarithms of probabilities, floating, any strides
   TensorDesc labels;         ///< [N, S], i32 or i64, padded at the end with anything
   TensorDesc x_lengths;      ///< [N], i32 or i64: times of each sequence
   TensorDesc label_lengths;  ///< [N], i32 or i64
-  TensorDesc loss;           ///< [1], or [N] if nothing is reduced; floating; backward: of dloss
-  TensorDesc alpha;  ///< [N, T, 2 S + 1], row-major, f64 if x or loss is, else f32: forward's, for backward
+  TensorDesc loss;           ///< [1], or [N] if nothing is reduced; floating
+  TensorDesc alpha;          ///< [N, T, 2 S + 1], row-major, f64 if x or loss is, else f32: for backward
   CtcLossParams params = {};
-  TensorDesc dx = {};  ///< backward only: [T, N, C], floating
 };
 
 struct CtcLossInputs {
@@ -48,12 +47,21 @@ class DLPRIM_API CtcLoss : public Plan {
   std::shared_ptr<const Impl> impl_;
 };
 
+/// As CtcLossDesc: dloss of the loss' shape, dx of x's; alpha is f64 if x or dloss is, else f32.
+struct CtcLossBackwardDesc {
+  TensorDesc dloss, x, labels, x_lengths, label_lengths;
+  TensorDesc alpha;  ///< forward's
+  TensorDesc dx;
+  CtcLossParams params = {};
+};
+
 /// The gradient as PyTorch has it: dloss (exp(x) - the probability of the class at that time). It is the
 /// loss' own behind the gradient of the log-softmax that x comes from; 0 past a sequence's end.
 class DLPRIM_API CtcLossBackward : public Plan {
  public:
   /// Throws as CtcLoss.
-  explicit CtcLossBackward(const Context& context, const CtcLossDesc& desc, const Options& options = {});
+  explicit CtcLossBackward(const Context& context, const CtcLossBackwardDesc& desc,
+                           const Options& options = {});
   /// dx shares no memory with the others.
   void run(const Stream& stream, const Tensor& dloss, const CtcLossInputs& inputs, const Tensor& alpha,
            const Tensor& dx, const Tensor& workspace = {}) const;
@@ -68,9 +76,11 @@ class DLPRIM_API CtcLossBackward : public Plan {
 DLPRIM_API TensorDesc ctc_loss_alpha(const TensorDesc& x, const TensorDesc& labels, DType loss = DType::f32);
 
 /// The same as calls: the plan is found in the context's cache, or made.
-DLPRIM_API void ctc_loss(const Stream& stream, const CtcLossInputs& inputs, const Tensor& loss,
-                         const Tensor& alpha, const CtcLossParams& params = {});
+DLPRIM_API void ctc_loss(const Stream& stream, const CtcLossInputs& inputs, const CtcLossParams& params,
+                         const Tensor& loss, const Tensor& alpha, const Options& options = {},
+                         const Tensor& workspace = {});
 DLPRIM_API void ctc_loss_backward(const Stream& stream, const Tensor& dloss, const CtcLossInputs& inputs,
-                                  const Tensor& alpha, const Tensor& dx, const CtcLossParams& params = {});
+                                  const Tensor& alpha, const CtcLossParams& params, const Tensor& dx,
+                                  const Options& options = {}, const Tensor& workspace = {});
 
 }  // namespace dlprim

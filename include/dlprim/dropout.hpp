@@ -34,6 +34,6 @@ class DLPRIM_API Dropout : public Plan {
 /// operation on dy with the same state. y may be x. 0 <= p <= 1. Element i is dropped where the word w[offset
 /// + i] of random.hpp's stream is below p * 2^32.
 DLPRIM_API void dropout(const Stream& stream, const Tensor& x, double p, const RandomState& state,
-                        const Tensor& y);
+                        const Tensor& y, const Options& options = {}, const Tensor& workspace = {});
 
 }  // namespace dlprim

@@ -2,9 +2,9 @@
 // docs/elementwise.md lists them; one list in the library is what operators, tests, benchmarks and that page
 // are made of.
 //
-//   elementwise(stream, "gelu", {x}, y);
-//   elementwise(stream, "add", {a, b}, y, {0.5});            // a + 0.5 b; inputs broadcast
-//   elementwise_backward(stream, "mul", dy, {a, b}, {da, db});
+//   elementwise(stream, "gelu", {x}, {}, y);
+//   elementwise(stream, "add", {a, b}, {0.5}, y);            // a + 0.5 b; inputs broadcast
+//   elementwise_backward(stream, "mul", dy, {a, b}, {}, {da, db});
 //
 // Quotients, rests, powers and shifts of whole numbers wrap around and never trap: what a division by zero
 // gives, and where special values differ from PyTorch's, stands on that page.
@@ -56,8 +56,7 @@ DLPRIM_API const ElementwiseFunction& elementwise_function(std::string_view name
 struct ElementwiseDesc {
   std::string function;
   std::vector<TensorDesc> inputs;
-  TensorDesc y;                                           ///< backward: of dy
-  std::vector<std::optional<TensorDesc>> gradients = {};  ///< backward: one for each input, of its shape
+  TensorDesc y;
 };
 
 /// y = f(inputs), element by element.
@@ -67,8 +66,8 @@ class DLPRIM_API Elementwise : public Plan {
   explicit Elementwise(const Context& context, const ElementwiseDesc& desc, const Options& options = {});
   /// y may be an input, element for element; otherwise it shares no memory with one. `parameters`: all of
   /// them, in the list's order, or none.
-  void run(const Stream& stream, const std::vector<Tensor>& inputs, const Tensor& y,
-           const std::vector<Scalar>& parameters = {}) const;
+  void run(const Stream& stream, const std::vector<Tensor>& inputs, const std::vector<Scalar>& parameters,
+           const Tensor& y, const Tensor& workspace = {}) const;
 
   struct Impl;
 
@@ -76,16 +75,24 @@ class DLPRIM_API Elementwise : public Plan {
   std::shared_ptr<const Impl> impl_;
 };
 
+/// As ElementwiseDesc; dy is floating.
+struct ElementwiseBackwardDesc {
+  std::string function;
+  TensorDesc dy;
+  std::vector<TensorDesc> inputs;
+  std::vector<std::optional<TensorDesc>> gradients;  ///< one for each input, of its shape
+};
+
 /// dx = dy df/dx for the inputs whose gradients are wanted, added up where an input was broadcast.
 class DLPRIM_API ElementwiseBackward : public Plan {
  public:
   /// Throws as Elementwise, and where a wanted gradient does not exist.
-  explicit ElementwiseBackward(const Context& context, const ElementwiseDesc& desc,
+  explicit ElementwiseBackward(const Context& context, const ElementwiseBackwardDesc& desc,
                                const Options& options = {});
   /// `gradients`: a tensor for each input, undefined where the plan has none. One of dy's shape may be dy or
   /// an input, element for element; otherwise they share no memory with another tensor.
   void run(const Stream& stream, const Tensor& dy, const std::vector<Tensor>& inputs,
-           const std::vector<Tensor>& gradients, const std::vector<Scalar>& parameters = {},
+           const std::vector<Scalar>& parameters, const std::vector<Tensor>& gradients,
            const Tensor& workspace = {}) const;
 
   struct Impl;
@@ -96,10 +103,11 @@ class DLPRIM_API ElementwiseBackward : public Plan {
 
 /// Finds the plan in the context's cache, or makes it, and runs it.
 DLPRIM_API void elementwise(const Stream& stream, std::string_view function,
-                            const std::vector<Tensor>& inputs, const Tensor& y,
-                            const std::vector<Scalar>& parameters = {});
+                            const std::vector<Tensor>& inputs, const std::vector<Scalar>& parameters,
+                            const Tensor& y, const Options& options = {}, const Tensor& workspace = {});
 DLPRIM_API void elementwise_backward(const Stream& stream, std::string_view function, const Tensor& dy,
-                                     const std::vector<Tensor>& inputs, const std::vector<Tensor>& gradients,
-                                     const std::vector<Scalar>& parameters = {});
+                                     const std::vector<Tensor>& inputs, const std::vector<Scalar>& parameters,
+                                     const std::vector<Tensor>& gradients, const Options& options = {},
+                                     const Tensor& workspace = {});
 
 }  // namespace dlprim

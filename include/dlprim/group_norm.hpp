@@ -1,8 +1,8 @@
 // Group normalisation (Wu, He, 2018), forward and backward, as PyTorch's group_norm: mean and variance are
 // those of a group of neighbouring channels of one image. Instance normalisation: dlprim/instance_norm.hpp.
 //
-//   group_norm(stream, x, 32, weight, bias, 1e-5, y, mean, inv_std);
-//   group_norm_backward(stream, dy, x, 32, weight, mean, inv_std, dx, dweight, dbias);
+//   group_norm(stream, x, weight, bias, 32, 1e-5, y, mean, inv_std);
+//   group_norm_backward(stream, dy, x, weight, mean, inv_std, 32, dx, dweight, dbias);
 #pragma once
 
 #include <optional>
@@ -34,7 +34,7 @@ class DLPRIM_API GroupNorm : public Plan {
   /// description says so; the last three are [N, groups], row-major, f64 if x or y is, else f32. y may be x;
   /// otherwise no output shares memory with another tensor.
   void run(const Stream& stream, const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y,
-           const Tensor& mean, const Tensor& inv_std, const Tensor& variance = {},
+           const Tensor& mean, const Tensor& inv_std, const Tensor& variance,
            const Tensor& workspace = {}) const;
 
   struct Impl;
@@ -72,12 +72,15 @@ class DLPRIM_API GroupNormBackward : public Plan {
 };
 
 /// weight, bias, and mean with inv_std may be undefined.
-DLPRIM_API void group_norm(const Stream& stream, const Tensor& x, int64_t groups, const Tensor& weight,
-                           const Tensor& bias, double epsilon, const Tensor& y, const Tensor& mean = {},
-                           const Tensor& inv_std = {});
+DLPRIM_API void group_norm(const Stream& stream, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                           int64_t groups, double epsilon, const Tensor& y, const Tensor& mean = {},
+                           const Tensor& inv_std = {}, const Options& options = {},
+                           const Tensor& workspace = {});
 /// weight and the gradients that are not wanted may be undefined.
-DLPRIM_API void group_norm_backward(const Stream& stream, const Tensor& dy, const Tensor& x, int64_t groups,
+DLPRIM_API void group_norm_backward(const Stream& stream, const Tensor& dy, const Tensor& x,
                                     const Tensor& weight, const Tensor& mean, const Tensor& inv_std,
-                                    const Tensor& dx, const Tensor& dweight, const Tensor& dbias);
+                                    int64_t groups, const Tensor& dx, const Tensor& dweight,
+                                    const Tensor& dbias, const Options& options = {},
+                                    const Tensor& workspace = {});
 
 }  // namespace dlprim

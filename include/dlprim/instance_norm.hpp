@@ -3,7 +3,10 @@
 // batch_norm_inference().
 #pragma once
 
+#include <optional>
+
 #include <dlprim/export.hpp>
+#include <dlprim/plan.hpp>
 #include <dlprim/stream.hpp>
 #include <dlprim/tensor.hpp>
 
@@ -14,18 +17,44 @@ struct InstanceNormParams {
   double momentum = 0.1;  ///< running = (1 - momentum) * running + momentum * mean over images
 };
 
-/// x, y: [N, C, ...], any strides, floating; weight, bias: [C] or undefined. mean and inv_std: [N, C],
-/// row-major, f64 if x or y is, else f32, both or neither defined. running_mean and running_var: [C], of the
-/// same dtype, both or neither defined; the latter takes unbiased variances. y may be x; otherwise what is
-/// written shares no memory with another tensor. Throws ValidationError, also for channels with fewer than
-/// two values.
+/// x, y: [N, C, ...], any strides; weight, bias: [C]. Floating dtypes in any mix.
+struct InstanceNormDesc {
+  TensorDesc x, y;
+  std::optional<TensorDesc> weight, bias;
+  InstanceNormParams params;
+  bool running = false;     ///< running_mean and running_var are updated
+  bool statistics = false;  ///< mean and inv_std are written, for the backward direction
+};
+
+class DLPRIM_API InstanceNorm : public Plan {
+ public:
+  /// Throws ValidationError: shapes, dtypes, epsilon, momentum, channels with fewer than two values.
+  explicit InstanceNorm(const Context& context, const InstanceNormDesc& desc, const Options& options = {});
+  /// weight, bias, the running and the other statistics are defined exactly if the description says so.
+  /// running_mean and running_var, which takes unbiased variances: [C]; mean and inv_std (1 / sqrt(variance +
+  /// epsilon)): [N, C]; row-major, f64 if x or y is, else f32. y may be x; otherwise what is written shares
+  /// no memory with another tensor.
+  void run(const Stream& stream, const Tensor& x, const Tensor& weight, const Tensor& bias,
+           const Tensor& running_mean, const Tensor& running_var, const Tensor& y, const Tensor& mean,
+           const Tensor& inv_std, const Tensor& workspace = {}) const;
+
+  struct Impl;
+
+ private:
+  InstanceNormDesc desc_;
+  std::shared_ptr<const Impl> impl_;
+};
+
+/// weight and bias may be undefined; so may the running statistics, and mean with inv_std.
 DLPRIM_API void instance_norm(const Stream& stream, const Tensor& x, const Tensor& weight, const Tensor& bias,
                               const InstanceNormParams& params, const Tensor& running_mean,
                               const Tensor& running_var, const Tensor& y, const Tensor& mean = {},
-                              const Tensor& inv_std = {});
-/// As group_norm_backward().
+                              const Tensor& inv_std = {}, const Options& options = {},
+                              const Tensor& workspace = {});
+/// As group_norm_backward() with C groups; the plan is GroupNormBackward with as many.
 DLPRIM_API void instance_norm_backward(const Stream& stream, const Tensor& dy, const Tensor& x,
                                        const Tensor& weight, const Tensor& mean, const Tensor& inv_std,
-                                       const Tensor& dx, const Tensor& dweight, const Tensor& dbias);
+                                       const Tensor& dx, const Tensor& dweight, const Tensor& dbias,
+                                       const Options& options = {}, const Tensor& workspace = {});
 
 }  // namespace dlprim

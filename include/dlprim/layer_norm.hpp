@@ -1,8 +1,8 @@
 // Layer normalisation (Ba, Kiros, Hinton, 2016) and RMS normalisation (Zhang, Sennrich, 2019) over the last
 // axes, forward and backward, as PyTorch's layer_norm and rms_norm.
 //
-//   layer_norm(stream, x, 1, weight, bias, 1e-5, y, mean, inv_std);
-//   layer_norm_backward(stream, dy, x, 1, weight, mean, inv_std, dx, dweight, dbias);
+//   layer_norm(stream, x, weight, bias, 1, 1e-5, y, mean, inv_std);
+//   layer_norm_backward(stream, dy, x, weight, mean, inv_std, 1, dx, dweight, dbias);
 #pragma once
 
 #include <optional>
@@ -74,19 +74,23 @@ class DLPRIM_API LayerNormBackward : public Plan {
 };
 
 /// weight, bias, and mean with inv_std may be undefined.
-DLPRIM_API void layer_norm(const Stream& stream, const Tensor& x, int axes, const Tensor& weight,
-                           const Tensor& bias, double epsilon, const Tensor& y, const Tensor& mean = {},
-                           const Tensor& inv_std = {});
+DLPRIM_API void layer_norm(const Stream& stream, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                           int axes, double epsilon, const Tensor& y, const Tensor& mean = {},
+                           const Tensor& inv_std = {}, const Options& options = {},
+                           const Tensor& workspace = {});
 /// weight and the gradients that are not wanted may be undefined.
-DLPRIM_API void layer_norm_backward(const Stream& stream, const Tensor& dy, const Tensor& x, int axes,
-                                    const Tensor& weight, const Tensor& mean, const Tensor& inv_std,
-                                    const Tensor& dx, const Tensor& dweight, const Tensor& dbias);
+DLPRIM_API void layer_norm_backward(const Stream& stream, const Tensor& dy, const Tensor& x,
+                                    const Tensor& weight, const Tensor& mean, const Tensor& inv_std, int axes,
+                                    const Tensor& dx, const Tensor& dweight, const Tensor& dbias,
+                                    const Options& options = {}, const Tensor& workspace = {});
 /// weight and inv_std may be undefined. PyTorch's default epsilon is the machine epsilon of x's dtype.
-DLPRIM_API void rms_norm(const Stream& stream, const Tensor& x, int axes, const Tensor& weight,
-                         double epsilon, const Tensor& y, const Tensor& inv_std = {});
+DLPRIM_API void rms_norm(const Stream& stream, const Tensor& x, const Tensor& weight, int axes,
+                         double epsilon, const Tensor& y, const Tensor& inv_std = {},
+                         const Options& options = {}, const Tensor& workspace = {});
 /// weight and one of the gradients may be undefined.
-DLPRIM_API void rms_norm_backward(const Stream& stream, const Tensor& dy, const Tensor& x, int axes,
-                                  const Tensor& weight, const Tensor& inv_std, const Tensor& dx,
-                                  const Tensor& dweight);
+DLPRIM_API void rms_norm_backward(const Stream& stream, const Tensor& dy, const Tensor& x,
+                                  const Tensor& weight, const Tensor& inv_std, int axes, const Tensor& dx,
+                                  const Tensor& dweight, const Options& options = {},
+                                  const Tensor& workspace = {});
 
 }  // namespace dlprim

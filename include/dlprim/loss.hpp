@@ -1,10 +1,9 @@
-// Losses. Element by element and by name: mean squared error, absolute error, smooth L1, Huber, binary
-// cross-entropy, Kullback-Leibler divergence. Of classes: the negative log-likelihood, and cross-entropy from
-// logits. Each as PyTorch's of that name.
+// Losses by name, element by element: mean squared error, absolute error, smooth L1, Huber, binary
+// cross-entropy, Kullback-Leibler divergence. Each as PyTorch's of that name. Losses of classes:
+// dlprim/class_loss.hpp.
 //
-//   loss(stream, "huber", x, target, y, {LossReduction::mean, {2.0}});    // y: [1]; delta is 2
-//   loss_backward(stream, "huber", dy, x, target, dx, {}, {LossReduction::mean, {2.0}});
-//   cross_entropy(stream, logits, labels, y);
+//   loss(stream, "huber", x, target, {}, {LossReduction::mean, {2.0}}, y);    // y: [1]; delta is 2
+//   loss_backward(stream, "huber", dy, x, target, {}, {LossReduction::mean, {2.0}}, dx);
 #pragma once
 
 #include <optional>
@@ -48,10 +47,9 @@ DLPRIM_API const LossFunction& loss_function(std::string_view name);
 struct LossDesc {
   std::string function;
   TensorDesc x, target;  ///< one shape
-  TensorDesc y;          ///< the loss, [1], or x's shape if nothing is reduced; backward: of dy
+  TensorDesc y;          ///< the loss, [1], or x's shape if nothing is reduced
   LossReduction reduction = LossReduction::mean;
   std::vector<std::optional<TensorDesc>> weights = {};  ///< one for each of the function's, or none
-  std::optional<TensorDesc> dx = {}, dtarget = {};      ///< backward: those that are wanted
 };
 
 class DLPRIM_API Loss : public Plan {
@@ -60,7 +58,7 @@ class DLPRIM_API Loss : public Plan {
   explicit Loss(const Context& context, const LossDesc& desc, const Options& options = {});
   /// `parameters`: all of them in the list's order, or none. y shares no memory with the others.
   void run(const Stream& stream, const Tensor& x, const Tensor& target, const std::vector<Tensor>& weights,
-           const Tensor& y, const std::vector<Scalar>& parameters = {}, const Tensor& workspace = {}) const;
+           const std::vector<Scalar>& parameters, const Tensor& y, const Tensor& workspace = {}) const;
 
   struct Impl;
 
@@ -68,15 +66,24 @@ class DLPRIM_API Loss : public Plan {
   std::shared_ptr<const Impl> impl_;
 };
 
+/// As LossDesc; dy is of y's shape.
+struct LossBackwardDesc {
+  std::string function;
+  TensorDesc dy, x, target;
+  LossReduction reduction = LossReduction::mean;
+  std::vector<std::optional<TensorDesc>> weights = {};
+  std::optional<TensorDesc> dx = {}, dtarget = {};  ///< those that are wanted, of x's shape
+};
+
 class DLPRIM_API LossBackward : public Plan {
  public:
   /// Throws as Loss.
-  explicit LossBackward(const Context& context, const LossDesc& desc, const Options& options = {});
+  explicit LossBackward(const Context& context, const LossBackwardDesc& desc, const Options& options = {});
   /// dx and dtarget are undefined where the plan has none. They may be x, target, or an unreduced dy, element
   /// for element; otherwise they share no memory with another tensor.
   void run(const Stream& stream, const Tensor& dy, const Tensor& x, const Tensor& target,
-           const std::vector<Tensor>& weights, const Tensor& dx, const Tensor& dtarget,
-           const std::vector<Scalar>& parameters = {}) const;
+           const std::vector<Tensor>& weights, const std::vector<Scalar>& parameters, const Tensor& dx,
+           const Tensor& dtarget, const Tensor& workspace = {}) const;
 
   struct Impl;
 
@@ -87,102 +94,15 @@ class DLPRIM_API LossBackward : public Plan {
 struct LossParams {
   LossReduction reduction = LossReduction::mean;
   std::vector<Scalar> parameters = {};
-  std::vector<Tensor> weights = {};
 };
 /// The same as calls: the plan is found in the context's cache, or made.
 DLPRIM_API void loss(const Stream& stream, std::string_view function, const Tensor& x, const Tensor& target,
-                     const Tensor& y, const LossParams& params = {});
+                     const std::vector<Tensor>& weights, const LossParams& params, const Tensor& y,
+                     const Options& options = {}, const Tensor& workspace = {});
 /// dx or dtarget may be undefined: that one is not wanted.
 DLPRIM_API void loss_backward(const Stream& stream, std::string_view function, const Tensor& dy,
-                              const Tensor& x, const Tensor& target, const Tensor& dx,
-                              const Tensor& dtarget = {}, const LossParams& params = {});
-
-/// A target that is no class, outside [0, C), counts as one to be ignored does: it gives nothing to sums and
-/// no gradient.
-struct ClassLossParams {
-  LossReduction reduction = LossReduction::mean;
-  int64_t ignore_index = -100;
-  double label_smoothing =
-      0;  ///< of cross-entropy: the part of each target that all classes share, in [0, 1]
-};
-
-/// x: [N, C, ...], f32, f16, bf16 or f64, any strides; the class axis is 1.
-struct ClassLossDesc {
-  TensorDesc x;       ///< logarithms of probabilities, or logits of cross-entropy; backward of NLL: of dx
-  TensorDesc target;  ///< [N, ...], i32, i64 or u8: classes. Of cross-entropy also x's shape, floating:
-                      ///< probabilities
-  TensorDesc loss;    ///< [1], or [N, ...] if nothing is reduced; floating; backward: of dloss
-  std::optional<TensorDesc> weight = {};  ///< [C], floating
-  ClassLossParams params = {};
-  TensorDesc dx = {};  ///< backward of cross-entropy only; x's shape
-};
-
-/// A row's term is -weight[target] x[target].
-class DLPRIM_API NllLoss : public Plan {
- public:
-  /// Throws ValidationError (shapes, dtypes, parameters), BuildError.
-  explicit NllLoss(const Context& context, const ClassLossDesc& desc, const Options& options = {});
-  /// loss shares no memory with the others.
-  void run(const Stream& stream, const Tensor& x, const Tensor& target, const Tensor& weight,
-           const Tensor& loss, const Tensor& workspace = {}) const;
-
-  struct Impl;
-
- private:
-  std::shared_ptr<const Impl> impl_;
-};
-
-class DLPRIM_API NllLossBackward : public Plan {
- public:
-  explicit NllLossBackward(const Context& context, const ClassLossDesc& desc, const Options& options = {});
-  /// dx is written whole and shares no memory with the others.
-  void run(const Stream& stream, const Tensor& dloss, const Tensor& target, const Tensor& weight,
-           const Tensor& dx, const Tensor& workspace = {}) const;
-
-  struct Impl;
-
- private:
-  std::shared_ptr<const Impl> impl_;
-};
-
-/// A row's term is -sum(weight q log_softmax(x)), q the target's probabilities (1 of its class), smoothed.
-class DLPRIM_API CrossEntropy : public Plan {
- public:
-  explicit CrossEntropy(const Context& context, const ClassLossDesc& desc, const Options& options = {});
-  void run(const Stream& stream, const Tensor& x, const Tensor& target, const Tensor& weight,
-           const Tensor& loss, const Tensor& workspace = {}) const;
-
-  struct Impl;
-
- private:
-  std::shared_ptr<const Impl> impl_;
-};
-
-/// From x again, so that nothing but x has to be kept: dx = dloss (sum(weight q) softmax(x) - weight q).
-class DLPRIM_API CrossEntropyBackward : public Plan {
- public:
-  explicit CrossEntropyBackward(const Context& context, const ClassLossDesc& desc,
-                                const Options& options = {});
-  /// dx may be x; otherwise it shares no memory with the others.
-  void run(const Stream& stream, const Tensor& dloss, const Tensor& x, const Tensor& target,
-           const Tensor& weight, const Tensor& dx, const Tensor& workspace = {}) const;
-
-  struct Impl;
-
- private:
-  std::shared_ptr<const Impl> impl_;
-};
-
-// As calls; `weight` may be undefined.
-DLPRIM_API void nll_loss(const Stream& stream, const Tensor& x, const Tensor& target, const Tensor& loss,
-                         const ClassLossParams& params = {}, const Tensor& weight = {});
-DLPRIM_API void nll_loss_backward(const Stream& stream, const Tensor& dloss, const Tensor& target,
-                                  const Tensor& dx, const ClassLossParams& params = {},
-                                  const Tensor& weight = {});
-DLPRIM_API void cross_entropy(const Stream& stream, const Tensor& x, const Tensor& target, const Tensor& loss,
-                              const ClassLossParams& params = {}, const Tensor& weight = {});
-DLPRIM_API void cross_entropy_backward(const Stream& stream, const Tensor& dloss, const Tensor& x,
-                                       const Tensor& target, const Tensor& dx,
-                                       const ClassLossParams& params = {}, const Tensor& weight = {});
+                              const Tensor& x, const Tensor& target, const std::vector<Tensor>& weights,
+                              const LossParams& params, const Tensor& dx, const Tensor& dtarget = {},
+                              const Options& options = {}, const Tensor& workspace = {});
 
 }  // namespace dlprim

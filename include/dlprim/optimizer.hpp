@@ -83,7 +83,8 @@ class DLPRIM_API Optimizer : public Plan {
   /// Empty tensors and lists are fine. Throws ValidationError (lists of other lengths, dtypes, shapes, gaps,
   /// memory of what is written that any other shares; numbers that are not finite or out of range: negative
   /// ones, betas, momentum or alpha of 1 and more, step below 1).
-  void run(const Stream& stream, const OptimizerTensors& tensors, const OptimizerStep& step) const;
+  void run(const Stream& stream, const OptimizerStep& step, const OptimizerTensors& tensors,
+           const Tensor& workspace = {}) const;
 
   struct Impl;
 
@@ -93,12 +94,33 @@ class DLPRIM_API Optimizer : public Plan {
 };
 
 /// The same; the plan is found in the context's cache, or made.
-DLPRIM_API void optimize(const Stream& stream, const OptimizerDesc& desc, const OptimizerTensors& tensors,
-                         const OptimizerStep& step);
+DLPRIM_API void optimize(const Stream& stream, const OptimizerDesc& desc, const OptimizerStep& step,
+                         const OptimizerTensors& tensors, const Options& options = {},
+                         const Tensor& workspace = {});
 
-/// average = decay average + (1 - decay) w, for each place of two lists of one dtype each: moving averages of
-/// weights. 0 <= decay <= 1. Throws ValidationError as Optimizer::run.
-DLPRIM_API void update_averages(const Stream& stream, const std::vector<Tensor>& averages,
-                                const std::vector<Tensor>& w, double decay);
+struct UpdateAveragesDesc {
+  DType w = DType::f32, averages = DType::f32;  ///< as an optimizer's
+};
+
+/// average = decay average + (1 - decay) w, for each place of two lists: moving averages of weights.
+class DLPRIM_API UpdateAverages : public Plan {
+ public:
+  /// Throws ValidationError (dtypes), BuildError.
+  explicit UpdateAverages(const Context& context, const UpdateAveragesDesc& desc,
+                          const Options& options = {});
+  /// 0 <= decay <= 1. Throws ValidationError as Optimizer::run.
+  void run(const Stream& stream, const std::vector<Tensor>& w, double decay,
+           const std::vector<Tensor>& averages, const Tensor& workspace = {}) const;
+
+  struct Impl;
+
+ private:
+  std::shared_ptr<const Impl> impl_;
+};
+
+/// The same; the plan is found in the context's cache, or made.
+DLPRIM_API void update_averages(const Stream& stream, const std::vector<Tensor>& w, double decay,
+                                const std::vector<Tensor>& averages, const Options& options = {},
+                                const Tensor& workspace = {});
 
 }  // namespace dlprim

@@ -9,8 +9,8 @@
 //
 // A workspace is scratch memory: any tensor of the context with at least workspace_size() contiguous bytes
 // from a 16-byte boundary on, which shares no memory with the other tensors. Its contents before and after a
-// run mean nothing. One that is left out comes from the context's pool; where workspace_size() is 0 none is
-// used.
+// run mean nothing. One that is left out comes from the context's pool; where workspace_size() is 0, one that
+// is given stays unused. A call that is given one takes a plan that needs no more than it has.
 #pragma once
 
 #include <cstddef>

@@ -10,7 +10,8 @@
 //   pointwise(stream, {a, b}, {sum, product}, {2.0}, "y0 = x0 + x1; y1 = s0 * x0 * x1");
 //   reduce(stream, {x}, {mean}, {1.0 / n}, sum_of("x0", "y0 = s0 * a0"));
 //
-// A kernel is compiled once for an expression, its dtypes and the form of its strides, never for a shape.
+// What an expression takes stands in its own order: inputs, outputs, scalars, the expression. A kernel is
+// compiled once for an expression, its dtypes and the form of its strides, never for a shape.
 #pragma once
 
 #include <string>
@@ -59,7 +60,7 @@ class DLPRIM_API Pointwise : public Plan {
   /// Tensors must be as described. An output may be an input (same memory, same strides), not overlap one
   /// otherwise. Throws ValidationError.
   void run(const Stream& stream, const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs,
-           const std::vector<Scalar>& scalars) const;
+           const std::vector<Scalar>& scalars, const Tensor& workspace = {}) const;
 
   struct Impl;
 
@@ -90,9 +91,9 @@ class DLPRIM_API Reduce : public Plan {
 /// Finds the plan in the context's cache, or makes it, and runs it.
 DLPRIM_API void pointwise(const Stream& stream, const std::vector<Tensor>& inputs,
                           const std::vector<Tensor>& outputs, const std::vector<Scalar>& scalars,
-                          const std::string& body);
+                          const std::string& body, const Options& options = {}, const Tensor& workspace = {});
 DLPRIM_API void reduce(const Stream& stream, const std::vector<Tensor>& inputs,
                        const std::vector<Tensor>& outputs, const std::vector<Scalar>& scalars,
-                       const Reduction& reduction);
+                       const Reduction& reduction, const Options& options = {}, const Tensor& workspace = {});
 
 }  // namespace dlprim

@@ -88,24 +88,28 @@ class DLPRIM_API Random : public Plan {
 // The same as calls: the plan is found in the context's cache, or made. They throw as the plan does.
 
 /// Uniform in [low, high).
-DLPRIM_API void random_uniform(const Stream& stream, const Tensor& y, double low, double high,
-                               const RandomState& state);
+DLPRIM_API void random_uniform(const Stream& stream, double low, double high, const RandomState& state,
+                               const Tensor& y, const Options& options = {}, const Tensor& workspace = {});
 /// Normal, by the Box-Muller transform.
-DLPRIM_API void random_normal(const Stream& stream, const Tensor& y, double mean, double deviation,
-                              const RandomState& state);
+DLPRIM_API void random_normal(const Stream& stream, double mean, double deviation, const RandomState& state,
+                              const Tensor& y, const Options& options = {}, const Tensor& workspace = {});
 /// exp of a normal number of this mean and deviation.
-DLPRIM_API void random_log_normal(const Stream& stream, const Tensor& y, double mean, double deviation,
-                                  const RandomState& state);
-DLPRIM_API void random_exponential(const Stream& stream, const Tensor& y, double rate,
-                                   const RandomState& state);
-DLPRIM_API void random_cauchy(const Stream& stream, const Tensor& y, double median, double scale,
-                              const RandomState& state);
+DLPRIM_API void random_log_normal(const Stream& stream, double mean, double deviation,
+                                  const RandomState& state, const Tensor& y, const Options& options = {},
+                                  const Tensor& workspace = {});
+DLPRIM_API void random_exponential(const Stream& stream, double rate, const RandomState& state,
+                                   const Tensor& y, const Options& options = {},
+                                   const Tensor& workspace = {});
+DLPRIM_API void random_cauchy(const Stream& stream, double median, double scale, const RandomState& state,
+                              const Tensor& y, const Options& options = {}, const Tensor& workspace = {});
 /// How many trials of probability p it takes to succeed.
-DLPRIM_API void random_geometric(const Stream& stream, const Tensor& y, double p, const RandomState& state);
+DLPRIM_API void random_geometric(const Stream& stream, double p, const RandomState& state, const Tensor& y,
+                                 const Options& options = {}, const Tensor& workspace = {});
 /// Whole numbers in [low, high).
-DLPRIM_API void random_integers(const Stream& stream, const Tensor& y, int64_t low, int64_t high,
-                                const RandomState& state);
+DLPRIM_API void random_integers(const Stream& stream, int64_t low, int64_t high, const RandomState& state,
+                                const Tensor& y, const Options& options = {}, const Tensor& workspace = {});
 /// 1 with probability p, else 0.
-DLPRIM_API void random_bernoulli(const Stream& stream, const Tensor& y, double p, const RandomState& state);
+DLPRIM_API void random_bernoulli(const Stream& stream, double p, const RandomState& state, const Tensor& y,
+                                 const Options& options = {}, const Tensor& workspace = {});
 
 }  // namespace dlprim

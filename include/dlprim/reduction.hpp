@@ -2,9 +2,9 @@
 // truths. docs/reductions.md lists them; one list in the library is what operators, tests, benchmarks and
 // that page are made of.
 //
-//   reduction(stream, "mean", x, {y});                        // over the axes where y has size 1
-//   reduction(stream, "max", x, {y, index});
-//   reduction_backward(stream, "amax", {dy}, x, {y}, dx);
+//   reduction(stream, "mean", x, {}, {y});                    // over the axes where y has size 1
+//   reduction(stream, "max", x, {}, {y, index});
+//   reduction_backward(stream, "amax", {dy}, x, {y}, {}, dx);
 //
 // The results' shape says which axes are reduced: those where it is 1 and x's is not, and those in front that
 // it lacks. Reductions of expressions of your own: dlprim/pointwise.hpp.
@@ -68,8 +68,8 @@ class DLPRIM_API ReductionForward : public Plan {
   /// Throws ValidationError (no such function, dtypes, shapes, an extreme of nothing), BuildError.
   explicit ReductionForward(const Context& context, const ReductionDesc& desc, const Options& options = {});
   /// Tensors share no memory. `parameters`: all of them, in the list's order, or none.
-  void run(const Stream& stream, const Tensor& x, const std::vector<Tensor>& results,
-           const std::vector<Scalar>& parameters = {}, const Tensor& workspace = {}) const;
+  void run(const Stream& stream, const Tensor& x, const std::vector<Scalar>& parameters,
+           const std::vector<Tensor>& results, const Tensor& workspace = {}) const;
 
   struct Impl;
 
@@ -95,7 +95,7 @@ class DLPRIM_API ReductionBackward : public Plan {
                              const Options& options = {});
   /// dx may be x, element for element; otherwise it shares no memory with another tensor.
   void run(const Stream& stream, const std::vector<Tensor>& dy, const Tensor& x,
-           const std::vector<Tensor>& results, const Tensor& dx, const std::vector<Scalar>& parameters = {},
+           const std::vector<Tensor>& results, const std::vector<Scalar>& parameters, const Tensor& dx,
            const Tensor& workspace = {}) const;
 
   struct Impl;
@@ -106,10 +106,12 @@ class DLPRIM_API ReductionBackward : public Plan {
 
 /// Finds the plan in the context's cache, or makes it, and runs it.
 DLPRIM_API void reduction(const Stream& stream, std::string_view function, const Tensor& x,
-                          const std::vector<Tensor>& results, const std::vector<Scalar>& parameters = {});
+                          const std::vector<Scalar>& parameters, const std::vector<Tensor>& results,
+                          const Options& options = {}, const Tensor& workspace = {});
 DLPRIM_API void reduction_backward(const Stream& stream, std::string_view function,
                                    const std::vector<Tensor>& dy, const Tensor& x,
-                                   const std::vector<Tensor>& results, const Tensor& dx,
-                                   const std::vector<Scalar>& parameters = {});
+                                   const std::vector<Tensor>& results, const std::vector<Scalar>& parameters,
+                                   const Tensor& dx, const Options& options = {},
+                                   const Tensor& workspace = {});
 
 }  // namespace dlprim

@@ -14,12 +14,34 @@
 
 namespace dlprim {
 
-/// y [n], any stride, i32 or i64, n below 2^31: the numbers 0 .. n - 1 in random order. Uses n words of
-/// `state`. Up to 1024 numbers are ranked by keys of 64 random bits; every order is equally likely. More of
-/// them go through a keyed bijection, a Feistel network of 12 rounds on the next power of two, repeated until
-/// the result lies below n (Black and Rogaway, 2002): no memory and no sort, one write for each number. Such
-/// orders are not all possible; there are as many as keys of 384 bits. Throws ValidationError.
-DLPRIM_API void random_permutation(const Stream& stream, const Tensor& y, const RandomState& state);
+/// y: [n], any stride, i32 or i64, n below 2^31.
+struct RandomPermutationDesc {
+  TensorDesc y;
+};
+
+/// The numbers 0 .. n - 1 in random order. Up to 1024 numbers are ranked by keys of 64 random bits; every
+/// order is equally likely. More of them go through a keyed bijection, a Feistel network of 12 rounds on the
+/// next power of two, repeated until the result lies below n (Black and Rogaway, 2002): no memory and no
+/// sort, one write for each number. Such orders are not all possible; there are as many as keys of 384 bits.
+class DLPRIM_API RandomPermutation : public Plan {
+ public:
+  /// Throws ValidationError (rank, size, dtype), BuildError.
+  explicit RandomPermutation(const Context& context, const RandomPermutationDesc& desc,
+                             const Options& options = {});
+  /// Uses n words of `state`.
+  void run(const Stream& stream, const RandomState& state, const Tensor& y,
+           const Tensor& workspace = {}) const;
+
+  struct Impl;
+
+ private:
+  RandomPermutationDesc desc_;
+  std::shared_ptr<const Impl> impl_;
+};
+
+/// The same; the plan is found in the context's cache, or made.
+DLPRIM_API void random_permutation(const Stream& stream, const RandomState& state, const Tensor& y,
+                                   const Options& options = {}, const Tensor& workspace = {});
 
 /// w: weights, [C] or [N, C], floating, any strides. y: the indices drawn, [S] or [N, S], i32 or i64, any
 /// strides.
@@ -51,6 +73,6 @@ class DLPRIM_API Multinomial : public Plan {
 
 /// The same; the plan is found in the context's cache, or made.
 DLPRIM_API void multinomial(const Stream& stream, const Tensor& w, bool replacement, const RandomState& state,
-                            const Tensor& y);
+                            const Tensor& y, const Options& options = {}, const Tensor& workspace = {});
 
 }  // namespace dlprim

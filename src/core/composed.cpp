@@ -67,6 +67,12 @@ void require_apart(std::initializer_list<Named> outputs, std::initializer_list<N
   }
 }
 
+void require_unused(const PlanInfo& info, const Stream& stream, const Tensor& workspace,
+                    std::initializer_list<Named> tensors) {
+  require_apart({{"workspace", workspace}}, tensors);
+  workspace_for(info, stream, workspace);
+}
+
 void require_same_or_apart(const Named& y, const Named& x) {
   if (!memory_overlaps(y.tensor, x.tensor)) return;
   const bool same = same_elements(y.tensor, x.tensor) && y.tensor.dtype() == x.tensor.dtype();

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/engine.hpp"
@@ -42,6 +43,10 @@ struct Named {
 void require_defined(std::initializer_list<Named> tensors);
 /// No output shares memory with another output or with an input. Undefined tensors share none.
 void require_apart(std::initializer_list<Named> outputs, std::initializer_list<Named> inputs);
+/// The checks of a workspace that a run of the plan has no use for: it is of the context, and shares no
+/// memory with the tensors.
+void require_unused(const PlanInfo& info, const Stream& stream, const Tensor& workspace,
+                    std::initializer_list<Named> tensors);
 /// y is x (the same elements of the same memory), or shares no memory with it.
 void require_same_or_apart(const Named& y, const Named& x);
 
@@ -57,23 +62,37 @@ inline void require_write(const char* argument, Write write) {
   require(write == Write::replace || write == Write::add, argument, static_cast<int>(write), " is no Write");
 }
 
-/// The plan that a call needs: from the context's cache under `key` and the options, or made. A workspace
-/// that the call was given is all that the plan may use.
-template <class P, class Desc>
-std::shared_ptr<const P> cached_plan(const Stream& stream, PlanKey key, const Desc& desc,
-                                     const Options& options = {}, const Tensor& workspace = {}) {
+/// The plan that a call needs: from the context's cache under `key` and the options, or made of the options.
+/// A workspace that the call was given is all that the plan may use.
+template <class P, class Make>
+std::shared_ptr<const P> plan_under(const Stream& stream, PlanKey key, const Make& make,
+                                    const Options& options, const Tensor& workspace) {
   Options within = options;
   if (workspace.defined())
     within.workspace_limit = std::min(options.workspace_limit, static_cast<size_t>(workspace.bytes()));
   key.add(within.engine).add(within.workspace_limit).add(within.math);
   key.add(within.tune).add(within.plan);
-  return stream.context().state().plans.get<P>(key, [&] { return P(stream.context(), desc, within); });
+  return stream.context().state().plans.get<P>(key, [&] { return make(within); });
+}
+/// The same of an operator with a description.
+template <class P, class Desc>
+std::shared_ptr<const P> cached_plan(const Stream& stream, PlanKey key, const Desc& desc,
+                                     const Options& options = {}, const Tensor& workspace = {}) {
+  const auto make = [&](const Options& within) { return P(stream.context(), desc, within); };
+  return plan_under<P>(stream, std::move(key), make, options, workspace);
 }
 /// The same under the operator's name and every field of the description.
 template <class P, class Desc>
 std::shared_ptr<const P> cached_plan(const Stream& stream, const char* op, const Desc& desc,
                                      const Options& options = {}, const Tensor& workspace = {}) {
   return cached_plan<P>(stream, PlanKey(op).add(desc), desc, options, workspace);
+}
+
+/// Options for a plan that has all of its operator's workspace.
+inline Options same_limit(const Options& options) {
+  Options result;
+  result.workspace_limit = options.workspace_limit;
+  return result;
 }
 
 /// Parts of one workspace, each on a 64-byte boundary.

@@ -77,7 +77,7 @@ Parameter& Graph::new_parameter(const std::string& name, const Shape& shape, boo
 
 int Graph::add_uniform(const std::string& name, const Shape& shape, double bound) {
   const Tensor& value = new_parameter(name, shape, true).value;
-  random_uniform(stream, value, -bound, bound, random.take(value.numel()));
+  random_uniform(stream, -bound, bound, random.take(value.numel()), value);
   return static_cast<int>(parameters.size()) - 1;
 }
 

@@ -1,6 +1,6 @@
 // Layers at a classifier's end: softmax, the cross-entropy loss, and the number of right answers.
+#include <dlprim/class_loss.hpp>
 #include <dlprim/copy.hpp>
-#include <dlprim/loss.hpp>
 #include <dlprim/pointwise.hpp>
 #include <dlprim/softmax.hpp>
 
@@ -25,12 +25,12 @@ class SoftmaxNode : public Node {
   Shape output_shape(const std::vector<Shape>& x) const override { return x[0]; }
   Tensor forward(const ForwardStep& step) const override {
     Tensor y(step.stream, step.y_shape);
-    softmax(step.stream, step.x[0], 1, y);
+    softmax(step.stream, step.x[0], {}, 1, y);
     return y;
   }
   void backward(BackwardStep& step) const override {
     step.dx[0] = Tensor(step.stream, step.x_shapes[0]);
-    softmax_backward(step.stream, step.dy, step.y, 1, step.dx[0]);
+    softmax_backward(step.stream, step.dy, step.y, {}, 1, step.dx[0]);
   }
 };
 
@@ -41,13 +41,13 @@ class CrossEntropyNode : public Node {
   Shape output_shape(const std::vector<Shape>& /*x*/) const override { return {1}; }
   Tensor forward(const ForwardStep& step) const override {
     Tensor y(step.stream, {1});
-    cross_entropy(step.stream, step.x[0], step.x[1], y);
+    cross_entropy(step.stream, step.x[0], step.x[1], {}, {}, y);
     return y;
   }
   void backward(BackwardStep& step) const override {
     if (!step.wanted[0]) return;
     step.dx[0] = Tensor(step.stream, step.x[0].shape());
-    cross_entropy_backward(step.stream, step.dy, step.x[0], step.x[1], step.dx[0]);
+    cross_entropy_backward(step.stream, step.dy, step.x[0], step.x[1], {}, {}, step.dx[0]);
   }
 };
 

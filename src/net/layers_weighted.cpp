@@ -89,13 +89,13 @@ class BatchNormNode : public Node {
     const Graph& graph = step.graph;
     Tensor y(step.stream, step.y_shape);
     if (step.mode == Mode::evaluation) {
-      batch_norm_inference(step.stream, step.x[0], graph.value(weight), graph.value(bias), graph.value(mean),
-                           graph.value(variance), params, y);
+      batch_norm_inference(step.stream, step.x[0], graph.value(weight), graph.value(bias), {},
+                           graph.value(mean), graph.value(variance), params, y);
       return y;
     }
     const Shape channels = graph.value(weight).shape();
     step.saved.tensors = {Tensor(step.stream, channels), Tensor(step.stream, channels)};
-    batch_norm_training(step.stream, step.x[0], graph.value(weight), graph.value(bias), params,
+    batch_norm_training(step.stream, step.x[0], graph.value(weight), graph.value(bias), {}, params,
                         graph.value(mean), graph.value(variance), y, step.saved.tensors[0],
                         step.saved.tensors[1]);
     return y;
@@ -104,8 +104,8 @@ class BatchNormNode : public Node {
     const Graph& graph = step.graph;
     step.dx[0] = detail::is_sole_owner(step.dy) ? step.dy : Tensor(step.stream, step.x_shapes[0]);
     batch_norm_backward(step.stream, step.dy, step.x[0], graph.value(weight), step.saved.tensors[0],
-                        step.saved.tensors[1], step.dx[0], step.new_gradient(weight),
-                        step.new_gradient(bias));
+                        step.saved.tensors[1], {}, Activation::identity, step.dx[0],
+                        step.new_gradient(weight), step.new_gradient(bias));
   }
 };
 

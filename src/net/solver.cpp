@@ -31,8 +31,8 @@ Solver::Solver(const Net& net, const OptimizerDesc& desc, const OptimizerStep& n
   require_not_negative("weight_decay", numbers.weight_decay);
   require_share("momentum", numbers.momentum);
   // The rest is what every step checks: here without a tensor.
-  optimize(graph_->stream, desc, {{}, {}, {}, std::vector<std::vector<Tensor>>(Optimizer::states(desc))},
-           numbers);
+  optimize(graph_->stream, desc, numbers,
+           {{}, {}, {}, std::vector<std::vector<Tensor>>(Optimizer::states(desc))});
 }
 
 Solver::~Solver() = default;
@@ -69,7 +69,7 @@ void Solver::step(const Stream& stream) {
   }
   for (const auto& [steps, list] : lists) {
     numbers_.step = steps;
-    optimize(stream, desc_, list, numbers_);
+    optimize(stream, desc_, numbers_, list);
   }
 }
 

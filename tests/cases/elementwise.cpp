@@ -218,9 +218,9 @@ ElementwiseCase::ElementwiseCase(const ElementwiseFunction& f, bool backward, DT
 
 void ElementwiseCase::run(const Stream& stream) const {
   if (backward_)
-    elementwise_backward(stream, f_.name, y_, inputs_, gradients_);
+    elementwise_backward(stream, f_.name, y_, inputs_, {}, gradients_);
   else
-    elementwise(stream, f_.name, inputs_, y_);
+    elementwise(stream, f_.name, inputs_, {}, y_);
 }
 
 double ElementwiseCase::bytes() const {
@@ -242,7 +242,8 @@ double ElementwiseCase::bytes() const {
 std::string elementwise_page() {
   std::ostringstream out;
   out << "# Elementwise functions\n\n"
-         "`elementwise(stream, \"gelu\", {x}, y)` and `elementwise_backward(stream, \"gelu\", dy, {x}, "
+         "`elementwise(stream, \"gelu\", {x}, {}, y)` and `elementwise_backward(stream, \"gelu\", dy, {x}, "
+         "{}, "
          "{dx})`, or the plans "
          "`Elementwise` and\n`ElementwiseBackward` (`dlprim/elementwise.hpp`). Inputs broadcast, with any "
          "strides and in any mix "

@@ -1,6 +1,7 @@
 // Losses computed again in double, for tests and benchmarks.
 #pragma once
 
+#include <dlprim/class_loss.hpp>
 #include <dlprim/loss.hpp>
 
 #include "cases/nn.hpp"

@@ -52,7 +52,7 @@ std::vector<OperatorCall> elements_and_reductions() {
          return Operands{in("x", x2(s)), in("y", {s[1]}), out("z", x2(s))};
        },
        [](St st, Ts t) {
-         elementwise(st, "add", {t[0], t[1]}, t[2]);
+         elementwise(st, "add", {t[0], t[1]}, {}, t[2]);
        }},
       {"elementwise_backward",
        {6, 20},
@@ -61,7 +61,7 @@ std::vector<OperatorCall> elements_and_reductions() {
                          out("dz", {s[1]})};
        },
        [](St st, Ts t) {
-         elementwise_backward(st, "mul", t[0], {t[1], t[2]}, {t[3], t[4]});
+         elementwise_backward(st, "mul", t[0], {t[1], t[2]}, {}, {t[3], t[4]});
        }},
       {"pointwise",
        {6, 20},
@@ -89,14 +89,14 @@ std::vector<OperatorCall> elements_and_reductions() {
          return Operands{in("x", x2(s)), out("y", {s[0], 1}), out("mean", {s[0], 1})};
        },
        [](St st, Ts t) {
-         reduction(st, "var_mean", t[0], {t[1], t[2]}, {0});
+         reduction(st, "var_mean", t[0], {0}, {t[1], t[2]});
        }},
       {"reduction_backward",
        {6, 20},
        [=](Sz s) {
          return Operands{in("dy", {s[0], 1}), in("x", x2(s)), in("y", {s[0], 1}), out("dx", x2(s))};
        },
-       [](St st, Ts t) { reduction_backward(st, "amax", {t[0]}, t[1], {t[2]}, t[3]); }},
+       [](St st, Ts t) { reduction_backward(st, "amax", {t[0]}, t[1], {t[2]}, {}, t[3]); }},
       {"cumsum", {6, 20}, one_to_one, [](St st, Ts t) { cumsum(st, t[0], 1, t[1]); }},
       {"cummax",
        {6, 20},
@@ -125,11 +125,11 @@ std::vector<OperatorCall> elements_and_reductions() {
       {"random_normal",
        {6, 20},
        [=](Sz s) { return Operands{out("y", x2(s))}; },
-       [](St st, Ts t) { random_normal(st, t[0], 0, 1, {}); }},
+       [](St st, Ts t) { random_normal(st, 0, 1, {}, t[0]); }},
       {"random_permutation",
        {20},
        [](Sz s) { return Operands{out("y", {s[0]}, i64)}; },
-       [](St st, Ts t) { random_permutation(st, t[0], {}); }},
+       [](St st, Ts t) { random_permutation(st, {}, t[0]); }},
       {"optimize",
        {6, 20},
        [=](Sz s) {
@@ -138,21 +138,21 @@ std::vector<OperatorCall> elements_and_reductions() {
        [](St st, Ts t) {
          OptimizerDesc desc;
          desc.momentum = true;
-         optimize(st, desc, {{t[0]}, {t[1]}, {}, {{t[2]}}}, {});
+         optimize(st, desc, {}, {{t[0]}, {t[1]}, {}, {{t[2]}}});
        }},
       {"update_averages",
        {6, 20},
        [=](Sz s) {
          return Operands{out("averages", x2(s)), in("w", x2(s))};
        },
-       [](St st, Ts t) { update_averages(st, {t[0]}, {t[1]}, 0.5); }},
+       [](St st, Ts t) { update_averages(st, {t[1]}, 0.5, {t[0]}); }},
       {"gradient_norm",
        {6, 20},
        [=](Sz s) {
          return Operands{in("dw", x2(s)), in("more", {s[1]}), out("norm", {1}), out("factor", {1})};
        },
        [](St st, Ts t) {
-         gradient_norm(st, {t[0], t[1]}, NormOrder::two, t[2], t[3], 1);
+         gradient_norm(st, {t[0], t[1]}, {NormOrder::two, 1}, t[2], t[3]);
        }},
       {"scale_gradients",
        {6, 20},
@@ -160,7 +160,7 @@ std::vector<OperatorCall> elements_and_reductions() {
          return Operands{out("dw", x2(s)), out("more", {s[1]}), in("factor", {1}), in("scale", {1})};
        },
        [](St st, Ts t) {
-         scale_gradients(st, {t[0], t[1]}, t[2], t[3]);
+         scale_gradients(st, t[2], t[3], {t[0], t[1]});
        }},
       {"clip_gradients_by_norm",
        {6, 20},
@@ -168,7 +168,7 @@ std::vector<OperatorCall> elements_and_reductions() {
          return Operands{out("dw", x2(s)), out("more", {s[1]}), out("norm", {1})};
        },
        [](St st, Ts t) {
-         clip_gradients_by_norm(st, {t[0], t[1]}, 1, t[2]);
+         clip_gradients_by_norm(st, {NormOrder::two, 1}, {t[0], t[1]}, t[2]);
        }},
       {"clip_gradients_by_value",
        {6, 20},
@@ -176,7 +176,7 @@ std::vector<OperatorCall> elements_and_reductions() {
          return Operands{out("dw", x2(s)), out("more", {s[1]})};
        },
        [](St st, Ts t) {
-         clip_gradients_by_value(st, {t[0], t[1]}, 1);
+         clip_gradients_by_value(st, 1, {t[0], t[1]});
        }},
       {"unscale_gradients",
        {6, 20},
@@ -184,14 +184,14 @@ std::vector<OperatorCall> elements_and_reductions() {
          return Operands{out("dw", x2(s)), out("more", {s[1]}), in("scale", {1}), out("found_inf", {1})};
        },
        [](St st, Ts t) {
-         unscale_gradients(st, {t[0], t[1]}, t[2], t[3]);
+         unscale_gradients(st, t[2], {t[0], t[1]}, t[3]);
        }},
       {"update_loss_scale",
        {},
        [](Sz) {
          return Operands{out("scale", {1}), out("good_steps", {1}, i32), in("found_inf", {1})};
        },
-       [](St st, Ts t) { update_loss_scale(st, t[0], t[1], t[2]); }},
+       [](St st, Ts t) { update_loss_scale(st, t[2], {}, t[0], t[1]); }},
   };
 }
 

@@ -1,5 +1,6 @@
 // Calls of operators: normalisations, softmax and losses.
 #include <dlprim/batch_norm.hpp>
+#include <dlprim/class_loss.hpp>
 #include <dlprim/ctc_loss.hpp>
 #include <dlprim/group_norm.hpp>
 #include <dlprim/instance_norm.hpp>
@@ -30,7 +31,7 @@ std::vector<OperatorCall> norms_and_losses() {
                          out("mean", {s[1]}),         out("inv_std", {s[1]}),     in("residual", planes(s))};
        },
        [](St st, Ts t) {
-         batch_norm_training(st, t[0], t[1], t[2], {}, t[3], t[4], t[5], t[6], t[7], t[8]);
+         batch_norm_training(st, t[0], t[1], t[2], t[8], {}, t[3], t[4], t[5], t[6], t[7]);
        }},
       {"batch_norm_inference",
        {2, 3, 4, 5},
@@ -39,7 +40,7 @@ std::vector<OperatorCall> norms_and_losses() {
                          in("running_mean", {s[1]}), in("running_var", {s[1]}), out("y", planes(s)),
                          in("residual", planes(s))};
        },
-       [](St st, Ts t) { batch_norm_inference(st, t[0], t[1], t[2], t[3], t[4], {}, t[5], t[6]); }},
+       [](St st, Ts t) { batch_norm_inference(st, t[0], t[1], t[2], t[6], t[3], t[4], {}, t[5]); }},
       {"batch_norm_backward",
        {2, 3, 4, 5},
        [=](Sz s) {
@@ -49,7 +50,7 @@ std::vector<OperatorCall> norms_and_losses() {
                          out("dresidual", planes(s))};
        },
        [](St st, Ts t) {
-         batch_norm_backward(st, t[0], t[1], t[2], t[3], t[4], t[5], t[6], t[7], Activation::relu, t[8],
+         batch_norm_backward(st, t[0], t[1], t[2], t[3], t[4], t[8], Activation::relu, t[5], t[6], t[7],
                              t[9]);
        }},
       {"group_norm",
@@ -58,7 +59,7 @@ std::vector<OperatorCall> norms_and_losses() {
          return Operands{in("x", planes(s)),  in("weight", {s[1]}),   in("bias", {s[1]}),
                          out("y", planes(s)), out("mean", {s[0], 2}), out("inv_std", {s[0], 2})};
        },
-       [](St st, Ts t) { group_norm(st, t[0], 2, t[1], t[2], 1e-5, t[3], t[4], t[5]); }},
+       [](St st, Ts t) { group_norm(st, t[0], t[1], t[2], 2, 1e-5, t[3], t[4], t[5]); }},
       {"group_norm_backward",
        {2, 4, 4, 5},
        [=](Sz s) {
@@ -66,7 +67,7 @@ std::vector<OperatorCall> norms_and_losses() {
                          in("mean", {s[0], 2}),  in("inv_std", {s[0], 2}), out("dx", planes(s)),
                          out("dweight", {s[1]}), out("dbias", {s[1]})};
        },
-       [](St st, Ts t) { group_norm_backward(st, t[0], t[1], 2, t[2], t[3], t[4], t[5], t[6], t[7]); }},
+       [](St st, Ts t) { group_norm_backward(st, t[0], t[1], t[2], t[3], t[4], 2, t[5], t[6], t[7]); }},
       {"instance_norm",
        {2, 4, 4, 5},
        [=](Sz s) {
@@ -89,7 +90,7 @@ std::vector<OperatorCall> norms_and_losses() {
          return Operands{in("x", {s[0], s[1]}),  in("weight", {s[1]}),   in("bias", {s[1]}),
                          out("y", {s[0], s[1]}), out("mean", {s[0], 1}), out("inv_std", {s[0], 1})};
        },
-       [](St st, Ts t) { layer_norm(st, t[0], 1, t[1], t[2], 1e-5, t[3], t[4], t[5]); }},
+       [](St st, Ts t) { layer_norm(st, t[0], t[1], t[2], 1, 1e-5, t[3], t[4], t[5]); }},
       {"layer_norm_backward",
        {6, 20},
        [](Sz s) {
@@ -97,33 +98,33 @@ std::vector<OperatorCall> norms_and_losses() {
                          in("mean", {s[0], 1}),  in("inv_std", {s[0], 1}), out("dx", {s[0], s[1]}),
                          out("dweight", {s[1]}), out("dbias", {s[1]})};
        },
-       [](St st, Ts t) { layer_norm_backward(st, t[0], t[1], 1, t[2], t[3], t[4], t[5], t[6], t[7]); }},
+       [](St st, Ts t) { layer_norm_backward(st, t[0], t[1], t[2], t[3], t[4], 1, t[5], t[6], t[7]); }},
       {"rms_norm",
        {6, 20},
        [](Sz s) {
          return Operands{in("x", {s[0], s[1]}), in("weight", {s[1]}), out("y", {s[0], s[1]}),
                          out("inv_std", {s[0], 1})};
        },
-       [](St st, Ts t) { rms_norm(st, t[0], 1, t[1], 1e-5, t[2], t[3]); }},
+       [](St st, Ts t) { rms_norm(st, t[0], t[1], 1, 1e-5, t[2], t[3]); }},
       {"rms_norm_backward",
        {6, 20},
        [](Sz s) {
          return Operands{in("dy", {s[0], s[1]}),   in("x", {s[0], s[1]}),   in("weight", {s[1]}),
                          in("inv_std", {s[0], 1}), out("dx", {s[0], s[1]}), out("dweight", {s[1]})};
        },
-       [](St st, Ts t) { rms_norm_backward(st, t[0], t[1], 1, t[2], t[3], t[4], t[5]); }},
+       [](St st, Ts t) { rms_norm_backward(st, t[0], t[1], t[2], t[3], 1, t[4], t[5]); }},
       {"softmax",
        {6, 20},
        [](Sz s) {
          return Operands{in("x", {s[0], s[1]}), out("y", {s[0], s[1]}), in("mask", {s[0], s[1]})};
        },
-       [](St st, Ts t) { softmax(st, t[0], 1, t[1], t[2]); }},
+       [](St st, Ts t) { softmax(st, t[0], t[2], 1, t[1]); }},
       {"softmax_backward",
        {6, 20},
        [](Sz s) {
          return Operands{in("dy", {s[0], s[1]}), in("y", {s[0], s[1]}), out("dx", {s[0], s[1]})};
        },
-       [](St st, Ts t) { softmax_backward(st, t[0], t[1], 1, t[2]); }},
+       [](St st, Ts t) { softmax_backward(st, t[0], t[1], {}, 1, t[2]); }},
       {"logsumexp",
        {6, 20},
        [](Sz s) {
@@ -142,42 +143,42 @@ std::vector<OperatorCall> norms_and_losses() {
        [](Sz s) {
          return Operands{in("x", {s[0], s[1]}), in("target", {s[0], s[1]}), out("y", {1})};
        },
-       [](St st, Ts t) { loss(st, "mse", t[0], t[1], t[2]); }},
+       [](St st, Ts t) { loss(st, "mse", t[0], t[1], {}, {}, t[2]); }},
       {"loss_backward",
        {6, 20},
        [](Sz s) {
          return Operands{in("dy", {1}), in("x", {s[0], s[1]}), in("target", {s[0], s[1]}),
                          out("dx", {s[0], s[1]}), out("dtarget", {s[0], s[1]})};
        },
-       [](St st, Ts t) { loss_backward(st, "mse", t[0], t[1], t[2], t[3], t[4]); }},
+       [](St st, Ts t) { loss_backward(st, "mse", t[0], t[1], t[2], {}, {}, t[3], t[4]); }},
       {"nll_loss",
        {6, 20},
        [](Sz s) {
          return Operands{in("x", {s[0], s[1]}), in("target", {s[0]}, i64), out("loss", {1}),
                          in("weight", {s[1]})};
        },
-       [](St st, Ts t) { nll_loss(st, t[0], t[1], t[2], {}, t[3]); }},
+       [](St st, Ts t) { nll_loss(st, t[0], t[1], t[3], {}, t[2]); }},
       {"nll_loss_backward",
        {6, 20},
        [](Sz s) {
          return Operands{in("dloss", {1}), in("target", {s[0]}, i64), out("dx", {s[0], s[1]}),
                          in("weight", {s[1]})};
        },
-       [](St st, Ts t) { nll_loss_backward(st, t[0], t[1], t[2], {}, t[3]); }},
+       [](St st, Ts t) { nll_loss_backward(st, t[0], t[1], t[3], {}, t[2]); }},
       {"cross_entropy",
        {6, 20},
        [](Sz s) {
          return Operands{in("x", {s[0], s[1]}), in("target", {s[0]}, i64), out("loss", {1}),
                          in("weight", {s[1]})};
        },
-       [](St st, Ts t) { cross_entropy(st, t[0], t[1], t[2], {}, t[3]); }},
+       [](St st, Ts t) { cross_entropy(st, t[0], t[1], t[3], {}, t[2]); }},
       {"cross_entropy_backward",
        {6, 20},
        [](Sz s) {
          return Operands{in("dloss", {1}), in("x", {s[0], s[1]}), in("target", {s[0]}, i64),
                          out("dx", {s[0], s[1]}), in("weight", {s[1]})};
        },
-       [](St st, Ts t) { cross_entropy_backward(st, t[0], t[1], t[2], t[3], {}, t[4]); }},
+       [](St st, Ts t) { cross_entropy_backward(st, t[0], t[1], t[2], t[4], {}, t[3]); }},
       {"ctc_loss",
        {6, 3, 5, 4},
        [](Sz s) {
@@ -189,7 +190,7 @@ std::vector<OperatorCall> norms_and_losses() {
                          out("alpha", {s[1], s[0], 2 * s[3] + 1})};
        },
        [](St st, Ts t) {
-         ctc_loss(st, {t[0], t[1], t[2], t[3]}, t[4], t[5]);
+         ctc_loss(st, {t[0], t[1], t[2], t[3]}, {}, t[4], t[5]);
        }},
       {"ctc_loss_backward",
        {6, 3, 5, 4},
@@ -203,7 +204,7 @@ std::vector<OperatorCall> norms_and_losses() {
                          out("dx", {s[0], s[1], s[2]})};
        },
        [](St st, Ts t) {
-         ctc_loss_backward(st, t[0], {t[1], t[2], t[3], t[4]}, t[5], t[6]);
+         ctc_loss_backward(st, t[0], {t[1], t[2], t[3], t[4]}, t[5], {}, t[6]);
        }},
   };
 }

@@ -110,8 +110,8 @@ const ReductionReference& reduction_reference(const std::string& name) {
 std::string reductions_page() {
   std::ostringstream out;
   out << "# Reductions\n\n"
-         "`reduction(stream, \"mean\", x, {y})` and `reduction_backward(stream, \"amax\", {dy}, x, {y}, "
-         "dx)`, or the "
+         "`reduction(stream, \"mean\", x, {}, {y})` and `reduction_backward(stream, \"amax\", {dy}, x, {y}, "
+         "{}, dx)`, or the "
          "plans `ReductionForward`\nand `ReductionBackward` (`dlprim/reduction.hpp`). The results' shape "
          "says which "
          "axes are reduced: those where it is 1, and those in\nfront that it lacks; n is the number of "

@@ -148,13 +148,6 @@ void ClassLossSum::run(const Stream& stream, const Tensor& loss, const Tensor& s
   sum_->run(stream, inputs, {loss}, {}, workspace_scratch(space, scratch_at_, *sum_));
 }
 
-ClassLossDesc describe_class_loss(const Tensor& x, const Tensor& target, const Tensor& loss,
-                                  const ClassLossParams& params, const Tensor& weight, const Tensor& dx) {
-  ClassLossDesc desc{x, target, loss, described(weight), params, {}};
-  if (dx.defined()) desc.dx = dx;
-  return desc;
-}
-
 PickGrid::PickGrid(const Context& context, const RowNest& nest)
     : block(context.device().kind() == DeviceKind::cpu ? 1024 : 1), local(block > 1 ? 1 : 64) {
   global = items_in_groups(ceil_div(nest.rows_a_launch(), block), static_cast<int64_t>(local));

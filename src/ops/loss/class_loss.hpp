@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include <dlprim/loss.hpp>
+#include <dlprim/class_loss.hpp>
 #include <dlprim/pointwise.hpp>
 
 #include "core/composed.hpp"
@@ -14,7 +14,7 @@ namespace dlprim::detail {
 
 constexpr int kClassAxis = 1;
 
-/// What is known of a checked description.
+/// What is known of a checked description; of a backward one, whose gradients stand for x and the loss.
 struct ClassLoss {
   ClassLossDesc desc;
   bool probabilities = false;
@@ -93,11 +93,7 @@ class ClassWeightSum {
 template <>
 inline constexpr int kFields<ClassLossParams> = 3;
 template <>
-inline constexpr int kFields<ClassLossDesc> = 6;
-
-/// The description that a call makes; `weight` and `dx` may be undefined.
-ClassLossDesc describe_class_loss(const Tensor& x, const Tensor& target, const Tensor& loss,
-                                  const ClassLossParams& params, const Tensor& weight, const Tensor& dx);
+inline constexpr int kFields<ClassLossDesc> = 5;
 
 /// Work-items of nll_loss.cl for the rows of one launch: a few rows each on a CPU.
 struct PickGrid {

@@ -9,6 +9,9 @@ using namespace detail;
 
 namespace detail {
 
+template <>
+inline constexpr int kFields<CrossEntropyBackwardDesc> = 6;
+
 struct CrossEntropyProblem {
   ClassLoss loss;
   bool backward = false;
@@ -32,11 +35,13 @@ namespace {
 using Problem = CrossEntropyProblem;
 using Engines = std::vector<Engine<Problem, CrossEntropyImpl>>;
 
-Problem problem_of(const ClassLoss& loss, bool backward) {
+/// `dx` is null forward.
+Problem problem_of(const ClassLoss& loss, const TensorDesc* dx) {
+  const bool backward = dx != nullptr;
   Problem p{loss, backward, {loss.desc.x, loss.target(), loss.weight()}};
   p.tensors.push_back(backward || !loss.reduced() ? loss.loss() : loss.per_row());
   p.tensors.push_back(backward ? loss.total() : loss.per_row());
-  if (backward) p.tensors.push_back(loss.desc.dx);
+  if (backward) p.tensors.push_back(*dx);
   return p;
 }
 
@@ -110,8 +115,8 @@ std::shared_ptr<const CrossEntropyImpl> choose(const Context& context, const Pro
 std::shared_ptr<const PlanInfo> finish(PlanInfo info, const Problem& p, size_t workspace,
                                        const Options& options) {
   const ClassLossDesc& d = p.loss.desc;
-  const PlanInfo said = p.loss.info(
-      workspace, traffic({d.x, d.target}) + (p.backward ? traffic({d.dx}) : traffic({p.tensors[3]})));
+  const PlanInfo said =
+      p.loss.info(workspace, traffic({d.x, d.target}) + traffic({p.tensors[p.backward ? 5 : 3]}));
   info.text = cat("op=", kernel_name(p), " engine=", info.engine, " ", said.text);
   info.flops = 5 * static_cast<double>(element_count(d.x.shape));
   info.bytes = said.bytes;
@@ -144,7 +149,7 @@ struct CrossEntropy::Impl {
 
 CrossEntropy::CrossEntropy(const Context& context, const ClassLossDesc& desc, const Options& options)
     : Plan(nullptr) {
-  const Problem p = problem_of(ClassLoss("x", "loss", desc, true), false);
+  const Problem p = problem_of(ClassLoss("x", "loss", desc, true), nullptr);
   require_writable("loss", desc.loss);
   PlanInfo info;
   auto kernel = choose(context, p, options, info);
@@ -168,14 +173,16 @@ void CrossEntropy::run(const Stream& stream, const Tensor& x, const Tensor& targ
 
 struct CrossEntropyBackward::Impl {
   ClassLoss problem;
+  TensorDesc dx;
   ClassWeightSum total;
   std::shared_ptr<const CrossEntropyImpl> kernel;
 };
 
-CrossEntropyBackward::CrossEntropyBackward(const Context& context, const ClassLossDesc& desc,
+CrossEntropyBackward::CrossEntropyBackward(const Context& context, const CrossEntropyBackwardDesc& desc,
                                            const Options& options)
     : Plan(nullptr) {
-  const Problem p = problem_of(ClassLoss("x", "dloss", desc, true), true);
+  const ClassLossDesc forward{desc.x, desc.target, desc.dloss, desc.weight, desc.params};
+  const Problem p = problem_of(ClassLoss("x", "dloss", forward, true), &desc.dx);
   require_floating("dx", desc.dx, p.loss.real == DType::f64);
   require_shape("dx", desc.dx, desc.x.shape);
   require_writable("dx", desc.dx);
@@ -183,7 +190,7 @@ CrossEntropyBackward::CrossEntropyBackward(const Context& context, const ClassLo
   auto kernel = choose(context, p, options, info);
   WorkspaceParts parts;
   impl_ = std::make_shared<const Impl>(
-      Impl{p.loss, ClassWeightSum(context, p.loss, parts, options), std::move(kernel)});
+      Impl{p.loss, desc.dx, ClassWeightSum(context, p.loss, parts, options), std::move(kernel)});
   info_ = finish(std::move(info), p, parts.size(), options);
 }
 
@@ -196,7 +203,7 @@ void CrossEntropyBackward::run(const Stream& stream, const Tensor& dloss, const 
   require_tensor("x", x, stream.context(), p.desc.x);
   require_tensor("target", target, stream.context(), p.desc.target);
   p.require_weight(weight, stream);
-  require_tensor("dx", dx, stream.context(), p.desc.dx);
+  require_tensor("dx", dx, stream.context(), impl_->dx);
   require_same_or_apart({"dx", dx}, {"x", x});
   require_apart({{"dx", dx}}, {{"dloss", dloss}, {"target", target}, {"weight", weight}});
   require_apart({{"workspace", workspace}},
@@ -210,19 +217,22 @@ void CrossEntropyBackward::run(const Stream& stream, const Tensor& dloss, const 
          [&](Launch& launch) { p.bind(launch, divided ? 1 / static_cast<double>(p.rows()) : 1); });
 }
 
-void cross_entropy(const Stream& stream, const Tensor& x, const Tensor& target, const Tensor& loss,
-                   const ClassLossParams& params, const Tensor& weight) {
+void cross_entropy(const Stream& stream, const Tensor& x, const Tensor& target, const Tensor& weight,
+                   const ClassLossParams& params, const Tensor& loss, const Options& options,
+                   const Tensor& workspace) {
   require_defined({{"x", x}, {"target", target}, {"loss", loss}});
-  const ClassLossDesc desc = describe_class_loss(x, target, loss, params, weight, {});
-  cached_plan<CrossEntropy>(stream, "cross_entropy", desc)->run(stream, x, target, weight, loss);
+  const ClassLossDesc desc{x, target, loss, described(weight), params};
+  cached_plan<CrossEntropy>(stream, "cross_entropy", desc, options, workspace)
+      ->run(stream, x, target, weight, loss, workspace);
 }
 
 void cross_entropy_backward(const Stream& stream, const Tensor& dloss, const Tensor& x, const Tensor& target,
-                            const Tensor& dx, const ClassLossParams& params, const Tensor& weight) {
+                            const Tensor& weight, const ClassLossParams& params, const Tensor& dx,
+                            const Options& options, const Tensor& workspace) {
   require_defined({{"dloss", dloss}, {"x", x}, {"target", target}, {"dx", dx}});
-  const ClassLossDesc desc = describe_class_loss(x, target, dloss, params, weight, dx);
-  cached_plan<CrossEntropyBackward>(stream, "cross_entropy_backward", desc)
-      ->run(stream, dloss, x, target, weight, dx);
+  const CrossEntropyBackwardDesc desc{dloss, x, target, dx, described(weight), params};
+  cached_plan<CrossEntropyBackward>(stream, "cross_entropy_backward", desc, options, workspace)
+      ->run(stream, dloss, x, target, weight, dx, workspace);
 }
 
 }  // namespace dlprim

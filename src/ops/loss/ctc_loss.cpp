@@ -15,7 +15,9 @@ namespace dlprim::detail {
 template <>
 inline constexpr int kFields<CtcLossParams> = 3;
 template <>
-inline constexpr int kFields<CtcLossDesc> = 8;
+inline constexpr int kFields<CtcLossDesc> = 7;
+template <>
+inline constexpr int kFields<CtcLossBackwardDesc> = 8;
 }  // namespace dlprim::detail
 
 namespace dlprim {
@@ -26,9 +28,10 @@ namespace {
 
 constexpr int kDivides = 1, kZeroes = 2;  // flags of ctc_loss.cl
 
-/// A checked description, and what both directions take from it.
+/// A checked description, and what both directions take from it; backward dloss stands for the loss.
 struct Problem {
   CtcLossDesc desc;
+  TensorDesc dx;  ///< backward only
   DType real = DType::f32;
   int t = 0, n = 0, c = 0, s = 0;
 
@@ -88,7 +91,7 @@ Kernel kernel(const Context& context, const Problem& p, const char* name, int64_
   type("N", p.desc.x_lengths.dtype);
   type("U", p.desc.label_lengths.dtype);
   type("L", loss);
-  type("D", p.desc.dx.dtype);
+  type("D", p.dx.dtype);
   int64_t states = 64;
   while (states < p.states()) states *= 2;
   if (states > most) states = 0;
@@ -122,7 +125,7 @@ std::shared_ptr<const PlanInfo> info_of(const char* op, const Context& context, 
   info.text = cat("x=", brief(d.x), " labels=", brief(d.labels), " reduction=", name_of(d.params.reduction),
                   " blank=", d.params.blank, " zero_infinity=", d.params.zero_infinity);
   info.flops = 10 * static_cast<double>(element_count(d.alpha.shape));
-  info.bytes = traffic({d.x, d.alpha}) + (d.dx.shape.empty() ? 0 : traffic({d.dx}));
+  info.bytes = traffic({d.x, d.alpha}) + (p.dx.shape.empty() ? 0 : traffic({p.dx}));
   info.workspace = workspace;
   return single_engine(op, "direct", "", context, options, std::move(info));
 }
@@ -192,17 +195,21 @@ struct CtcLossBackward::Impl {
   size_t beta_at = 0, links_at = 0;
 };
 
-CtcLossBackward::CtcLossBackward(const Context& context, const CtcLossDesc& desc, const Options& options)
+CtcLossBackward::CtcLossBackward(const Context& context, const CtcLossBackwardDesc& desc,
+                                 const Options& options)
     : Plan(nullptr) {
-  auto impl = std::make_shared<Impl>(Impl{Problem(desc, "dloss"), 1, 1, {}, {}});
+  const CtcLossDesc forward{desc.x,     desc.labels, desc.x_lengths, desc.label_lengths,
+                            desc.dloss, desc.alpha,  desc.params};
+  auto impl = std::make_shared<Impl>(Impl{Problem(forward, "dloss"), 1, 1, {}, {}});
+  impl->p.dx = desc.dx;
   const Problem& p = impl->p;
   require_floating("dx", desc.dx, p.real == DType::f64);
   require_shape("dx", desc.dx, desc.x.shape);
   require_writable("dx", desc.dx);
   impl->beta_lanes = lanes_for(context, p.states());
   impl->lanes = std::min<int64_t>(128, lanes_for(context, std::max<int64_t>(p.c, p.s)));
-  impl->beta = kernel(context, p, "ctc_beta", impl->beta_lanes, desc.loss.dtype);
-  impl->gradient = kernel(context, p, "ctc_gradient", impl->lanes, desc.loss.dtype);
+  impl->beta = kernel(context, p, "ctc_beta", impl->beta_lanes, desc.dloss.dtype);
+  impl->gradient = kernel(context, p, "ctc_gradient", impl->lanes, desc.dloss.dtype);
   WorkspaceParts parts;
   impl->beta_at = parts.add(static_cast<size_t>(element_count(desc.alpha.shape)) * size_of(p.real));
   impl->links_at = parts.add(static_cast<size_t>(p.n) * static_cast<size_t>(p.s) * sizeof(int32_t));
@@ -216,7 +223,7 @@ void CtcLossBackward::run(const Stream& stream, const Tensor& dloss, const CtcLo
   require_stream(*info_, stream);
   check_inputs(stream, p.desc, in, alpha);
   require_tensor("dloss", dloss, stream.context(), p.desc.loss);
-  require_tensor("dx", dx, stream.context(), p.desc.dx);
+  require_tensor("dx", dx, stream.context(), p.dx);
   require_apart({{"dx", dx}, {"workspace", workspace}}, {{"dloss", dloss},
                                                          {"x", in.x},
                                                          {"labels", in.labels},
@@ -244,31 +251,32 @@ void CtcLossBackward::run(const Stream& stream, const Tensor& dloss, const CtcLo
 
 namespace {
 
-CtcLossDesc describe(const CtcLossInputs& in, const Tensor& loss, const Tensor& alpha,
-                     const CtcLossParams& params) {
-  require_defined({{"x", in.x},
-                   {"labels", in.labels},
-                   {"x_lengths", in.x_lengths},
-                   {"label_lengths", in.label_lengths},
-                   {"loss", loss},
-                   {"alpha", alpha}});
-  return {in.x, in.labels, in.x_lengths, in.label_lengths, loss, alpha, params};
+void require_inputs(const CtcLossInputs& in) {
+  require_defined(
+      {{"x", in.x}, {"labels", in.labels}, {"x_lengths", in.x_lengths}, {"label_lengths", in.label_lengths}});
 }
 
 }  // namespace
 
-void ctc_loss(const Stream& stream, const CtcLossInputs& inputs, const Tensor& loss, const Tensor& alpha,
-              const CtcLossParams& params) {
-  const CtcLossDesc desc = describe(inputs, loss, alpha, params);
-  cached_plan<CtcLoss>(stream, "ctc_loss", desc)->run(stream, inputs, loss, alpha);
+void ctc_loss(const Stream& stream, const CtcLossInputs& inputs, const CtcLossParams& params,
+              const Tensor& loss, const Tensor& alpha, const Options& options, const Tensor& workspace) {
+  require_inputs(inputs);
+  require_defined({{"loss", loss}, {"alpha", alpha}});
+  const CtcLossDesc desc{inputs.x, inputs.labels, inputs.x_lengths, inputs.label_lengths, loss,
+                         alpha,    params};
+  cached_plan<CtcLoss>(stream, "ctc_loss", desc, options, workspace)
+      ->run(stream, inputs, loss, alpha, workspace);
 }
 
 void ctc_loss_backward(const Stream& stream, const Tensor& dloss, const CtcLossInputs& inputs,
-                       const Tensor& alpha, const Tensor& dx, const CtcLossParams& params) {
-  require_defined({{"dloss", dloss}, {"dx", dx}});
-  CtcLossDesc desc = describe(inputs, dloss, alpha, params);
-  desc.dx = dx;
-  cached_plan<CtcLossBackward>(stream, "ctc_loss_backward", desc)->run(stream, dloss, inputs, alpha, dx);
+                       const Tensor& alpha, const CtcLossParams& params, const Tensor& dx,
+                       const Options& options, const Tensor& workspace) {
+  require_inputs(inputs);
+  require_defined({{"dloss", dloss}, {"alpha", alpha}, {"dx", dx}});
+  const CtcLossBackwardDesc desc{dloss, inputs.x, inputs.labels, inputs.x_lengths, inputs.label_lengths,
+                                 alpha, dx,       params};
+  cached_plan<CtcLossBackward>(stream, "ctc_loss_backward", desc, options, workspace)
+      ->run(stream, dloss, inputs, alpha, dx, workspace);
 }
 
 }  // namespace dlprim

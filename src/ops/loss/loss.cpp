@@ -12,7 +12,9 @@
 
 namespace dlprim::detail {
 template <>
-inline constexpr int kFields<LossDesc> = 8;
+inline constexpr int kFields<LossDesc> = 6;
+template <>
+inline constexpr int kFields<LossBackwardDesc> = 8;
 }  // namespace dlprim::detail
 
 namespace dlprim {
@@ -24,6 +26,7 @@ namespace {
 /// Names of arguments for refusals; no function has more weights.
 constexpr const char* kWeights[] = {"weights[0]", "weights[1]"};
 
+/// `y` is what the loss is called, or backward its gradient.
 const LossFunction& check(const LossDesc& desc, const char* y) {
   const LossFunction& f = loss_function(desc.function);
   require_loss_reduction(desc.reduction, true);
@@ -132,7 +135,7 @@ Loss::Loss(const Context& context, const LossDesc& desc, const Options& options)
     Reduction sum = sum_of("0", cat("y0 = a0 * s", scalars - 1));
     sum.accumulate = cat(before, "a0 += ", f.result);
     impl->reduction.emplace(context, inputs, std::vector<TensorDesc>{desc.y}, scalars, sum,
-                            WorkspaceParts().rest(options));
+                            same_limit(options));
   }
   info_ = info_of("loss", context, desc, {desc.x, desc.target, desc.y},
                   impl->reduction ? impl->reduction->workspace_size() : 0, options);
@@ -140,7 +143,7 @@ Loss::Loss(const Context& context, const LossDesc& desc, const Options& options)
 }
 
 void Loss::run(const Stream& stream, const Tensor& x, const Tensor& target,
-               const std::vector<Tensor>& weights, const Tensor& y, const std::vector<Scalar>& parameters,
+               const std::vector<Tensor>& weights, const std::vector<Scalar>& parameters, const Tensor& y,
                const Tensor& workspace) const {
   const LossDesc& desc = impl_->desc;
   require_stream(*info_, stream);
@@ -162,17 +165,19 @@ void Loss::run(const Stream& stream, const Tensor& x, const Tensor& target,
 }
 
 struct LossBackward::Impl {
-  LossDesc desc;
+  LossBackwardDesc desc;
+  LossDesc loss;  ///< the same forwards, y as dy
   const LossFunction& f;
   Pointwise kernel;
 };
 
-LossBackward::LossBackward(const Context& context, const LossDesc& desc, const Options& options)
+LossBackward::LossBackward(const Context& context, const LossBackwardDesc& desc, const Options& options)
     : Plan(nullptr) {
-  const LossFunction& f = check(desc, "dy");
+  const LossDesc loss{desc.function, desc.x, desc.target, desc.dy, desc.reduction, desc.weights};
+  const LossFunction& f = check(loss, "dy");
   require(desc.dx || desc.dtarget, "dx", "no gradient is wanted");
   const int scalars = static_cast<int>(f.parameters.size()) + 1;
-  std::string body = cat(names(f, desc, 1), "const real dy = x0 * s", scalars - 1, "; ", shared_by_all(f));
+  std::string body = cat(names(f, loss, 1), "const real dy = x0 * s", scalars - 1, "; ", shared_by_all(f));
   std::vector<TensorDesc> results;
   for (const auto& [name, gradient, expression] :
        {std::tuple("dx", &desc.dx, &f.dx), std::tuple("dtarget", &desc.dtarget, &f.dtarget)}) {
@@ -183,22 +188,23 @@ LossBackward::LossBackward(const Context& context, const LossDesc& desc, const O
     body += cat("y", results.size(), " = ", *expression, "; ");
     results.push_back(**gradient);
   }
-  impl_ = std::make_shared<const Impl>(Impl{
-      desc, f, Pointwise(context, inputs_of(desc, {desc.y, desc.x, desc.target}), results, scalars, body)});
-  results.insert(results.end(), {desc.y, desc.x, desc.target});
-  info_ = info_of("loss_backward", context, desc, results, 0, options);
+  impl_ = std::make_shared<const Impl>(
+      Impl{desc, loss, f,
+           Pointwise(context, inputs_of(loss, {desc.dy, desc.x, desc.target}), results, scalars, body)});
+  results.insert(results.end(), {desc.dy, desc.x, desc.target});
+  info_ = info_of("loss_backward", context, loss, results, 0, options);
 }
 
 void LossBackward::run(const Stream& stream, const Tensor& dy, const Tensor& x, const Tensor& target,
-                       const std::vector<Tensor>& weights, const Tensor& dx, const Tensor& dtarget,
-                       const std::vector<Scalar>& parameters) const {
-  const LossDesc& desc = impl_->desc;
+                       const std::vector<Tensor>& weights, const std::vector<Scalar>& parameters,
+                       const Tensor& dx, const Tensor& dtarget, const Tensor& workspace) const {
+  const LossBackwardDesc& desc = impl_->desc;
   require_stream(*info_, stream);
-  const std::vector<Scalar> scalars = scalars_of(impl_->f, desc, parameters);
-  require_tensor("dy", dy, stream.context(), desc.y);
+  const std::vector<Scalar> scalars = scalars_of(impl_->f, impl_->loss, parameters);
+  require_tensor("dy", dy, stream.context(), desc.dy);
   require_tensor("x", x, stream.context(), desc.x);
   require_tensor("target", target, stream.context(), desc.target);
-  require_weights(desc, weights, stream);
+  require_weights(impl_->loss, weights, stream);
   std::vector<Tensor> results;
   for (const auto& [name, gradient, given] :
        {std::tuple("dx", &desc.dx, &dx), std::tuple("dtarget", &desc.dtarget, &dtarget)}) {
@@ -216,35 +222,42 @@ void LossBackward::run(const Stream& stream, const Tensor& dy, const Tensor& x, 
     results.push_back(*given);
   }
   require_apart({{"dx", dx}}, {{"dtarget", dtarget}});
+  for (size_t i = 0; i < weights.size(); i++)
+    require_apart({{"workspace", workspace}}, {{kWeights[i], weights[i]}});
+  require_unused(*info_, stream, workspace,
+                 {{"dy", dy}, {"x", x}, {"target", target}, {"dx", dx}, {"dtarget", dtarget}});
   const OperatorScope scope(stream, *info_);
   impl_->kernel.run(stream, inputs_of(weights, {dy, x, target}), results, scalars);
 }
 
 namespace {
 
-LossDesc describe(std::string_view function, const Tensor& x, const Tensor& target, const Tensor& y,
-                  const LossParams& params) {
-  require_defined({{"x", x}, {"target", target}, {"y", y}});
-  LossDesc desc{std::string(function), x, target, y, params.reduction};
-  for (const Tensor& w : params.weights) desc.weights.push_back(described(w));
-  return desc;
+std::vector<std::optional<TensorDesc>> described_all(const std::vector<Tensor>& tensors) {
+  std::vector<std::optional<TensorDesc>> descs;
+  for (const Tensor& t : tensors) descs.push_back(described(t));
+  return descs;
 }
 
 }  // namespace
 
 void loss(const Stream& stream, std::string_view function, const Tensor& x, const Tensor& target,
-          const Tensor& y, const LossParams& params) {
-  const LossDesc desc = describe(function, x, target, y, params);
-  cached_plan<Loss>(stream, "loss", desc)->run(stream, x, target, params.weights, y, params.parameters);
+          const std::vector<Tensor>& weights, const LossParams& params, const Tensor& y,
+          const Options& options, const Tensor& workspace) {
+  require_defined({{"x", x}, {"target", target}, {"y", y}});
+  const LossDesc desc{std::string(function), x, target, y, params.reduction, described_all(weights)};
+  cached_plan<Loss>(stream, "loss", desc, options, workspace)
+      ->run(stream, x, target, weights, params.parameters, y, workspace);
 }
 
 void loss_backward(const Stream& stream, std::string_view function, const Tensor& dy, const Tensor& x,
-                   const Tensor& target, const Tensor& dx, const Tensor& dtarget, const LossParams& params) {
-  require_defined({{"dy", dy}});
-  LossDesc desc = describe(function, x, target, dy, params);
-  desc.dx = described(dx), desc.dtarget = described(dtarget);
-  cached_plan<LossBackward>(stream, "loss_backward", desc)
-      ->run(stream, dy, x, target, params.weights, dx, dtarget, params.parameters);
+                   const Tensor& target, const std::vector<Tensor>& weights, const LossParams& params,
+                   const Tensor& dx, const Tensor& dtarget, const Options& options, const Tensor& workspace) {
+  require_defined({{"dy", dy}, {"x", x}, {"target", target}});
+  const LossBackwardDesc desc{
+      std::string(function), dy, x, target, params.reduction, described_all(weights), described(dx),
+      described(dtarget)};
+  cached_plan<LossBackward>(stream, "loss_backward", desc, options, workspace)
+      ->run(stream, dy, x, target, weights, params.parameters, dx, dtarget, workspace);
 }
 
 }  // namespace dlprim

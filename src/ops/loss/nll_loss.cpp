@@ -3,6 +3,11 @@
 #include "core/gen/expression.hpp"
 #include "ops/loss/class_loss.hpp"
 
+namespace dlprim::detail {
+template <>
+inline constexpr int kFields<NllLossBackwardDesc> = 5;
+}  // namespace dlprim::detail
+
 namespace dlprim {
 
 using namespace detail;
@@ -61,19 +66,20 @@ struct NllLossBackward::Impl {
   ClassWeightSum total;
 };
 
-NllLossBackward::NllLossBackward(const Context& context, const ClassLossDesc& desc, const Options& options)
+NllLossBackward::NllLossBackward(const Context& context, const NllLossBackwardDesc& desc,
+                                 const Options& options)
     : Plan(nullptr) {
-  const ClassLoss p("dx", "dloss", desc, false);
-  require_writable("dx", desc.x);
+  const ClassLoss p("dx", "dloss", {desc.dx, desc.target, desc.dloss, desc.weight, desc.params}, false);
+  require_writable("dx", desc.dx);
   WorkspaceParts parts;
   auto impl = std::make_shared<Impl>(Impl{
-      p, {}, Pointwise(context, {}, {desc.x}, 0, "y0 = 0"), {}, ClassWeightSum(context, p, parts, options)});
-  impl->nest = RowNest(desc.x.shape, kClassAxis, {desc.x, p.target(), p.weight(), p.loss(), p.total()});
-  Defines defines = loss_type(p.defines(), desc.loss.dtype);
+      p, {}, Pointwise(context, {}, {desc.dx}, 0, "y0 = 0"), {}, ClassWeightSum(context, p, parts, options)});
+  impl->nest = RowNest(desc.dx.shape, kClassAxis, {desc.dx, p.target(), p.weight(), p.loss(), p.total()});
+  Defines defines = loss_type(p.defines(), desc.dloss.dtype);
   impl->nest.define(defines);
   impl->scatter = context.state().programs.kernel("nll_loss", "nll_scatter", defines);
   info_ = single_engine("nll_loss_backward", "direct", "", context, options,
-                        p.info(parts.size(), traffic({desc.target, desc.x})));
+                        p.info(parts.size(), traffic({desc.target, desc.dx})));
   impl_ = std::move(impl);
 }
 
@@ -98,18 +104,22 @@ void NllLossBackward::run(const Stream& stream, const Tensor& dloss, const Tenso
   });
 }
 
-void nll_loss(const Stream& stream, const Tensor& x, const Tensor& target, const Tensor& loss,
-              const ClassLossParams& params, const Tensor& weight) {
+void nll_loss(const Stream& stream, const Tensor& x, const Tensor& target, const Tensor& weight,
+              const ClassLossParams& params, const Tensor& loss, const Options& options,
+              const Tensor& workspace) {
   require_defined({{"x", x}, {"target", target}, {"loss", loss}});
-  const ClassLossDesc desc = describe_class_loss(x, target, loss, params, weight, {});
-  cached_plan<NllLoss>(stream, "nll_loss", desc)->run(stream, x, target, weight, loss);
+  const ClassLossDesc desc{x, target, loss, described(weight), params};
+  cached_plan<NllLoss>(stream, "nll_loss", desc, options, workspace)
+      ->run(stream, x, target, weight, loss, workspace);
 }
 
-void nll_loss_backward(const Stream& stream, const Tensor& dloss, const Tensor& target, const Tensor& dx,
-                       const ClassLossParams& params, const Tensor& weight) {
+void nll_loss_backward(const Stream& stream, const Tensor& dloss, const Tensor& target, const Tensor& weight,
+                       const ClassLossParams& params, const Tensor& dx, const Options& options,
+                       const Tensor& workspace) {
   require_defined({{"dloss", dloss}, {"target", target}, {"dx", dx}});
-  const ClassLossDesc desc = describe_class_loss(dx, target, dloss, params, weight, {});
-  cached_plan<NllLossBackward>(stream, "nll_loss_backward", desc)->run(stream, dloss, target, weight, dx);
+  const NllLossBackwardDesc desc{dloss, target, dx, described(weight), params};
+  cached_plan<NllLossBackward>(stream, "nll_loss_backward", desc, options, workspace)
+      ->run(stream, dloss, target, weight, dx, workspace);
 }
 
 }  // namespace dlprim

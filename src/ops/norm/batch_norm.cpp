@@ -101,8 +101,8 @@ BatchNormTraining::BatchNormTraining(const Context& context, const BatchNormDesc
 }
 
 void BatchNormTraining::run(const Stream& stream, const Tensor& x, const Tensor& weight, const Tensor& bias,
-                            const Tensor& running_mean, const Tensor& running_var, const Tensor& y,
-                            const Tensor& mean, const Tensor& inv_std, const Tensor& residual,
+                            const Tensor& residual, const Tensor& running_mean, const Tensor& running_var,
+                            const Tensor& y, const Tensor& mean, const Tensor& inv_std,
                             const Tensor& workspace) const {
   require_stream(*info_, stream);
   require_tensor("x", x, stream.context(), desc_.x);
@@ -163,8 +163,8 @@ BatchNormInference::BatchNormInference(const Context& context, const BatchNormDe
 }
 
 void BatchNormInference::run(const Stream& stream, const Tensor& x, const Tensor& weight, const Tensor& bias,
-                             const Tensor& running_mean, const Tensor& running_var, const Tensor& y,
-                             const Tensor& residual) const {
+                             const Tensor& residual, const Tensor& running_mean, const Tensor& running_var,
+                             const Tensor& y, const Tensor& workspace) const {
   require_stream(*info_, stream);
   require_tensor("x", x, stream.context(), desc_.x);
   require_tensor("y", y, stream.context(), desc_.y);
@@ -173,6 +173,14 @@ void BatchNormInference::run(const Stream& stream, const Tensor& x, const Tensor
   require_same_or_apart({"y", y}, {"x", x});
   require_apart({{"y", y}}, {{"weight", weight}, {"bias", bias}});
   require_apart({{"y", y}}, {{"running_mean", running_mean}, {"running_var", running_var}});
+  require_unused(*info_, stream, workspace,
+                 {{"x", x},
+                  {"weight", weight},
+                  {"bias", bias},
+                  {"residual", residual},
+                  {"running_mean", running_mean},
+                  {"running_var", running_var},
+                  {"y", y}});
   if (y.numel() == 0) return;
   std::vector<Tensor> inputs = {x, across(desc_.x, running_mean), across(desc_.x, running_var)};
   add_affine(inputs, desc_.x, weight, bias, residual);
@@ -181,8 +189,9 @@ void BatchNormInference::run(const Stream& stream, const Tensor& x, const Tensor
 }
 
 void batch_norm_training(const Stream& stream, const Tensor& x, const Tensor& weight, const Tensor& bias,
-                         const BatchNormParams& params, const Tensor& running_mean, const Tensor& running_var,
-                         const Tensor& y, const Tensor& mean, const Tensor& inv_std, const Tensor& residual) {
+                         const Tensor& residual, const BatchNormParams& params, const Tensor& running_mean,
+                         const Tensor& running_var, const Tensor& y, const Tensor& mean,
+                         const Tensor& inv_std, const Options& options, const Tensor& workspace) {
   require_defined({{"x", x}, {"y", y}});
   require(running_mean.defined() == running_var.defined(),
           running_mean.defined() ? "running_var" : "running_mean",
@@ -190,18 +199,19 @@ void batch_norm_training(const Stream& stream, const Tensor& x, const Tensor& we
   BatchNormDesc desc{
       x, y, params, running_mean.defined(), weight.defined(), bias.defined(), described(residual)};
   desc.aligned = all_aligned({&weight, &bias, &running_mean, &running_var, &mean, &inv_std});
-  cached_plan<BatchNormTraining>(stream, "batch_norm_training", desc)
-      ->run(stream, x, weight, bias, running_mean, running_var, y, mean, inv_std, residual);
+  cached_plan<BatchNormTraining>(stream, "batch_norm_training", desc, options, workspace)
+      ->run(stream, x, weight, bias, residual, running_mean, running_var, y, mean, inv_std, workspace);
 }
 
 void batch_norm_inference(const Stream& stream, const Tensor& x, const Tensor& weight, const Tensor& bias,
-                          const Tensor& running_mean, const Tensor& running_var,
-                          const BatchNormParams& params, const Tensor& y, const Tensor& residual) {
+                          const Tensor& residual, const Tensor& running_mean, const Tensor& running_var,
+                          const BatchNormParams& params, const Tensor& y, const Options& options,
+                          const Tensor& workspace) {
   require_defined({{"x", x}, {"y", y}});
   BatchNormDesc desc{x, y, params, true, weight.defined(), bias.defined(), described(residual)};
   desc.aligned = all_aligned({&weight, &bias, &running_mean, &running_var});
-  cached_plan<BatchNormInference>(stream, "batch_norm_inference", desc)
-      ->run(stream, x, weight, bias, running_mean, running_var, y, residual);
+  cached_plan<BatchNormInference>(stream, "batch_norm_inference", desc, options, workspace)
+      ->run(stream, x, weight, bias, residual, running_mean, running_var, y, workspace);
 }
 
 }  // namespace dlprim

@@ -99,9 +99,9 @@ BatchNormBackward::BatchNormBackward(const Context& context, const BatchNormBack
 }
 
 void BatchNormBackward::run(const Stream& stream, const Tensor& dy, const Tensor& x, const Tensor& weight,
-                            const Tensor& mean, const Tensor& inv_std, const Tensor& dx,
-                            const Tensor& dweight, const Tensor& dbias, const Tensor& y,
-                            const Tensor& dresidual, const Tensor& workspace) const {
+                            const Tensor& mean, const Tensor& inv_std, const Tensor& y, const Tensor& dx,
+                            const Tensor& dweight, const Tensor& dbias, const Tensor& dresidual,
+                            const Tensor& workspace) const {
   require_stream(*info_, stream);
   const Context& context = stream.context();
   const TensorDesc& channel = impl_->channel;
@@ -153,9 +153,9 @@ void BatchNormBackward::run(const Stream& stream, const Tensor& dy, const Tensor
 }
 
 void batch_norm_backward(const Stream& stream, const Tensor& dy, const Tensor& x, const Tensor& weight,
-                         const Tensor& mean, const Tensor& inv_std, const Tensor& dx, const Tensor& dweight,
-                         const Tensor& dbias, Activation activation, const Tensor& y,
-                         const Tensor& dresidual) {
+                         const Tensor& mean, const Tensor& inv_std, const Tensor& y, Activation activation,
+                         const Tensor& dx, const Tensor& dweight, const Tensor& dbias,
+                         const Tensor& dresidual, const Options& options, const Tensor& workspace) {
   require_defined({{"dy", dy}, {"x", x}});
   BatchNormBackwardDesc desc{dy,
                              x,
@@ -167,8 +167,8 @@ void batch_norm_backward(const Stream& stream, const Tensor& dy, const Tensor& x
                              dbias.defined(),
                              activation};
   desc.aligned = all_aligned({&weight, &mean, &inv_std, &dweight, &dbias});
-  cached_plan<BatchNormBackward>(stream, "batch_norm_backward", desc)
-      ->run(stream, dy, x, weight, mean, inv_std, dx, dweight, dbias, y, dresidual);
+  cached_plan<BatchNormBackward>(stream, "batch_norm_backward", desc, options, workspace)
+      ->run(stream, dy, x, weight, mean, inv_std, y, dx, dweight, dbias, dresidual, workspace);
 }
 
 }  // namespace dlprim

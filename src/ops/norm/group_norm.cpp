@@ -5,6 +5,11 @@
 
 #include "ops/norm/group_norm_impl.hpp"
 
+namespace dlprim::detail {
+template <>
+inline constexpr int kFields<GroupNormDesc> = 8;
+}  // namespace dlprim::detail
+
 namespace dlprim {
 
 using namespace detail;
@@ -103,8 +108,10 @@ Reduction merged_moments(bool variance) {
               (variance ? "; y2 = a2 / (a0 - 1)" : "")};
 }
 
-std::unique_ptr<const NormImpl> make_generated(const Context& context, const NormProblem& p,
-                                               const Options& options) {
+}  // namespace
+
+std::unique_ptr<const NormImpl> detail::make_generated_groups(const Context& context, const NormProblem& p,
+                                                              const Options& options) {
   const DType real = p.real();
   const TensorDesc channels = image_channels(p.x, real), by_group = channels_by_group(p.x, p.groups, real);
   const TensorDesc group = group_desc(p.x, p.groups, real);
@@ -134,7 +141,7 @@ std::unique_ptr<const NormImpl> make_generated(const Context& context, const Nor
   return impl;
 }
 
-NormProblem check(const GroupNormDesc& d) {
+NormProblem detail::group_norm_problem(const GroupNormDesc& d) {
   require_floating("x", d.x, true);
   require_floating("y", d.y, true);
   require_groups(d.x, d.groups);
@@ -158,13 +165,11 @@ NormProblem check(const GroupNormDesc& d) {
   return p;
 }
 
-}  // namespace
-
 GroupNorm::GroupNorm(const Context& context, const GroupNormDesc& desc, const Options& options)
     : Plan(nullptr), desc_(desc) {
-  const NormProblem p = check(desc);
+  const NormProblem p = group_norm_problem(desc);
   auto impl = std::make_shared<Impl>();
-  impl->engine = norm_plan("group_norm", norm_engines(context, make_generated), context, p, options,
+  impl->engine = norm_plan("group_norm", norm_engines(context, make_generated_groups), context, p, options,
                            cat(" groups=", desc.groups, " statistics=", desc.statistics), info_);
   impl->statistics = TensorDesc(Shape{desc.x.shape[0], desc.groups}, p.real());
   impl->statistics.aligned = false;
@@ -195,14 +200,15 @@ void GroupNorm::run(const Stream& stream, const Tensor& x, const Tensor& weight,
   impl_->engine->run(stream, {x, weight, bias, y, mean, inv_std, variance, space});
 }
 
-void group_norm(const Stream& stream, const Tensor& x, int64_t groups, const Tensor& weight,
-                const Tensor& bias, double epsilon, const Tensor& y, const Tensor& mean,
-                const Tensor& inv_std) {
+void group_norm(const Stream& stream, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                int64_t groups, double epsilon, const Tensor& y, const Tensor& mean, const Tensor& inv_std,
+                const Options& options, const Tensor& workspace) {
   require_defined({{"x", x}, {"y", y}});
   require(mean.defined() == inv_std.defined(), mean.defined() ? "inv_std" : "mean",
           "is not defined, though the other statistic is");
   const GroupNormDesc desc{x, y, described(weight), described(bias), groups, epsilon, mean.defined(), false};
-  cached_plan<GroupNorm>(stream, "group_norm", desc)->run(stream, x, weight, bias, y, mean, inv_std);
+  cached_plan<GroupNorm>(stream, "group_norm", desc, options, workspace)
+      ->run(stream, x, weight, bias, y, mean, inv_std, {}, workspace);
 }
 
 }  // namespace dlprim

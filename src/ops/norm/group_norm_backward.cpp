@@ -175,14 +175,15 @@ void GroupNormBackward::run(const Stream& stream, const Tensor& dy, const Tensor
   impl.finish->run(stream, {dy, x, center, inverse, level, slope}, {dx}, {});
 }
 
-void group_norm_backward(const Stream& stream, const Tensor& dy, const Tensor& x, int64_t groups,
-                         const Tensor& weight, const Tensor& mean, const Tensor& inv_std, const Tensor& dx,
-                         const Tensor& dweight, const Tensor& dbias) {
+void group_norm_backward(const Stream& stream, const Tensor& dy, const Tensor& x, const Tensor& weight,
+                         const Tensor& mean, const Tensor& inv_std, int64_t groups, const Tensor& dx,
+                         const Tensor& dweight, const Tensor& dbias, const Options& options,
+                         const Tensor& workspace) {
   require_defined({{"dy", dy}, {"x", x}});
   const GroupNormBackwardDesc desc{
       dy, x, described(weight), described(dx), described(dweight), described(dbias), groups};
-  cached_plan<GroupNormBackward>(stream, "group_norm_backward", desc)
-      ->run(stream, dy, x, weight, mean, inv_std, dx, dweight, dbias);
+  cached_plan<GroupNormBackward>(stream, "group_norm_backward", desc, options, workspace)
+      ->run(stream, dy, x, weight, mean, inv_std, dx, dweight, dbias, workspace);
 }
 
 }  // namespace dlprim

@@ -2,12 +2,17 @@
 // of each image.
 #pragma once
 
+#include <dlprim/group_norm.hpp>
+
 #include "ops/norm/norm_rows.hpp"
 
 namespace dlprim::detail {
 
-template <>
-inline constexpr int kFields<GroupNormDesc> = 8;
+/// The checked problem; instance normalisation is one with a group for each channel.
+NormProblem group_norm_problem(const GroupNormDesc& desc);
+/// The engine of generated kernels.
+std::unique_ptr<const NormImpl> make_generated_groups(const Context& context, const NormProblem& problem,
+                                                      const Options& options);
 
 /// Throws ValidationError: rank, groups.
 void require_groups(const TensorDesc& x, int64_t groups);

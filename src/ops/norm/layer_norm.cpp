@@ -172,27 +172,30 @@ void LayerNorm::run(const Stream& stream, const Tensor& x, const Tensor& weight,
 
 namespace {
 
-void forward(const Stream& stream, const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y,
-             const Tensor& mean, const Tensor& inv_std, LayerNormDesc desc) {
-  require_defined({{"x", x}, {"y", y}});
-  desc.x = x, desc.y = y;
-  desc.weight = described(weight), desc.bias = described(bias);
-  desc.statistics = inv_std.defined();
-  cached_plan<LayerNorm>(stream, "layer_norm", desc)->run(stream, x, weight, bias, y, mean, inv_std);
+void forward(const Stream& stream, const NormTensors& t, LayerNormDesc desc, const Options& options) {
+  require_defined({{"x", t.x}, {"y", t.y}});
+  desc.x = t.x, desc.y = t.y;
+  desc.weight = described(t.weight), desc.bias = described(t.bias);
+  desc.statistics = t.inv_std.defined();
+  cached_plan<LayerNorm>(stream, "layer_norm", desc, options, t.workspace)
+      ->run(stream, t.x, t.weight, t.bias, t.y, t.mean, t.inv_std, t.workspace);
 }
 
 }  // namespace
 
-void layer_norm(const Stream& stream, const Tensor& x, int axes, const Tensor& weight, const Tensor& bias,
-                double epsilon, const Tensor& y, const Tensor& mean, const Tensor& inv_std) {
+void layer_norm(const Stream& stream, const Tensor& x, const Tensor& weight, const Tensor& bias, int axes,
+                double epsilon, const Tensor& y, const Tensor& mean, const Tensor& inv_std,
+                const Options& options, const Tensor& workspace) {
   require(mean.defined() == inv_std.defined(), mean.defined() ? "inv_std" : "mean",
           "is not defined, though the other statistic is");
-  forward(stream, x, weight, bias, y, mean, inv_std, {{}, {}, {}, {}, axes, epsilon, false, false});
+  forward(stream, {x, weight, bias, y, mean, inv_std, {}, workspace},
+          {{}, {}, {}, {}, axes, epsilon, false, false}, options);
 }
 
-void rms_norm(const Stream& stream, const Tensor& x, int axes, const Tensor& weight, double epsilon,
-              const Tensor& y, const Tensor& inv_std) {
-  forward(stream, x, weight, {}, y, {}, inv_std, {{}, {}, {}, {}, axes, epsilon, true, false});
+void rms_norm(const Stream& stream, const Tensor& x, const Tensor& weight, int axes, double epsilon,
+              const Tensor& y, const Tensor& inv_std, const Options& options, const Tensor& workspace) {
+  forward(stream, {x, weight, {}, y, {}, inv_std, {}, workspace},
+          {{}, {}, {}, {}, axes, epsilon, true, false}, options);
 }
 
 }  // namespace dlprim

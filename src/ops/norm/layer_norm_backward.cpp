@@ -415,25 +415,27 @@ void LayerNormBackward::run(const Stream& stream, const Tensor& dy, const Tensor
 
 namespace {
 
-void backward(const Stream& stream, const Tensors& t, int axes, bool rms) {
+void backward(const Stream& stream, const Tensors& t, int axes, bool rms, const Options& options) {
   require_defined({{"dy", t.dy}, {"x", t.x}, {"inv_std", t.inv_std}});
   const LayerNormBackwardDesc desc{
       t.dy, t.x, described(t.weight), described(t.dx), described(t.dweight), described(t.dbias), axes, rms};
-  cached_plan<LayerNormBackward>(stream, "layer_norm_backward", desc)
-      ->run(stream, t.dy, t.x, t.weight, t.mean, t.inv_std, t.dx, t.dweight, t.dbias);
+  cached_plan<LayerNormBackward>(stream, "layer_norm_backward", desc, options, t.workspace)
+      ->run(stream, t.dy, t.x, t.weight, t.mean, t.inv_std, t.dx, t.dweight, t.dbias, t.workspace);
 }
 
 }  // namespace
 
-void layer_norm_backward(const Stream& stream, const Tensor& dy, const Tensor& x, int axes,
-                         const Tensor& weight, const Tensor& mean, const Tensor& inv_std, const Tensor& dx,
-                         const Tensor& dweight, const Tensor& dbias) {
-  backward(stream, {dy, x, weight, mean, inv_std, dx, dweight, dbias, {}}, axes, false);
+void layer_norm_backward(const Stream& stream, const Tensor& dy, const Tensor& x, const Tensor& weight,
+                         const Tensor& mean, const Tensor& inv_std, int axes, const Tensor& dx,
+                         const Tensor& dweight, const Tensor& dbias, const Options& options,
+                         const Tensor& workspace) {
+  backward(stream, {dy, x, weight, mean, inv_std, dx, dweight, dbias, workspace}, axes, false, options);
 }
 
-void rms_norm_backward(const Stream& stream, const Tensor& dy, const Tensor& x, int axes,
-                       const Tensor& weight, const Tensor& inv_std, const Tensor& dx, const Tensor& dweight) {
-  backward(stream, {dy, x, weight, {}, inv_std, dx, dweight, {}, {}}, axes, true);
+void rms_norm_backward(const Stream& stream, const Tensor& dy, const Tensor& x, const Tensor& weight,
+                       const Tensor& inv_std, int axes, const Tensor& dx, const Tensor& dweight,
+                       const Options& options, const Tensor& workspace) {
+  backward(stream, {dy, x, weight, {}, inv_std, dx, dweight, {}, workspace}, axes, true, options);
 }
 
 }  // namespace dlprim

@@ -75,6 +75,8 @@ class MultiTensor {
   void run(const Stream& stream, const TensorLists& lists, const TensorPlaces& places,
            const std::vector<double>& scalars, const DeviceNumbers& numbers) const;
   DType real() const { return real_; }
+  /// Work-groups of a run, at most, of so many tensors with so many elements together.
+  int64_t most_groups(int64_t tensors, int64_t elements) const { return elements / chunk_ + tensors; }
 
  private:
   void check_one(const Context& context, const ArgName& name, DType dtype, const Tensor& x,

@@ -9,6 +9,8 @@
 namespace dlprim::detail {
 template <>
 inline constexpr int kFields<OptimizerDesc> = 10;
+template <>
+inline constexpr int kFields<UpdateAveragesDesc> = 2;
 }  // namespace dlprim::detail
 
 namespace dlprim {
@@ -174,7 +176,8 @@ Optimizer::Optimizer(const Context& context, const OptimizerDesc& desc, const Op
   impl_ = std::make_shared<const Impl>(Impl{MultiTensor(context, form_of(desc))});
 }
 
-void Optimizer::run(const Stream& stream, const OptimizerTensors& tensors, const OptimizerStep& step) const {
+void Optimizer::run(const Stream& stream, const OptimizerStep& step, const OptimizerTensors& tensors,
+                    const Tensor& workspace) const {
   require_stream(*info_, stream);
   check(step);
   require(tensors.states.size() == static_cast<size_t>(states(desc_)), "states", tensors.states.size(),
@@ -187,7 +190,8 @@ void Optimizer::run(const Stream& stream, const OptimizerTensors& tensors, const
   numbers.factor = step.factor;
   numbers.scale = step.scale;
   numbers.flag = step.found_inf;
-  const TensorPlaces places = impl_->kernel.check(stream, lists, numbers);
+  const TensorPlaces places = impl_->kernel.check(stream, lists, numbers, {{"workspace", workspace}});
+  workspace_for(*info_, stream, workspace);
   double bytes = 0;
   for (size_t k = 0; k < lists.size(); k++)
     for (const Tensor& x : *lists[k])
@@ -196,29 +200,50 @@ void Optimizer::run(const Stream& stream, const OptimizerTensors& tensors, const
   impl_->kernel.run(stream, lists, places, scalars_of(desc_, step), numbers);
 }
 
-void optimize(const Stream& stream, const OptimizerDesc& desc, const OptimizerTensors& tensors,
-              const OptimizerStep& step) {
-  cached_plan<Optimizer>(stream, "optimizer", desc)->run(stream, tensors, step);
+void optimize(const Stream& stream, const OptimizerDesc& desc, const OptimizerStep& step,
+              const OptimizerTensors& tensors, const Options& options, const Tensor& workspace) {
+  cached_plan<Optimizer>(stream, "optimizer", desc, options, workspace)
+      ->run(stream, step, tensors, workspace);
 }
 
-void update_averages(const Stream& stream, const std::vector<Tensor>& averages, const std::vector<Tensor>& w,
-                     double decay) {
-  require(decay >= 0 && decay <= 1, "decay", decay, " must be in [0, 1]");
-  if (averages.empty() && w.empty()) return;
-  require(averages.size() == w.size(), "w", w.size(), " tensors, of averages there are ", averages.size());
-  require_context("averages[0]", averages[0], stream.context());
-  require_context("w[0]", w[0], stream.context());
+struct UpdateAverages::Impl {
+  MultiTensor kernel;
+};
+
+UpdateAverages::UpdateAverages(const Context& context, const UpdateAveragesDesc& desc, const Options& options)
+    : Plan(nullptr) {
   MultiTensorForm form;
-  form.lists = {{"averages", averages[0].dtype()}, {"w", w[0].dtype(), true, false}};
+  form.lists = {{"averages", desc.averages}, {"w", desc.w, true, false}};
   form.scalars = 2;
   form.body = "x0 = s0 * x0 + s1 * x1;";
-  PlanKey key("update_averages");
-  const auto kernel = stream.context().state().plans.get<MultiTensor>(
-      key.add(averages[0].dtype()).add(w[0].dtype()), [&] { return MultiTensor(stream.context(), form); });
+  PlanInfo info;
+  info.text = cat("w=", dlprim::name_of(desc.w), " averages=", dlprim::name_of(desc.averages));
+  info_ = single_engine("update_averages", "multi_tensor", "", context, options, std::move(info));
+  impl_ = std::make_shared<const Impl>(Impl{MultiTensor(context, form)});
+}
+
+void UpdateAverages::run(const Stream& stream, const std::vector<Tensor>& w, double decay,
+                         const std::vector<Tensor>& averages, const Tensor& workspace) const {
+  require_stream(*info_, stream);
+  require(decay >= 0 && decay <= 1, "decay", decay, " must be in [0, 1]");
   const TensorLists lists = {&averages, &w};
-  const TensorPlaces places = kernel->check(stream, lists, {});
-  const OperatorScope scope(stream, "op=update_averages", 0, 0);
-  kernel->run(stream, lists, places, {decay, 1 - decay}, {});
+  const TensorPlaces places = impl_->kernel.check(stream, lists, {}, {{"workspace", workspace}});
+  workspace_for(*info_, stream, workspace);
+  double bytes = 0;
+  for (const std::vector<Tensor>* list : lists)
+    for (const Tensor& x : *list) bytes += static_cast<double>(x.bytes()) * (list == &averages ? 2 : 1);
+  const OperatorScope scope(stream, info_->text, 0, bytes);
+  impl_->kernel.run(stream, lists, places, {decay, 1 - decay}, {});
+}
+
+void update_averages(const Stream& stream, const std::vector<Tensor>& w, double decay,
+                     const std::vector<Tensor>& averages, const Options& options, const Tensor& workspace) {
+  const auto dtype_of = [](const std::vector<Tensor>& list) {
+    return list.empty() ? DType::f32 : list[0].dtype();
+  };
+  const UpdateAveragesDesc desc{dtype_of(w), dtype_of(averages)};
+  cached_plan<UpdateAverages>(stream, "update_averages", desc, options, workspace)
+      ->run(stream, w, decay, averages, workspace);
 }
 
 }  // namespace dlprim

@@ -7,7 +7,9 @@
 
 namespace dlprim::detail {
 template <>
-inline constexpr int kFields<ActivationDesc> = 4;
+inline constexpr int kFields<ActivationDesc> = 3;
+template <>
+inline constexpr int kFields<ActivationBackwardDesc> = 4;
 }  // namespace dlprim::detail
 
 namespace dlprim {
@@ -16,6 +18,11 @@ using namespace detail;
 
 struct ActivationForward::Impl {
   ActivationDesc desc;
+  Pointwise kernel;
+};
+
+struct ActivationBackward::Impl {
+  ActivationBackwardDesc desc;
   Pointwise kernel;
 };
 
@@ -39,18 +46,20 @@ const Expressions& expressions(Activation f) {
   return kExpressions[static_cast<size_t>(f)];
 }
 
-void check(const char* x, const char* y, const ActivationDesc& desc) {
-  require_activation("f", desc.f);
-  require_floating(x, desc.x, true);
-  require_floating(y, desc.y, true);
-  require_shape(y, desc.y, desc.x.shape);
+/// `x` and `y` are tensors of one shape, the first one called `name`.
+void check(const char* name, const TensorDesc& x, const TensorDesc& y, Activation f) {
+  require_activation("f", f);
+  require_floating(name, x, true);
+  require_floating("y", y, true);
+  require_shape("y", y, x.shape);
 }
 
-std::shared_ptr<const PlanInfo> make_info(const char* op, const Context& context, const ActivationDesc& desc,
-                                          double bytes, const Options& options) {
+std::shared_ptr<const PlanInfo> make_info(const char* op, const Context& context, const TensorDesc& x,
+                                          const TensorDesc& y, Activation f, double bytes,
+                                          const Options& options) {
   PlanInfo info;
-  info.text = cat("f=", name_of(desc.f), " x=", brief(desc.x), " y=", brief(desc.y));
-  info.flops = static_cast<double>(element_count(desc.x.shape));
+  info.text = cat("f=", name_of(f), " x=", brief(x), " y=", brief(y));
+  info.flops = static_cast<double>(element_count(x.shape));
   info.bytes = bytes;
   return single_engine(op, "generated", "", context, options, std::move(info));
 }
@@ -73,58 +82,65 @@ const char* detail::activation_gradient(Activation f) {
 ActivationForward::ActivationForward(const Context& context, const ActivationDesc& desc,
                                      const Options& options)
     : Plan(nullptr) {
-  check("x", "y", desc);
+  check("x", desc.x, desc.y, desc.f);
   require_writable("y", desc.y);
-  info_ = make_info("activation", context, desc, traffic({desc.x, desc.y}), options);
+  info_ = make_info("activation", context, desc.x, desc.y, desc.f, traffic({desc.x, desc.y}), options);
   impl_ = std::make_shared<const Impl>(
       Impl{desc, Pointwise(context, {desc.x}, {desc.y}, 0, expressions(desc.f).forward)});
 }
 
-void ActivationForward::run(const Stream& stream, const Tensor& x, const Tensor& y) const {
+void ActivationForward::run(const Stream& stream, const Tensor& x, const Tensor& y,
+                            const Tensor& workspace) const {
   require_stream(*info_, stream);
   require_tensor("x", x, stream.context(), impl_->desc.x);
   require_tensor("y", y, stream.context(), impl_->desc.y);
   require_same_or_apart({"y", y}, {"x", x});
+  require_unused(*info_, stream, workspace, {{"x", x}, {"y", y}});
   const OperatorScope scope(stream, *info_);
   impl_->kernel.run(stream, {x}, {y}, {});
 }
 
-ActivationBackward::ActivationBackward(const Context& context, const ActivationDesc& desc,
+ActivationBackward::ActivationBackward(const Context& context, const ActivationBackwardDesc& desc,
                                        const Options& options)
     : Plan(nullptr) {
-  check("dy", "y", desc);
+  check("dy", desc.dy, desc.y, desc.f);
   require_floating("dx", desc.dx, true);
-  require_shape("dx", desc.dx, desc.x.shape);
+  require_shape("dx", desc.dx, desc.dy.shape);
   require_writable("dx", desc.dx);
-  info_ = make_info("activation_backward", context, desc, traffic({desc.x, desc.y, desc.dx}), options);
-  impl_ = std::make_shared<const ActivationForward::Impl>(
-      ActivationForward::Impl{desc, Pointwise(context, {desc.x, desc.y}, {desc.dx}, 0,
-                                              std::string("y0 = ") + activation_gradient(desc.f))});
+  info_ = make_info("activation_backward", context, desc.dy, desc.y, desc.f,
+                    traffic({desc.dy, desc.y, desc.dx}), options);
+  impl_ =
+      std::make_shared<const Impl>(Impl{desc, Pointwise(context, {desc.dy, desc.y}, {desc.dx}, 0,
+                                                        std::string("y0 = ") + activation_gradient(desc.f))});
 }
 
-void ActivationBackward::run(const Stream& stream, const Tensor& dy, const Tensor& y,
-                             const Tensor& dx) const {
+void ActivationBackward::run(const Stream& stream, const Tensor& dy, const Tensor& y, const Tensor& dx,
+                             const Tensor& workspace) const {
   require_stream(*info_, stream);
-  require_tensor("dy", dy, stream.context(), impl_->desc.x);
+  require_tensor("dy", dy, stream.context(), impl_->desc.dy);
   require_tensor("y", y, stream.context(), impl_->desc.y);
   require_tensor("dx", dx, stream.context(), impl_->desc.dx);
   require_same_or_apart({"dx", dx}, {"dy", dy});
   require_apart({{"dx", dx}}, {{"y", y}});
+  require_unused(*info_, stream, workspace, {{"dy", dy}, {"y", y}, {"dx", dx}});
   const OperatorScope scope(stream, *info_);
   impl_->kernel.run(stream, {dy, y}, {dx}, {});
 }
 
-void activation(const Stream& stream, const Tensor& x, Activation f, const Tensor& y) {
+void activation(const Stream& stream, const Tensor& x, Activation f, const Tensor& y, const Options& options,
+                const Tensor& workspace) {
   require_defined({{"x", x}, {"y", y}});
-  const ActivationDesc desc{x, y, {}, f};
-  cached_plan<ActivationForward>(stream, "activation", desc)->run(stream, x, y);
+  const ActivationDesc desc{x, y, f};
+  cached_plan<ActivationForward>(stream, "activation", desc, options, workspace)
+      ->run(stream, x, y, workspace);
 }
 
 void activation_backward(const Stream& stream, const Tensor& dy, const Tensor& y, Activation f,
-                         const Tensor& dx) {
+                         const Tensor& dx, const Options& options, const Tensor& workspace) {
   require_defined({{"dy", dy}, {"y", y}, {"dx", dx}});
-  const ActivationDesc desc{dy, y, dx, f};
-  cached_plan<ActivationBackward>(stream, "activation_backward", desc)->run(stream, dy, y, dx);
+  const ActivationBackwardDesc desc{dy, y, dx, f};
+  cached_plan<ActivationBackward>(stream, "activation_backward", desc, options, workspace)
+      ->run(stream, dy, y, dx, workspace);
 }
 
 }  // namespace dlprim

@@ -49,11 +49,11 @@ void require_domain(const Function& f, const ArgName& argument, const TensorDesc
           f.domain == Function::Domain::floating ? "floating dtypes" : "integers and bool");
 }
 
-const Function& check_inputs(const ElementwiseDesc& desc) {
-  const Function& f = elementwise_function(desc.function);
-  require(desc.inputs.size() == f.inputs.size(), "inputs", f.name, " takes ", f.inputs.size(), ", not ",
-          desc.inputs.size());
-  for (size_t i = 0; i < desc.inputs.size(); i++) require_domain(f, ArgName("inputs", i), desc.inputs[i]);
+const Function& check_inputs(const std::string& function, const std::vector<TensorDesc>& inputs) {
+  const Function& f = elementwise_function(function);
+  require(inputs.size() == f.inputs.size(), "inputs", f.name, " takes ", f.inputs.size(), ", not ",
+          inputs.size());
+  for (size_t i = 0; i < inputs.size(); i++) require_domain(f, ArgName("inputs", i), inputs[i]);
   return f;
 }
 
@@ -69,12 +69,14 @@ std::vector<Scalar> parameters_of(const Function& f, const std::vector<Scalar>& 
   return values;
 }
 
-PlanInfo info_of(const ElementwiseDesc& desc, std::vector<TensorDesc> tensors, size_t workspace) {
+/// `y`: of the result, or of its gradient; `tensors`: what a run moves.
+PlanInfo info_of(const Function& f, const std::vector<TensorDesc>& inputs, const TensorDesc& y,
+                 const std::vector<TensorDesc>& tensors, size_t workspace) {
   PlanInfo info;
-  info.text = cat("f=", desc.function);
-  for (size_t i = 0; i < desc.inputs.size(); i++) info.text += cat(" x", i, "=", brief(desc.inputs[i]));
-  info.text += cat(" y=", brief(desc.y));
-  info.flops = static_cast<double>(element_count(desc.y.shape));
+  info.text = cat("f=", f.name);
+  for (size_t i = 0; i < inputs.size(); i++) info.text += cat(" x", i, "=", brief(inputs[i]));
+  info.text += cat(" y=", brief(y));
+  info.flops = static_cast<double>(element_count(y.shape));
   info.bytes = traffic(tensors);
   info.workspace = workspace;
   return info;
@@ -98,7 +100,7 @@ struct Elementwise::Impl {
 
 Elementwise::Elementwise(const Context& context, const ElementwiseDesc& desc, const Options& options)
     : Plan(nullptr) {
-  const Function& f = check_inputs(desc);
+  const Function& f = check_inputs(desc.function, desc.inputs);
   require_writable("y", desc.y);
   if (!f.truth) {
     const bool floating = any_floating(desc.inputs);
@@ -111,15 +113,16 @@ Elementwise::Elementwise(const Context& context, const ElementwiseDesc& desc, co
   all.push_back(desc.y);
   Names names(f);
   for (size_t i = 0; i < f.inputs.size(); i++) names.add(f.inputs[i], i);
-  info_ = single_engine("elementwise", "generated", "", context, options, info_of(desc, all, 0));
+  info_ = single_engine("elementwise", "generated", "", context, options,
+                        info_of(f, desc.inputs, desc.y, all, 0));
   impl_ = std::make_shared<const Impl>(
       Impl{desc, f, any_floating(all),
            Pointwise(context, desc.inputs, {desc.y}, static_cast<int>(f.parameters.size()),
                      cat(let(names, f), "y0 = ", names.in_kernel(f.result)))});
 }
 
-void Elementwise::run(const Stream& stream, const std::vector<Tensor>& inputs, const Tensor& y,
-                      const std::vector<Scalar>& parameters) const {
+void Elementwise::run(const Stream& stream, const std::vector<Tensor>& inputs,
+                      const std::vector<Scalar>& parameters, const Tensor& y, const Tensor& workspace) const {
   require_stream(*info_, stream);
   const std::vector<Scalar> values = parameters_of(impl_->f, parameters, impl_->floating);
   require(inputs.size() == impl_->desc.inputs.size(), "inputs", impl_->f.name, " takes ",
@@ -127,7 +130,11 @@ void Elementwise::run(const Stream& stream, const std::vector<Tensor>& inputs, c
   for (size_t i = 0; i < inputs.size(); i++)
     require_tensor(kInputs[i], inputs[i], stream.context(), impl_->desc.inputs[i]);
   require_tensor("y", y, stream.context(), impl_->desc.y);
-  for (size_t i = 0; i < inputs.size(); i++) require_same_or_apart({"y", y}, {kInputs[i], inputs[i]});
+  for (size_t i = 0; i < inputs.size(); i++) {
+    require_same_or_apart({"y", y}, {kInputs[i], inputs[i]});
+    require_apart({{"workspace", workspace}}, {{kInputs[i], inputs[i]}});
+  }
+  require_unused(*info_, stream, workspace, {{"y", y}});
   const OperatorScope scope(stream, *info_);
   impl_->kernel.run(stream, inputs, {y}, values);
 }
@@ -140,7 +147,7 @@ struct ElementwiseBackward::Impl {
     std::optional<Pointwise> pointwise;
   };
 
-  ElementwiseDesc desc;
+  ElementwiseBackwardDesc desc;
   const Function& f;
   /// The pointwise one, whose results may take the place of what it reads, is the last.
   std::vector<Step> steps;
@@ -172,15 +179,15 @@ Step reading(const Function& f, std::vector<size_t> which, bool always_dy, Names
 
 }  // namespace
 
-ElementwiseBackward::ElementwiseBackward(const Context& context, const ElementwiseDesc& desc,
+ElementwiseBackward::ElementwiseBackward(const Context& context, const ElementwiseBackwardDesc& desc,
                                          const Options& options)
     : Plan(nullptr) {
-  const Function& f = check_inputs(desc);
-  require_floating("dy", desc.y, true);
+  const Function& f = check_inputs(desc.function, desc.inputs);
+  require_floating("dy", desc.dy, true);
   require(desc.gradients.size() == f.inputs.size(), "gradients", f.name, " has ", f.inputs.size(),
           " inputs, not ", desc.gradients.size());
-  std::vector<TensorDesc> tensors = desc.inputs, all = {desc.y};
-  tensors.push_back(desc.y);
+  std::vector<TensorDesc> tensors = desc.inputs, all = {desc.dy};
+  tensors.push_back(desc.dy);
   auto impl = std::make_shared<Impl>(Impl{desc, f, {}, 0});
   std::vector<size_t> same;
   for (size_t i = 0; i < f.inputs.size(); i++) {
@@ -192,7 +199,7 @@ ElementwiseBackward::ElementwiseBackward(const Context& context, const Elementwi
     require_shape(name, dx, desc.inputs[i].shape);
     require_writable(name, dx);
     all.push_back(dx);
-    if (dx.shape == desc.y.shape) {
+    if (dx.shape == desc.dy.shape) {
       same.push_back(i);
       continue;
     }
@@ -201,7 +208,7 @@ ElementwiseBackward::ElementwiseBackward(const Context& context, const Elementwi
     Reduction sum = sum_of("0");
     sum.accumulate = cat(let(names, f), "a0 += ", names.in_kernel(f.gradients[i]));
     step.reduction.emplace(context, chosen(tensors, step.reads), std::vector<TensorDesc>{dx},
-                           static_cast<int>(f.parameters.size()), sum, WorkspaceParts().rest(options));
+                           static_cast<int>(f.parameters.size()), sum, same_limit(options));
     impl->scratch = std::max(impl->scratch, step.reduction->workspace_size());
     impl->steps.push_back(std::move(step));
   }
@@ -219,22 +226,22 @@ ElementwiseBackward::ElementwiseBackward(const Context& context, const Elementwi
     impl->steps.push_back(std::move(step));
   }
   info_ = single_engine("elementwise_backward", "generated", "", context, options,
-                        info_of(desc, std::move(all), impl->scratch));
+                        info_of(f, desc.inputs, desc.dy, all, impl->scratch));
   impl_ = std::move(impl);
 }
 
 void ElementwiseBackward::run(const Stream& stream, const Tensor& dy, const std::vector<Tensor>& inputs,
-                              const std::vector<Tensor>& gradients, const std::vector<Scalar>& parameters,
+                              const std::vector<Scalar>& parameters, const std::vector<Tensor>& gradients,
                               const Tensor& workspace) const {
   require_stream(*info_, stream);
-  const ElementwiseDesc& desc = impl_->desc;
+  const ElementwiseBackwardDesc& desc = impl_->desc;
   const std::vector<Scalar> values = parameters_of(impl_->f, parameters, true);
   for (const auto* list : {&inputs, &gradients})
     require(list->size() == desc.inputs.size(), list == &inputs ? "inputs" : "gradients", impl_->f.name,
             " has ", desc.inputs.size(), " inputs, not ", list->size());
   std::vector<Tensor> tensors = inputs;
   tensors.push_back(dy);
-  require_tensor("dy", dy, stream.context(), desc.y);
+  require_tensor("dy", dy, stream.context(), desc.dy);
   for (size_t i = 0; i < inputs.size(); i++)
     require_tensor(kInputs[i], inputs[i], stream.context(), desc.inputs[i]);
   for (size_t i = 0; i < gradients.size(); i++) {
@@ -253,6 +260,8 @@ void ElementwiseBackward::run(const Stream& stream, const Tensor& dy, const std:
     }
     for (size_t j = 0; j < i; j++) require_apart({dx}, {{kGradients[j], gradients[j]}});
   }
+  for (const Tensor& t : tensors) require_apart({{"workspace", workspace}}, {{"a tensor", t}});
+  for (const Tensor& t : gradients) require_apart({{"workspace", workspace}}, {{"a gradient", t}});
   const Tensor space = workspace_for(*info_, stream, workspace);
   const OperatorScope scope(stream, *info_);
   for (const Impl::Step& step : impl_->steps) {
@@ -265,24 +274,28 @@ void ElementwiseBackward::run(const Stream& stream, const Tensor& dy, const std:
 }
 
 void elementwise(const Stream& stream, std::string_view function, const std::vector<Tensor>& inputs,
-                 const Tensor& y, const std::vector<Scalar>& parameters) {
+                 const std::vector<Scalar>& parameters, const Tensor& y, const Options& options,
+                 const Tensor& workspace) {
   require_defined({{"y", y}});
   PlanKey key("elementwise");
   key.add(std::string(function));
   const ElementwiseDesc desc{std::string(function), describe_tensors(inputs, {y}, key).first, y};
-  cached_plan<Elementwise>(stream, key, desc)->run(stream, inputs, y, parameters);
+  cached_plan<Elementwise>(stream, key, desc, options, workspace)
+      ->run(stream, inputs, parameters, y, workspace);
 }
 
 void elementwise_backward(const Stream& stream, std::string_view function, const Tensor& dy,
-                          const std::vector<Tensor>& inputs, const std::vector<Tensor>& gradients,
-                          const std::vector<Scalar>& parameters) {
+                          const std::vector<Tensor>& inputs, const std::vector<Scalar>& parameters,
+                          const std::vector<Tensor>& gradients, const Options& options,
+                          const Tensor& workspace) {
   require_defined({{"dy", dy}});
   PlanKey key("elementwise_backward");
   key.add(std::string(function));
-  ElementwiseDesc desc{std::string(function), describe_tensors(inputs, {dy}, key).first, dy};
+  ElementwiseBackwardDesc desc{std::string(function), dy, describe_tensors(inputs, {dy}, key).first, {}};
   for (const Tensor& dx : gradients) desc.gradients.push_back(described(dx));
   key.add(desc.gradients);
-  cached_plan<ElementwiseBackward>(stream, key, desc)->run(stream, dy, inputs, gradients, parameters);
+  cached_plan<ElementwiseBackward>(stream, key, desc, options, workspace)
+      ->run(stream, dy, inputs, parameters, gradients, workspace);
 }
 
 }  // namespace dlprim

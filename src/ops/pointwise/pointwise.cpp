@@ -102,11 +102,17 @@ Pointwise::Pointwise(const Context& context, const std::vector<TensorDesc>& inpu
 }
 
 void Pointwise::run(const Stream& stream, const std::vector<Tensor>& inputs,
-                    const std::vector<Tensor>& outputs, const std::vector<Scalar>& scalars) const {
+                    const std::vector<Tensor>& outputs, const std::vector<Scalar>& scalars,
+                    const Tensor& workspace) const {
   require_stream(*info_, stream);
   impl_->arguments.check(stream, inputs, outputs, scalars);
   for (size_t i = 0; i < outputs.size(); i++)
     for (size_t j = 0; j < inputs.size(); j++) require_elementwise_alias(outputs[i], i, inputs[j], j);
+  for (const auto* tensors : {&inputs, &outputs})
+    for (size_t i = 0; i < tensors->size(); i++)
+      require_no_overlap("workspace", workspace, ArgName(tensors == &inputs ? "inputs" : "outputs", i),
+                         (*tensors)[i]);
+  workspace_for(*info_, stream, workspace);
   if (impl_->count == 0) return;
   OperatorScope scope(stream, *info_);
   Launch launch(stream, impl_->kernel);
@@ -117,14 +123,16 @@ void Pointwise::run(const Stream& stream, const std::vector<Tensor>& inputs,
 }
 
 void pointwise(const Stream& stream, const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs,
-               const std::vector<Scalar>& scalars, const std::string& body) {
+               const std::vector<Scalar>& scalars, const std::string& body, const Options& options,
+               const Tensor& workspace) {
   PlanKey key("pointwise");
   const auto [xs, ys] = describe_tensors(inputs, outputs, key);
   key.add(scalars.size()).add(body);
-  const auto plan = stream.context().state().plans.get<Pointwise>(key, [&, &xs = xs, &ys = ys] {
-    return Pointwise(stream.context(), xs, ys, static_cast<int>(scalars.size()), body);
-  });
-  plan->run(stream, inputs, outputs, scalars);
+  const auto make = [&, &xs = xs, &ys = ys](const Options& within) {
+    return Pointwise(stream.context(), xs, ys, static_cast<int>(scalars.size()), body, within);
+  };
+  plan_under<Pointwise>(stream, key, make, options, workspace)
+      ->run(stream, inputs, outputs, scalars, workspace);
 }
 
 }  // namespace dlprim

@@ -138,10 +138,11 @@ void Dropout::run(const Stream& stream, const Tensor& x, double p, const RandomS
   impl_->apply->run(stream, {x, mask}, {y}, {scale});
 }
 
-void dropout(const Stream& stream, const Tensor& x, double p, const RandomState& state, const Tensor& y) {
+void dropout(const Stream& stream, const Tensor& x, double p, const RandomState& state, const Tensor& y,
+             const Options& options, const Tensor& workspace) {
   require_defined({{"x", x}, {"y", y}});
   const DropoutDesc desc{x, y};
-  cached_plan<Dropout>(stream, "dropout", desc)->run(stream, x, p, state, y);
+  cached_plan<Dropout>(stream, "dropout", desc, options, workspace)->run(stream, x, p, state, y, workspace);
 }
 
 }  // namespace dlprim

@@ -317,51 +317,52 @@ void Random::draw(const Stream& stream, const Draw& draw, const RandomState& sta
 
 namespace {
 
-std::shared_ptr<const Random> plan_for(const Stream& stream, const RandomDesc& desc) {
-  return cached_plan<Random>(stream, "random", desc);
-}
-
 void random(const Stream& stream, Distribution distribution, double a, double b, const RandomState& state,
-            const Tensor& y, const ArgumentNames& names) {
+            const Tensor& y, const ArgumentNames& names, const Options& options, const Tensor& workspace) {
   require_defined({{"y", y}});
   const RandomDesc desc{y, distribution};
   make_draw(desc, a, b, names);
-  plan_for(stream, desc)->run(stream, a, b, state, y);
+  cached_plan<Random>(stream, "random", desc, options, workspace)->run(stream, a, b, state, y, workspace);
 }
 
 }  // namespace
 
-void random_uniform(const Stream& stream, const Tensor& y, double low, double high,
-                    const RandomState& state) {
-  random(stream, Distribution::uniform, low, high, state, y, {"low", "high"});
+void random_uniform(const Stream& stream, double low, double high, const RandomState& state, const Tensor& y,
+                    const Options& options, const Tensor& workspace) {
+  random(stream, Distribution::uniform, low, high, state, y, {"low", "high"}, options, workspace);
 }
-void random_normal(const Stream& stream, const Tensor& y, double mean, double deviation,
-                   const RandomState& state) {
-  random(stream, Distribution::normal, mean, deviation, state, y, {"mean", "deviation"});
+void random_normal(const Stream& stream, double mean, double deviation, const RandomState& state,
+                   const Tensor& y, const Options& options, const Tensor& workspace) {
+  random(stream, Distribution::normal, mean, deviation, state, y, {"mean", "deviation"}, options, workspace);
 }
-void random_log_normal(const Stream& stream, const Tensor& y, double mean, double deviation,
-                       const RandomState& state) {
-  random(stream, Distribution::log_normal, mean, deviation, state, y, {"mean", "deviation"});
+void random_log_normal(const Stream& stream, double mean, double deviation, const RandomState& state,
+                       const Tensor& y, const Options& options, const Tensor& workspace) {
+  random(stream, Distribution::log_normal, mean, deviation, state, y, {"mean", "deviation"}, options,
+         workspace);
 }
-void random_bernoulli(const Stream& stream, const Tensor& y, double p, const RandomState& state) {
-  random(stream, Distribution::bernoulli, p, 0, state, y, {"p"});
+void random_bernoulli(const Stream& stream, double p, const RandomState& state, const Tensor& y,
+                      const Options& options, const Tensor& workspace) {
+  random(stream, Distribution::bernoulli, p, 0, state, y, {"p"}, options, workspace);
 }
-void random_exponential(const Stream& stream, const Tensor& y, double rate, const RandomState& state) {
-  random(stream, Distribution::exponential, rate, 0, state, y, {"rate"});
+void random_exponential(const Stream& stream, double rate, const RandomState& state, const Tensor& y,
+                        const Options& options, const Tensor& workspace) {
+  random(stream, Distribution::exponential, rate, 0, state, y, {"rate"}, options, workspace);
 }
-void random_cauchy(const Stream& stream, const Tensor& y, double median, double scale,
-                   const RandomState& state) {
-  random(stream, Distribution::cauchy, median, scale, state, y, {"median", "scale"});
+void random_cauchy(const Stream& stream, double median, double scale, const RandomState& state,
+                   const Tensor& y, const Options& options, const Tensor& workspace) {
+  random(stream, Distribution::cauchy, median, scale, state, y, {"median", "scale"}, options, workspace);
 }
-void random_geometric(const Stream& stream, const Tensor& y, double p, const RandomState& state) {
-  random(stream, Distribution::geometric, p, 0, state, y, {"p"});
+void random_geometric(const Stream& stream, double p, const RandomState& state, const Tensor& y,
+                      const Options& options, const Tensor& workspace) {
+  random(stream, Distribution::geometric, p, 0, state, y, {"p"}, options, workspace);
 }
-void random_integers(const Stream& stream, const Tensor& y, int64_t low, int64_t high,
-                     const RandomState& state) {
+void random_integers(const Stream& stream, int64_t low, int64_t high, const RandomState& state,
+                     const Tensor& y, const Options& options, const Tensor& workspace) {
   require_defined({{"y", y}});
   const RandomDesc desc{y, Distribution::integers};
   integer_draw(desc, low, high);
-  plan_for(stream, desc)->run_integers(stream, low, high, state, y);
+  cached_plan<Random>(stream, "random", desc, options, workspace)
+      ->run_integers(stream, low, high, state, y, workspace);
 }
 
 }  // namespace dlprim

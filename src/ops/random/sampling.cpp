@@ -7,6 +7,8 @@
 
 namespace dlprim::detail {
 template <>
+inline constexpr int kFields<RandomPermutationDesc> = 1;
+template <>
 inline constexpr int kFields<MultinomialDesc> = 3;
 }  // namespace dlprim::detail
 
@@ -43,35 +45,63 @@ void run_items(Launch& launch, int64_t items) {
 
 }  // namespace
 
-void random_permutation(const Stream& stream, const Tensor& y, const RandomState& state) {
-  require_defined({{"y", y}});
-  require_context("y", y, stream.context());
-  require_rank("y", y, 1);
-  require_indices("y", y);
-  const int64_t n = y.numel();
-  const int count = to_int("y", n);
+struct RandomPermutation::Impl {
+  Kernel first, second;  ///< without a second one, the first is all
+  int count = 0;
+};
+
+RandomPermutation::RandomPermutation(const Context& context, const RandomPermutationDesc& desc,
+                                     const Options& options)
+    : Plan(nullptr), desc_(desc) {
+  require_rank("y", desc.y, 1);
+  require_indices("y", desc.y);
+  Impl impl;
+  impl.count = to_int("y", desc.y.shape[0]);
+  const bool ranked = impl.count <= kMostRanked;
+  PlanInfo info;
+  info.text = cat("y=", brief(desc.y));
+  info.bytes = traffic({desc.y});
+  if (ranked) info.workspace = static_cast<size_t>(impl.count) * sizeof(uint64_t);
+  info_ = single_engine("random_permutation", "direct", "", context, options, std::move(info));
+  const auto kernel = [&](const char* name) { return kernel_of(context, name, DType::f32, desc.y.dtype); };
+  impl.first = kernel(ranked ? "rank_keys" : "permute_by_key");
+  if (ranked) impl.second = kernel("permute_by_rank");
+  impl_ = std::make_shared<const Impl>(std::move(impl));
+}
+
+void RandomPermutation::run(const Stream& stream, const RandomState& state, const Tensor& y,
+                            const Tensor& workspace) const {
+  const int n = impl_->count;
+  require_stream(*info_, stream);
+  require_tensor("y", y, stream.context(), desc_.y);
+  require_apart({{"workspace", workspace}}, {{"y", y}});
   check_state(state, n);
+  const Tensor space = workspace_for(*info_, stream, workspace);
   if (n == 0) return;
-  const Context& context = stream.context();
   const int64_t step = y.strides()[0];
-  const OperatorScope scope(stream, cat("op=random_permutation y=", brief(y)), 0,
-                            static_cast<double>(y.bytes()));
+  const OperatorScope scope(stream, *info_);
+  Launch first(stream, impl_->first);
   if (n <= kMostRanked) {
-    const Tensor keys(stream, {n}, DType::i64);
-    Launch draw(stream, kernel_of(context, "rank_keys", DType::f32, y.dtype()));
-    draw.arg(keys).arg(count).arg(state.seed).arg(state.offset);
-    run_items(draw, n);
-    Launch place(stream, kernel_of(context, "permute_by_rank", DType::f32, y.dtype()));
-    place.arg(keys).arg(count).arg(y).arg(step);
-    run_items(place, n);
-    return;
+    const Tensor keys = workspace_part(space, 0, {n}, DType::i64);
+    first.arg(keys).arg(n).arg(state.seed).arg(state.offset);
+    run_items(first, n);
+    Launch second(stream, impl_->second);
+    second.arg(keys).arg(n).arg(y).arg(step);
+    return run_items(second, n);
   }
   int bits = 0;
   while (int64_t{1} << bits < n) bits++;
-  Launch launch(stream, kernel_of(context, "permute_by_key", DType::f32, y.dtype()));
-  launch.arg(y).arg(step).arg(static_cast<uint32_t>(n)).arg(bits / 2).arg(bits - bits / 2);
-  launch.arg(state.seed).arg(state.offset);
-  run_items(launch, ceil_div(n, 8));
+  first.arg(y).arg(step).arg(static_cast<uint32_t>(n)).arg(bits / 2).arg(bits - bits / 2);
+  first.arg(state.seed).arg(state.offset);
+  run_items(first, ceil_div(n, 8));
+}
+
+void random_permutation(const Stream& stream, const RandomState& state, const Tensor& y,
+                        const Options& options, const Tensor& workspace) {
+  require_defined({{"y", y}});
+  const RandomPermutationDesc desc{y};
+  cached_plan<RandomPermutation>(stream, "random_permutation", desc, options, workspace)
+      ->run(stream, state, y, workspace);
 }
 
 struct Multinomial::Impl {
@@ -173,10 +203,11 @@ void Multinomial::run(const Stream& stream, const Tensor& w, const RandomState& 
 }
 
 void multinomial(const Stream& stream, const Tensor& w, bool replacement, const RandomState& state,
-                 const Tensor& y) {
+                 const Tensor& y, const Options& options, const Tensor& workspace) {
   require_defined({{"w", w}, {"y", y}});
   const MultinomialDesc desc{w, y, replacement};
-  cached_plan<Multinomial>(stream, "multinomial", desc)->run(stream, w, state, y);
+  cached_plan<Multinomial>(stream, "multinomial", desc, options, workspace)
+      ->run(stream, w, state, y, workspace);
 }
 
 }  // namespace dlprim

@@ -309,12 +309,10 @@ void Reduce::run(const Stream& stream, const std::vector<Tensor>& inputs, const 
   for (size_t i = 0; i < outputs.size(); i++)
     for (size_t j = 0; j < inputs.size(); j++)
       require_no_overlap(ArgName("outputs", i), outputs[i], ArgName("inputs", j), inputs[j]);
-  if (info_->workspace > 0) {
-    for (size_t i = 0; i < outputs.size(); i++)
-      require_no_overlap("workspace", workspace, ArgName("outputs", i), outputs[i]);
-    for (size_t j = 0; j < inputs.size(); j++)
-      require_no_overlap("workspace", workspace, ArgName("inputs", j), inputs[j]);
-  }
+  for (size_t i = 0; i < outputs.size(); i++)
+    require_no_overlap("workspace", workspace, ArgName("outputs", i), outputs[i]);
+  for (size_t j = 0; j < inputs.size(); j++)
+    require_no_overlap("workspace", workspace, ArgName("inputs", j), inputs[j]);
   if (impl.kept == 0) return;
   Tensor ws = workspace_for(*info_, stream, workspace);
   if (ws.defined()) ws = ws.reinterpret(impl.slot);
@@ -339,15 +337,16 @@ void Reduce::run(const Stream& stream, const std::vector<Tensor>& inputs, const 
 }
 
 void reduce(const Stream& stream, const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs,
-            const std::vector<Scalar>& scalars, const Reduction& reduction) {
+            const std::vector<Scalar>& scalars, const Reduction& reduction, const Options& options,
+            const Tensor& workspace) {
   PlanKey key("reduce");
   const auto [xs, ys] = describe_tensors(inputs, outputs, key);
   key.add(scalars.size()).add(reduction.accumulators).add(reduction.init).add(reduction.accumulate);
   key.add(reduction.combine).add(reduction.finish).add(reduction.counts).add(reduction.indexed);
-  const auto plan = stream.context().state().plans.get<Reduce>(key, [&, &xs = xs, &ys = ys] {
-    return Reduce(stream.context(), xs, ys, static_cast<int>(scalars.size()), reduction);
-  });
-  plan->run(stream, inputs, outputs, scalars);
+  const auto make = [&, &xs = xs, &ys = ys](const Options& within) {
+    return Reduce(stream.context(), xs, ys, static_cast<int>(scalars.size()), reduction, within);
+  };
+  plan_under<Reduce>(stream, key, make, options, workspace)->run(stream, inputs, outputs, scalars, workspace);
 }
 
 }  // namespace dlprim

@@ -146,7 +146,7 @@ ReductionForward::ReductionForward(const Context& context, const ReductionDesc& 
   r.finish = names.in_kernel(f.reduction.finish);
   auto impl = std::make_shared<Impl>(
       Impl{desc, f, reduced_count(kResults[0], desc.results[0].shape, desc.x.shape),
-           Reduce(context, {desc.x}, desc.results, scalar_count(f), r, WorkspaceParts().rest(options))});
+           Reduce(context, {desc.x}, desc.results, scalar_count(f), r, same_limit(options))});
   std::vector<TensorDesc> all = desc.results;
   all.push_back(desc.x);
   info_ = single_engine("reduction", "generated", "", context, options,
@@ -154,8 +154,8 @@ ReductionForward::ReductionForward(const Context& context, const ReductionDesc& 
   impl_ = std::move(impl);
 }
 
-void ReductionForward::run(const Stream& stream, const Tensor& x, const std::vector<Tensor>& results,
-                           const std::vector<Scalar>& parameters, const Tensor& workspace) const {
+void ReductionForward::run(const Stream& stream, const Tensor& x, const std::vector<Scalar>& parameters,
+                           const std::vector<Tensor>& results, const Tensor& workspace) const {
   const Impl& impl = *impl_;
   require_stream(*info_, stream);
   require(results.size() == impl.f.results.size(), "results", impl.f.name, " has ", impl.f.results.size(),
@@ -313,8 +313,8 @@ ReductionBackward::ReductionBackward(const Context& context, const ReductionBack
 }
 
 void ReductionBackward::run(const Stream& stream, const std::vector<Tensor>& dy, const Tensor& x,
-                            const std::vector<Tensor>& results, const Tensor& dx,
-                            const std::vector<Scalar>& parameters, const Tensor& workspace) const {
+                            const std::vector<Tensor>& results, const std::vector<Scalar>& parameters,
+                            const Tensor& dx, const Tensor& workspace) const {
   const Impl& impl = *impl_;
   const ReductionBackwardDesc& d = impl.desc;
   require_stream(*info_, stream);
@@ -364,19 +364,22 @@ void ReductionBackward::run(const Stream& stream, const std::vector<Tensor>& dy,
 }
 
 void reduction(const Stream& stream, std::string_view function, const Tensor& x,
-               const std::vector<Tensor>& results, const std::vector<Scalar>& parameters) {
+               const std::vector<Scalar>& parameters, const std::vector<Tensor>& results,
+               const Options& options, const Tensor& workspace) {
   require_defined({{"x", x}});
   ReductionDesc desc{std::string(function), x, {}};
   for (size_t i = 0; i < results.size(); i++) {
     require(results[i].defined(), ArgName("results", i), "is not defined");
     desc.results.emplace_back(results[i]);
   }
-  cached_plan<ReductionForward>(stream, "reduction", desc)->run(stream, x, results, parameters);
+  cached_plan<ReductionForward>(stream, "reduction", desc, options, workspace)
+      ->run(stream, x, parameters, results, workspace);
 }
 
 void reduction_backward(const Stream& stream, std::string_view function, const std::vector<Tensor>& dy,
-                        const Tensor& x, const std::vector<Tensor>& results, const Tensor& dx,
-                        const std::vector<Scalar>& parameters) {
+                        const Tensor& x, const std::vector<Tensor>& results,
+                        const std::vector<Scalar>& parameters, const Tensor& dx, const Options& options,
+                        const Tensor& workspace) {
   require_defined({{"dx", dx}});
   ReductionBackwardDesc desc{std::string(function), {}, std::nullopt, {}, dx};
   for (size_t i = 0; i < dy.size(); i++) {
@@ -385,8 +388,8 @@ void reduction_backward(const Stream& stream, std::string_view function, const s
   }
   desc.x = described(x);
   for (const Tensor& y : results) desc.results.push_back(described(y));
-  cached_plan<ReductionBackward>(stream, "reduction_backward", desc)
-      ->run(stream, dy, x, results, dx, parameters);
+  cached_plan<ReductionBackward>(stream, "reduction_backward", desc, options, workspace)
+      ->run(stream, dy, x, results, parameters, dx, workspace);
 }
 
 }  // namespace dlprim

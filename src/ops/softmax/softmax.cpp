@@ -10,9 +10,13 @@
 
 namespace dlprim::detail {
 template <>
-inline constexpr int kFields<SoftmaxDesc> = 6;
+inline constexpr int kFields<SoftmaxDesc> = 5;
 template <>
-inline constexpr int kFields<LogSumExpDesc> = 5;
+inline constexpr int kFields<SoftmaxBackwardDesc> = 6;
+template <>
+inline constexpr int kFields<LogSumExpDesc> = 3;
+template <>
+inline constexpr int kFields<LogSumExpBackwardDesc> = 5;
 }  // namespace dlprim::detail
 
 namespace dlprim {
@@ -51,50 +55,38 @@ std::shared_ptr<const SoftmaxImpl> plan(const Context& context, const SoftmaxPro
   return impl;
 }
 
-/// What both directions share; `x` and `y` are what the tensors are called.
-SoftmaxProblem checked(const char* x, const char* y, const SoftmaxDesc& desc, bool backward) {
-  require_floating(x, desc.x, true);
-  require_floating(y, desc.y, true);
-  require_shape(y, desc.y, desc.x.shape);
-  SoftmaxProblem p;
-  p.kind = desc.log ? SoftmaxKind::log_softmax : SoftmaxKind::softmax;
-  p.backward = backward;
-  p.axis = normalize_axis("axis", desc.axis, desc.x.shape.size());
-  p.x = desc.x;
-  p.y = desc.y;
-  if (backward) p.dx = desc.dx;
-  p.mask = desc.mask;
-  if (!desc.mask) return p;
-  const DType dtype = desc.mask->dtype;
-  require_strides("mask", *desc.mask);
-  require(dtype == DType::boolean || (is_floating(dtype) && !backward), "mask", "dtype ", name_of(dtype),
-          " must be bool", backward ? "" : ", f32, f16, bf16 or f64");
-  require_broadcast("mask", *desc.mask, "x", desc.x.shape);
-  return p;
-}
-
-void require_mask(const SoftmaxDesc& desc, const Tensor& mask, const Stream& stream) {
-  if (desc.mask)
-    require_tensor("mask", mask, stream.context(), *desc.mask);
-  else
-    require(!mask.defined(), "mask", "is given to a plan without it");
+/// What both directions check; `x` is what the first tensor is called.
+void check(const char* x, SoftmaxProblem& p, int axis, bool log) {
+  require_floating(x, p.x, true);
+  require_floating("y", p.y, true);
+  require_shape("y", p.y, p.x.shape);
+  p.kind = log ? SoftmaxKind::log_softmax : SoftmaxKind::softmax;
+  p.axis = normalize_axis("axis", axis, p.x.shape.size());
+  if (!p.mask) return;
+  const DType dtype = p.mask->dtype;
+  require_strides("mask", *p.mask);
+  require(dtype == DType::boolean || (is_floating(dtype) && !p.backward), "mask", "dtype ", name_of(dtype),
+          " must be bool", p.backward ? "" : ", f32, f16, bf16 or f64");
+  require_broadcast("mask", *p.mask, "x", p.x.shape);
 }
 
 }  // namespace
 
 Softmax::Softmax(const Context& context, const SoftmaxDesc& desc, const Options& options)
     : Plan(nullptr), desc_(desc) {
-  const SoftmaxProblem p = checked("x", "y", desc, false);
+  SoftmaxProblem p;
+  p.x = desc.x, p.y = desc.y, p.mask = desc.mask;
+  check("x", p, desc.axis, desc.log);
   require_writable("y", desc.y);
   impl_ = plan(context, p, options, info_);
 }
 
-void Softmax::run(const Stream& stream, const Tensor& x, const Tensor& y, const Tensor& workspace,
-                  const Tensor& mask) const {
+void Softmax::run(const Stream& stream, const Tensor& x, const Tensor& mask, const Tensor& y,
+                  const Tensor& workspace) const {
   require_stream(*info_, stream);
   require_tensor("x", x, stream.context(), desc_.x);
   require_tensor("y", y, stream.context(), desc_.y);
-  require_mask(desc_, mask, stream);
+  require_optional("mask", mask, stream.context(), desc_.mask);
   require_same_or_apart({"y", y}, {"x", x});
   require_apart({{"y", y}}, {{"mask", mask}});
   require_apart({{"workspace", workspace}}, {{"x", x}, {"y", y}, {"mask", mask}});
@@ -104,22 +96,26 @@ void Softmax::run(const Stream& stream, const Tensor& x, const Tensor& y, const 
   impl_->run(stream, {x, y, {}, mask}, space);
 }
 
-SoftmaxBackward::SoftmaxBackward(const Context& context, const SoftmaxDesc& desc, const Options& options)
+SoftmaxBackward::SoftmaxBackward(const Context& context, const SoftmaxBackwardDesc& desc,
+                                 const Options& options)
     : Plan(nullptr), desc_(desc) {
-  const SoftmaxProblem p = checked("dy", "y", desc, true);
+  SoftmaxProblem p;
+  p.backward = true;
+  p.x = desc.dy, p.y = desc.y, p.dx = desc.dx, p.mask = desc.mask;
+  check("dy", p, desc.axis, desc.log);
   require_floating("dx", desc.dx, true);
-  require_shape("dx", desc.dx, desc.x.shape);
+  require_shape("dx", desc.dx, desc.dy.shape);
   require_writable("dx", desc.dx);
   impl_ = plan(context, p, options, info_);
 }
 
-void SoftmaxBackward::run(const Stream& stream, const Tensor& dy, const Tensor& y, const Tensor& dx,
-                          const Tensor& workspace, const Tensor& mask) const {
+void SoftmaxBackward::run(const Stream& stream, const Tensor& dy, const Tensor& y, const Tensor& mask,
+                          const Tensor& dx, const Tensor& workspace) const {
   require_stream(*info_, stream);
-  require_tensor("dy", dy, stream.context(), desc_.x);
+  require_tensor("dy", dy, stream.context(), desc_.dy);
   require_tensor("y", y, stream.context(), desc_.y);
   require_tensor("dx", dx, stream.context(), desc_.dx);
-  require_mask(desc_, mask, stream);
+  require_optional("mask", mask, stream.context(), desc_.mask);
   require_same_or_apart({"dx", dx}, {"dy", dy});
   require_apart({{"dx", dx}}, {{"y", y}, {"mask", mask}});
   require_apart({{"workspace", workspace}}, {{"dy", dy}, {"y", y}, {"dx", dx}, {"mask", mask}});
@@ -131,17 +127,17 @@ void SoftmaxBackward::run(const Stream& stream, const Tensor& dy, const Tensor& 
 
 namespace {
 
-void check(const LogSumExpDesc& desc) {
-  require_floating("x", desc.x, true);
-  require_floating("y", desc.y, true);
-  require_shape("y", desc.y, row_shape(desc.x.shape, normalize_axis("axis", desc.axis, desc.x.shape.size())));
+void check_sums(const TensorDesc& x, const TensorDesc& y, int axis) {
+  require_floating("x", x, true);
+  require_floating("y", y, true);
+  require_shape("y", y, row_shape(x.shape, normalize_axis("axis", axis, x.shape.size())));
 }
 
 }  // namespace
 
 LogSumExp::LogSumExp(const Context& context, const LogSumExpDesc& desc, const Options& options)
     : Plan(nullptr), desc_(desc) {
-  check(desc);
+  check_sums(desc.x, desc.y, desc.axis);
   require_writable("y", desc.y);
   SoftmaxProblem p;
   p.kind = SoftmaxKind::logsumexp;
@@ -166,10 +162,10 @@ struct LogSumExpBackward::Impl {
   Pointwise kernel;
 };
 
-LogSumExpBackward::LogSumExpBackward(const Context& context, const LogSumExpDesc& desc,
+LogSumExpBackward::LogSumExpBackward(const Context& context, const LogSumExpBackwardDesc& desc,
                                      const Options& options)
     : Plan(nullptr), desc_(desc) {
-  check(desc);
+  check_sums(desc.x, desc.y, desc.axis);
   require_floating("dy", desc.dy, true);
   require_shape("dy", desc.dy, desc.y.shape);
   require_floating("dx", desc.dx, true);
@@ -185,7 +181,7 @@ LogSumExpBackward::LogSumExpBackward(const Context& context, const LogSumExpDesc
 }
 
 void LogSumExpBackward::run(const Stream& stream, const Tensor& dy, const Tensor& x, const Tensor& y,
-                            const Tensor& dx) const {
+                            const Tensor& dx, const Tensor& workspace) const {
   require_stream(*info_, stream);
   require_tensor("dy", dy, stream.context(), desc_.dy);
   require_tensor("x", x, stream.context(), desc_.x);
@@ -193,63 +189,60 @@ void LogSumExpBackward::run(const Stream& stream, const Tensor& dy, const Tensor
   require_tensor("dx", dx, stream.context(), desc_.dx);
   require_same_or_apart({"dx", dx}, {"x", x});
   require_apart({{"dx", dx}}, {{"dy", dy}, {"y", y}});
+  require_unused(*info_, stream, workspace, {{"dy", dy}, {"x", x}, {"y", y}, {"dx", dx}});
   const OperatorScope scope(stream, *info_);
   impl_->kernel.run(stream, {dy, x, y}, {dx}, {});
 }
 
 namespace {
 
-/// A call of either direction; `dx` is undefined forward.
-template <class P>
-void call(const Stream& stream, const char* op, SoftmaxDesc desc, const Tensor& mask, const Tensor& x,
-          const Tensor& y, const Tensor& dx) {
-  if (mask.defined()) desc.mask = TensorDesc(mask);
-  const auto plan = cached_plan<P>(stream, op, desc);
-  if constexpr (std::is_same_v<P, Softmax>)
-    plan->run(stream, x, y, {}, mask);
-  else
-    plan->run(stream, x, y, dx, {}, mask);
-}
-
-void forward(const Stream& stream, const Tensor& x, int axis, const Tensor& y, bool log, const Tensor& mask) {
+void forward(const Stream& stream, const Tensor& x, const Tensor& mask, int axis, const Tensor& y, bool log,
+             const Options& options, const Tensor& workspace) {
   require_defined({{"x", x}, {"y", y}});
-  call<Softmax>(stream, "softmax", {x, y, {}, axis, log}, mask, x, y, {});
+  const SoftmaxDesc desc{x, y, axis, log, described(mask)};
+  cached_plan<Softmax>(stream, "softmax", desc, options, workspace)->run(stream, x, mask, y, workspace);
 }
 
-void backward(const Stream& stream, const Tensor& dy, const Tensor& y, int axis, const Tensor& dx, bool log,
-              const Tensor& mask) {
+void backward(const Stream& stream, const Tensor& dy, const Tensor& y, const Tensor& mask, int axis,
+              const Tensor& dx, bool log, const Options& options, const Tensor& workspace) {
   require_defined({{"dy", dy}, {"y", y}, {"dx", dx}});
-  call<SoftmaxBackward>(stream, "softmax_backward", {dy, y, dx, axis, log}, mask, dy, y, dx);
+  const SoftmaxBackwardDesc desc{dy, y, dx, axis, log, described(mask)};
+  cached_plan<SoftmaxBackward>(stream, "softmax_backward", desc, options, workspace)
+      ->run(stream, dy, y, mask, dx, workspace);
 }
 
 }  // namespace
 
-void softmax(const Stream& stream, const Tensor& x, int axis, const Tensor& y, const Tensor& mask) {
-  forward(stream, x, axis, y, false, mask);
+void softmax(const Stream& stream, const Tensor& x, const Tensor& mask, int axis, const Tensor& y,
+             const Options& options, const Tensor& workspace) {
+  forward(stream, x, mask, axis, y, false, options, workspace);
 }
-void log_softmax(const Stream& stream, const Tensor& x, int axis, const Tensor& y, const Tensor& mask) {
-  forward(stream, x, axis, y, true, mask);
+void log_softmax(const Stream& stream, const Tensor& x, const Tensor& mask, int axis, const Tensor& y,
+                 const Options& options, const Tensor& workspace) {
+  forward(stream, x, mask, axis, y, true, options, workspace);
 }
-void softmax_backward(const Stream& stream, const Tensor& dy, const Tensor& y, int axis, const Tensor& dx,
-                      const Tensor& mask) {
-  backward(stream, dy, y, axis, dx, false, mask);
+void softmax_backward(const Stream& stream, const Tensor& dy, const Tensor& y, const Tensor& mask, int axis,
+                      const Tensor& dx, const Options& options, const Tensor& workspace) {
+  backward(stream, dy, y, mask, axis, dx, false, options, workspace);
 }
-void log_softmax_backward(const Stream& stream, const Tensor& dy, const Tensor& y, int axis, const Tensor& dx,
-                          const Tensor& mask) {
-  backward(stream, dy, y, axis, dx, true, mask);
+void log_softmax_backward(const Stream& stream, const Tensor& dy, const Tensor& y, const Tensor& mask,
+                          int axis, const Tensor& dx, const Options& options, const Tensor& workspace) {
+  backward(stream, dy, y, mask, axis, dx, true, options, workspace);
 }
 
-void logsumexp(const Stream& stream, const Tensor& x, int axis, const Tensor& y) {
+void logsumexp(const Stream& stream, const Tensor& x, int axis, const Tensor& y, const Options& options,
+               const Tensor& workspace) {
   require_defined({{"x", x}, {"y", y}});
-  const LogSumExpDesc desc{x, y, {}, {}, axis};
-  cached_plan<LogSumExp>(stream, "logsumexp", desc)->run(stream, x, y);
+  const LogSumExpDesc desc{x, y, axis};
+  cached_plan<LogSumExp>(stream, "logsumexp", desc, options, workspace)->run(stream, x, y, workspace);
 }
 
 void logsumexp_backward(const Stream& stream, const Tensor& dy, const Tensor& x, const Tensor& y, int axis,
-                        const Tensor& dx) {
+                        const Tensor& dx, const Options& options, const Tensor& workspace) {
   require_defined({{"dy", dy}, {"x", x}, {"y", y}, {"dx", dx}});
-  const LogSumExpDesc desc{x, y, dy, dx, axis};
-  cached_plan<LogSumExpBackward>(stream, "logsumexp_backward", desc)->run(stream, dy, x, y, dx);
+  const LogSumExpBackwardDesc desc{dy, x, y, dx, axis};
+  cached_plan<LogSumExpBackward>(stream, "logsumexp_backward", desc, options, workspace)
+      ->run(stream, dy, x, y, dx, workspace);
 }
 
 }  // namespace dlprim

@@ -23,7 +23,7 @@ Tensor tune_memory(const Stream& stream, const TensorDesc& desc, Tensor* whole) 
 Tensor tune_integers(const Stream& stream, const TensorDesc& desc, uint64_t seed) {
   Tensor whole;
   const Tensor x = tune_memory(stream, desc, &whole), reals(stream, whole.shape());
-  random_uniform(stream, reals, -2.5, 2.5, {seed, 0});
+  random_uniform(stream, -2.5, 2.5, {seed, 0}, reals);
   pointwise(stream, {reals}, {whole}, {}, "y0 = rint(x0)");
   return x;
 }
