@@ -273,7 +273,7 @@ TEST_CASE("passes refuse what does not fit") {
         "stream: belongs to another context than the net");
 
   const std::vector<Feed> feeds{{small.x, x}, {small.target, target}};
-  fill(stream(), x, 0.5);
+  fill(stream(), 0.5, x);
   Pass evaluation = net.forward(stream(), Mode::evaluation, feeds, {small.loss});
   CHECK(error_of<ValidationError>([&] { evaluation.backward(small.loss); }) ==
         "pass: ran in evaluation mode: there is nothing to differentiate by");

@@ -284,7 +284,7 @@ TEST_CASE("an element count beyond a work-group's share is covered once") {
     for (const char* name : engines()) {
       INFO(name << " " << n);
       const Tensor x(context(), {n});
-      fill(stream(), x, 1);
+      fill(stream(), 1, x);
       run(name, {x}, {x}, {}, "y0 = x0 + 1");
       CHECK(host_values(x) == std::vector<float>(static_cast<size_t>(n), 2));
     }
@@ -317,7 +317,7 @@ TEST_CASE("one kernel serves all shapes of a form", "[small]") {
   const auto programs = [&] { return own.program_stats().built + own.program_stats().from_disk; };
   const auto once = [&](const Shape& shape) {
     const Tensor x(own, shape), y(own, shape);
-    fill(s, x, 2);
+    fill(s, 2, x);
     pointwise(s, {x}, {y}, {}, "y0 = x0 * 3");
     s.finish();
   };
@@ -332,7 +332,7 @@ TEST_CASE("the kernels of a reduction serve all shapes of a form") {
   const Stream s(own);
   const auto programs_after = [&](const Shape& from, const Shape& to) {
     const Tensor x(own, from), y(own, to);
-    fill(s, x, 2);
+    fill(s, 2, x);
     reduce(s, {x}, {y}, {}, sum_of("x0"));
     s.finish();
     return own.program_stats().built + own.program_stats().from_disk;

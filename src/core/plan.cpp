@@ -43,10 +43,10 @@ std::string Plan::explain() const {
 namespace detail {
 
 Tensor workspace_for(const PlanInfo& info, const Stream& stream, const Tensor& given) {
+  if (given.defined()) require_context("workspace", given, stream.context());
   if (info.workspace == 0) return {};
   const auto bytes = static_cast<int64_t>(info.workspace);
   if (!given.defined()) return Tensor(stream, {bytes}, DType::u8);
-  require_context("workspace", given, stream.context());
   require(given.is_contiguous() && given.bytes() >= bytes, "workspace", given, " is not ", bytes,
           " contiguous bytes");
   const Tensor raw = given.reinterpret(DType::u8).slice(0, 0, bytes);

@@ -154,7 +154,7 @@ void unscale_gradients(const Stream& stream, const std::vector<Tensor>& dw, cons
   numbers.flag = found_inf;
   numbers.skips = false;
   const Change change(stream, "unscale_gradients", dw, form, numbers);
-  fill(stream, found_inf, 0);
+  fill(stream, 0, found_inf);
   change.run();
 }
 
