@@ -22,7 +22,8 @@ std::unique_ptr<Case> make(detail::ProblemLine& line) {
     const ScanParams params{axis};
     const Tensor index = form.result(form.shape, DType::i64);
     if (!backward)
-      return moving_case(bytes_of({x, y, index}), {y, index}, [=] { extreme(stream(), x, params, y, index, {}, {}); });
+      return moving_case(bytes_of({x, y, index}), {y, index},
+                         [=] { extreme(stream(), x, params, y, index, {}, {}); });
     extreme(stream(), x, params, y, index, {}, {});
     const Tensor dy = form.input("dy"), dx = form.result();
     return moving_case(bytes_of({dy, index, dx}), {dx},
@@ -34,7 +35,8 @@ std::unique_ptr<Case> make(detail::ProblemLine& line) {
   if (f == "cumsum")
     return moving_case(bytes_of({dy, dx}), {dx}, [=] { cumsum_backward(stream(), dy, {axis}, dx); });
   forward(stream(), x, {axis}, y, {}, {});
-  return moving_case(bytes_of({dy, x, y, dx}), {dx}, [=] { cumprod_backward(stream(), dy, x, y, {axis}, dx); });
+  return moving_case(bytes_of({dy, x, y, dx}), {dx},
+                     [=] { cumprod_backward(stream(), dy, x, y, {axis}, dx); });
 }
 const CasesOf kScan("scan", make);
 

@@ -302,8 +302,8 @@ TEST_CASE("sums of 16-bit floats are rounded once", "[small]") {
   values[0] = 1024;
   const Tensor src = device_tensor({65}, values, DType::bf16);
   const Guarded y({1}, DType::bf16);
-  scatter(stream(), {}, index_tensor({65}, std::vector<int64_t>(65, 0)), src, 0,
-          {ScatterReduce::sum, true}, y.tensor());
+  scatter(stream(), {}, index_tensor({65}, std::vector<int64_t>(65, 0)), src, 0, {ScatterReduce::sum, true},
+          y.tensor());
   CHECK(host_values(y.tensor()) == std::vector<float>{1040});
 }
 

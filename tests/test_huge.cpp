@@ -15,8 +15,8 @@
 #include <dlprim/layer_norm.hpp>
 #include <dlprim/loss.hpp>
 #include <dlprim/movement.hpp>
-#include <dlprim/patterns.hpp>
 #include <dlprim/pad.hpp>
+#include <dlprim/patterns.hpp>
 #include <dlprim/pixel_shuffle.hpp>
 #include <dlprim/pointwise.hpp>
 #include <dlprim/pool.hpp>

@@ -210,7 +210,7 @@ TEST_CASE("masks: refusals", "[small]") {
   CHECK(refused([&] { masked_select(stream(), x, x, count, count); }) == "y: dtype i64 must be f32");
   CHECK(refused([&] { masked_select(stream(), x, x, y, y); }) == "count: dtype f32 must be i32 or i64");
   CHECK(refused([&] { nonzero(stream(), x, y, count); }) == "count: dtype f32 must be i32 or i64");
-  CHECK(refused([&] { masked_select(stream(), x, x, {}, count); }) == "y: is not defined");
+  CHECK(refused([&] { masked_select(stream(), x, x, Tensor(), count); }) == "y: is not defined");
   CHECK(refused([&] { masked_select(stream(), x, y); }) == "mask: shape [6] must be [2, 3]");
   CHECK(refused([&] { masked_select(stream(), x, {}); }) == "mask: is not defined");
   CHECK(refused([&] { nonzero(stream(), x, engine("scan")); }) == "engine: there is no engine 'scan'");

@@ -152,9 +152,9 @@ TEST_CASE("scan: dtypes and places in memory", "[small]") {
 
 TEST_CASE("scan: special values, and in place", "[small]") {
   const Tensor x = device_tensor({2, 6}, {1, kInf, 2, -kInf, 3, 4, -kInf, -kInf, kNan, 5, kNan, 6});
-  const auto result = [&](void (*f)(const Stream&, const Tensor&, int, const Tensor&, const Tensor&)) {
+  const auto result = [&](const auto& f) {
     const Tensor y(stream(), {2, 6}), index(stream(), {2, 6}, DType::i32);
-    f(stream(), x, 1, y, index);
+    f(stream(), x, ScanParams{1}, y, index, Options(), Tensor());
     Floats all = host_values(y), places = host_values(index);
     all.insert(all.end(), places.begin(), places.end());
     return all;
@@ -351,7 +351,8 @@ TEST_CASE("scan: refusals", "[small]") {
   CHECK(refused([&] { cumprod_backward(stream(), x, x, y, {0}, y); }) == "dx: shares memory with y");
   CHECK(refused([&] { cummax_backward(stream(), x, x, {0}, y); }) == "index: dtype f32 must be i32 or i64");
   CHECK(refused([&] { cummax_backward(stream(), x, {}, {0}, y); }) == "index: is not defined");
-  CHECK(refused([&] { cummax_backward(stream(), x, whole, {2}, y); }) == "axis: axis 2 of a tensor of rank 2");
+  CHECK(refused([&] { cummax_backward(stream(), x, whole, {2}, y); }) ==
+        "axis: axis 2 of a tensor of rank 2");
   CHECK(refused([&] { cummax_backward(stream(), x, whole, {0}, whole); }) ==
         "dx: dtype i32 must be f32, f16, bf16 or f64");
   CHECK(host_values(x) == Floats{1, 2, 3, 4, 5, 6});

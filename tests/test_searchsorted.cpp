@@ -140,7 +140,8 @@ TEST_CASE("searchsorted: refusals", "[small]") {
   CHECK(refused([&] { searchsorted(stream(), {}, x, false, y); }) == "sorted: is not defined");
   CHECK(refused([&] { searchsorted(stream(), sorted, x, false, x); }) == "y: dtype f32 must be i32 or i64");
   CHECK(refused([&] { searchsorted(stream(), sorted, y, false, y); }) == "x: dtype i64 must be f32");
-  CHECK(refused([&] { searchsorted(stream(), sorted, x, false, y.reshape({6})); }) == "y: shape [6] must be [2, 3]");
+  CHECK(refused([&] { searchsorted(stream(), sorted, x, false, y.reshape({6})); }) ==
+        "y: shape [6] must be [2, 3]");
   CHECK(refused([&] {
           searchsorted(stream(), device_tensor({1, 3}, {0, 1, 2}), x, false, y);
         }) == "sorted: shape [1, 3] must be [2, 3]");

@@ -73,7 +73,8 @@ class DLPRIM_API Scatter : public Plan {
   /// shapes, dtypes, engine), BuildError.
   explicit Scatter(const Context& context, const ScatterDesc& desc, const Options& options = {});
   /// y may be x; otherwise it shares no memory with the others.
-  void run(const Stream& stream, const Tensor& x, const Tensor& index, const Tensor& src, const Tensor& y, const Tensor& workspace = {}) const;
+  void run(const Stream& stream, const Tensor& x, const Tensor& index, const Tensor& src, const Tensor& y,
+           const Tensor& workspace = {}) const;
 
   struct Impl;
 
@@ -96,7 +97,8 @@ DLPRIM_API void take_along(const Stream& stream, const Tensor& x, const Tensor& 
 DLPRIM_API void gather_backward(const Stream& stream, const Tensor& dy, const Tensor& index, int axis,
                                 const Tensor& dx, const Options& options = {}, const Tensor& workspace = {});
 
-// Along one axis by a vector; the plans are Index and IndexPut of index.hpp, with the index in the axis' place.
+// Along one axis by a vector; the plans are Index and IndexPut of index.hpp, with the index in the axis'
+// place.
 
 /// y = x at the numbers of `index`, a vector, along `axis`: PyTorch's index_select.
 DLPRIM_API void index_select(const Stream& stream, const Tensor& x, const Tensor& index, int axis,

@@ -92,8 +92,8 @@ class DLPRIM_API GridSampleBackwardGrid : public Plan {
   explicit GridSampleBackwardGrid(const Context& context, const GridSampleBackwardGridDesc& desc,
                                   const Options& options = {});
   /// dgrid shares no memory with the others; it is 0 for nearest.
-  void run(const Stream& stream, const Tensor& dy, const Tensor& x, const Tensor& grid,
-           const Tensor& dgrid, const Tensor& workspace = {}) const;
+  void run(const Stream& stream, const Tensor& dy, const Tensor& x, const Tensor& grid, const Tensor& dgrid,
+           const Tensor& workspace = {}) const;
 
  private:
   GridSampleBackwardGridDesc desc_;

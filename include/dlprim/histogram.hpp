@@ -54,7 +54,8 @@ struct HistcDesc {
 };
 
 /// The range is cut into as many equal parts as there are bins: torch.histc. NaNs and what lies outside are
-/// not counted. A range from data that holds NaNs or infinities leaves nothing to count, where PyTorch throws.
+/// not counted. A range from data that holds NaNs or infinities leaves nothing to count, where PyTorch
+/// throws.
 class DLPRIM_API Histc : public Plan {
  public:
   /// Engines: parts, atomics. Throws ValidationError (low above high, NaN), BuildError.

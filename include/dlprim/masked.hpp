@@ -95,8 +95,7 @@ class DLPRIM_API MaskedFill : public Plan {
 
 /// Finds the plan in the context's cache, or makes it, and runs it.
 DLPRIM_API void masked_select(const Stream& stream, const Tensor& x, const Tensor& mask, const Tensor& y,
-                              const Tensor& count, const Options& options = {},
-                              const Tensor& workspace = {});
+                              const Tensor& count, const Options& options = {}, const Tensor& workspace = {});
 DLPRIM_API void masked_select_backward(const Stream& stream, const Tensor& dy, const Tensor& mask,
                                        const Tensor& dx, const Options& options = {},
                                        const Tensor& workspace = {});

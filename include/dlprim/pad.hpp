@@ -73,7 +73,6 @@ class DLPRIM_API PadBackward : public Plan {
 DLPRIM_API void pad(const Stream& stream, const Tensor& x, const PadParams& params, double value,
                     const Tensor& y, const Options& options = {}, const Tensor& workspace = {});
 DLPRIM_API void pad_backward(const Stream& stream, const Tensor& dy, const PadParams& params,
-                             const Tensor& dx, const Options& options = {},
-                             const Tensor& workspace = {});
+                             const Tensor& dx, const Options& options = {}, const Tensor& workspace = {});
 
 }  // namespace dlprim

@@ -144,11 +144,13 @@ DLPRIM_API void top_k(const Stream& stream, const Tensor& x, const TopKParams& p
 
 /// median and nan_median are of KthValue, too.
 DLPRIM_API void kth_value(const Stream& stream, const Tensor& x, int64_t k, int axis, const Tensor& y,
-                          const Tensor& indices = {}, const Options& options = {}, const Tensor& workspace = {});
+                          const Tensor& indices = {}, const Options& options = {},
+                          const Tensor& workspace = {});
 DLPRIM_API void median(const Stream& stream, const Tensor& x, int axis, const Tensor& y,
                        const Tensor& indices = {}, const Options& options = {}, const Tensor& workspace = {});
 DLPRIM_API void nan_median(const Stream& stream, const Tensor& x, int axis, const Tensor& y,
-                           const Tensor& indices = {}, const Options& options = {}, const Tensor& workspace = {});
+                           const Tensor& indices = {}, const Options& options = {},
+                           const Tensor& workspace = {});
 
 DLPRIM_API void sort_backward(const Stream& stream, const Tensor& dy, const Tensor& indices, int axis,
                               const Tensor& dx, const Options& options = {}, const Tensor& workspace = {});

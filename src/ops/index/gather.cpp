@@ -128,8 +128,7 @@ void scatter(const Stream& stream, const Tensor& x, const Tensor& index, const T
              const ScatterParams& params, const Tensor& y, const Options& options, const Tensor& workspace) {
   require_defined({{"index", index}, {"src", src}, {"y", y}});
   const ScatterDesc desc{described(x), index, src, y, axis, params};
-  cached_plan<Scatter>(stream, "scatter", desc, options, workspace)
-      ->run(stream, x, index, src, y, workspace);
+  cached_plan<Scatter>(stream, "scatter", desc, options, workspace)->run(stream, x, index, src, y, workspace);
 }
 
 void take_along(const Stream& stream, const Tensor& x, const Tensor& index, int axis, const Tensor& y,

@@ -23,8 +23,7 @@ struct Copies : Concat::Impl {
       const TensorDesc& x = d.inputs[i];
       const int64_t size = x.shape[d.axis];
       if (element_count(x.shape) > 0)
-        parts.push_back(
-            {i, ViewCopy(context, x, whole(x), d.y, sliced(whole(d.y), d.axis, at, at + size))});
+        parts.push_back({i, ViewCopy(context, x, whole(x), d.y, sliced(whole(d.y), d.axis, at, at + size))});
       at += size;
     }
   }
@@ -97,9 +96,10 @@ std::vector<Tensor> split(const Tensor& x, int64_t size, int axis) {
 Concat::Concat(const Context& context, const ConcatDesc& desc, const Options& options) : Plan(nullptr) {
   const ConcatDesc d = checked(desc);
   PlanInfo info;
-  impl_ = choose_engine("concat", std::vector<ConcatEngine>{kConcatWords, kCopies}, context, d, options, info);
-  info.text = cat("op=concat engine=", info.engine, " inputs=", d.inputs.size(), " y=", brief(d.y),
-                  " axis=", d.axis);
+  impl_ =
+      choose_engine("concat", std::vector<ConcatEngine>{kConcatWords, kCopies}, context, d, options, info);
+  info.text =
+      cat("op=concat engine=", info.engine, " inputs=", d.inputs.size(), " y=", brief(d.y), " axis=", d.axis);
   info.bytes = 2 * traffic({d.y});
   info_ = std::make_shared<const PlanInfo>(std::move(info));
 }

@@ -1,4 +1,5 @@
-// Triangles, diagonals and one-hot vectors: generated kernels over the numbers of rows and columns, and fills.
+// Triangles, diagonals and one-hot vectors: generated kernels over the numbers of rows and columns, and
+// fills.
 #include <dlprim/patterns.hpp>
 
 #include <algorithm>
@@ -27,7 +28,8 @@ namespace {
 /// The numbers 0 to count - 1 in a workspace, which is all of them.
 class Numbers {
  public:
-  Numbers(const Context& context, int64_t count) : count_(std::max<int64_t>(count, 1)), ramp_(context, {desc()}) {}
+  Numbers(const Context& context, int64_t count)
+      : count_(std::max<int64_t>(count, 1)), ramp_(context, {desc()}) {}
   TensorDesc desc() const { return {Shape{count_}, DType::i32}; }
   size_t bytes() const { return static_cast<size_t>(count_) * 4; }
   Tensor write(const Stream& stream, const Tensor& workspace) const {

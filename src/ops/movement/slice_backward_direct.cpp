@@ -79,7 +79,7 @@ bool SliceBackwardDirect::suits(const TensorDesc& dx) {
 }
 
 SliceBackwardDirect::SliceBackwardDirect(const Context& context, const TensorDesc& dy, const Slicing& slicing,
-                             const TensorDesc& dx, bool wide)
+                                         const TensorDesc& dx, bool wide)
     : slicing_(slicing), filled_(to_int("dy", dy.shape[slicing.axis])) {
   slicing_.step = std::min(slicing.step, dx.shape[slicing.axis]);
   const Loops loops = find_loops(dy, dx, slicing.axis);

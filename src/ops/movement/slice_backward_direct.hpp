@@ -21,8 +21,8 @@ class SliceBackwardDirect {
   /// Whether the kernel can count so many elements.
   static bool suits(const TensorDesc& dx);
   /// dy has dx's shape but along the axis. `wide`: offsets of 64 bits even where 32 do.
-  SliceBackwardDirect(const Context& context, const TensorDesc& dy, const Slicing& slicing, const TensorDesc& dx,
-                bool wide = false);
+  SliceBackwardDirect(const Context& context, const TensorDesc& dy, const Slicing& slicing,
+                      const TensorDesc& dx, bool wide = false);
   /// Of tensors as described, with elements.
   void run(const Stream& stream, const Tensor& dy, const Tensor& dx) const;
 

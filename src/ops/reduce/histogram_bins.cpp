@@ -131,15 +131,15 @@ std::string never(const Context&, const HistogramProblem&, const Options&) {
 
 }  // namespace
 
-const HistogramEngine kHistogramParts{
-    "parts", never,
-    [](const Context& c, const HistogramProblem& p, const Options& o) -> std::unique_ptr<const HistogramImpl> {
-      return std::make_unique<Parts>(c, p, o);
-    }};
-const HistogramEngine kHistogramAtomics{
-    "atomics", never,
-    [](const Context& c, const HistogramProblem& p, const Options& o) -> std::unique_ptr<const HistogramImpl> {
-      return std::make_unique<Atomics>(c, p, o);
-    }};
+const HistogramEngine kHistogramParts{"parts", never,
+                                      [](const Context& c, const HistogramProblem& p,
+                                         const Options& o) -> std::unique_ptr<const HistogramImpl> {
+                                        return std::make_unique<Parts>(c, p, o);
+                                      }};
+const HistogramEngine kHistogramAtomics{"atomics", never,
+                                        [](const Context& c, const HistogramProblem& p,
+                                           const Options& o) -> std::unique_ptr<const HistogramImpl> {
+                                          return std::make_unique<Atomics>(c, p, o);
+                                        }};
 
 }  // namespace dlprim::detail

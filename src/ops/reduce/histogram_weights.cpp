@@ -103,15 +103,14 @@ struct Sorted : HistogramImpl {
 
 }  // namespace
 
-const HistogramEngine kHistogramExact{
-    "exact", refuse_exact,
-    [](const Context& c, const HistogramProblem& p, const Options& o) -> std::unique_ptr<const HistogramImpl> {
-      return std::make_unique<Exact>(c, p, o);
-    }};
+const HistogramEngine kHistogramExact{"exact", refuse_exact,
+                                      [](const Context& c, const HistogramProblem& p,
+                                         const Options& o) -> std::unique_ptr<const HistogramImpl> {
+                                        return std::make_unique<Exact>(c, p, o);
+                                      }};
 const HistogramEngine kHistogramSorted{
     "sorted", [](const Context&, const HistogramProblem&, const Options&) { return std::string(); },
-    [](const Context& c, const HistogramProblem& p, const Options& o) -> std::unique_ptr<const HistogramImpl> {
-      return std::make_unique<Sorted>(c, p, o);
-    }};
+    [](const Context& c, const HistogramProblem& p, const Options& o)
+        -> std::unique_ptr<const HistogramImpl> { return std::make_unique<Sorted>(c, p, o); }};
 
 }  // namespace dlprim::detail

@@ -253,8 +253,8 @@ AffineGridBackward::AffineGridBackward(const Context& context, const AffineGridB
     scratch = std::max(scratch, impl.kernels.back().workspace_size());
   }
   impl.scratch_at = impl.coordinates.parts().add(scratch);
-  info_ =
-      info_of("affine_grid_backward", "generated", context, forward, impl.coordinates.parts().size(), options);
+  info_ = info_of("affine_grid_backward", "generated", context, forward, impl.coordinates.parts().size(),
+                  options);
   impl_ = std::make_shared<const Impl>(std::move(impl));
 }
 
@@ -287,11 +287,12 @@ void affine_grid(const Stream& stream, const Tensor& theta, bool align_corners, 
                  const Options& options, const Tensor& workspace) {
   require_defined({{"theta", theta}, {"grid", grid}});
   const AffineGridDesc desc{theta, grid, align_corners};
-  cached_plan<AffineGrid>(stream, "affine_grid", desc, options, workspace)->run(stream, theta, grid, workspace);
+  cached_plan<AffineGrid>(stream, "affine_grid", desc, options, workspace)
+      ->run(stream, theta, grid, workspace);
 }
 
-void affine_grid_backward(const Stream& stream, const Tensor& dgrid, bool align_corners,
-                          const Tensor& dtheta, const Options& options, const Tensor& workspace) {
+void affine_grid_backward(const Stream& stream, const Tensor& dgrid, bool align_corners, const Tensor& dtheta,
+                          const Options& options, const Tensor& workspace) {
   require_defined({{"dgrid", dgrid}, {"dtheta", dtheta}});
   const AffineGridBackwardDesc desc{dgrid, dtheta, align_corners};
   cached_plan<AffineGridBackward>(stream, "affine_grid_backward", desc, options, workspace)

@@ -146,9 +146,8 @@ GridSampleBackwardGrid::GridSampleBackwardGrid(const Context& context, const Gri
                                                const Options& options)
     : Plan(nullptr),
       desc_(desc),
-      impl_(plan(context,
-                 {{desc.x, desc.grid, desc.dy, desc.params}, Direction::backward_grid, desc.dgrid}, options,
-                 info_)) {}
+      impl_(plan(context, {{desc.x, desc.grid, desc.dy, desc.params}, Direction::backward_grid, desc.dgrid},
+                 options, info_)) {}
 
 void GridSampleBackwardGrid::run(const Stream& stream, const Tensor& dy, const Tensor& x, const Tensor& grid,
                                  const Tensor& dgrid, const Tensor& workspace) const {

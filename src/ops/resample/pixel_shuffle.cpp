@@ -114,8 +114,8 @@ void run(const PlanInfo& info, const Impl& impl, const Stream& stream, const Ten
 PixelShuffle::PixelShuffle(const Context& context, const PixelShuffleDesc& desc, const Options& options)
     : Plan(nullptr) {
   check("x", desc.x, desc.factor, "y", desc.y);
-  impl_ = planned(context, desc.x, split_channels(desc.x, desc.factor), desc.y,
-                  split_plane(desc.y, desc.factor));
+  impl_ =
+      planned(context, desc.x, split_channels(desc.x, desc.factor), desc.y, split_plane(desc.y, desc.factor));
   info_ = info_of("pixel_shuffle", context, *impl_, "factor", desc.factor, options);
 }
 
@@ -127,8 +127,8 @@ void PixelShuffle::run(const Stream& stream, const Tensor& x, const Tensor& y,
 PixelUnshuffle::PixelUnshuffle(const Context& context, const PixelUnshuffleDesc& desc, const Options& options)
     : Plan(nullptr) {
   check("y", desc.y, desc.factor, "x", desc.x);
-  impl_ = planned(context, desc.x, split_plane(desc.x, desc.factor), desc.y,
-                  split_channels(desc.y, desc.factor));
+  impl_ =
+      planned(context, desc.x, split_plane(desc.x, desc.factor), desc.y, split_channels(desc.y, desc.factor));
   info_ = info_of("pixel_unshuffle", context, *impl_, "factor", desc.factor, options);
 }
 

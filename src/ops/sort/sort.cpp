@@ -212,8 +212,7 @@ void sort(const Stream& stream, const Tensor& x, const SortParams& params, const
   describe(desc, x, y, indices);
   desc.axis = params.axis;
   desc.descending = params.descending;
-  cached_plan<Sort>(stream, "sort", desc, options, workspace)
-      ->run(stream, x, y, indices, workspace);
+  cached_plan<Sort>(stream, "sort", desc, options, workspace)->run(stream, x, y, indices, workspace);
 }
 
 void top_k(const Stream& stream, const Tensor& x, const TopKParams& params, const Tensor& y,
@@ -223,8 +222,7 @@ void top_k(const Stream& stream, const Tensor& x, const TopKParams& params, cons
   desc.axis = params.axis;
   desc.largest = params.largest;
   desc.sorted = params.sorted;
-  cached_plan<TopK>(stream, "top_k", desc, options, workspace)
-      ->run(stream, x, y, indices, workspace);
+  cached_plan<TopK>(stream, "top_k", desc, options, workspace)->run(stream, x, y, indices, workspace);
 }
 
 namespace {
@@ -232,8 +230,7 @@ namespace {
 void kth(const Stream& stream, KthValueDesc desc, const Tensor& x, const Tensor& y, const Tensor& indices,
          const Options& options, const Tensor& workspace) {
   describe(desc, x, y, indices);
-  cached_plan<KthValue>(stream, "kth_value", desc, options, workspace)
-      ->run(stream, x, y, indices, workspace);
+  cached_plan<KthValue>(stream, "kth_value", desc, options, workspace)->run(stream, x, y, indices, workspace);
 }
 
 KthValueDesc kth_desc(int axis, int64_t k, Median median) {

@@ -34,8 +34,8 @@ void check(const Context& context, const UniqueDesc& d) {
   require_writable("y", d.y);
   require_indices({d.count}, "count");
   require_shape("count", d.count, {1});
-  for (const auto& [name, desc, shape] : {std::tuple("inverse", &d.inverse, &d.x.shape),
-                                          std::tuple("counts", &d.counts, &d.y.shape)})
+  for (const auto& [name, desc, shape] :
+       {std::tuple("inverse", &d.inverse, &d.x.shape), std::tuple("counts", &d.counts, &d.y.shape)})
     if (*desc) {
       require_shape(name, **desc, *shape);
       require_dtype(name, **desc, d.count.dtype);
