@@ -313,7 +313,7 @@ TEST_CASE("more tensors and more buffers than a launch takes") {
       if (i % 3 == 1 && bytes > 0)
         tensors.back() =
             Tensor::wrap(context(), cl::Buffer(context().cl(), CL_MEM_READ_WRITE, bytes), shapes[i]);
-      fill(stream(), tensors.back(), value + static_cast<double>(i));
+      fill(stream(), value + static_cast<double>(i), tensors.back());
     }
     return tensors;
   };

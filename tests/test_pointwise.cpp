@@ -243,7 +243,7 @@ TEST_CASE("whole numbers stay exact in all 64 bits", "[small]") {
   }
   reduce(stream(), {x}, {sum}, {big}, sum_of("x0", "y0 = a0 + s0"));
   CHECK(read<int64_t>(stream(), sum) == std::vector<int64_t>{big - 2});
-  fill(stream(), y, big);
+  fill(stream(), big, y);
   CHECK(read<int64_t>(stream(), y) == std::vector<int64_t>(3, big));
   const Tensor mask(context(), {3}, DType::boolean);
   write(stream(), mask, std::vector<bool>{false, true, false});
@@ -253,10 +253,10 @@ TEST_CASE("whole numbers stay exact in all 64 bits", "[small]") {
   CHECK(read<int64_t>(stream(), x) == std::vector<int64_t>{3, -big + 1, 0});
   // As a float a whole number is rounded; what no i64 holds is refused where all tensors are whole.
   const Tensor f(context(), {1});
-  fill(stream(), f, big);
+  fill(stream(), big, f);
   CHECK(host_values(f) == std::vector<float>{0x1p60f});
-  CHECK_THROWS_AS(fill(stream(), y, std::numeric_limits<uint64_t>::max()), ValidationError);
-  CHECK_THROWS_AS(fill(stream(), y, 0x1p63), ValidationError);
+  CHECK_THROWS_AS(fill(stream(), std::numeric_limits<uint64_t>::max(), y), ValidationError);
+  CHECK_THROWS_AS(fill(stream(), 0x1p63, y), ValidationError);
 }
 
 TEST_CASE("NaN scalars and inputs pass through floats", "[small]") {

@@ -7,6 +7,7 @@
 
 #include <dlprim/export.hpp>
 #include <dlprim/plan.hpp>
+#include <dlprim/scalar.hpp>
 #include <dlprim/stream.hpp>
 #include <dlprim/tensor.hpp>
 
@@ -43,7 +44,7 @@ class DLPRIM_API Fill : public Plan {
   /// Its engine is `generated`. Throws ValidationError, BuildError.
   explicit Fill(const Context& context, const FillDesc& desc, const Options& options = {});
   /// Throws ValidationError for a number that is no 64-bit integer if y holds integers.
-  void run(const Stream& stream, double value, const Tensor& y, const Tensor& workspace = {}) const;
+  void run(const Stream& stream, Scalar value, const Tensor& y, const Tensor& workspace = {}) const;
 
   struct Impl;
 
@@ -54,7 +55,7 @@ class DLPRIM_API Fill : public Plan {
 /// Finds the plan in the context's cache, or makes it, and runs it.
 DLPRIM_API void copy(const Stream& stream, const Tensor& x, const Tensor& y, const Options& options = {},
                      const Tensor& workspace = {});
-DLPRIM_API void fill(const Stream& stream, double value, const Tensor& y, const Options& options = {},
+DLPRIM_API void fill(const Stream& stream, Scalar value, const Tensor& y, const Options& options = {},
                      const Tensor& workspace = {});
 /// A new row-major tensor with x's elements, of another dtype if asked. Its plan: Copy.
 DLPRIM_API Tensor contiguous(const Stream& stream, const Tensor& x, const Options& options = {},

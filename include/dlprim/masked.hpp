@@ -8,6 +8,7 @@
 
 #include <dlprim/export.hpp>
 #include <dlprim/plan.hpp>
+#include <dlprim/scalar.hpp>
 #include <dlprim/stream.hpp>
 #include <dlprim/tensor.hpp>
 
@@ -84,7 +85,7 @@ class DLPRIM_API MaskedFill : public Plan {
   /// Its engine is `generated`.
   explicit MaskedFill(const Context& context, const MaskedFillDesc& desc, const Options& options = {});
   /// y may be x. Throws ValidationError for a value that is no 64-bit integer if y holds integers.
-  void run(const Stream& stream, const Tensor& x, const Tensor& mask, double value, const Tensor& y,
+  void run(const Stream& stream, const Tensor& x, const Tensor& mask, Scalar value, const Tensor& y,
            const Tensor& workspace = {}) const;
 
   struct Impl;
@@ -101,7 +102,7 @@ DLPRIM_API void masked_select_backward(const Stream& stream, const Tensor& dy, c
                                        const Tensor& workspace = {});
 DLPRIM_API void nonzero(const Stream& stream, const Tensor& x, const Tensor& y, const Tensor& count,
                         const Options& options = {}, const Tensor& workspace = {});
-DLPRIM_API void masked_fill(const Stream& stream, const Tensor& x, const Tensor& mask, double value,
+DLPRIM_API void masked_fill(const Stream& stream, const Tensor& x, const Tensor& mask, Scalar value,
                             const Tensor& y, const Options& options = {}, const Tensor& workspace = {});
 
 /// The same with results of the right size, which is known only once the device has counted: they wait for

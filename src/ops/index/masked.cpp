@@ -2,7 +2,6 @@
 #include <dlprim/masked.hpp>
 
 #include <climits>
-#include <cmath>
 
 #include <dlprim/pointwise.hpp>
 
@@ -165,7 +164,7 @@ MaskedFill::MaskedFill(const Context& context, const MaskedFillDesc& desc, const
       Impl{desc, Pointwise(context, {desc.x, desc.mask}, {desc.y}, 1, "y0 = x1 != 0 ? s0 : x0")});
 }
 
-void MaskedFill::run(const Stream& stream, const Tensor& x, const Tensor& mask, double value, const Tensor& y,
+void MaskedFill::run(const Stream& stream, const Tensor& x, const Tensor& mask, Scalar value, const Tensor& y,
                      const Tensor& workspace) const {
   require_stream(*info_, stream);
   require_tensor("x", x, stream.context(), impl_->desc.x);
@@ -174,12 +173,12 @@ void MaskedFill::run(const Stream& stream, const Tensor& x, const Tensor& mask, 
   require_same_or_apart({"y", y}, {"x", x});
   require_no_overlap("y", y, "mask", mask);
   const bool boolean = y.dtype() == DType::boolean;
-  require(boolean || is_floating(y.dtype()) || std::abs(value) < 0x1p63, "value", value, " for ", y);
+  require(boolean || is_floating(y.dtype()) || value.fits_i64(), "value", value.real(), " for ", y);
   require_apart({{"workspace", workspace}}, {{"x", x}, {"mask", mask}, {"y", y}});
   workspace_for(*info_, stream, workspace);
   if (y.numel() == 0) return;
   const OperatorScope scope(stream, *info_);
-  impl_->kernel.run(stream, {x, mask}, {y}, {boolean ? double(value != 0) : value});
+  impl_->kernel.run(stream, {x, mask}, {y}, {boolean ? Scalar(value.real() != 0) : value});
 }
 
 void masked_select(const Stream& stream, const Tensor& x, const Tensor& mask, const Tensor& y,
@@ -205,7 +204,7 @@ void nonzero(const Stream& stream, const Tensor& x, const Tensor& y, const Tenso
   cached_plan<Nonzero>(stream, "nonzero", desc, options, workspace)->run(stream, x, y, count, workspace);
 }
 
-void masked_fill(const Stream& stream, const Tensor& x, const Tensor& mask, double value, const Tensor& y,
+void masked_fill(const Stream& stream, const Tensor& x, const Tensor& mask, Scalar value, const Tensor& y,
                  const Options& options, const Tensor& workspace) {
   require_defined({{"x", x}, {"mask", mask}, {"y", y}});
   const MaskedFillDesc desc{x, mask, y};

@@ -2,8 +2,6 @@
 // transposed to each other.
 #include <dlprim/copy.hpp>
 
-#include <cmath>
-
 #include <dlprim/pointwise.hpp>
 
 #include "core/composed.hpp"
@@ -141,16 +139,16 @@ Fill::Fill(const Context& context, const FillDesc& desc, const Options& options)
   info_ = single_engine("fill", "generated", "", context, options, std::move(info));
 }
 
-void Fill::run(const Stream& stream, double value, const Tensor& y, const Tensor& workspace) const {
+void Fill::run(const Stream& stream, Scalar value, const Tensor& y, const Tensor& workspace) const {
   require_stream(*info_, stream);
   require_tensor("y", y, stream.context(), impl_->desc.y);
   const bool boolean = y.dtype() == DType::boolean;
-  require(boolean || is_floating(y.dtype()) || std::abs(value) < 0x1p63, "value", value, " for ", y);
+  require(boolean || is_floating(y.dtype()) || value.fits_i64(), "value", value.real(), " for ", y);
   require_apart({{"workspace", workspace}}, {{"y", y}});
   workspace_for(*info_, stream, workspace);
   if (y.numel() == 0) return;
   const OperatorScope scope(stream, *info_);
-  impl_->kernel.run(stream, {}, {y}, {boolean ? double(value != 0) : value});
+  impl_->kernel.run(stream, {}, {y}, {boolean ? Scalar(value.real() != 0) : value});
 }
 
 void copy(const Stream& stream, const Tensor& x, const Tensor& y, const Options& options,
@@ -161,7 +159,7 @@ void copy(const Stream& stream, const Tensor& x, const Tensor& y, const Options&
   cached_plan<Copy>(stream, "copy", desc, options, workspace)->run(stream, x, y, workspace);
 }
 
-void fill(const Stream& stream, double value, const Tensor& y, const Options& options,
+void fill(const Stream& stream, Scalar value, const Tensor& y, const Options& options,
           const Tensor& workspace) {
   require_context("y", y, stream.context());
   const FillDesc desc{y};
