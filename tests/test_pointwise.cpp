@@ -1,7 +1,7 @@
 // The pointwise-broadcast-reduce generator: values, forms of strides, dtypes, bad input, generated text.
 #include <dlprim/copy.hpp>
 #include <dlprim/elementwise.hpp>
-#include <dlprim/movement.hpp>
+#include <dlprim/masked.hpp>
 #include <dlprim/pointwise.hpp>
 
 #include <cmath>
