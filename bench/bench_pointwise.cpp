@@ -18,7 +18,7 @@ void run_case(benchmark::State& state, const cases::PointwiseCase& c) {
   std::vector<Tensor> xs;
   for (const Shape& shape : c.inputs) {
     xs.emplace_back(stream, shape);
-    fill(stream, xs.back(), 1);
+    fill(stream, 1, xs.back());
   }
   const Tensor y(stream, c.output);
   bench::time_runs(state, stream, 0, c.bytes(), [&] { c.run(stream, xs, y); });
@@ -29,7 +29,7 @@ void run_function(benchmark::State& state, const ElementwiseFunction& f, int64_t
   const bool integers = f.domain == ElementwiseFunction::Domain::integers;
   const auto make = [&](const std::string&, DType dtype, bool) {
     const Tensor x(stream, {batch, 64, 56, 56}, dtype);
-    fill(stream, x, 1);
+    fill(stream, 1, x);
     return x;
   };
   const test::ElementwiseCase c(f, backward, integers ? DType::i32 : DType::f32, make);

@@ -164,7 +164,7 @@ class Current {
   Case& fresh(const std::string& text) {
     // So that the next case does not find results in its memory that another one of the same problem left.
     if (case_)
-      for (const Tensor& left : case_->results()) fill(stream(), left, is_floating(left.dtype()) ? NAN : 77);
+      for (const Tensor& left : case_->results()) fill(stream(), is_floating(left.dtype()) ? NAN : 77, left);
     case_.reset();
     text_.clear();
     context().empty_cache();

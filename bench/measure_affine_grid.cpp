@@ -20,8 +20,8 @@ std::unique_ptr<Case> make(detail::ProblemLine& line) {
   const Tensor theta = form.input("theta", {form.shape[0], axes, axes + 1}, form.dtype);
   if (backward) {
     const Tensor dgrid = form.input("dgrid"), dtheta = form.result(theta.shape(), form.dtype);
-    const auto plan =
-        std::make_shared<AffineGridBackward>(test::context(), AffineGridDesc{dtheta, dgrid, align_corners});
+    const auto plan = std::make_shared<AffineGridBackward>(
+        test::context(), AffineGridBackwardDesc{dgrid, dtheta, align_corners});
     return moving_case(bytes_of({dtheta, dgrid}), {dtheta}, [=] { plan->run(stream(), dgrid, dtheta); });
   }
   const Tensor grid(test::stream(), form.shape, form.dtype);

@@ -20,12 +20,12 @@ std::unique_ptr<Case> make(detail::ProblemLine& line) {
   if (f == "histc" || f == "histc_data") {
     const HistogramRange range = f == "histc" ? HistogramRange{-1, 1} : HistogramRange{};
     const Tensor y = form.result({bins}, form.dtype);
-    return moving_case(bytes_of({x, y}), {y}, [=] { histc(stream(), x, y, range); });
+    return moving_case(bytes_of({x, y}), {y}, [=] { histc(stream(), x, range, y); });
   }
   const Tensor places = random_whole("places", form.shape, bins);
   if (f == "bincount") {
     const Tensor y = form.result({bins}, DType::i64);
-    return moving_case(bytes_of({places, y}), {y}, [=] { bincount(stream(), places, y); });
+    return moving_case(bytes_of({places, y}), {y}, [=] { bincount(stream(), places, {}, y); });
   }
   const Tensor y = form.result({bins}, form.dtype);
   return moving_case(bytes_of({places, x, y}), {y}, [=] { bincount(stream(), places, x, y); });

@@ -29,7 +29,7 @@ std::unique_ptr<Case> reading_case(const std::string& f, bool backward, const Op
   const auto indices = o.indices;
   if (backward) {
     const auto gradient = [&](auto run) { return moving_case(o.bytes(1, true), {table}, run); };
-    if (f == "embedding") return gradient([=] { embedding_backward(stream(), dense, index, table); });
+    if (f == "embedding") return gradient([=] { embedding_backward(stream(), dense, index, {}, table); });
     if (f == "index_select")
       return gradient([=] { index_select_backward(stream(), dense, index, 0, table); });
     if (f == "gather") return gradient([=] { gather_backward(stream(), dense, index, 0, table); });
@@ -57,10 +57,10 @@ std::unique_ptr<Case> writing_case(const std::string& f, const Operands& o) {
     return moving_case(o.bytes(reduce.empty() ? 2 : 3, false), {table}, run);
   };
   if (f.rfind("scatter", 0) == 0)
-    return write([=] { scatter(stream(), table, index, dense, 0, table, params); });
+    return write([=] { scatter(stream(), table, index, dense, 0, params, table); });
   if (f.rfind("index_write", 0) == 0)
-    return write([=] { index_write(stream(), table, index, dense, 0, table, params); });
-  return write([=] { index_put(stream(), table, indices, dense, table, params); });
+    return write([=] { index_write(stream(), table, index, dense, 0, params, table); });
+  return write([=] { index_put(stream(), table, indices, dense, params, table); });
 }
 
 std::unique_ptr<Case> make(detail::ProblemLine& line) {

@@ -28,8 +28,8 @@ std::unique_ptr<Case> make(detail::ProblemLine& line) {
   pool(stream(), form.input("wide", wide, form.dtype), params, x, indices);
   if (backward) {
     const Tensor dy = form.input("dy", wide, form.dtype);
-    const auto plan =
-        std::make_shared<MaxUnpoolBackward>(test::context(), MaxUnpoolDesc{x, indices, dy, spatial}, options);
+    const auto plan = std::make_shared<MaxUnpoolBackward>(
+        test::context(), MaxUnpoolBackwardDesc{dy, indices, x, spatial}, options);
     return moving_case(2 * bytes_of({x}) + bytes_of({indices}), {x},
                        [=] { plan->run(stream(), dy, indices, x); });
   }

@@ -4,7 +4,9 @@
 // masked_fill: every second element; cast: to the dtype `to`. arange, linspace, eye and fill have only a
 // result. direction=backward: the gradient, where it is no view.
 #include <dlprim/copy.hpp>
+#include <dlprim/masked.hpp>
 #include <dlprim/movement.hpp>
+#include <dlprim/patterns.hpp>
 
 #include "measure.hpp"
 #include "support.hpp"
@@ -20,7 +22,7 @@ std::unique_ptr<Case> made_case(const std::string& f, const Form& form) {
   if (f == "eye" || f == "fill") {
     const Tensor y = form.result();
     if (f == "eye") return made(y, [y] { eye(stream(), 0, y); });
-    return made(y, [y] { fill(stream(), y, 1); });
+    return made(y, [y] { fill(stream(), 1, y); });
   }
   const Tensor y = form.result({element_count(form.shape)}, form.dtype);
   if (f == "arange") return made(y, [y] { arange(stream(), 0, 1, y); });
@@ -28,7 +30,7 @@ std::unique_ptr<Case> made_case(const std::string& f, const Form& form) {
   if (f != "one_hot") return nullptr;
   const int64_t classes = form.shape.back();
   const Tensor index = Tensor(test::context(), {y.numel() / classes}, DType::i64);
-  fill(stream(), index, 1);
+  fill(stream(), 1, index);
   const Tensor table = y.reshape({index.numel(), classes});
   return moving_case(bytes_of({index, table}), {table}, [index, table] { one_hot(stream(), index, table); });
 }

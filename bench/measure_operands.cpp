@@ -90,7 +90,7 @@ Tensor Form::laid_out(const Tensor& values, DType of_dtype) const {
   const int last = size.size() - 1;
   size[last] *= 2;
   const Tensor wide(context(), size, of_dtype);
-  fill(stream(), wide, 0);
+  fill(stream(), 0, wide);
   const Tensor x = wide.slice(last, 0, size[last], 2);
   copy(stream(), values, x);
   return x;

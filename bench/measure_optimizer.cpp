@@ -49,7 +49,7 @@ std::vector<Tensor> zeros(const std::vector<Shape>& shapes, DType dtype) {
   std::vector<Tensor> list;
   for (const Shape& shape : shapes) {
     list.emplace_back(context(), shape, dtype);
-    fill(stream(), list.back(), 0);
+    fill(stream(), 0, list.back());
   }
   return list;
 }

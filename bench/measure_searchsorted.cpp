@@ -25,7 +25,7 @@ std::unique_ptr<Case> make(detail::ProblemLine& line) {
                sorted(test::context(), shape, form.dtype);
   sort(stream(), elements, {}, sorted);
   const Tensor x = form.input("x"), y = form.result(form.shape, DType::i64);
-  return moving_case(bytes_of({sorted, x, y}), {y}, [=] { searchsorted(stream(), sorted, x, y); });
+  return moving_case(bytes_of({sorted, x, y}), {y}, [=] { searchsorted(stream(), sorted, x, false, y); });
 }
 const CasesOf kSearchsorted("searchsorted", make);
 

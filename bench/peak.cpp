@@ -87,7 +87,7 @@ Peak measure(const Stream& stream) {
   const auto most = static_cast<int64_t>(std::min<uint64_t>(uint64_t{256} << 20, facts.global_memory / 8));
   const int64_t groups = std::max<int64_t>(1, most / (group * 4));
   const Tensor x(stream, {groups * group}), y(stream, {groups * group});
-  fill(stream, x, 1);
+  fill(stream, 1, x);
   const detail::Kernel copy_runs = kernel("copy_runs", width);
   result.gbytes = 1e-9 * 2 * static_cast<double>(x.bytes()) / shortest(stream, [&] {
                     detail::Launch(stream, copy_runs)

@@ -16,7 +16,7 @@ int main(int argc, char** argv) try {
     const Context context(opencl, device, config);
     const Stream stream(context);
     const Tensor x(stream, {1000});
-    fill(stream, x, 1);
+    fill(stream, 1, x);
     std::printf("%d buffer holds a tensor\n", live);
   }
   std::printf("%d are left\n", live);

@@ -15,7 +15,7 @@ int main(int argc, char** argv) try {
   for (const char* time : {"first", "second"}) {
     const Context context(argc > 1 ? argv[1] : "", config);
     const Stream stream(context);
-    fill(stream, Tensor(stream, {1000}), 1);
+    fill(stream, 1, Tensor(stream, {1000}));
     stats = context.program_stats();
     std::printf("the %s context compiled %d programs and loaded %d\n", time, static_cast<int>(stats.built),
                 static_cast<int>(stats.from_disk));

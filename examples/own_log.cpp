@@ -13,7 +13,7 @@ int main(int argc, char** argv) try {
   const Context context(argc > 1 ? argv[1] : "", config);
   const Stream stream(context);
   const Tensor x(stream, {1000});
-  fill(stream, x, -1);
+  fill(stream, -1, x);
   activation(stream, x, Activation::relu, x);
   stream.finish();  // an operator is logged when the device is done with it
   std::printf("%d operators\n", operators);

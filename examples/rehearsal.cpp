@@ -16,8 +16,8 @@ int main(int argc, char** argv) try {
   const Stream stream(context);
   const Tensor x(stream, {64, 32}), w(stream, {32, 10}), logits(stream, {64, 10}), y(stream, {64, 10});
   const auto step = [&] {
-    fill(stream, x, 0.5);
-    fill(stream, w, 2);
+    fill(stream, 0.5, x);
+    fill(stream, 2, w);
     gemm(stream, x, w, {}, {}, logits);
     softmax(stream, logits, 1, y);
   };

@@ -14,8 +14,8 @@ int main(int argc, char** argv) try {
   const auto multiply = [&](int i) {
     const Stream stream(context);
     const Tensor a(stream, {64, 32}), b(stream, {32, 16}), c(stream, {64, 16});
-    fill(stream, a, i + 1);
-    fill(stream, b, 1);
+    fill(stream, i + 1, a);
+    fill(stream, 1, b);
     gemm(stream, a, b, /*bias=*/{}, {}, c);
     right[i] = read<float>(stream, c) == std::vector<float>(64 * 16, 32.0f * static_cast<float>(i + 1));
   };

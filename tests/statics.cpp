@@ -40,8 +40,8 @@ struct Objects {
     return d;
   }
   void work() {
-    fill(stream, a, 1);
-    fill(stream, b, 2);
+    fill(stream, 1, a);
+    fill(stream, 2, b);
     plan.run(stream, a, b, {}, c);  // the object's own plan
     gemm(stream, a, b, {}, {}, c);  // one in the context's cache
     event = stream.record();

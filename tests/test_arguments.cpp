@@ -42,7 +42,7 @@ int64_t bytes_of(const Operand& o) {
 /// A tensor of zeros, so that indices are some.
 Tensor zeros(const Operand& o) {
   const Tensor x(stream(), o.shape, o.dtype);
-  fill(stream(), x, 0);
+  fill(stream(), 0, x);
   return x;
 }
 
@@ -125,7 +125,7 @@ TEST_CASE("sizes of 0 are served or refused by every operator", "[arguments][sma
       for (const Operand& o : op.operands(sizes)) {
         guards.emplace_back(o.shape, o.dtype);
         tensors.push_back(guards.back().tensor());
-        if (!o.written) fill(stream(), tensors.back(), 0);
+        if (!o.written) fill(stream(), 0, tensors.back());
       }
       run_or_refuse([&] { op.call(stream(), tensors); });
       CHECK(std::all_of(guards.begin(), guards.end(), [](const Guarded& g) { return g.intact(); }));
@@ -263,10 +263,10 @@ TEST_CASE("expanded tensors of 2^40 elements are refused, not walked through for
        [&] {
          cross_entropy(st, huge({half * half, 1}), labels, {}, {}, y);
        }},
-      {"histc", [&] { histc(st, huge({half * half}), y); }},
+      {"histc", [&] { histc(st, huge({half * half}), {}, y); }},
       {"bincount",
        [&] {
-         bincount(st, labels, zeros({"y", {1}, DType::i64, true}));
+         bincount(st, labels, {}, zeros({"y", {1}, DType::i64, true}));
        }},
       {"median",
        [&] {
@@ -279,7 +279,7 @@ TEST_CASE("expanded tensors of 2^40 elements are refused, not walked through for
        }},
       {"embedding_backward",
        [&] {
-         embedding_backward(st, huge({half * half, 1}), labels, row);
+         embedding_backward(st, huge({half * half, 1}), labels, {}, row);
        }},
       {"masked_select",
        [&] {

@@ -215,7 +215,7 @@ TEST_CASE("context config: the user's allocator makes and frees all buffers", "[
       CHECK(buffers.live.size() == 2);
       CHECK(buffers.live.count(x.buffer()()) == 1);
       for (int i = 0; i < 20; i++) pointwise(stream, {x}, {x}, {}, "y0 = sin(x0) + 1.0f");
-      fill(stream, small, 1);
+      fill(stream, 1, small);
       work = stream.record();
       buffers.last_work = &work;
     }
@@ -225,7 +225,7 @@ TEST_CASE("context config: the user's allocator makes and frees all buffers", "[
     CHECK(context.memory_stats().held == 0);
 
     const Tensor y(stream, {1000});
-    fill(stream, y, 2);
+    fill(stream, 2, y);
     CHECK(read<float>(stream, y) == std::vector<float>(1000, 2.0f));
     CHECK(buffers.live.size() == 1);
   }

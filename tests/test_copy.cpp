@@ -164,7 +164,7 @@ TEST_CASE("copy: planes along two dimensions, 8 dimensions, and what no block of
               .run(stream(), from, packed.tensor());
           CHECK(host_values(packed.tensor()) == host_values(from));
           CHECK(packed.intact());
-          fill(stream(), part, 99);
+          fill(stream(), 99, part);
           detail::Interleave(context(), again, part, cpu, wide).run(stream(), again, part);
           CHECK(host_values(whole.tensor()) == host_values(device_tensor(spread, values, dtype)));
           CHECK(host_values(part) == chosen);
@@ -196,10 +196,10 @@ TEST_CASE("copy: every nonzero number becomes true", "[copy][small]") {
   copy(stream(), device_tensor({4}, {0, 0.5f, -0.0f, std::nanf("")}), y.tensor());
   CHECK(host_bytes(y.tensor()) == std::vector<unsigned char>{0, 1, 0, 1});
   for (double value : {0.5, -3.0, 1e30, std::numeric_limits<double>::quiet_NaN()}) {
-    fill(stream(), z.tensor(), value);
+    fill(stream(), value, z.tensor());
     CHECK(host_bytes(z.tensor()) == std::vector<unsigned char>{1, 1, 1, 1});
   }
-  fill(stream(), z.tensor(), -0.0);
+  fill(stream(), -0.0, z.tensor());
   CHECK(host_bytes(z.tensor()) == std::vector<unsigned char>{0, 0, 0, 0});
   CHECK((y.intact() && z.intact()));
 }
@@ -225,9 +225,9 @@ TEST_CASE("copy: refusals name the function's arguments", "[copy][small]") {
   CHECK(refused([&] { copy(stream(), foreign, y); }) == "x: belongs to another context");
   CHECK(refused([&] { copy(stream(), y, foreign); }) == "y: belongs to another context");
   CHECK(refused([&] { copy(stream(), x, y.expand({2, 3})); }).find("y: strides [0, 1] of shape [2, 3]") == 0);
-  CHECK(refused([&] { fill(stream(), foreign, 1); }) == "y: belongs to another context");
-  CHECK(refused([&] { fill(stream(), i, 0x1p63); }) == "value: 9.22337204e+18 for i32[3]");
-  CHECK(refused([&] { fill(stream(), i, std::numeric_limits<double>::quiet_NaN()); }) ==
+  CHECK(refused([&] { fill(stream(), 1, foreign); }) == "y: belongs to another context");
+  CHECK(refused([&] { fill(stream(), 0x1p63, i); }) == "value: 9.22337204e+18 for i32[3]");
+  CHECK(refused([&] { fill(stream(), std::numeric_limits<double>::quiet_NaN(), i); }) ==
         "value: nan for i32[3]");
   CHECK(refused([&] { write(stream(), i, std::vector<float>(3)); }) ==
         "y: i32[3], the host's elements are f32");

@@ -86,7 +86,7 @@ void check_scatter(const Case& c, Placing placing, DType dtype, ScatterParams pa
   const std::vector<int64_t> numbers = random_indices(element_count(c.index), c.x[axis_of(c)], rng, 100);
   const Tensor index = index_tensor(c.index, numbers);
   const Guarded y(c.x, strides_in(placing, c.x), dtype, 37);
-  scatter(stream(), x, index, src, c.axis, y.tensor(), params, engine(name));
+  scatter(stream(), x, index, src, c.axis, params, y.tensor(), engine(name));
   Values expected = scatter_reference(values_of(x), scatter_places(c.x, numbers, c.index, axis_of(c)),
                                       values_of(src), params, !is_floating(dtype));
   if (dtype == DType::boolean)
@@ -96,7 +96,7 @@ void check_scatter(const Case& c, Placing placing, DType dtype, ScatterParams pa
   CHECK(deviation(host_values(y.tensor()), expected) <= tolerance);
   CHECK(y.intact());
   const Tensor in_place = device_tensor(c.x, old, dtype);
-  scatter(stream(), in_place, index, src, c.axis, in_place, params, engine(name));
+  scatter(stream(), in_place, index, src, c.axis, params, in_place, engine(name));
   CHECK(host_bytes(in_place) == host_bytes(y.tensor()));
 }
 
@@ -222,7 +222,7 @@ TEST_CASE("scatter: extremes of each place", "[small]") {
     INFO("engine=" << name);
     const auto values = [&](ScatterReduce reduce, bool self) {
       const Guarded y({4});
-      scatter(stream(), {}, index, src, 0, y.tensor(), {reduce, self}, engine(name));
+      scatter(stream(), {}, index, src, 0, {reduce, self}, y.tensor(), engine(name));
       CHECK(y.intact());
       return host_values(y.tensor());
     };
@@ -235,7 +235,7 @@ TEST_CASE("scatter: extremes of each place", "[small]") {
   write(stream(), ends, std::vector<int32_t>{least, most, most, least});
   for (ScatterReduce reduce : {ScatterReduce::min, ScatterReduce::max}) {
     write(stream(), to, std::vector<int32_t>{5, least});
-    scatter(stream(), to, index_tensor({4}, {0, 0, 0, 1}), ends, 0, to, {reduce, true}, engine("extremes"));
+    scatter(stream(), to, index_tensor({4}, {0, 0, 0, 1}), ends, 0, {reduce, true}, to, engine("extremes"));
     const int32_t first = reduce == ScatterReduce::min ? least : most;
     CHECK(read<int32_t>(stream(), to) == std::vector<int32_t>{first, least});
   }
@@ -252,8 +252,8 @@ TEST_CASE("local sums in the order of columns", "[small]") {
       INFO("axis=" << axis << " " << name);
       const ScatterParams params{ScatterReduce::sum, axis == 0};
       const Guarded y(shape), expected(shape);
-      scatter(stream(), x, index, src, axis, y.tensor(), params, engine(name));
-      scatter(stream(), x, index, src, axis, expected.tensor(), params, engine("columns"));
+      scatter(stream(), x, index, src, axis, params, y.tensor(), engine(name));
+      scatter(stream(), x, index, src, axis, params, expected.tensor(), engine("columns"));
       CHECK(host_bytes(y.tensor()) == host_bytes(expected.tensor()));
       CHECK(y.intact());
     }
@@ -270,11 +270,11 @@ TEST_CASE("what is not written keeps its bits", "[small]") {
     write(stream(), longs, std::vector<int64_t>{large, large, large});
     const std::vector<uint16_t> bits{0x7e01, 0x7e01, 0x7e01}, expected{0x4000, 0x7e01, 0x7e01};
     write(stream(), halves, bits.data(), halves.bytes());
-    scatter(stream(), halves, index, src, 0, halves, {}, engine(name));
+    scatter(stream(), halves, index, src, 0, {}, halves, engine(name));
     std::vector<uint16_t> after(3);
     read(stream(), halves, after.data(), halves.bytes());
     CHECK(after == expected);
-    scatter(stream(), longs, index, src, 0, longs, {}, engine(name));
+    scatter(stream(), longs, index, src, 0, {}, longs, engine(name));
     CHECK(read<int64_t>(stream(), longs) == std::vector<int64_t>{2, large, large});
   }
 }
@@ -286,7 +286,7 @@ TEST_CASE("scatter: NaN, infinities and zeros", "[small]") {
     INFO("engine=" << name);
     const Guarded y({3});
     const auto values = [&](ScatterReduce reduce, bool self) {
-      scatter(stream(), x, index, src, 0, y.tensor(), {reduce, self}, engine(name));
+      scatter(stream(), x, index, src, 0, {reduce, self}, y.tensor(), engine(name));
       return host_values(y.tensor());
     };
     CHECK(deviation(values(ScatterReduce::min, false), {kNan, kNan, -kInf}) == 0);
@@ -302,8 +302,8 @@ TEST_CASE("sums of 16-bit floats are rounded once", "[small]") {
   values[0] = 1024;
   const Tensor src = device_tensor({65}, values, DType::bf16);
   const Guarded y({1}, DType::bf16);
-  scatter(stream(), {}, index_tensor({65}, std::vector<int64_t>(65, 0)), src, 0, y.tensor(),
-          {ScatterReduce::sum, true});
+  scatter(stream(), {}, index_tensor({65}, std::vector<int64_t>(65, 0)), src, 0, {ScatterReduce::sum, true},
+          y.tensor());
   CHECK(host_values(y.tensor()) == std::vector<float>{1040});
 }
 
@@ -351,7 +351,7 @@ TEST_CASE("index_select, its gradient, and writing slices", "[small]") {
       CHECK(
           deviation(host_values(dx.tensor()), scatter_reference(Values(72, 0), places, values_of(y.tensor()),
                                                                 {ScatterReduce::sum, true})) == 0);
-      index_write(stream(), x, index, y.tensor(), axis, dx.tensor(), {ScatterReduce::max, true});
+      index_write(stream(), x, index, y.tensor(), axis, {ScatterReduce::max, true}, dx.tensor());
       CHECK(deviation(host_values(dx.tensor()), scatter_reference(values_of(x), places, values_of(y.tensor()),
                                                                   {ScatterReduce::max, true})) == 0);
       CHECK((y.intact() && dx.intact()));
@@ -373,12 +373,12 @@ TEST_CASE("gather and scatter refuse what does not fit", "[small]") {
         }) == "index: shape [3, 2] is larger than x's [2, 3] along another axis than 1");
   CHECK(refused([&] { gather(stream(), x, index, 0, x); }) == "y: shares memory with x");
   CHECK(refused([&] { gather(stream(), x, index, 0, index); }) == "y: dtype i64 must be f32");
-  CHECK(refused([&] { scatter(stream(), {}, index, y, 0, y); }) == "y: shares memory with src");
+  CHECK(refused([&] { scatter(stream(), {}, index, y, 0, {}, y); }) == "y: shares memory with src");
   CHECK(refused([&] {
-          scatter(stream(), x.reshape({3, 2}), index, x, 0, y);
+          scatter(stream(), x.reshape({3, 2}), index, x, 0, {}, y);
         }) == "x: shape [3, 2] must be [2, 3]");
   const auto refusal = [&](const char* name, ScatterReduce reduce, const Tensor& to) {
-    return refused([&] { scatter(stream(), {}, index, x, 0, to, {reduce, true}, engine(name)); });
+    return refused([&] { scatter(stream(), {}, index, x, 0, {reduce, true}, to, engine(name)); });
   };
   const auto says = [](const std::string& text, const char* part) { return text.find(part) != text.npos; };
   CHECK(says(refusal("columns", ScatterReduce::mean, y), "columns: a mean needs counts"));

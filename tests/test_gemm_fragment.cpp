@@ -77,7 +77,7 @@ bool probe_passes(const std::string& source, const Form& form, const char* type)
   if (form.form != 0) defines.set("FORM", form.form);
   const detail::Kernel kernel = context().state().programs.generated("probe", source, "probe", defines);
   const Tensor y(context(), {64}, DType::i32);
-  fill(stream(), y, -7);
+  fill(stream(), -7, y);
   detail::Launch launch(stream(), kernel);
   launch.arg(y);
   launch.run({static_cast<size_t>(form.lanes)}, {static_cast<size_t>(form.lanes)});

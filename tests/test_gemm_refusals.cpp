@@ -147,7 +147,7 @@ TEST_CASE("gemm: what a run refuses", "[gemm][small]") {
 
   for (const float v : host_values(c)) REQUIRE(std::isnan(v));  // nothing was written
   CHECK(output.intact());
-  fill(stream(), room, 1);
+  fill(stream(), 1, room);
   plain.run(stream(), a, b, none, c);  // and the plan still works
   CHECK(host_values(c) == std::vector<float>(32, 6.0f));
 }

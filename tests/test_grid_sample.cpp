@@ -301,7 +301,7 @@ TEST_CASE("grid sampling of some channels of neighbouring ones, in mixed dtypes"
     for (int engine_ = 0; engine_ < 2; engine_++) {
       const Options options = engine(engine_ == 0 ? "cpu" : "direct");
       const Guarded y(y_shape, strides_in(Placing::channels_last, y_shape), DType::f32);
-      fill(stream(), y.tensor(), 0.5);
+      fill(stream(), 0.5, y.tensor());
       const Tensor some = y.tensor().slice(1, first, first + 8);
       grid_sample(stream(), x, grid, {}, some, options);
       results[engine_] = host_values(y.tensor());

@@ -16,6 +16,7 @@
 #include <dlprim/layer_norm.hpp>
 #include <dlprim/movement.hpp>
 #include <dlprim/pad.hpp>
+#include <dlprim/patterns.hpp>
 #include <dlprim/pixel_shuffle.hpp>
 #include <dlprim/pointwise.hpp>
 #include <dlprim/pool.hpp>
@@ -68,7 +69,7 @@ std::vector<int64_t> windows(int64_t rows) {
 
 Tensor poisoned(const Shape& shape, DType dtype) {
   Tensor y(context(), shape, dtype);
-  fill(stream(), y, is_floating(dtype) ? NAN : 99);
+  fill(stream(), is_floating(dtype) ? NAN : 99, y);
   return y;
 }
 
@@ -122,8 +123,8 @@ std::vector<RowWise> along_rows() {
       same_shape("layer norm", [&](auto& x, auto& y) { layer_norm(s, x, {}, {}, 1, 1e-5, y); }),
       same_shape("flip", [&](auto& x, auto& y) { flip(s, x, {1}, y); }),
       same_shape("roll", [&](auto& x, auto& y) { roll(s, x, {5}, {1}, y); }),
-      same_shape("cumsum", [&](auto& x, auto& y) { cumsum(s, x, 1, y); }),
-      same_shape("cummax", [&](auto& x, auto& y) { cummax(s, x, 1, y); }),
+      same_shape("cumsum", [&](auto& x, auto& y) { cumsum(s, x, {1}, y); }),
+      same_shape("cummax", [&](auto& x, auto& y) { cummax(s, x, {1}, y); }),
       same_shape("sort", [&](auto& x, auto& y) { sort(s, x, {1}, y); }),
       {"top-k", {0, kColumns}, {0, 5}, DType::f16, [&](auto& x, auto& y) { top_k(s, x, {1}, y); }},
       {"sum", {0, kColumns}, {0, 1}, DType::f32, [&](auto& x, auto& y) { reduction(s, "sum", x, {}, {y}); }},
@@ -172,7 +173,7 @@ std::vector<RowWise> along_rows() {
        DType::f16,
        [&](auto& x, auto& y) {
          const Tensor grid(context(), {x.shape()[0], 2, 3, 2});
-         fill(s, grid, 0.25);
+         fill(s, 0.25, grid);
          grid_sample(s, x, grid, {}, y);
        }},
       {"gather",
@@ -181,7 +182,7 @@ std::vector<RowWise> along_rows() {
        DType::f16,
        [&](auto& x, auto& y) {
          const Tensor index(context(), {x.shape()[0], 4}, DType::i32);
-         fill(s, index, static_cast<double>(kColumns - 2));
+         fill(s, static_cast<double>(kColumns - 2), index);
          gather(s, x, index, 1, y);
        }},
       {"cross-entropy",
@@ -190,7 +191,7 @@ std::vector<RowWise> along_rows() {
        DType::f32,
        [&](auto& x, auto& y) {
          const Tensor target(context(), {x.shape()[0]}, DType::i64);
-         fill(s, target, static_cast<double>(kColumns - 1));
+         fill(s, static_cast<double>(kColumns - 1), target);
          ClassLossParams params;
          params.reduction = LossReduction::none;
          cross_entropy(s, x, target, {}, params, y);
@@ -249,7 +250,7 @@ TEST_CASE("huge: across rows", "[.huge]") {
   read(stream(), count, &counted, sizeof(counted));
   CHECK(counted == kRows * kColumns - zeros);
 
-  fill(stream(), x.slice(0, kRows - 1, kRows).slice(1, 5, 6), 99);
+  fill(stream(), 99, x.slice(0, kRows - 1, kRows).slice(1, 5, 6));
   reduction(stream(), "argmax", x, {}, {place});
   int64_t found = 0;
   read(stream(), place, &found, sizeof(found));
@@ -273,8 +274,8 @@ TEST_CASE("huge: transposed, and rows chosen, written and joined", "[.huge]") {
   for (int64_t i = 0; i < 3; i++) CHECK(row_of(rows, i) == row(chosen[static_cast<size_t>(i)]));
 
   const Tensor written = y.reshape({kRows, kColumns});
-  fill(stream(), rows, 5);
-  index_write(stream(), x, index, rows, 0, written);
+  fill(stream(), 5, rows);
+  index_write(stream(), x, index, rows, 0, {}, written);
   for (const int64_t r : {int64_t{1}, kRows - 14, kRows - 12, kRows - 2}) CHECK(row_of(written, r) == row(r));
   for (const int64_t r : chosen) CHECK(row_of(written, r) == std::vector<float>(kColumns, 5));
 

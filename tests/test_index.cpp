@@ -89,7 +89,7 @@ void check(const Case& c, DType dtype, Placing placing) {
   const Values zeros(static_cast<size_t>(element_count(c.x)), 0);
   CHECK(deviation(host_values(z.tensor()), scatter_reference(zeros, places, values_of(dy), sum)) == 0);
   for (const char* name : {"columns", "sorted", "winners"}) {
-    index_put(stream(), x, indices, dy, z.tensor(), last, engine(name));
+    index_put(stream(), x, indices, dy, last, z.tensor(), engine(name));
     CHECK(deviation(host_values(z.tensor()), scatter_reference(values_of(x), places, values_of(dy), last)) ==
           0);
   }
@@ -117,7 +117,7 @@ TEST_CASE("index_put: values broadcast, an index may be 32 bits", "[small]") {
   const Tensor x = device_tensor({3, 4}, std::vector<float>(12, 1)),
                index = index_tensor({2}, {2, -3}, DType::i32);
   const Guarded y({3, 4});
-  index_put(stream(), x, {index}, device_tensor({1}, {5}), y.tensor(), {ScatterReduce::sum, true});
+  index_put(stream(), x, {index}, device_tensor({1}, {5}), {ScatterReduce::sum, true}, y.tensor());
   CHECK(host_values(y.tensor()) == std::vector<float>{6, 6, 6, 6, 1, 1, 1, 1, 6, 6, 6, 6});
   CHECK(y.intact());
 }
@@ -135,8 +135,8 @@ TEST_CASE("embedding: rows, gradient, padding, frequencies") {
         const Tensor dy = rows_of({4, 30, columns}, rng, dtype);
         const Guarded y({4, 30, columns}, dtype), dw({rows, columns}, dtype), scaled({rows, columns}, dtype);
         embedding(stream(), w, index, y.tensor());
-        embedding_backward(stream(), dy, index, dw.tensor(), {3, false}, engine(name));
-        embedding_backward(stream(), dy, index, scaled.tensor(), {-1, true}, engine(std::string(name)));
+        embedding_backward(stream(), dy, index, {3, false}, dw.tensor(), engine(name));
+        embedding_backward(stream(), dy, index, {-1, true}, scaled.tensor(), engine(std::string(name)));
         Values looked_up, gradient(static_cast<size_t>(rows * columns), 0), mean = gradient;
         Values counts(static_cast<size_t>(rows), 0);
         const auto row_of = [&](int64_t n) { return n >= rows || n < -rows ? -1 : n < 0 ? n + rows : n; };
@@ -158,7 +158,7 @@ TEST_CASE("embedding: rows, gradient, padding, frequencies") {
         CHECK(deviation(host_values(scaled.tensor()), mean) <= 0x1p-22 + storage_roundoff(dtype));
         CHECK((y.intact() && dw.intact() && scaled.intact()));
         const Tensor again(context(), {rows, columns}, dtype);
-        embedding_backward(stream(), dy, index, again, {3, false}, engine(name));
+        embedding_backward(stream(), dy, index, {3, false}, again, engine(name));
         CHECK(host_bytes(again) == host_bytes(dw.tensor()));
       }
 }
@@ -171,8 +171,8 @@ TEST_CASE("embedding: many rows of one number", "[small]") {
   Rng rng(44);
   const Tensor index = index_tensor({count}, numbers), dy = rows_of({count, columns}, rng, DType::f32);
   const Guarded by_columns({3, columns}), sorted({3, columns});
-  embedding_backward(stream(), dy, index, by_columns.tensor(), {}, engine("columns"));
-  embedding_backward(stream(), dy, index, sorted.tensor(), {}, engine("sorted"));
+  embedding_backward(stream(), dy, index, {}, by_columns.tensor(), engine("columns"));
+  embedding_backward(stream(), dy, index, {}, sorted.tensor(), engine("sorted"));
   CHECK(host_values(by_columns.tensor()) == host_values(sorted.tensor()));
   double sum = 0;
   for (int64_t i = 0; i < count; i++)
@@ -190,11 +190,11 @@ TEST_CASE("index and embedding refuse what does not fit", "[small]") {
   CHECK(refused([&] { index(stream(), x, {i, i, i}, y); }) == "indices: 3 for x of rank 2");
   CHECK(refused([&] { index(stream(), x, {i, other}, y); }) == "indices: dtype i32 must be i64");
   CHECK(refused([&] { index(stream(), x, {i}, x); }) == "y: shape [2, 3] must be [4, 3]");
-  CHECK(refused([&] { index_put(stream(), {}, {i}, y, y.slice(0, 0, 2)); }) ==
+  CHECK(refused([&] { index_put(stream(), {}, {i}, y, {}, y.slice(0, 0, 2)); }) ==
         "y: shares memory with values");
-  CHECK(refused([&] { index_put(stream(), {}, {i}, x, x); }) ==
+  CHECK(refused([&] { index_put(stream(), {}, {i}, x, {}, x); }) ==
         "values: shape [2, 3] does not broadcast to [4, 3]");
   CHECK(refused([&] { embedding(stream(), x.reshape({6}), i, y); }) == "w: rank 1 must be 2, shape is [6]");
-  CHECK(refused([&] { embedding_backward(stream(), x, i, x); }) == "dy: shape [2, 3] must be [4, 3]");
-  CHECK(refused([&] { embedding_backward(stream(), y, {}, x); }) == "index: is not defined");
+  CHECK(refused([&] { embedding_backward(stream(), x, i, {}, x); }) == "dy: shape [2, 3] must be [4, 3]");
+  CHECK(refused([&] { embedding_backward(stream(), y, {}, {}, x); }) == "index: is not defined");
 }

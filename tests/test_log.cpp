@@ -38,7 +38,7 @@ TEST_CASE("child: a queue that measures no time", "[.]") {
   const Stream stream(context, queue);
   const Tensor x(stream, {4, 1000}), y(stream, {4, 1}), image(stream, {1, 2, 4, 4}),
       small(stream, {1, 2, 2, 2});
-  fill(stream, x, 1);
+  fill(stream, 1, x);
   pointwise(stream, {x}, {x}, {}, "y0 = fmod(x0, 2) > 100 % 7");
   Reduce(context, {x}, {y}, 0, sum_of("x0")).run(stream, {x}, {y}, {});
   pool(stream, image, {PoolMode::max, {2, 2}}, small);

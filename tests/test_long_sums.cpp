@@ -26,7 +26,7 @@ const double kTenth = 0.1f;
 
 Tensor filled(const Shape& shape, float value) {
   const Tensor x(context(), shape);
-  fill(stream(), x, value);
+  fill(stream(), value, x);
   return x;
 }
 
@@ -101,7 +101,7 @@ TEST_CASE("long sums: softmax, logsumexp and cross-entropy") {
 
 TEST_CASE("long sums: weights of one bin") {
   const Tensor x(context(), {kCount}, DType::i32), y(context(), {3});
-  fill(stream(), x, 1);
+  fill(stream(), 1, x);
   bincount(stream(), x, filled({kCount}, 0.1f), y);
   CHECK(host_values(y)[0] == 0);
   check("bincount", y.slice(0, 1, 2), kTenth * kCount);
@@ -122,7 +122,7 @@ TEST_CASE("long sums: cumulative sums") {
     for (const bool exclusive : {false, true}) {
       const int axis = shape[0] > 2 ? 0 : 1;
       const Tensor x = filled(shape, 0.1f), y(context(), shape);
-      cumsum(stream(), x, axis, y, {exclusive});
+      cumsum(stream(), x, {axis, exclusive}, y);
       const std::vector<float> got = host_values(y);
       const int64_t inner = axis == 0 ? element_count(shape) / shape[0] : 1, n = shape[axis];
       double worst = 0;

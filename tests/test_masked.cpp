@@ -128,8 +128,8 @@ TEST_CASE("masks: more tiles than there may be groups") {
   const int64_t size = 4096 * kTile + 77;
   const Tensor mask(stream(), {size}, DType::boolean), y(stream(), {3}, DType::i32),
       count(stream(), {1}, DType::i32);
-  fill(stream(), mask, 0);
-  for (int64_t at : {int64_t{5}, 2 * kTile - 1, size - 1}) fill(stream(), mask.slice(0, at, at + 1), 1);
+  fill(stream(), 0, mask);
+  for (int64_t at : {int64_t{5}, 2 * kTile - 1, size - 1}) fill(stream(), 1, mask.slice(0, at, at + 1));
   nonzero(stream(), mask, y.reshape({3, 1}), count, engine("tiles"));
   CHECK(read<int32_t>(stream(), y) ==
         std::vector<int32_t>{5, 2 * static_cast<int32_t>(kTile) - 1, static_cast<int32_t>(size - 1)});
@@ -210,7 +210,7 @@ TEST_CASE("masks: refusals", "[small]") {
   CHECK(refused([&] { masked_select(stream(), x, x, count, count); }) == "y: dtype i64 must be f32");
   CHECK(refused([&] { masked_select(stream(), x, x, y, y); }) == "count: dtype f32 must be i32 or i64");
   CHECK(refused([&] { nonzero(stream(), x, y, count); }) == "count: dtype f32 must be i32 or i64");
-  CHECK(refused([&] { masked_select(stream(), x, x, {}, count); }) == "y: is not defined");
+  CHECK(refused([&] { masked_select(stream(), x, x, Tensor(), count); }) == "y: is not defined");
   CHECK(refused([&] { masked_select(stream(), x, y); }) == "mask: shape [6] must be [2, 3]");
   CHECK(refused([&] { masked_select(stream(), x, {}); }) == "mask: is not defined");
   CHECK(refused([&] { nonzero(stream(), x, engine("scan")); }) == "engine: there is no engine 'scan'");

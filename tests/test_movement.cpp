@@ -1,12 +1,13 @@
 // Movement against plain loops over coordinates, exact in every dtype.
+#include <dlprim/masked.hpp>
 #include <dlprim/movement.hpp>
+#include <dlprim/patterns.hpp>
 
 #include <cmath>
 
 #include "cases/indexing.hpp"
 #include "catch.hpp"
-#include "ops/movement/concat.hpp"
-#include "ops/movement/slice_backward.hpp"
+#include "ops/movement/slice_backward_direct.hpp"
 
 using namespace dlprim;
 using namespace dlprim::test;
@@ -82,10 +83,7 @@ TEST_CASE("concat of dense tensors in one launch or a few", "[small]") {
       inputs.push_back(placed(placing, view.shape(), host_values(view), dtype));
     for (bool words : {false, true}) {
       const Guarded y(shape, strides_in(placing, shape), dtype, padding);
-      if (words)
-        CHECK(detail::concat_words(stream(), inputs, axis, y.tensor()) == (element_count(shape) > 0));
-      else
-        concat(stream(), inputs, axis, y.tensor());
+      concat(stream(), inputs, axis, y.tensor(), engine(words && element_count(shape) ? "words" : "copies"));
       CHECK(host_values(y.tensor()) == values);
       CHECK(y.intact());
     }
@@ -108,8 +106,10 @@ TEST_CASE("concat of dense tensors in one launch or a few", "[small]") {
                other = device_tensor({2, 4}, counted({2, 4}), DType::f16);
   const Tensor y(context(), {2, 8});
   const auto serves = [&](const Tensor& a, const Tensor& b, const Tensor& to) {
-    return detail::concat_words(stream(), {a, b}, 1, to);
+    const ConcatDesc desc{{a, b}, to, 1};
+    return refused([&] { Concat(context(), desc, engine("words")); }) == "(nothing was thrown)";
   };
+  CHECK(serves(x, x, y));
   CHECK(!serves(x, other, y));
   CHECK(!serves(x.slice(1, 0, 2), x.slice(1, 2, 4), y.slice(1, 0, 4)));
   CHECK(!serves(x, x.as_strided({2, 4}, {1, 2}), y));
@@ -151,9 +151,9 @@ void check_slice_backward(const Shape& shape, int axis, int64_t start, int64_t e
     INFO("form " << form);
     const Guarded dx(shape, strides_in(x_placing, shape), dx_dtype);
     if (form == 0)
-      slice_backward(stream(), dy, axis, start, end, step, dx.tensor());
+      slice_backward(stream(), dy, axis, start, end, step, dx.tensor(), engine("copies"));
     else if (dy.numel() && (form == 1 || step == 2))
-      detail::SliceBackward(context(), dy, {axis, start, step}, dx.tensor(), form == 2)
+      detail::SliceBackwardDirect(context(), dy, {axis, start, step}, dx.tensor(), form == 2)
           .run(stream(), dy, dx.tensor());
     else
       continue;

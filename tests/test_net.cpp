@@ -59,8 +59,8 @@ TEST_CASE(
   const Value h = net.dropout(net.relu(net.batch_norm(net.conv(x, ConvLayer(3, 3).pad(1)), {}, "bn")));
   const Value loss = net.cross_entropy(net.linear(net.flatten(net.max_pool(h, 2)), 4), target);
   const Tensor images(stream, {3, 2, 6, 6}), labels(stream, {3}, DType::i32);
-  fill(stream, images, 0.5);
-  fill(stream, labels, 1);
+  fill(stream, 0.5, images);
+  fill(stream, 1, labels);
   const auto made = [&] { return own.program_stats().built + own.program_stats().from_disk; };
   const uint64_t before = made(), reused = own.program_stats().reused;
 
@@ -305,7 +305,7 @@ TEST_CASE("passes refuse what does not fit") {
         "stream: belongs to another context than the net");
 
   const std::vector<Feed> feeds{{small.x, x}, {small.target, target}};
-  fill(stream(), x, 0.5);
+  fill(stream(), 0.5, x);
   Pass evaluation = net.forward(stream(), Mode::evaluation, feeds, {small.loss});
   CHECK(error_of<ValidationError>([&] { evaluation.backward(small.loss); }) ==
         "pass: ran in evaluation mode: there is nothing to differentiate by");

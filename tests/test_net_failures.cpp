@@ -30,7 +30,7 @@ struct Room {
 
   Tensor tensor(const Shape& shape, double value) const {
     const Tensor t(stream, shape);
-    fill(stream, t, value);
+    fill(stream, value, t);
     return t;
   }
   std::vector<float> values(const Tensor& t) const { return read<float>(stream, t); }

@@ -99,7 +99,7 @@ struct List {
       if (rng)
         fill_from(tensors.back(), *rng, value);
       else
-        fill(stream(), tensors.back(), value);
+        fill(stream(), value, tensors.back());
     }
   }
   static void fill_from(const Tensor& x, Rng& rng, double scale) {
@@ -313,7 +313,7 @@ TEST_CASE("more tensors and more buffers than a launch takes") {
       if (i % 3 == 1 && bytes > 0)
         tensors.back() =
             Tensor::wrap(context(), cl::Buffer(context().cl(), CL_MEM_READ_WRITE, bytes), shapes[i]);
-      fill(stream(), tensors.back(), value + static_cast<double>(i));
+      fill(stream(), value + static_cast<double>(i), tensors.back());
     }
     return tensors;
   };
@@ -381,7 +381,7 @@ TEST_CASE("norms and clipping of special values", "[small]") {
 
 TEST_CASE("the loss's scale: gradients divided, infinities found, growth and backoff", "[small]") {
   const Tensor scale = number(8), found = number(5), steps(context(), {1}, DType::i32);
-  fill(stream(), steps, 0);
+  fill(stream(), 0, steps);
   const LossScaling scaling{4, 0.25, 2};
   const std::vector<Tensor> good = {device_tensor({5}, {8, 16, -4, 0, 1}, DType::f16),
                                     device_tensor({2}, {24, 32}, DType::f16)};
@@ -400,8 +400,8 @@ TEST_CASE("the loss's scale: gradients divided, infinities found, growth and bac
   }
   update_loss_scale(stream(), found, scaling, scale, steps);
   CHECK((value_of(scale) == 8 && value_of(steps) == 0));
-  fill(stream(), scale, 2e38);
-  fill(stream(), found, 0);
+  fill(stream(), 2e38, scale);
+  fill(stream(), 0, found);
   for (int i = 0; i < 2; i++) update_loss_scale(stream(), found, scaling, scale, steps);
   CHECK(value_of(scale) == static_cast<double>(2e38f));
   unscale_gradients(stream(), scale, {}, found);

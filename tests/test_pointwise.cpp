@@ -1,7 +1,7 @@
 // The pointwise-broadcast-reduce generator: values, forms of strides, dtypes, bad input, generated text.
 #include <dlprim/copy.hpp>
 #include <dlprim/elementwise.hpp>
-#include <dlprim/movement.hpp>
+#include <dlprim/masked.hpp>
 #include <dlprim/pointwise.hpp>
 
 #include <cmath>
@@ -243,7 +243,7 @@ TEST_CASE("whole numbers stay exact in all 64 bits", "[small]") {
   }
   reduce(stream(), {x}, {sum}, {big}, sum_of("x0", "y0 = a0 + s0"));
   CHECK(read<int64_t>(stream(), sum) == std::vector<int64_t>{big - 2});
-  fill(stream(), y, big);
+  fill(stream(), big, y);
   CHECK(read<int64_t>(stream(), y) == std::vector<int64_t>(3, big));
   const Tensor mask(context(), {3}, DType::boolean);
   write(stream(), mask, std::vector<bool>{false, true, false});
@@ -253,10 +253,10 @@ TEST_CASE("whole numbers stay exact in all 64 bits", "[small]") {
   CHECK(read<int64_t>(stream(), x) == std::vector<int64_t>{3, -big + 1, 0});
   // As a float a whole number is rounded; what no i64 holds is refused where all tensors are whole.
   const Tensor f(context(), {1});
-  fill(stream(), f, big);
+  fill(stream(), big, f);
   CHECK(host_values(f) == std::vector<float>{0x1p60f});
-  CHECK_THROWS_AS(fill(stream(), y, std::numeric_limits<uint64_t>::max()), ValidationError);
-  CHECK_THROWS_AS(fill(stream(), y, 0x1p63), ValidationError);
+  CHECK_THROWS_AS(fill(stream(), std::numeric_limits<uint64_t>::max(), y), ValidationError);
+  CHECK_THROWS_AS(fill(stream(), 0x1p63, y), ValidationError);
 }
 
 TEST_CASE("NaN scalars and inputs pass through floats", "[small]") {
@@ -284,7 +284,7 @@ TEST_CASE("an element count beyond a work-group's share is covered once") {
     for (const char* name : engines()) {
       INFO(name << " " << n);
       const Tensor x(context(), {n});
-      fill(stream(), x, 1);
+      fill(stream(), 1, x);
       run(name, {x}, {x}, {}, "y0 = x0 + 1");
       CHECK(host_values(x) == std::vector<float>(static_cast<size_t>(n), 2));
     }
@@ -317,7 +317,7 @@ TEST_CASE("one kernel serves all shapes of a form", "[small]") {
   const auto programs = [&] { return own.program_stats().built + own.program_stats().from_disk; };
   const auto once = [&](const Shape& shape) {
     const Tensor x(own, shape), y(own, shape);
-    fill(s, x, 2);
+    fill(s, 2, x);
     pointwise(s, {x}, {y}, {}, "y0 = x0 * 3");
     s.finish();
   };
@@ -332,7 +332,7 @@ TEST_CASE("the kernels of a reduction serve all shapes of a form") {
   const Stream s(own);
   const auto programs_after = [&](const Shape& from, const Shape& to) {
     const Tensor x(own, from), y(own, to);
-    fill(s, x, 2);
+    fill(s, 2, x);
     reduce(s, {x}, {y}, {}, sum_of("x0"));
     s.finish();
     return own.program_stats().built + own.program_stats().from_disk;

@@ -104,7 +104,7 @@ TEST_CASE("program cache: in a rehearsal programs are built in the background, a
   const std::string source = unique_source(kSet), broken = unique_source(kBroken);
   const Stream stream(context);
   const Tensor x(stream, {1}, DType::i32);
-  fill(stream, x, 3);
+  fill(stream, 3, x);
   const uint64_t built = context.program_stats().built;
   {
     const Rehearsal rehearsal;

@@ -146,7 +146,7 @@ TEST_CASE("a workspace of the user's is used and checked", "[small]") {
   REQUIRE(plan.workspace_size() > 0);
   const auto bytes = static_cast<int64_t>(plan.workspace_size());
   const Tensor dx(context(), {1 << 16}), dy(context(), {1});
-  fill(stream(), dx, 1);
+  fill(stream(), 1, dx);
   plan.run(stream(), {dx}, {dy}, {}, Tensor(context(), {bytes}, DType::u8));
   CHECK(host_values(dy)[0] == 65536);
   CHECK_THROWS_AS(plan.run(stream(), {dx}, {dy}, {}, Tensor(context(), {bytes - 1}, DType::u8)),
@@ -166,7 +166,7 @@ TEST_CASE("a workspace of the user's is used and checked", "[small]") {
 
 TEST_CASE("a reduction keeps to the limit of its workspace", "[small]") {
   const Tensor x(context(), {1 << 16}), y(context(), {1});
-  fill(stream(), x, 1);
+  fill(stream(), 1, x);
   for (const char* name : engines()) {
     Options options = engine(name);
     const size_t wanted = Reduce(context(), {x}, {y}, 0, sum_of("x0"), options).workspace_size();

@@ -294,8 +294,8 @@ TEST_CASE("reduction: integers and bool", "[small]") {
 TEST_CASE("reduction: counts are exact where floats are not") {
   const int64_t n = (1 << 24) + 3;
   const Tensor x(stream(), {n}, DType::f16);
-  fill(stream(), x, 1);
-  fill(stream(), x.slice(0, n - 1, n), 2);
+  fill(stream(), 1, x);
+  fill(stream(), 2, x.slice(0, n - 1, n));
   const Tensor count(stream(), {1}, DType::i64), index(stream(), {1}, DType::i32);
   reduction(stream(), "count_nonzero", x, {}, {count});
   reduction(stream(), "argmax", x, {}, {index});

@@ -279,7 +279,7 @@ TEST_CASE("a net's parameters and statistics come back") {
   const std::string path = folder / "net.safetensors";
   const SmallNet a(1), b(2);
   for (const Parameter& p : a.net.parameters())
-    if (!p.trained) fill(stream(), p.value, 0.125);
+    if (!p.trained) fill(stream(), 0.125, p.value);
   a.net.save(stream(), path);
   CHECK(a.values() != b.values());
   b.net.load(stream(), path);

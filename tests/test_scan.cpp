@@ -152,9 +152,9 @@ TEST_CASE("scan: dtypes and places in memory", "[small]") {
 
 TEST_CASE("scan: special values, and in place", "[small]") {
   const Tensor x = device_tensor({2, 6}, {1, kInf, 2, -kInf, 3, 4, -kInf, -kInf, kNan, 5, kNan, 6});
-  const auto result = [&](void (*f)(const Stream&, const Tensor&, int, const Tensor&, const Tensor&)) {
+  const auto result = [&](const auto& f) {
     const Tensor y(stream(), {2, 6}), index(stream(), {2, 6}, DType::i32);
-    f(stream(), x, 1, y, index);
+    f(stream(), x, ScanParams{1}, y, index, Options(), Tensor());
     Floats all = host_values(y), places = host_values(index);
     all.insert(all.end(), places.begin(), places.end());
     return all;
@@ -165,7 +165,7 @@ TEST_CASE("scan: special values, and in place", "[small]") {
   CHECK(deviation(result(cummin), Values{1, 1, 1, -kInf, -kInf, -kInf, -kInf, -kInf, kNan, kNan, kNan, kNan,
                                          0, 0, 0, 3,     3,     3,     0,     1,     2,    2,    4,    4}) ==
         0);
-  cumsum(stream(), x, 1, x);
+  cumsum(stream(), x, {1}, x);
   CHECK(deviation(host_values(x),
                   Values{1, kInf, kInf, kNan, kNan, kNan, -kInf, -kInf, kNan, kNan, kNan, kNan}) == 0);
 }
@@ -176,9 +176,9 @@ TEST_CASE("scan: gradients agree with finite differences", "[small]") {
     const Floats dy = reals(element_count(shape), rng, -2, 2);
     const Tensor tx = device_tensor(shape, x), ty(stream(), shape), tdy = device_tensor(shape, dy);
     const Guarded sum(shape, DType::f32, 37), product(shape, DType::f32, 37);
-    cumprod(stream(), tx, axis, ty, {false, reverse});
-    cumprod_backward(stream(), tdy, tx, ty, axis, product.tensor(), reverse);
-    cumsum_backward(stream(), tdy, axis, sum.tensor(), {true, reverse});
+    cumprod(stream(), tx, {axis, false, reverse}, ty);
+    cumprod_backward(stream(), tdy, tx, ty, {axis, false, reverse}, product.tensor());
+    cumsum_backward(stream(), tdy, {axis, true, reverse}, sum.tensor());
     const auto expected = [&](ScanKind kind, bool exclusive) {
       Values result;
       for (size_t i = 0; i < x.size(); i++) {
@@ -216,7 +216,7 @@ TEST_CASE("scan: the gradient of long products, by both engines") {
   for (float& v : x) v = rng.integer(0, 999) == 0 ? 0.0f : rng.integer(0, 1) ? 1.0f : -1.0f;
   const Floats dy = integers(10000, rng, 2);
   const Tensor tx = device_tensor(shape, x), ty(stream(), shape), tdy = device_tensor(shape, dy);
-  cumprod(stream(), tx, 1, ty);
+  cumprod(stream(), tx, {1}, ty);
   const Floats y = host_values(ty);
   Values expected(10000);
   for_each_row(shape, 1, [&](const std::vector<size_t>& places) {
@@ -281,8 +281,8 @@ TEST_CASE("scan: the gradient of cumulative extremes goes to their places", "[sm
   // NaNs and infinities in x are as good as others; those of dy stay where they belong.
   const Tensor x = device_tensor({8}, {1, kInf, 2, -kInf, kNan, 5, kNan, 6}), y(stream(), {8}),
                dx(stream(), {8}), index(stream(), {8}, DType::i64);
-  cummax(stream(), x, 0, y, index);
-  cummax_backward(stream(), device_tensor({8}, {kNan, kInf, 1, 2, 3, 4, 5, 6}), index, 0, dx);
+  cummax(stream(), x, {0}, y, index);
+  cummax_backward(stream(), device_tensor({8}, {kNan, kInf, 1, 2, 3, 4, 5, 6}), index, {0}, dx);
   CHECK(deviation(host_values(dx), Values{kNan, kInf, 0, 0, 7, 0, 11, 0}) == 0);
 }
 
@@ -316,8 +316,8 @@ TEST_CASE("scan: the gradient of cummax agrees with finite differences", "[small
   const Shape shape{2, 12};
   const Tensor y(stream(), shape), index(stream(), shape, DType::i32);
   const Guarded dx(shape);
-  cummax(stream(), device_tensor(shape, x), 1, y, index);
-  cummax_backward(stream(), device_tensor(shape, dy), index, 1, dx.tensor());
+  cummax(stream(), device_tensor(shape, x), {1}, y, index);
+  cummax_backward(stream(), device_tensor(shape, dy), index, {1}, dx.tensor());
   const auto loss = [&](const Values& v) {
     double total = 0;
     for_each_row(shape, 1, [&](const std::vector<size_t>& places) {
@@ -335,24 +335,25 @@ TEST_CASE("scan: refusals", "[small]") {
   const Tensor x = device_tensor({2, 3}, {1, 2, 3, 4, 5, 6}), y(stream(), {2, 3}),
                whole(stream(), {2, 3}, DType::i32);
   const auto refused = [&](const auto& f) { return error_of<ValidationError>(f); };
-  CHECK(refused([&] { cumsum(stream(), x, 2, y); }) == "axis: axis 2 of a tensor of rank 2");
-  CHECK(refused([&] { cumsum(stream(), x, 0, {}); }) == "y: is not defined");
+  CHECK(refused([&] { cumsum(stream(), x, {2}, y); }) == "axis: axis 2 of a tensor of rank 2");
+  CHECK(refused([&] { cumsum(stream(), x, {0}, {}); }) == "y: is not defined");
   CHECK(refused([&] {
-          cumsum(stream(), x, 0, Tensor(stream(), {3, 2}));
+          cumsum(stream(), x, {0}, Tensor(stream(), {3, 2}));
         }) == "y: shape [3, 2] must be [2, 3]");
-  CHECK(refused([&] { cumsum(stream(), x, 0, whole); }) == "y: dtype i32: cumsum of f32 is floating");
-  CHECK(refused([&] { cummax(stream(), x, 0, whole); }) == "y: dtype i32 must be f32");
-  CHECK(refused([&] { cummax(stream(), x, 0, y, x); }) == "index: dtype f32 must be i32 or i64");
-  CHECK(refused([&] { cumsum(stream(), x.slice(1, 0, 2), 0, x.slice(1, 1, 3)); }) ==
+  CHECK(refused([&] { cumsum(stream(), x, {0}, whole); }) == "y: dtype i32: cumsum of f32 is floating");
+  CHECK(refused([&] { cummax(stream(), x, {0}, whole); }) == "y: dtype i32 must be f32");
+  CHECK(refused([&] { cummax(stream(), x, {0}, y, x); }) == "index: dtype f32 must be i32 or i64");
+  CHECK(refused([&] { cumsum(stream(), x.slice(1, 0, 2), {0}, x.slice(1, 1, 3)); }) ==
         "y: shares memory with x without being the same tensor");
   CHECK(refused([&] {
           Scan(context(), {x, y, 0, ScanKind::maximum, true});
         }) == "exclusive: cummax of no elements is nothing");
-  CHECK(refused([&] { cumprod_backward(stream(), x, x, y, 0, y); }) == "dx: shares memory with y");
-  CHECK(refused([&] { cummax_backward(stream(), x, x, 0, y); }) == "index: dtype f32 must be i32 or i64");
-  CHECK(refused([&] { cummax_backward(stream(), x, {}, 0, y); }) == "index: is not defined");
-  CHECK(refused([&] { cummax_backward(stream(), x, whole, 2, y); }) == "axis: axis 2 of a tensor of rank 2");
-  CHECK(refused([&] { cummax_backward(stream(), x, whole, 0, whole); }) ==
+  CHECK(refused([&] { cumprod_backward(stream(), x, x, y, {0}, y); }) == "dx: shares memory with y");
+  CHECK(refused([&] { cummax_backward(stream(), x, x, {0}, y); }) == "index: dtype f32 must be i32 or i64");
+  CHECK(refused([&] { cummax_backward(stream(), x, {}, {0}, y); }) == "index: is not defined");
+  CHECK(refused([&] { cummax_backward(stream(), x, whole, {2}, y); }) ==
+        "axis: axis 2 of a tensor of rank 2");
+  CHECK(refused([&] { cummax_backward(stream(), x, whole, {0}, whole); }) ==
         "dx: dtype i32 must be f32, f16, bf16 or f64");
   CHECK(host_values(x) == Floats{1, 2, 3, 4, 5, 6});
 }

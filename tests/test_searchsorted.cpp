@@ -62,7 +62,7 @@ void check(const Case& c, DType dtype, DType index, Placing placing) {
       expected.push_back(place_of(s, c.own ? i / static_cast<size_t>(row_size) * static_cast<size_t>(c.n) : 0,
                                   c.n, v[i], right));
     const Guarded y(c.x, strides_in(placing, c.x), index, 37);
-    searchsorted(stream(), sorted, x, y.tensor(), right);
+    searchsorted(stream(), sorted, x, right, y.tensor());
     CHECK(deviation(host_values(y.tensor()), expected) == 0);
     CHECK(y.intact());
   }
@@ -115,8 +115,8 @@ TEST_CASE("searchsorted: many values, long sequences, the same bits twice") {
                                 : std::lower_bound(elements.begin(), elements.end(), v)) -
                          elements.begin());
     const Guarded y({500}, DType::i64), twice({500}, DType::i64);
-    searchsorted(stream(), sorted, x, y.tensor(), right);
-    bucketize(stream(), x, sorted, twice.tensor(), right);
+    searchsorted(stream(), sorted, x, right, y.tensor());
+    bucketize(stream(), x, sorted, right, twice.tensor());
     CHECK(read<int64_t>(stream(), y.tensor()) == expected);
     CHECK(host_bytes(y.tensor()) == host_bytes(twice.tensor()));
     CHECK((y.intact() && twice.intact()));
@@ -127,9 +127,9 @@ TEST_CASE("searchsorted: NaNs, infinities, zeros of both signs", "[small]") {
   const Tensor sorted = device_tensor({6}, {-kInf, -0.0f, 1, 1, kInf, kNan}),
                x = device_tensor({7}, {-kInf, 0, 0.5f, 1, kInf, kNan, std::numeric_limits<float>::max()}),
                y(stream(), {7}, DType::i32);
-  searchsorted(stream(), sorted, x, y);
+  searchsorted(stream(), sorted, x, false, y);
   CHECK(host_values(y) == std::vector<float>{0, 1, 2, 2, 4, 6, 4});
-  searchsorted(stream(), sorted, x, y, true);
+  searchsorted(stream(), sorted, x, true, y);
   CHECK(host_values(y) == std::vector<float>{1, 2, 2, 4, 5, 6, 4});
 }
 
@@ -137,14 +137,15 @@ TEST_CASE("searchsorted: refusals", "[small]") {
   const Tensor x = device_tensor({2, 3}, {1, 0, 3, 4, 5, 0}), sorted = device_tensor({3}, {0, 1, 2}),
                y = index_tensor({2, 3}, {0, 0, 0, 0, 0, 0});
   const auto refused = [](auto&& f) { return error_of<ValidationError>(f); };
-  CHECK(refused([&] { searchsorted(stream(), {}, x, y); }) == "sorted: is not defined");
-  CHECK(refused([&] { searchsorted(stream(), sorted, x, x); }) == "y: dtype f32 must be i32 or i64");
-  CHECK(refused([&] { searchsorted(stream(), sorted, y, y); }) == "x: dtype i64 must be f32");
-  CHECK(refused([&] { searchsorted(stream(), sorted, x, y.reshape({6})); }) == "y: shape [6] must be [2, 3]");
+  CHECK(refused([&] { searchsorted(stream(), {}, x, false, y); }) == "sorted: is not defined");
+  CHECK(refused([&] { searchsorted(stream(), sorted, x, false, x); }) == "y: dtype f32 must be i32 or i64");
+  CHECK(refused([&] { searchsorted(stream(), sorted, y, false, y); }) == "x: dtype i64 must be f32");
+  CHECK(refused([&] { searchsorted(stream(), sorted, x, false, y.reshape({6})); }) ==
+        "y: shape [6] must be [2, 3]");
   CHECK(refused([&] {
-          searchsorted(stream(), device_tensor({1, 3}, {0, 1, 2}), x, y);
+          searchsorted(stream(), device_tensor({1, 3}, {0, 1, 2}), x, false, y);
         }) == "sorted: shape [1, 3] must be [2, 3]");
-  CHECK(refused([&] { searchsorted(stream(), y, y, y); }) == "y: shares memory with sorted");
+  CHECK(refused([&] { searchsorted(stream(), y, y, false, y); }) == "y: shares memory with sorted");
   CHECK(refused([&] {
           Options other = engine("magic");
           Searchsorted(context(), {sorted, x, y}, other);

@@ -211,7 +211,7 @@ TEST_CASE("threads: a tensor is read and let go by another thread than made it",
   constexpr int kTensors = 200;
   const Shape shape{1000};
   {  // see "operators by six threads"
-    fill(stream(), Tensor(stream(), shape), 0);
+    fill(stream(), 0, Tensor(stream(), shape));
     stream().finish();
   }
   struct Item {
@@ -230,7 +230,7 @@ TEST_CASE("threads: a tensor is read and let go by another thread than made it",
       } const end{ended};
       for (int i = 0; i < kTensors; i++) {
         const Tensor x(own, shape);
-        fill(own, x, i);
+        fill(own, i, x);
         const Event ready = own.record();
         const std::lock_guard<std::mutex> lock(mutex);
         given.push_back({x, ready});

@@ -211,7 +211,7 @@ class Doubling : public TuneSubject {
         x_(context(), {kCount}),
         y_(context(), {kCount}),
         right_(context(), {kCount}) {
-    fill(test::stream(), x_, 3);
+    fill(test::stream(), 3, x_);
   }
   const TuneProblem& problem() const override { return problem_; }
   std::vector<std::string> candidates() const override { return engines_; }
@@ -232,10 +232,10 @@ class Doubling : public TuneSubject {
               for (int i = engine == "slow" ? 20 : 1; i > 0; i--)
                 pointwise(test::stream(), {x_}, {y_}, {},
                           engine == "wrong" ? "y0 = 2 * x0 + 1" : "y0 = 2 * x0");
-              if (engine == "one-wrong") fill(test::stream(), y_.slice(0, 7, 8), 5);
+              if (engine == "one-wrong") fill(test::stream(), 5, y_.slice(0, 7, 8));
             }};
   }
-  void poison() override { fill(test::stream(), y_, -1); }
+  void poison() override { fill(test::stream(), -1, y_); }
   void keep_result() override { copy(test::stream(), y_, right_); }
   int64_t wrong_elements() override {
     const std::vector<float> y = read<float>(test::stream(), y_), right = read<float>(test::stream(), right_);

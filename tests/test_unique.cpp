@@ -73,10 +73,10 @@ void check(const Shape& shape, DType dtype, DType index, Placing placing, int li
       const Guarded y({x.numel()}, {2}, dtype), count({1}, index),
           inverse(shape, strides_in(placing, shape), index), counts({x.numel()}, index);
       const UniqueResults results{y.tensor(), count.tensor(), inverse.tensor(), counts.tensor()};
-      (sorts
-           ? static_cast<void (*)(const Stream&, const Tensor&, const UniqueResults&, const Options&)>(unique)
-           : static_cast<void (*)(const Stream&, const Tensor&, const UniqueResults&, const Options&)>(
-                 unique_consecutive))(stream(), x, results, engine(name));
+      if (sorts)
+        unique(stream(), x, results, engine(name));
+      else
+        unique_consecutive(stream(), x, results, engine(name));
       CHECK(host_values(count.tensor())[0] == static_cast<float>(found));
       CHECK(same_bits(y.tensor().slice(0, 0, found), expected.y));
       CHECK(deviation(host_values(inverse.tensor()), expected.inverse) == 0);

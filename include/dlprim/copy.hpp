@@ -6,21 +6,64 @@
 #include <vector>
 
 #include <dlprim/export.hpp>
+#include <dlprim/plan.hpp>
 #include <dlprim/scalar.hpp>
 #include <dlprim/stream.hpp>
 #include <dlprim/tensor.hpp>
 
 namespace dlprim {
 
-/// y = x, converting layout and dtype; x broadcasts to y's shape. Floats become integers by truncation,
-/// anything becomes bool by != 0. Throws ValidationError.
-DLPRIM_API void copy(const Stream& stream, const Tensor& x, const Tensor& y);
-/// Every element of y becomes `value`, converted as copy does. Throws ValidationError for a number that is no
-/// 64-bit integer if y holds integers.
-DLPRIM_API void fill(const Stream& stream, const Tensor& y, Scalar value);
-/// A new row-major tensor with x's elements, of another dtype if asked.
-DLPRIM_API Tensor contiguous(const Stream& stream, const Tensor& x);
-DLPRIM_API Tensor cast(const Stream& stream, const Tensor& x, DType dtype);
+/// x broadcasts to y's shape. Any dtypes, any strides.
+struct CopyDesc {
+  TensorDesc x, y;
+};
+
+/// y = x, converting layout and dtype. Floats become integers by truncation, anything becomes bool by != 0.
+class DLPRIM_API Copy : public Plan {
+ public:
+  /// Engines: interleave, for a few planes that become neighbours, or come from such; tiles, for transposed
+  /// tensors; generated, for everything. Throws ValidationError (shapes, engine), BuildError.
+  explicit Copy(const Context& context, const CopyDesc& desc, const Options& options = {});
+  /// y shares no memory with x, or is the same elements.
+  void run(const Stream& stream, const Tensor& x, const Tensor& y, const Tensor& workspace = {}) const;
+
+  struct Impl;
+
+ private:
+  std::shared_ptr<const Impl> impl_;
+};
+
+/// Any dtype, any strides.
+struct FillDesc {
+  TensorDesc y;
+};
+
+/// Every element of y becomes a number, converted as Copy does.
+class DLPRIM_API Fill : public Plan {
+ public:
+  /// Its engine is `generated`. Throws ValidationError, BuildError.
+  explicit Fill(const Context& context, const FillDesc& desc, const Options& options = {});
+  /// Throws ValidationError for a number that is no 64-bit integer if y holds integers.
+  void run(const Stream& stream, Scalar value, const Tensor& y, const Tensor& workspace = {}) const;
+
+  struct Impl;
+
+ private:
+  std::shared_ptr<const Impl> impl_;
+};
+
+/// Finds the plan in the context's cache, or makes it, and runs it.
+DLPRIM_API void copy(const Stream& stream, const Tensor& x, const Tensor& y, const Options& options = {},
+                     const Tensor& workspace = {});
+DLPRIM_API void fill(const Stream& stream, Scalar value, const Tensor& y, const Options& options = {},
+                     const Tensor& workspace = {});
+/// A new row-major tensor with x's elements, of another dtype if asked. Its plan: Copy.
+DLPRIM_API Tensor contiguous(const Stream& stream, const Tensor& x, const Options& options = {},
+                             const Tensor& workspace = {});
+DLPRIM_API Tensor cast(const Stream& stream, const Tensor& x, DType dtype, const Options& options = {},
+                       const Tensor& workspace = {});
+
+// Transfers are no operators: they take no options and no workspace.
 
 /// Host to device, in row-major order of y's elements. `bytes` must be y.bytes(). The host memory may be
 /// reused at once.

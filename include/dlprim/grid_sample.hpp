@@ -43,29 +43,16 @@ struct GridSampleParams {
 /// which has no place for them, the first element. Bicubic with these two gives NaN, as there are no weights.
 /// So does PyTorch on GPUs; on CPUs it gives NaN for zeros in planes, 0 in volumes.
 struct GridSampleDesc {
-  TensorDesc x, grid, y;  ///< backward: dx in place of x where that is wanted, dy in place of y
+  TensorDesc x, grid, y;
   GridSampleParams params;
-  TensorDesc dgrid;  ///< for GridSampleBackwardGrid: of the grid's shape and dtype
 };
 
 class DLPRIM_API GridSample : public Plan {
  public:
   /// Throws ValidationError (ranks, shapes, dtypes, parameters), BuildError.
-  GridSample(const Context& context, const GridSampleDesc& desc, const Options& options = {});
+  explicit GridSample(const Context& context, const GridSampleDesc& desc, const Options& options = {});
   /// y shares no memory with the others.
-  void run(const Stream& stream, const Tensor& x, const Tensor& grid, const Tensor& y) const;
-
- private:
-  GridSampleDesc desc_;
-  std::shared_ptr<const detail::GridSampleImpl> impl_;
-};
-
-class DLPRIM_API GridSampleBackwardInput : public Plan {
- public:
-  /// `desc.x` is of dx.
-  GridSampleBackwardInput(const Context& context, const GridSampleDesc& desc, const Options& options = {});
-  /// dx is written whole, and shares no memory with the others.
-  void run(const Stream& stream, const Tensor& dy, const Tensor& grid, const Tensor& dx,
+  void run(const Stream& stream, const Tensor& x, const Tensor& grid, const Tensor& y,
            const Tensor& workspace = {}) const;
 
  private:
@@ -73,27 +60,56 @@ class DLPRIM_API GridSampleBackwardInput : public Plan {
   std::shared_ptr<const detail::GridSampleImpl> impl_;
 };
 
-class DLPRIM_API GridSampleBackwardGrid : public Plan {
+/// dx, dy: as x and y are forward.
+struct GridSampleBackwardInputDesc {
+  TensorDesc dy, grid, dx;
+  GridSampleParams params;
+};
+
+class DLPRIM_API GridSampleBackwardInput : public Plan {
  public:
-  /// `desc.y` is of dy.
-  GridSampleBackwardGrid(const Context& context, const GridSampleDesc& desc, const Options& options = {});
-  /// dgrid shares no memory with the others; it is 0 for nearest.
-  void run(const Stream& stream, const Tensor& dy, const Tensor& x, const Tensor& grid,
-           const Tensor& dgrid) const;
+  /// Throws as GridSample.
+  explicit GridSampleBackwardInput(const Context& context, const GridSampleBackwardInputDesc& desc,
+                                   const Options& options = {});
+  /// dx is written whole, and shares no memory with the others.
+  void run(const Stream& stream, const Tensor& dy, const Tensor& grid, const Tensor& dx,
+           const Tensor& workspace = {}) const;
 
  private:
-  GridSampleDesc desc_;
+  GridSampleBackwardInputDesc desc_;
+  std::shared_ptr<const detail::GridSampleImpl> impl_;
+};
+
+/// dy: as y is forward; dgrid: of the grid's shape and dtype.
+struct GridSampleBackwardGridDesc {
+  TensorDesc dy, x, grid, dgrid;
+  GridSampleParams params;
+};
+
+class DLPRIM_API GridSampleBackwardGrid : public Plan {
+ public:
+  /// Throws as GridSample.
+  explicit GridSampleBackwardGrid(const Context& context, const GridSampleBackwardGridDesc& desc,
+                                  const Options& options = {});
+  /// dgrid shares no memory with the others; it is 0 for nearest.
+  void run(const Stream& stream, const Tensor& dy, const Tensor& x, const Tensor& grid, const Tensor& dgrid,
+           const Tensor& workspace = {}) const;
+
+ private:
+  GridSampleBackwardGridDesc desc_;
   std::shared_ptr<const detail::GridSampleImpl> impl_;
 };
 
 /// Finds the plan in the context's cache, or makes it, and runs it.
 DLPRIM_API void grid_sample(const Stream& stream, const Tensor& x, const Tensor& grid,
-                            const GridSampleParams& params, const Tensor& y, const Options& options = {});
+                            const GridSampleParams& params, const Tensor& y, const Options& options = {},
+                            const Tensor& workspace = {});
 DLPRIM_API void grid_sample_backward_input(const Stream& stream, const Tensor& dy, const Tensor& grid,
                                            const GridSampleParams& params, const Tensor& dx,
-                                           const Options& options = {});
+                                           const Options& options = {}, const Tensor& workspace = {});
 DLPRIM_API void grid_sample_backward_grid(const Stream& stream, const Tensor& dy, const Tensor& x,
                                           const Tensor& grid, const GridSampleParams& params,
-                                          const Tensor& dgrid, const Options& options = {});
+                                          const Tensor& dgrid, const Options& options = {},
+                                          const Tensor& workspace = {});
 
 }  // namespace dlprim

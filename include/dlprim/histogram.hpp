@@ -1,9 +1,9 @@
 // Counting elements: by their value, or by the part of a range in which they lie. The same input gives the
-// same bits, weighted too. Engines, of which each runs on every device: parts, bins for each work-group;
-// atomics, without weights; exact and sorted, for weights.
+// same bits, weighted too. Tensors of one run share no memory.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include <dlprim/export.hpp>
 #include <dlprim/plan.hpp>
@@ -12,30 +12,71 @@
 
 namespace dlprim {
 
-/// x: integers or bool, any shape and strides, fewer than 2^31 elements. y: [bins], any dtype but bool. y[b]:
-/// how many elements are b; those outside of [0, bins) are not counted. Tensors share no memory. Throws
-/// ValidationError.
-DLPRIM_API void bincount(const Stream& stream, const Tensor& x, const Tensor& y, const Options& options = {});
-/// y[b]: the sum of the weights of elements that are b. weights: of x's shape; weights and y are floating, in
-/// any mix. Sums are made in f64 where one of the two is f64 and, if the device has it, by engine `parts`,
-/// which CPUs take; else in f32. On GPUs sums in f32 are exact and rounded once, with up to 2^20 bins. Those
-/// are also engine `exact`'s limits.
-DLPRIM_API void bincount(const Stream& stream, const Tensor& x, const Tensor& weights, const Tensor& y,
-                         const Options& options = {});
-/// As torch.bincount: a new i64 tensor with a bin for each number up to the largest, and not fewer than
-/// `minlength`; of weights, which may be undefined, one of f64 if they are that, else of f32. Waits for the
-/// device. Throws ValidationError for negative elements too.
-DLPRIM_API Tensor bincount(const Stream& stream, const Tensor& x, const Tensor& weights, int64_t minlength);
+namespace detail {
+struct HistogramImpl;
+}
+
+/// x: integers or bool, any shape and strides, fewer than 2^31 elements. y: [bins], any dtype but bool; of
+/// weights, which have x's shape, floating as these are, in any mix.
+struct BincountDesc {
+  TensorDesc x;
+  std::optional<TensorDesc> weights;
+  TensorDesc y;
+};
+
+/// y[b]: how many elements are b, or the sum of their weights; those outside of [0, bins) do not count.
+///
+/// Sums are made in f64 where weights or y are f64 and, if the device has it, by engine `parts`; else in f32.
+class DLPRIM_API Bincount : public Plan {
+ public:
+  /// Engines, of which each runs on every device: parts, bins for each work-group, first on CPUs; atomics,
+  /// without weights; of weights exact, where sums in f32 are exact and rounded once, for up to 2^20 bins,
+  /// and sorted. Throws ValidationError, BuildError.
+  explicit Bincount(const Context& context, const BincountDesc& desc, const Options& options = {});
+  void run(const Stream& stream, const Tensor& x, const Tensor& weights, const Tensor& y,
+           const Tensor& workspace = {}) const;
+
+ private:
+  BincountDesc desc_;
+  std::shared_ptr<const detail::HistogramImpl> impl_;
+};
 
 /// From low to high, both included; where they are equal, from the least to the largest element, and one
 /// farther at both ends if these are equal too.
 struct HistogramRange {
   double low = 0, high = 0;
 };
-/// As torch.histc. x: floating, else as bincount's. y: [bins], any dtype but bool: the range is cut into as
-/// many equal parts. NaNs and what lies outside are not counted. A range from data that holds NaNs or
-/// infinities leaves nothing to count, where PyTorch throws. Throws ValidationError (low above high, NaN).
-DLPRIM_API void histc(const Stream& stream, const Tensor& x, const Tensor& y,
-                      const HistogramRange& range = {}, const Options& options = {});
+
+/// x: floating, else as Bincount's. y: [bins], any dtype but bool.
+struct HistcDesc {
+  TensorDesc x, y;
+  HistogramRange range{};
+};
+
+/// The range is cut into as many equal parts as there are bins: torch.histc. NaNs and what lies outside are
+/// not counted. A range from data that holds NaNs or infinities leaves nothing to count, where PyTorch
+/// throws.
+class DLPRIM_API Histc : public Plan {
+ public:
+  /// Engines: parts, atomics. Throws ValidationError (low above high, NaN), BuildError.
+  explicit Histc(const Context& context, const HistcDesc& desc, const Options& options = {});
+  void run(const Stream& stream, const Tensor& x, const Tensor& y, const Tensor& workspace = {}) const;
+
+ private:
+  HistcDesc desc_;
+  std::shared_ptr<const detail::HistogramImpl> impl_;
+};
+
+/// Finds the plan in the context's cache, or makes it, and runs it. Undefined weights are none.
+DLPRIM_API void bincount(const Stream& stream, const Tensor& x, const Tensor& weights, const Tensor& y,
+                         const Options& options = {}, const Tensor& workspace = {});
+DLPRIM_API void histc(const Stream& stream, const Tensor& x, const HistogramRange& range, const Tensor& y,
+                      const Options& options = {}, const Tensor& workspace = {});
+
+/// As torch.bincount: a new i64 tensor with a bin for each number up to the largest, and not fewer than
+/// `minlength`; of weights one of f64 if they are that, else of f32. Waits for the device, and has no plan.
+/// Throws ValidationError for negative elements too.
+DLPRIM_API Tensor bincount(const Stream& stream, const Tensor& x, const Tensor& weights, int64_t minlength,
+                           const Options& options = {}, const Tensor& workspace = {});
 
 }  // namespace dlprim

@@ -48,7 +48,7 @@ DLPRIM_API Shape interpolate_output_shape(const Shape& x, const std::vector<doub
 /// floating dtypes in any mix. Coordinates and sums are taken in f32, or in f64 if x or y is f64; nearest's
 /// coordinates always in f32.
 struct InterpolateDesc {
-  TensorDesc x, y;  ///< backward: of dx and dy
+  TensorDesc x, y;
   InterpolateParams params;
 };
 
@@ -56,7 +56,7 @@ struct InterpolateDesc {
 class DLPRIM_API Interpolate : public Plan {
  public:
   /// Throws ValidationError (ranks, shapes, dtypes, parameters that do not go together), BuildError.
-  Interpolate(const Context& context, const InterpolateDesc& desc, const Options& options = {});
+  explicit Interpolate(const Context& context, const InterpolateDesc& desc, const Options& options = {});
   /// y shares no memory with x.
   void run(const Stream& stream, const Tensor& x, const Tensor& y, const Tensor& workspace = {}) const;
 
@@ -65,23 +65,31 @@ class DLPRIM_API Interpolate : public Plan {
   std::shared_ptr<const detail::Resample> impl_;
 };
 
+/// dx, dy: as x and y are forward.
+struct InterpolateBackwardDesc {
+  TensorDesc dy, dx;
+  InterpolateParams params;
+};
+
 /// dx from dy.
 class DLPRIM_API InterpolateBackward : public Plan {
  public:
-  /// `desc.x` is of dx, `desc.y` of dy.
-  InterpolateBackward(const Context& context, const InterpolateDesc& desc, const Options& options = {});
+  /// Throws as Interpolate.
+  explicit InterpolateBackward(const Context& context, const InterpolateBackwardDesc& desc,
+                               const Options& options = {});
   /// dx is written whole and shares no memory with dy.
   void run(const Stream& stream, const Tensor& dy, const Tensor& dx, const Tensor& workspace = {}) const;
 
  private:
-  InterpolateDesc desc_;
+  InterpolateBackwardDesc desc_;
   std::shared_ptr<const detail::Resample> impl_;
 };
 
 /// Finds the plan in the context's cache, or makes it, and runs it.
 DLPRIM_API void interpolate(const Stream& stream, const Tensor& x, const InterpolateParams& params,
-                            const Tensor& y, const Options& options = {});
+                            const Tensor& y, const Options& options = {}, const Tensor& workspace = {});
 DLPRIM_API void interpolate_backward(const Stream& stream, const Tensor& dy, const InterpolateParams& params,
-                                     const Tensor& dx, const Options& options = {});
+                                     const Tensor& dx, const Options& options = {},
+                                     const Tensor& workspace = {});
 
 }  // namespace dlprim

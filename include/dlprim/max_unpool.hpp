@@ -14,7 +14,7 @@ namespace dlprim {
 
 /// x and indices: one shape, [N, C, ...] or [C, ...] with `spatial` more dimensions, 1 to 3; y: the same
 /// rank, N and C. x and y: one dtype, any; indices: i32 or i64, as pool() gives them: flat ones in y's plane.
-/// Any strides; the elements of an image fewer than 2^31. Backward: dx in place of x, dy in place of y.
+/// Any strides; the elements of an image fewer than 2^31.
 struct MaxUnpoolDesc {
   TensorDesc x, indices, y;
   int spatial = 2;
@@ -42,14 +42,22 @@ class DLPRIM_API MaxUnpool : public Plan {
   std::shared_ptr<const Impl> impl_;
 };
 
+/// dx and indices: one shape, as x forward; dy: as y forward.
+struct MaxUnpoolBackwardDesc {
+  TensorDesc dy, indices, dx;
+  int spatial = 2;
+};
+
 /// dx[n, c, p] = dy[n, c, indices[n, c, p]], 0 where the index lies outside. As with PyTorch, all of several
 /// elements with one index get that place's gradient.
 class DLPRIM_API MaxUnpoolBackward : public Plan {
  public:
   /// Engines: cpu, direct. Throws as MaxUnpool.
-  explicit MaxUnpoolBackward(const Context& context, const MaxUnpoolDesc& desc, const Options& options = {});
+  explicit MaxUnpoolBackward(const Context& context, const MaxUnpoolBackwardDesc& desc,
+                             const Options& options = {});
   /// dx is written whole, and shares no memory with the others.
-  void run(const Stream& stream, const Tensor& dy, const Tensor& indices, const Tensor& dx) const;
+  void run(const Stream& stream, const Tensor& dy, const Tensor& indices, const Tensor& dx,
+           const Tensor& workspace = {}) const;
 
   using Impl = MaxUnpool::Impl;
 
@@ -59,8 +67,9 @@ class DLPRIM_API MaxUnpoolBackward : public Plan {
 
 /// Finds the plan in the context's cache, or makes it, and runs it.
 DLPRIM_API void max_unpool(const Stream& stream, const Tensor& x, const Tensor& indices, int spatial,
-                           const Tensor& y, const Options& options = {});
+                           const Tensor& y, const Options& options = {}, const Tensor& workspace = {});
 DLPRIM_API void max_unpool_backward(const Stream& stream, const Tensor& dy, const Tensor& indices,
-                                    int spatial, const Tensor& dx, const Options& options = {});
+                                    int spatial, const Tensor& dx, const Options& options = {},
+                                    const Tensor& workspace = {});
 
 }  // namespace dlprim

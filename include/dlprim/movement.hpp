@@ -1,14 +1,14 @@
-// Moving elements without arithmetic, and the tensors that only their places make. permute, transpose, slice
-// and expand are views of Tensor; copy() makes memory of them.
+// Moving elements without arithmetic. permute, transpose, slice and expand are views of Tensor; copy() makes
+// memory of them.
 //
 // Any dtypes; where x and y differ in it, elements are converted as copy() does. Any strides. Tensors of one
-// call share no memory unless it says so. All throw ValidationError, and what copy() throws.
+// run share no memory. Constructors throw ValidationError and BuildError.
 #pragma once
 
 #include <vector>
 
 #include <dlprim/export.hpp>
-#include <dlprim/scalar.hpp>
+#include <dlprim/plan.hpp>
 #include <dlprim/stream.hpp>
 #include <dlprim/tensor.hpp>
 
@@ -18,49 +18,139 @@ namespace dlprim {
 /// is left: PyTorch's split.
 DLPRIM_API std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, int axis);
 DLPRIM_API std::vector<Tensor> split(const Tensor& x, int64_t size, int axis);
+
+/// The inputs have y's shape but along the axis, where their sizes add up to y's.
+struct ConcatDesc {
+  std::vector<TensorDesc> inputs;
+  TensorDesc y;
+  int axis = 0;
+};
+
 /// y holds the inputs one behind the other along `axis`. Its gradient: views of dy, by split().
-DLPRIM_API void concat(const Stream& stream, const std::vector<Tensor>& inputs, int axis, const Tensor& y);
+class DLPRIM_API Concat : public Plan {
+ public:
+  /// Engines: words, on GPUs, for tensors of one dtype that are dense in one order; copies.
+  explicit Concat(const Context& context, const ConcatDesc& desc, const Options& options = {});
+  void run(const Stream& stream, const std::vector<Tensor>& inputs, const Tensor& y,
+           const Tensor& workspace = {}) const;
 
-/// dx is zero but in the view x.slice(axis, start, end, step), where it is dy.
-DLPRIM_API void slice_backward(const Stream& stream, const Tensor& dy, int axis, int64_t start, int64_t end,
-                               int64_t step, const Tensor& dx);
+  struct Impl;
 
-/// x over and over: each size of y is a multiple of x's; y may have more dimensions in front. PyTorch's
-/// repeat.
-DLPRIM_API void tile(const Stream& stream, const Tensor& x, const Tensor& y);
-/// dx: the sum of all of dy's parts. dy's rank and the number of dimensions that are repeated together at
-/// most 8.
-DLPRIM_API void tile_backward(const Stream& stream, const Tensor& dy, const Tensor& dx);
+ private:
+  std::shared_ptr<const Impl> impl_;
+};
 
-/// Elements of the named axes in reverse. One dtype. It is its own gradient.
-DLPRIM_API void flip(const Stream& stream, const Tensor& x, const std::vector<int>& axes, const Tensor& y);
+/// dy: of the shape of dx.slice(axis, start, end, step).
+struct SliceBackwardDesc {
+  TensorDesc dy, dx;
+  int axis = 0;
+  int64_t start = 0, end = 0, step = 1;
+};
+
+/// dx is zero but in that view, where it is dy.
+class DLPRIM_API SliceBackward : public Plan {
+ public:
+  /// Engines: direct, on GPUs, one pass over a dx of fewer than 2^29 elements; copies.
+  explicit SliceBackward(const Context& context, const SliceBackwardDesc& desc, const Options& options = {});
+  void run(const Stream& stream, const Tensor& dy, const Tensor& dx, const Tensor& workspace = {}) const;
+
+  struct Impl;
+
+ private:
+  std::shared_ptr<const Impl> impl_;
+};
+
+/// Each size of y is a multiple of x's; y may have more dimensions in front. y's rank and the number of
+/// dimensions that are repeated are together at most 8.
+struct TileDesc {
+  TensorDesc x, y;
+};
+
+/// x over and over: PyTorch's repeat.
+class DLPRIM_API Tile : public Plan {
+ public:
+  /// Its engine is `copy`.
+  explicit Tile(const Context& context, const TileDesc& desc, const Options& options = {});
+  void run(const Stream& stream, const Tensor& x, const Tensor& y, const Tensor& workspace = {}) const;
+
+  struct Impl;
+
+ private:
+  std::shared_ptr<const Impl> impl_;
+};
+
+/// dy, dx: as y and x are forward; floating.
+struct TileBackwardDesc {
+  TensorDesc dy, dx;
+};
+
+/// dx: the sum of all of dy's parts.
+class DLPRIM_API TileBackward : public Plan {
+ public:
+  /// Its engine is `generated`.
+  explicit TileBackward(const Context& context, const TileBackwardDesc& desc, const Options& options = {});
+  void run(const Stream& stream, const Tensor& dy, const Tensor& dx, const Tensor& workspace = {}) const;
+
+  struct Impl;
+
+ private:
+  std::shared_ptr<const Impl> impl_;
+};
+
+/// x, y: one shape and dtype. axes: different ones.
+struct FlipDesc {
+  TensorDesc x, y;
+  std::vector<int> axes;
+};
+
+/// Elements of the named axes in reverse. It is its own gradient.
+class DLPRIM_API Flip : public Plan {
+ public:
+  /// Engines: cpu, direct.
+  explicit Flip(const Context& context, const FlipDesc& desc, const Options& options = {});
+  void run(const Stream& stream, const Tensor& x, const Tensor& y, const Tensor& workspace = {}) const;
+
+  struct Impl;
+
+ private:
+  std::shared_ptr<const Impl> impl_;
+};
+
+/// x, y: one shape. A shift for each axis; axes are different ones.
+struct RollDesc {
+  TensorDesc x, y;
+  std::vector<int64_t> shifts;
+  std::vector<int> axes;
+};
+
 /// Elements moved by shifts[i] along axes[i]; those that pass the end come in at the front. Its gradient is
 /// the roll by the shifts negated.
+class DLPRIM_API Roll : public Plan {
+ public:
+  /// Its engine is `copies`.
+  explicit Roll(const Context& context, const RollDesc& desc, const Options& options = {});
+  void run(const Stream& stream, const Tensor& x, const Tensor& y, const Tensor& workspace = {}) const;
+
+  struct Impl;
+
+ private:
+  std::shared_ptr<const Impl> impl_;
+};
+
+/// Finds the plan in the context's cache, or makes it, and runs it.
+DLPRIM_API void concat(const Stream& stream, const std::vector<Tensor>& inputs, int axis, const Tensor& y,
+                       const Options& options = {}, const Tensor& workspace = {});
+DLPRIM_API void slice_backward(const Stream& stream, const Tensor& dy, int axis, int64_t start, int64_t end,
+                               int64_t step, const Tensor& dx, const Options& options = {},
+                               const Tensor& workspace = {});
+DLPRIM_API void tile(const Stream& stream, const Tensor& x, const Tensor& y, const Options& options = {},
+                     const Tensor& workspace = {});
+DLPRIM_API void tile_backward(const Stream& stream, const Tensor& dy, const Tensor& dx,
+                              const Options& options = {}, const Tensor& workspace = {});
+DLPRIM_API void flip(const Stream& stream, const Tensor& x, const std::vector<int>& axes, const Tensor& y,
+                     const Options& options = {}, const Tensor& workspace = {});
 DLPRIM_API void roll(const Stream& stream, const Tensor& x, const std::vector<int64_t>& shifts,
-                     const std::vector<int>& axes, const Tensor& y);
-
-/// x's last two axes, zero above, or below, the diagonal k (0: the main one; above it k is positive). y may
-/// be x. They are their own gradients.
-DLPRIM_API void tril(const Stream& stream, const Tensor& x, int64_t k, const Tensor& y);
-DLPRIM_API void triu(const Stream& stream, const Tensor& x, int64_t k, const Tensor& y);
-/// y: [..., R, C], 1 on the diagonal k and 0 elsewhere.
-DLPRIM_API void eye(const Stream& stream, int64_t k, const Tensor& y);
-
-/// y: a vector of any dtype. y[i] = start + i step, computed in f64, or f32 where the device has none; in i64
-/// if y holds integers, and then both are whole numbers.
-DLPRIM_API void arange(const Stream& stream, double start, double step, const Tensor& y);
-/// From start to end, both included; symmetric about the middle, as PyTorch's. If y holds integers start and
-/// end are whole numbers, and so is each element: without what is behind the point, of an exact quotient
-/// (PyTorch's is rounded to f64 first, which can leave one less).
-DLPRIM_API void linspace(const Stream& stream, double start, double end, const Tensor& y);
-
-/// y: index's shape and C. 1 where the last coordinate is the index, which counts from the end if negative; 0
-/// elsewhere. index: i32 or i64.
-DLPRIM_API void one_hot(const Stream& stream, const Tensor& index, const Tensor& y);
-
-/// y = mask ? value : x, the mask of any dtype, broadcast to x. y may be x. Its gradient is masked_fill of dy
-/// by 0.
-DLPRIM_API void masked_fill(const Stream& stream, const Tensor& x, const Tensor& mask, Scalar value,
-                            const Tensor& y);
+                     const std::vector<int>& axes, const Tensor& y, const Options& options = {},
+                     const Tensor& workspace = {});
 
 }  // namespace dlprim

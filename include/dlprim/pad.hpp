@@ -33,14 +33,14 @@ DLPRIM_API Shape pad_output_shape(const Shape& x, const PadParams& params);
 
 /// x, y: rank 1 to 8, any strides, floating dtypes in any mix.
 struct PadDesc {
-  TensorDesc x, y;  ///< backward: of dx and dy
+  TensorDesc x, y;
   PadParams params;
 };
 
 class DLPRIM_API Pad : public Plan {
  public:
   /// Throws ValidationError (shapes, dtypes, too much padding), BuildError.
-  Pad(const Context& context, const PadDesc& desc, const Options& options = {});
+  explicit Pad(const Context& context, const PadDesc& desc, const Options& options = {});
   /// `value` goes around x if the mode is constant. y shares no memory with x.
   void run(const Stream& stream, const Tensor& x, double value, const Tensor& y,
            const Tensor& workspace = {}) const;
@@ -50,23 +50,29 @@ class DLPRIM_API Pad : public Plan {
   std::shared_ptr<const detail::Resample> impl_;
 };
 
+/// dx, dy: as x and y are forward.
+struct PadBackwardDesc {
+  TensorDesc dy, dx;
+  PadParams params;
+};
+
 /// dx from dy: the sum over the places that an element went to, ascending; 0 for those that were cropped.
 class DLPRIM_API PadBackward : public Plan {
  public:
-  /// `desc.x` is of dx, `desc.y` of dy.
-  PadBackward(const Context& context, const PadDesc& desc, const Options& options = {});
+  /// Throws as Pad.
+  explicit PadBackward(const Context& context, const PadBackwardDesc& desc, const Options& options = {});
   /// dx is written whole and shares no memory with dy.
   void run(const Stream& stream, const Tensor& dy, const Tensor& dx, const Tensor& workspace = {}) const;
 
  private:
-  PadDesc desc_;
+  PadBackwardDesc desc_;
   std::shared_ptr<const detail::Resample> impl_;
 };
 
 /// Finds the plan in the context's cache, or makes it, and runs it.
 DLPRIM_API void pad(const Stream& stream, const Tensor& x, const PadParams& params, double value,
-                    const Tensor& y, const Options& options = {});
+                    const Tensor& y, const Options& options = {}, const Tensor& workspace = {});
 DLPRIM_API void pad_backward(const Stream& stream, const Tensor& dy, const PadParams& params,
-                             const Tensor& dx, const Options& options = {});
+                             const Tensor& dx, const Options& options = {}, const Tensor& workspace = {});
 
 }  // namespace dlprim

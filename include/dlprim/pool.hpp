@@ -85,6 +85,7 @@ struct PoolSaved {
   Tensor indices{}, x{}, y{};
 };
 
+/// dy, dx: of one dtype, as y and x are forward.
 struct PoolBackwardDesc {
   TensorDesc dy, dx;
   PoolParams params;
@@ -109,8 +110,9 @@ class DLPRIM_API PoolBackward : public Plan {
 
 /// Finds the plan in the context's cache, or makes it, and runs it.
 DLPRIM_API void pool(const Stream& stream, const Tensor& x, const PoolParams& params, const Tensor& y,
-                     const Tensor& indices = {}, const Options& options = {});
+                     const Tensor& indices = {}, const Options& options = {}, const Tensor& workspace = {});
 DLPRIM_API void pool_backward(const Stream& stream, const Tensor& dy, const PoolSaved& saved,
-                              const PoolParams& params, const Tensor& dx, const Options& options = {});
+                              const PoolParams& params, const Tensor& dx, const Options& options = {},
+                              const Tensor& workspace = {});
 
 }  // namespace dlprim

@@ -1,7 +1,7 @@
 // Scans: cumulative sums, products, maxima and minima along an axis.
 //
-//   cumsum(stream, x, -1, y);
-//   cumsum_backward(stream, dy, -1, dx);
+//   cumsum(stream, x, {-1}, y);
+//   cumsum_backward(stream, dy, {-1}, dx);
 #pragma once
 
 #include <optional>
@@ -93,27 +93,31 @@ class DLPRIM_API CummaxBackward : public Plan {
   std::shared_ptr<const Impl> impl_;
 };
 
-/// Which elements a call's sums and products are made of: see ScanDesc.
-struct ScanOrder {
+/// Of a call: see ScanDesc. Maxima, minima and gradients know no `exclusive` but those of sums.
+struct ScanParams {
+  int axis = -1;
   bool exclusive = false, reverse = false;
 };
 
-/// Finds the plan in the context's cache, or makes it, and runs it.
-DLPRIM_API void cumsum(const Stream& stream, const Tensor& x, int axis, const Tensor& y,
-                       ScanOrder order = {});
-DLPRIM_API void cumprod(const Stream& stream, const Tensor& x, int axis, const Tensor& y,
-                        ScanOrder order = {});
-DLPRIM_API void cummax(const Stream& stream, const Tensor& x, int axis, const Tensor& y,
-                       const Tensor& index = {});
-DLPRIM_API void cummin(const Stream& stream, const Tensor& x, int axis, const Tensor& y,
-                       const Tensor& index = {});
-/// The gradient of a sum is the sum of gradients the other way; `order` is as in forward.
-DLPRIM_API void cumsum_backward(const Stream& stream, const Tensor& dy, int axis, const Tensor& dx,
-                                ScanOrder order = {});
+/// Finds the plan in the context's cache, or makes it, and runs it. The first four are of Scan.
+DLPRIM_API void cumsum(const Stream& stream, const Tensor& x, const ScanParams& params, const Tensor& y,
+                       const Options& options = {}, const Tensor& workspace = {});
+DLPRIM_API void cumprod(const Stream& stream, const Tensor& x, const ScanParams& params, const Tensor& y,
+                        const Options& options = {}, const Tensor& workspace = {});
+DLPRIM_API void cummax(const Stream& stream, const Tensor& x, const ScanParams& params, const Tensor& y,
+                       const Tensor& index = {}, const Options& options = {}, const Tensor& workspace = {});
+DLPRIM_API void cummin(const Stream& stream, const Tensor& x, const ScanParams& params, const Tensor& y,
+                       const Tensor& index = {}, const Options& options = {}, const Tensor& workspace = {});
+/// The gradient of a sum is the sum of gradients the other way; `params` are as in forward. Its plan: Scan of
+/// dy, with `reverse` negated.
+DLPRIM_API void cumsum_backward(const Stream& stream, const Tensor& dy, const ScanParams& params,
+                                const Tensor& dx, const Options& options = {}, const Tensor& workspace = {});
 DLPRIM_API void cumprod_backward(const Stream& stream, const Tensor& dy, const Tensor& x, const Tensor& y,
-                                 int axis, const Tensor& dx, bool reverse = false);
+                                 const ScanParams& params, const Tensor& dx, const Options& options = {},
+                                 const Tensor& workspace = {});
 /// cummin's gradient too.
-DLPRIM_API void cummax_backward(const Stream& stream, const Tensor& dy, const Tensor& index, int axis,
-                                const Tensor& dx, bool reverse = false);
+DLPRIM_API void cummax_backward(const Stream& stream, const Tensor& dy, const Tensor& index,
+                                const ScanParams& params, const Tensor& dx, const Options& options = {},
+                                const Tensor& workspace = {});
 
 }  // namespace dlprim

@@ -25,7 +25,8 @@ class DLPRIM_API Searchsorted : public Plan {
   /// Throws ValidationError (shapes, dtypes), BuildError.
   explicit Searchsorted(const Context& context, const SearchsortedDesc& desc, const Options& options = {});
   /// y shares no memory with the others.
-  void run(const Stream& stream, const Tensor& sorted, const Tensor& x, const Tensor& y) const;
+  void run(const Stream& stream, const Tensor& sorted, const Tensor& x, const Tensor& y,
+           const Tensor& workspace = {}) const;
 
   struct Impl;
 
@@ -34,12 +35,12 @@ class DLPRIM_API Searchsorted : public Plan {
 };
 
 /// Finds the plan in the context's cache, or makes it, and runs it.
-DLPRIM_API void searchsorted(const Stream& stream, const Tensor& sorted, const Tensor& x, const Tensor& y,
-                             bool right = false);
-/// The bucket of each element: the same with the boundaries [N] last.
-inline void bucketize(const Stream& stream, const Tensor& x, const Tensor& boundaries, const Tensor& y,
-                      bool right = false) {
-  searchsorted(stream, boundaries, x, y, right);
+DLPRIM_API void searchsorted(const Stream& stream, const Tensor& sorted, const Tensor& x, bool right,
+                             const Tensor& y, const Options& options = {}, const Tensor& workspace = {});
+/// The bucket of each element: the same with the boundaries [N] behind x. Its plan: Searchsorted.
+inline void bucketize(const Stream& stream, const Tensor& x, const Tensor& boundaries, bool right,
+                      const Tensor& y, const Options& options = {}, const Tensor& workspace = {}) {
+  searchsorted(stream, boundaries, x, right, y, options, workspace);
 }
 
 }  // namespace dlprim

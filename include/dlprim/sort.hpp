@@ -110,7 +110,8 @@ class DLPRIM_API SortBackward : public Plan {
   /// Throws ValidationError (shapes, dtypes, axis), BuildError.
   explicit SortBackward(const Context& context, const SortBackwardDesc& desc, const Options& options = {});
   /// dx is written whole and shares no memory with the others.
-  void run(const Stream& stream, const Tensor& dy, const Tensor& indices, const Tensor& dx) const;
+  void run(const Stream& stream, const Tensor& dy, const Tensor& indices, const Tensor& dx,
+           const Tensor& workspace = {}) const;
 
   struct Impl;
 
@@ -127,10 +128,11 @@ struct SortParams {
   bool descending = false;
 };
 DLPRIM_API void sort(const Stream& stream, const Tensor& x, const SortParams& params, const Tensor& y,
-                     const Tensor& indices = {}, const Options& options = {});
+                     const Tensor& indices = {}, const Options& options = {}, const Tensor& workspace = {});
+/// The places alone. Its plan: Sort without y.
 inline void argsort(const Stream& stream, const Tensor& x, const SortParams& params, const Tensor& indices,
-                    const Options& options = {}) {
-  sort(stream, x, params, {}, indices, options);
+                    const Options& options = {}, const Tensor& workspace = {}) {
+  sort(stream, x, params, {}, indices, options, workspace);
 }
 
 struct TopKParams {
@@ -138,16 +140,19 @@ struct TopKParams {
   bool largest = true, sorted = true;
 };
 DLPRIM_API void top_k(const Stream& stream, const Tensor& x, const TopKParams& params, const Tensor& y,
-                      const Tensor& indices = {}, const Options& options = {});
+                      const Tensor& indices = {}, const Options& options = {}, const Tensor& workspace = {});
 
+/// median and nan_median are of KthValue, too.
 DLPRIM_API void kth_value(const Stream& stream, const Tensor& x, int64_t k, int axis, const Tensor& y,
-                          const Tensor& indices = {}, const Options& options = {});
+                          const Tensor& indices = {}, const Options& options = {},
+                          const Tensor& workspace = {});
 DLPRIM_API void median(const Stream& stream, const Tensor& x, int axis, const Tensor& y,
-                       const Tensor& indices = {}, const Options& options = {});
+                       const Tensor& indices = {}, const Options& options = {}, const Tensor& workspace = {});
 DLPRIM_API void nan_median(const Stream& stream, const Tensor& x, int axis, const Tensor& y,
-                           const Tensor& indices = {}, const Options& options = {});
+                           const Tensor& indices = {}, const Options& options = {},
+                           const Tensor& workspace = {});
 
 DLPRIM_API void sort_backward(const Stream& stream, const Tensor& dy, const Tensor& indices, int axis,
-                              const Tensor& dx, const Options& options = {});
+                              const Tensor& dx, const Options& options = {}, const Tensor& workspace = {});
 
 }  // namespace dlprim

@@ -5,6 +5,8 @@
 // Elements are equal as numbers are: -0 equals 0, and the first one's bits are kept; each NaN is distinct.
 #pragma once
 
+#include <optional>
+
 #include <dlprim/export.hpp>
 #include <dlprim/plan.hpp>
 #include <dlprim/stream.hpp>
@@ -19,20 +21,42 @@ struct UniqueResults {
   Tensor counts;   ///< [room], count's dtype, or undefined: how many equal elements each one stands for
 };
 
-/// y in ascending order, NaNs last: torch.unique(sorted=True). x: any dtype and strides, fewer than
-/// 2^31 - 4096 elements. Tensors share no memory. Engines, of which each runs on every device: chunks, for
-/// CPUs; tiles. Throws ValidationError.
-DLPRIM_API void unique(const Stream& stream, const Tensor& x, const UniqueResults& results,
-                       const Options& options = {});
-/// Only neighbours are compared, y has x's order: torch.unique_consecutive.
-DLPRIM_API void unique_consecutive(const Stream& stream, const Tensor& x, const UniqueResults& results,
-                                   const Options& options = {});
+/// x: any dtype and strides, fewer than 2^31 - 4096 elements. The others: those of UniqueResults.
+struct UniqueDesc {
+  TensorDesc x, y, count;
+  std::optional<TensorDesc> inverse{}, counts{};
+  bool consecutive = false;  ///< only neighbours are compared, and y has x's order
+};
 
-/// The same with results of the right size, of i64; they wait for the device. `inverse` and `counts` say
-/// what is wanted.
+/// y in ascending order, NaNs last: torch.unique(sorted=True); or as torch.unique_consecutive.
+class DLPRIM_API Unique : public Plan {
+ public:
+  /// Engines, of which each runs on every device: chunks, for CPUs; tiles. Throws ValidationError,
+  /// BuildError.
+  explicit Unique(const Context& context, const UniqueDesc& desc, const Options& options = {});
+  /// Tensors share no memory.
+  void run(const Stream& stream, const Tensor& x, const UniqueResults& results,
+           const Tensor& workspace = {}) const;
+
+  struct Impl;
+
+ private:
+  std::shared_ptr<const Impl> impl_;
+};
+
+/// Finds the plan in the context's cache, or makes it, and runs it.
+DLPRIM_API void unique(const Stream& stream, const Tensor& x, const UniqueResults& results,
+                       const Options& options = {}, const Tensor& workspace = {});
+DLPRIM_API void unique_consecutive(const Stream& stream, const Tensor& x, const UniqueResults& results,
+                                   const Options& options = {}, const Tensor& workspace = {});
+
+/// The same with results of the right size, of i64; they wait for the device, and have no plan. `inverse` and
+/// `counts` say what is wanted.
 DLPRIM_API UniqueResults unique(const Stream& stream, const Tensor& x, bool inverse = false,
-                                bool counts = false);
+                                bool counts = false, const Options& options = {},
+                                const Tensor& workspace = {});
 DLPRIM_API UniqueResults unique_consecutive(const Stream& stream, const Tensor& x, bool inverse = false,
-                                            bool counts = false);
+                                            bool counts = false, const Options& options = {},
+                                            const Tensor& workspace = {});
 
 }  // namespace dlprim

@@ -57,7 +57,7 @@ Tensor first_gradient(const PassState& pass, size_t id, const Tensor& dy) {
     require(element_count(shape) == 1, "output", "'", pass.graph->nodes[id]->name, "' has shape ",
             to_string(shape), ": only one number can be differentiated without a dy");
     Tensor one(pass.stream, shape);
-    fill(pass.stream, one, 1);
+    fill(pass.stream, 1, one);
     return one;
   }
   require(dy.context() == pass.stream.context(), "dy", "lives in another context");

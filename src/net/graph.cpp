@@ -82,7 +82,7 @@ int Graph::add_uniform(const std::string& name, const Shape& shape, double bound
 }
 
 int Graph::add_constant(const std::string& name, const Shape& shape, double value, bool trained) {
-  fill(stream, new_parameter(name, shape, trained).value, value);
+  fill(stream, value, new_parameter(name, shape, trained).value);
   return static_cast<int>(parameters.size()) - 1;
 }
 

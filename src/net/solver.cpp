@@ -55,7 +55,7 @@ void Solver::step(const Stream& stream) {
   for (size_t i : due)
     while (states_[i].tensors.size() < count) {
       const Tensor zeros(stream, parameters[i].value.shape());
-      fill(stream, zeros, 0);
+      fill(stream, 0, zeros);
       states_[i].tensors.push_back(zeros);
     }
   // Parameters that had gradients equally often go together; mostly that is all.

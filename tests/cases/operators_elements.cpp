@@ -12,6 +12,7 @@
 #include <dlprim/masked.hpp>
 #include <dlprim/movement.hpp>
 #include <dlprim/optimizer.hpp>
+#include <dlprim/patterns.hpp>
 #include <dlprim/pointwise.hpp>
 #include <dlprim/random.hpp>
 #include <dlprim/reduction.hpp>
@@ -97,25 +98,25 @@ std::vector<OperatorCall> elements_and_reductions() {
          return Operands{in("dy", {s[0], 1}), in("x", x2(s)), in("y", {s[0], 1}), out("dx", x2(s))};
        },
        [](St st, Ts t) { reduction_backward(st, "amax", {t[0]}, t[1], {t[2]}, {}, t[3]); }},
-      {"cumsum", {6, 20}, one_to_one, [](St st, Ts t) { cumsum(st, t[0], 1, t[1]); }},
+      {"cumsum", {6, 20}, one_to_one, [](St st, Ts t) { cumsum(st, t[0], {1}, t[1]); }},
       {"cummax",
        {6, 20},
        [=](Sz s) {
          return Operands{in("x", x2(s)), out("y", x2(s)), out("index", x2(s), i64)};
        },
-       [](St st, Ts t) { cummax(st, t[0], 0, t[1], t[2]); }},
+       [](St st, Ts t) { cummax(st, t[0], {0}, t[1], t[2]); }},
       {"cumprod_backward",
        {6, 20},
        [=](Sz s) {
          return Operands{in("dy", x2(s)), in("x", x2(s)), in("y", x2(s)), out("dx", x2(s))};
        },
-       [](St st, Ts t) { cumprod_backward(st, t[0], t[1], t[2], 1, t[3]); }},
+       [](St st, Ts t) { cumprod_backward(st, t[0], t[1], t[2], {1}, t[3]); }},
       {"cummax_backward",
        {6, 20},
        [=](Sz s) {
          return Operands{in("dy", x2(s)), in("index", x2(s), i64), out("dx", x2(s))};
        },
-       [](St st, Ts t) { cummax_backward(st, t[0], t[1], 1, t[2]); }},
+       [](St st, Ts t) { cummax_backward(st, t[0], t[1], {1}, t[2]); }},
       {"multinomial",
        {6, 20, 3},
        [=](Sz s) {
@@ -314,7 +315,7 @@ std::vector<OperatorCall> movement_and_order() {
        [](Sz s) {
          return Operands{in("sorted", {s[0]}), in("x", {s[1], s[2]}), out("y", {s[1], s[2]}, i64)};
        },
-       [](St st, Ts t) { searchsorted(st, t[0], t[1], t[2]); }},
+       [](St st, Ts t) { searchsorted(st, t[0], t[1], false, t[2]); }},
       {"bincount",
        {20, 6},
        [](Sz s) {
@@ -326,7 +327,7 @@ std::vector<OperatorCall> movement_and_order() {
        [](Sz s) {
          return Operands{in("x", {s[0]}), out("y", {s[1]})};
        },
-       [](St st, Ts t) { histc(st, t[0], t[1]); }},
+       [](St st, Ts t) { histc(st, t[0], {}, t[1]); }},
       {"embedding",
        {20, 6, 5},
        [](Sz s) {
@@ -338,7 +339,7 @@ std::vector<OperatorCall> movement_and_order() {
        [](Sz s) {
          return Operands{in("dy", {s[2], s[1]}), in("index", {s[2]}, i64), out("dw", {s[0], s[1]})};
        },
-       [](St st, Ts t) { embedding_backward(st, t[0], t[1], t[2]); }},
+       [](St st, Ts t) { embedding_backward(st, t[0], t[1], {}, t[2]); }},
       {"gather",
        {6, 20, 3},
        [=](Sz s) {
@@ -357,7 +358,7 @@ std::vector<OperatorCall> movement_and_order() {
          return Operands{in("x", x2(s)), in("index", {s[0], s[2]}, i64), in("src", {s[0], s[2]}),
                          out("y", x2(s))};
        },
-       [](St st, Ts t) { scatter(st, t[0], t[1], t[2], 1, t[3]); }},
+       [](St st, Ts t) { scatter(st, t[0], t[1], t[2], 1, {}, t[3]); }},
       {"index_select",
        {6, 20, 3},
        [=](Sz s) {
@@ -369,7 +370,7 @@ std::vector<OperatorCall> movement_and_order() {
        [=](Sz s) {
          return Operands{in("x", x2(s)), in("index", {s[2]}, i64), in("src", {s[0], s[2]}), out("y", x2(s))};
        },
-       [](St st, Ts t) { index_write(st, t[0], t[1], t[2], 1, t[3]); }},
+       [](St st, Ts t) { index_write(st, t[0], t[1], t[2], 1, {}, t[3]); }},
       {"index",
        {6, 20, 3},
        [=](Sz s) {
@@ -382,7 +383,7 @@ std::vector<OperatorCall> movement_and_order() {
          return Operands{in("x", x2(s)), in("index", {s[2]}, i64), in("values", {s[2], s[1]}),
                          out("y", x2(s))};
        },
-       [](St st, Ts t) { index_put(st, t[0], {t[1]}, t[2], t[3]); }},
+       [](St st, Ts t) { index_put(st, t[0], {t[1]}, t[2], {}, t[3]); }},
   };
 }
 

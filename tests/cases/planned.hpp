@@ -45,5 +45,9 @@ std::vector<PlannedOperator> planned_norms();
 std::vector<PlannedOperator> planned_losses();
 std::vector<PlannedOperator> planned_elements();
 std::vector<PlannedOperator> planned_training();
+std::vector<PlannedOperator> planned_windows();
+std::vector<PlannedOperator> planned_movement();
+std::vector<PlannedOperator> planned_choices();
+std::vector<PlannedOperator> planned_order();
 
 }  // namespace dlprim::test

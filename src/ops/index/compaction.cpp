@@ -1,8 +1,6 @@
 // Both engines of Compaction: tiles (compact_bits.cl, compact_move.cl) and chunks (compact.cl).
 #include "ops/index/compaction.hpp"
 
-#include <dlprim/copy.hpp>
-
 #include <algorithm>
 #include <climits>
 #include <numeric>
@@ -63,98 +61,117 @@ bool by_tiles(const Context& context, const Options& options) {
 }  // namespace
 
 struct Compaction::Plan {
+  Compacted c;
   bool tiles = false;
-  int64_t group = 1, chunk = 1, groups = 1;    ///< chunk: elements of a group
-  bool copies_mask = false, copies_x = false;  ///< row-major copies take their place
-  IndexNest mask, x;                           ///< of tiles; x: of coordinates without dimensions
+  int64_t group = 1, chunk = 1, groups = 1;  ///< chunk: elements of a group
+  std::optional<Copy> mask_copy, x_copy;     ///< row-major copies take their place
+  TensorDesc row_mask, row_x;                ///< what the kernels of tiles read and write
+  IndexNest mask, x;                         ///< of tiles; x: of coordinates without dimensions
   Kernel counting, moving;
-  std::string text;
+  WorkspaceParts layout;
+  size_t counts_at = 0, bits_at = 0, total_at = 0, mask_at = 0, x_at = 0;
 
-  Plan(const Context& context, const Compacted& c, const Options& options)
-      : tiles(by_tiles(context, options)) {
-    const int64_t count = c.mask.numel();
+  Plan(const Context& context, const Compacted& compacted, const Options& options)
+      : c(compacted), tiles(by_tiles(context, options)), row_mask(c.mask) {
+    const int64_t count = element_count(c.mask.shape);
     const auto room = static_cast<int64_t>(context.device().facts().max_work_group);
     while (tiles && group < kGroup && 2 * group <= room) group *= 2;
     const int64_t tile = group * kItems;
     chunk = tiles ? std::max<int64_t>(1, ceil_div(ceil_div(count, tile), kGroups)) * tile
                   : cpu_chunk(context, count, kCpuChunk);
     groups = std::max<int64_t>(1, ceil_div(count, chunk));
-    text = cat("op=compact engine=", tiles ? "tiles" : "chunks", " mask=", brief(c.mask));
-    tiles ? make_tiles(context, c) : make_chunks(context, c);
+    tiles ? make_tiles(context) : make_chunks(context);
+    counts_at = layout.add(static_cast<size_t>(groups) * 4);
+    if (tiles) bits_at = layout.add(static_cast<size_t>(groups * chunk / kItems) * 4);
+    if (!c.counts) total_at = layout.add(size_of(c.total));
+    if (mask_copy) mask_at = layout.add(bytes_of(row_mask));
+    if (x_copy) x_at = layout.add(bytes_of(row_x));
+  }
+  Tensor counts(const Tensor& workspace) const {
+    return workspace_part(workspace, counts_at, {groups}, DType::i32);
+  }
+  /// Of each element, whether it is chosen.
+  Tensor bits(const Tensor& workspace) const {
+    return workspace_part(workspace, bits_at, {groups * chunk / kItems}, DType::i32);
+  }
+  Tensor total(const Tensor& given, const Tensor& workspace) const {
+    return c.counts ? given : workspace_part(workspace, total_at, {1}, c.total);
   }
 
  private:
-  void make_tiles(const Context& context, const Compacted& c);
-  void make_chunks(const Context& context, const Compacted& c);
+  void make_tiles(const Context& context);
+  void make_chunks(const Context& context);
+  Defines& set_move(Defines& defines) const {
+    const char* word = word_type(static_cast<int64_t>(size_of(c.packed)));
+    defines.set("ELEMENT", c.mode == CompactMode::coordinates ? storage_type(c.packed) : word);
+    return defines.set("MODE", static_cast<int>(c.mode)).set("TOTAL", storage_type(c.total));
+  }
+  static size_t bytes_of(const TensorDesc& t) {
+    return static_cast<size_t>(element_count(t.shape)) * size_of(t.dtype);
+  }
 };
 
-namespace {
-
-Defines& set_move(Defines& defines, const Compacted& c) {
-  const char* word = word_type(static_cast<int64_t>(size_of(c.packed)));
-  defines.set("ELEMENT", c.mode == CompactMode::coordinates ? storage_type(c.packed) : word);
-  return defines.set("MODE", static_cast<int>(c.mode)).set("TOTAL", storage_type(c.total.dtype()));
-}
-
-}  // namespace
-
-void Compaction::Plan::make_tiles(const Context& context, const Compacted& c) {
+void Compaction::Plan::make_tiles(const Context& context) {
   ProgramCache& programs = context.state().programs;
-  copies_mask = is_transposed(c.mask);
-  const TensorDesc read = copies_mask ? TensorDesc(c.mask.shape(), c.mask.dtype()) : TensorDesc(c.mask);
-  mask = nest_of(read);
-  const auto size = static_cast<int64_t>(size_of(read.dtype));
+  if (is_transposed(c.mask)) {
+    row_mask = TensorDesc(c.mask.shape, c.mask.dtype);
+    mask_copy.emplace(context, CopyDesc{c.mask, row_mask});
+  }
+  mask = nest_of(row_mask);
+  const auto size = static_cast<int64_t>(size_of(row_mask.dtype));
   Defines bits = nest_defines(mask, mask.dims.size(), 0);
-  bits.set("GROUP", group).set("MASK", word_type(size)).set("FLOATING", is_floating(read.dtype));
-  bits.set("V", mask.dims.empty() && read.aligned ? 16 / size : 1);
+  bits.set("GROUP", group).set("MASK", word_type(size)).set("FLOATING", is_floating(row_mask.dtype));
+  bits.set("V", mask.dims.empty() && row_mask.aligned ? 16 / size : 1);
   counting = programs.kernel("compact_bits", "compact_bits", bits);
 
-  size_t rank = static_cast<size_t>(c.mask.rank());
-  if (c.mode == CompactMode::coordinates) {
-    x.wide = c.mask.numel() > kNarrow;
+  auto rank = static_cast<size_t>(c.mask.shape.size());
+  if (!c.x) {
+    x.wide = element_count(c.mask.shape) > kNarrow;
   } else {
-    copies_x = is_transposed(c.x);
-    x = nest_of(copies_x ? TensorDesc(c.x.shape(), c.x.dtype()) : TensorDesc(c.x));
+    row_x = *c.x;
+    if (is_transposed(*c.x)) {
+      row_x = TensorDesc(c.x->shape, c.x->dtype);
+      const bool packs = c.mode == CompactMode::pack;
+      x_copy.emplace(context, packs ? CopyDesc{*c.x, row_x} : CopyDesc{row_x, *c.x});
+    }
+    x = nest_of(row_x);
     rank = x.dims.size();
   }
   Defines moves = nest_defines(x, rank, 0);
-  moving = programs.kernel("compact_move", "compact_move", set_move(moves, c).set("GROUP", group));
+  moving = programs.kernel("compact_move", "compact_move", set_move(moves).set("GROUP", group));
 }
 
-void Compaction::Plan::make_chunks(const Context& context, const Compacted& c) {
+void Compaction::Plan::make_chunks(const Context& context) {
   ProgramCache& programs = context.state().programs;
   Defines defines;
-  defines.set("M_DTYPE", name_of(c.mask.dtype())).set("M", storage_type(c.mask.dtype()));
-  defines.set("RANK", c.mask.rank());
-  defines.set("FLAT", c.mask.is_contiguous() && (!c.x.defined() || c.x.is_contiguous()));
-  set_move(defines, c);
+  defines.set("M_DTYPE", name_of(c.mask.dtype)).set("M", storage_type(c.mask.dtype));
+  defines.set("RANK", c.mask.shape.size());
+  const auto flat = [](const TensorDesc& t) { return t.strides == contiguous_strides(t.shape); };
+  defines.set("FLAT", flat(c.mask) && (!c.x || flat(*c.x)));
+  set_move(defines);
   counting = programs.kernel("compact", "compact_count", defines);
   moving = programs.kernel("compact", "compact_move", defines);
 }
 
-Compaction::Compaction(const Stream& stream, const Compacted& compacted, const Options& options)
-    : compacted_(compacted) {
-  if (!compacted_.total.defined()) compacted_.total = Tensor(stream, {1}, DType::i64);
-  PlanKey key("compact");
-  key.add(compacted.mode).add(TensorDesc(compacted.mask)).add(compacted.packed);
-  key.add(compacted_.total.dtype());
-  key.add(described(compacted.x));
-  plan_ = cached_plan<Plan>(stream, std::move(key), compacted_, options);
-  counts_ = Tensor(stream, {plan_->groups}, DType::i32);
-  if (plan_->tiles) bits_ = Tensor(stream, {plan_->groups * plan_->chunk / kItems}, DType::i32);
-}
-
-const std::string& Compaction::text() const {
-  return plan_->text;
+Compaction::Compaction(const Context& context, const Compacted& compacted, const Options& options)
+    : plan_(std::make_shared<const Plan>(context, compacted, options)) {
+  const Plan& p = *plan_;
+  constexpr const char* kOps[] = {"masked_select", "masked_select_backward", "nonzero"};
+  PlanInfo info;
+  info.text = cat("mask=", brief(p.c.mask));
+  info.bytes = traffic({p.c.mask, p.c.x ? *p.c.x : p.c.mask});
+  info.workspace = p.layout.size();
+  info_ = single_engine(kOps[static_cast<int>(p.c.mode)], p.tiles ? "tiles" : "chunks", "", context, options,
+                        std::move(info));
 }
 
 namespace {
 
 void bind_dims(Launch& launch, const Compacted& c) {
   for (int i = 0; i < kMaxRank; i++) {
-    const bool there = i < c.mask.rank();
-    launch.arg(there ? c.mask.shape()[i] : int64_t{1}).arg(there ? c.mask.strides()[i] : int64_t{0});
-    launch.arg(there && c.x.defined() ? c.x.strides()[i] : int64_t{0});
+    const bool there = i < c.mask.shape.size();
+    launch.arg(there ? c.mask.shape[i] : int64_t{1}).arg(there ? c.mask.strides[i] : int64_t{0});
+    launch.arg(there && c.x ? c.x->strides[i] : int64_t{0});
   }
 }
 
@@ -178,51 +195,55 @@ void bind_coordinates(Launch& launch, bool wide, const Shape& shape) {
 
 }  // namespace
 
-void Compaction::count(const Stream& stream) const {
+void Compaction::count(const Stream& stream, const Tensor& mask, const Tensor& workspace) const {
   const Plan& p = *plan_;
-  const Tensor mask = p.copies_mask ? contiguous(stream, compacted_.mask) : compacted_.mask;
+  Tensor read = mask;
+  if (p.mask_copy && mask.numel() > 0) {
+    read = workspace_part(workspace, p.mask_at, mask.shape(), mask.dtype());
+    p.mask_copy->run(stream, mask, read);
+  }
   Launch launch(stream, p.counting);
-  launch.arg(mask);
+  launch.arg(read);
   if (p.tiles) {
-    launch.arg(bits_).arg(counts_);
+    launch.arg(p.bits(workspace)).arg(p.counts(workspace));
     bind_offset(launch, p.mask.wide, mask.numel());
     launch.arg(static_cast<int>(p.chunk / (p.group * kItems)));
     bind_nest(launch, p.mask, {}, p.mask.dims, {});
   } else {
-    launch.arg(counts_).arg(mask.numel()).arg(p.chunk);
-    bind_dims(launch, compacted_);
+    launch.arg(p.counts(workspace)).arg(mask.numel()).arg(p.chunk);
+    bind_dims(launch, p.c);
   }
   launch.run({static_cast<size_t>(p.groups * p.group)}, {static_cast<size_t>(p.group)});
 }
 
-int64_t Compaction::counted(const Stream& stream) const {
-  const std::vector<int32_t> counts = read<int32_t>(stream, counts_);
+int64_t Compaction::counted(const Stream& stream, const Tensor& workspace) const {
+  const std::vector<int32_t> counts = read<int32_t>(stream, plan_->counts(workspace));
   return std::accumulate(counts.begin(), counts.end(), int64_t{0});
 }
 
-void Compaction::move(const Stream& stream, const Tensor& packed) const {
+void Compaction::move(const Stream& stream, const CompactTensors& t, const Tensor& workspace) const {
   const Plan& p = *plan_;
-  const Tensor& x = compacted_.x;
-  if (!p.tiles) return move_chunks(stream, packed);
-  if (!p.copies_x) return move_tiles(stream, x, packed);
-  if (compacted_.mode == CompactMode::pack) return move_tiles(stream, contiguous(stream, x), packed);
-  const Tensor spread(stream, x.shape(), x.dtype());
-  move_tiles(stream, spread, packed);
-  copy(stream, spread, x);
+  if (!p.tiles) return move_chunks(stream, t, workspace);
+  if (!p.x_copy || t.x.numel() == 0) return move_tiles(stream, t, t.x, workspace);
+  const Tensor rows = workspace_part(workspace, p.x_at, t.x.shape(), t.x.dtype());
+  if (p.c.mode == CompactMode::pack) p.x_copy->run(stream, t.x, rows);
+  move_tiles(stream, t, rows, workspace);
+  if (p.c.mode == CompactMode::spread) p.x_copy->run(stream, rows, t.x);
 }
 
-void Compaction::move_tiles(const Stream& stream, const Tensor& x, const Tensor& packed) const {
+void Compaction::move_tiles(const Stream& stream, const CompactTensors& t, const Tensor& x,
+                            const Tensor& workspace) const {
   const Plan& p = *plan_;
-  const Tensor& mask = compacted_.mask;
   Launch launch(stream, p.moving);
-  launch.arg(bits_).arg(counts_);
-  bind_offset(launch, p.x.wide, mask.numel());
-  launch.arg(static_cast<int>(p.chunk / (p.group * kItems))).arg(compacted_.total);
+  launch.arg(p.bits(workspace)).arg(p.counts(workspace));
+  bind_offset(launch, p.x.wide, t.mask.numel());
+  launch.arg(static_cast<int>(p.chunk / (p.group * kItems))).arg(p.total(t.total, workspace));
+  const Tensor& packed = t.packed;
   const int64_t room = packed.numel() > 0 ? packed.shape()[0] : 0;  // rows may have no columns
   launch.arg(packed).arg(static_cast<int>(std::min<int64_t>(room, INT_MAX))).arg(packed.strides()[0]);
-  if (compacted_.mode == CompactMode::coordinates) {
+  if (p.c.mode == CompactMode::coordinates) {
     launch.arg(packed.strides()[1]);
-    bind_coordinates(launch, p.x.wide, mask.shape());
+    bind_coordinates(launch, p.x.wide, t.mask.shape());
   } else {
     launch.arg(x);
     bind_nest(launch, p.x, {}, p.x.dims, {});
@@ -230,13 +251,14 @@ void Compaction::move_tiles(const Stream& stream, const Tensor& x, const Tensor&
   launch.run({static_cast<size_t>(p.groups * p.group)}, {static_cast<size_t>(p.group)});
 }
 
-void Compaction::move_chunks(const Stream& stream, const Tensor& packed) const {
+void Compaction::move_chunks(const Stream& stream, const CompactTensors& t, const Tensor& workspace) const {
   const Plan& p = *plan_;
+  const Tensor& packed = t.packed;
   Launch launch(stream, p.moving);
-  launch.arg(compacted_.mask).arg(counts_).arg(compacted_.mask.numel()).arg(p.chunk);
-  bind_dims(launch, compacted_);
-  launch.arg(compacted_.x).arg(packed).arg(packed.shape()[0]).arg(packed.strides()[0]);
-  launch.arg(packed.rank() > 1 ? packed.strides()[1] : int64_t{0}).arg(compacted_.total);
+  launch.arg(t.mask).arg(p.counts(workspace)).arg(t.mask.numel()).arg(p.chunk);
+  bind_dims(launch, p.c);
+  launch.arg(t.x).arg(packed).arg(packed.shape()[0]).arg(packed.strides()[0]);
+  launch.arg(packed.rank() > 1 ? packed.strides()[1] : int64_t{0}).arg(p.total(t.total, workspace));
   launch.run({static_cast<size_t>(p.groups)}, {1});
 }
 

@@ -4,9 +4,13 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
+#include <dlprim/copy.hpp>
 #include <dlprim/plan.hpp>
 #include <dlprim/tensor.hpp>
+
+#include "core/composed.hpp"
 
 namespace dlprim::detail {
 
@@ -15,33 +19,40 @@ enum class CompactMode : uint8_t { pack, spread, coordinates };  ///< as the ker
 /// What to do. Order is row-major order; there are fewer than 2^31 elements.
 struct Compacted {
   CompactMode mode = CompactMode::pack;
-  Tensor mask;
-  Tensor x;                   ///< what is packed or spread into, of mask's shape; undefined for coordinates
-  DType packed = DType::f32;  ///< of the packed elements, or of coordinates
-  Tensor total;               ///< [1] of i32 or i64, where their number goes; may be undefined
+  TensorDesc mask;
+  std::optional<TensorDesc> x;  ///< what is packed or spread into, of mask's shape; none for coordinates
+  DType packed = DType::f32;    ///< of the packed elements, or of coordinates
+  DType total = DType::i64;     ///< i32 or i64: of the tensor where their number goes
+  bool counts = false;          ///< whether there is such a tensor
+};
+
+struct CompactTensors {
+  const Tensor &mask, &x;
+  const Tensor& packed;  ///< [room], or [room, rank] of coordinates; what does not fit is dropped
+  const Tensor& total;
 };
 
 class Compaction {
  public:
-  /// `engine`: auto, tiles or chunks. Enqueues nothing. Throws ValidationError, BuildError.
-  Compaction(const Stream& stream, const Compacted& compacted, const Options& options);
-  const std::string& text() const;
-  void count(const Stream& stream) const;
+  /// `engine`: auto, tiles or chunks. Throws ValidationError, BuildError.
+  Compaction(const Context& context, const Compacted& compacted, const Options& options);
+  const std::shared_ptr<const PlanInfo>& info() const { return info_; }
+  /// The workspace is of the info's size.
+  void count(const Stream& stream, const Tensor& mask, const Tensor& workspace) const;
   /// How many were counted. Waits for the device.
-  int64_t counted(const Stream& stream) const;
-  /// After count(). packed: [room], or [room, rank] of coordinates; what does not fit is dropped.
-  void move(const Stream& stream, const Tensor& packed) const;
+  int64_t counted(const Stream& stream, const Tensor& workspace) const;
+  /// After count(), with the same workspace.
+  void move(const Stream& stream, const CompactTensors& tensors, const Tensor& workspace) const;
 
   struct Plan;
 
  private:
-  void move_tiles(const Stream& stream, const Tensor& x, const Tensor& packed) const;
-  void move_chunks(const Stream& stream, const Tensor& packed) const;
+  void move_tiles(const Stream& stream, const CompactTensors& t, const Tensor& x,
+                  const Tensor& workspace) const;
+  void move_chunks(const Stream& stream, const CompactTensors& t, const Tensor& workspace) const;
 
-  Compacted compacted_;
   std::shared_ptr<const Plan> plan_;
-  Tensor counts_;  ///< of each group, its chosen elements
-  Tensor bits_;    ///< of each element, whether it is chosen; of tiles
+  std::shared_ptr<const PlanInfo> info_;
 };
 
 }  // namespace dlprim::detail

@@ -7,7 +7,7 @@ namespace dlprim::detail {
 template <>
 inline constexpr int kFields<GatherDesc> = 4;
 template <>
-inline constexpr int kFields<ScatterDesc> = 5;
+inline constexpr int kFields<ScatterDesc> = 6;
 }  // namespace dlprim::detail
 
 namespace dlprim {
@@ -21,6 +21,7 @@ struct Gather::Impl {
 
 struct Scatter::Impl {
   ScatterDesc desc;
+  WriteStart start;
   IndexWrite write;
 };
 
@@ -41,14 +42,6 @@ int check(const char* table_name, const TensorDesc& table, const char* dense_nam
     require(i == along || index.shape[i] <= table.shape[i], "index", "shape ", index.shape,
             " is larger than ", table_name, "'s ", table.shape, " along another axis than ", along);
   return along;
-}
-
-void check_tensors(const Stream& stream, const ScatterDesc& d, const Tensor& index, const Tensor& src,
-                   const Tensor& y) {
-  require_tensor("index", index, stream.context(), d.index);
-  require_tensor("src", src, stream.context(), d.src);
-  require_tensor("y", y, stream.context(), d.y);
-  require_apart({{"y", y}}, {{"index", index}, {"src", src}});
 }
 
 /// Tensors as they broadcast against each other along all axes but one.
@@ -81,13 +74,15 @@ Gather::Gather(const Context& context, const GatherDesc& desc, const Options& op
   impl_ = std::move(impl);
 }
 
-void Gather::run(const Stream& stream, const Tensor& x, const Tensor& index, const Tensor& y) const {
+void Gather::run(const Stream& stream, const Tensor& x, const Tensor& index, const Tensor& y,
+                 const Tensor& workspace) const {
   require_stream(*info_, stream);
   const GatherDesc& d = impl_->desc;
   require_tensor("x", x, stream.context(), d.x);
   require_tensor("index", index, stream.context(), d.index);
   require_tensor("y", y, stream.context(), d.y);
-  require_apart({{"y", y}}, {{"x", x}, {"index", index}});
+  require_apart({{"y", y}, {"workspace", workspace}}, {{"x", x}, {"index", index}});
+  workspace_for(*info_, stream, workspace);
   const OperatorScope scope(stream, *info_);
   impl_->read.run(stream, x, {index}, y);
 }
@@ -100,65 +95,73 @@ Scatter::Scatter(const Context& context, const ScatterDesc& desc, const Options&
                   " reduce=", static_cast<int>(desc.params.reduce));
   info.bytes = traffic({desc.index, desc.src, desc.src});
   const WriteProblem problem{gather_nest(desc.y, desc.index, desc.src, axis), desc.src, desc.y, desc.params};
-  impl_ = std::make_shared<Impl>(Impl{desc, IndexWrite("scatter", context, problem, options, info)});
+  WriteStart start(context, desc.x, desc.y);
+  impl_ = std::make_shared<Impl>(
+      Impl{desc, std::move(start), IndexWrite("scatter", context, problem, options, info)});
   info_ = std::make_shared<const PlanInfo>(std::move(info));
 }
 
-void Scatter::run(const Stream& stream, const Tensor& index, const Tensor& src, const Tensor& y,
-                  const Tensor& workspace) const {
+void Scatter::run(const Stream& stream, const Tensor& x, const Tensor& index, const Tensor& src,
+                  const Tensor& y, const Tensor& workspace) const {
+  const ScatterDesc& d = impl_->desc;
   require_stream(*info_, stream);
-  check_tensors(stream, impl_->desc, index, src, y);
-  require_apart({{"workspace", workspace}}, {{"index", index}, {"src", src}, {"y", y}});
+  require_tensor("index", index, stream.context(), d.index);
+  require_tensor("src", src, stream.context(), d.src);
+  require_tensor("y", y, stream.context(), d.y);
+  impl_->start.check(stream, x, y);
+  require_apart({{"y", y}, {"workspace", workspace}}, {{"index", index}, {"src", src}});
+  require_apart({{"workspace", workspace}}, {{"x", x}});
   const Tensor space = workspace_for(*info_, stream, workspace);
   const OperatorScope scope(stream, *info_);
+  impl_->start.run(stream, x, y);
   impl_->write.run(stream, src, {index}, y, space);
 }
 
 void gather(const Stream& stream, const Tensor& x, const Tensor& index, int axis, const Tensor& y,
-            const Options& options) {
+            const Options& options, const Tensor& workspace) {
   require_defined({{"x", x}, {"index", index}, {"y", y}});
   const GatherDesc desc{x, index, y, axis};
-  cached_plan<Gather>(stream, "gather", desc, options)->run(stream, x, index, y);
-}
-
-void take_along(const Stream& stream, const Tensor& x, const Tensor& index, int axis, const Tensor& y) {
-  require_defined({{"x", x}, {"index", index}, {"y", y}});
-  require_rank("index", index, x.rank());
-  const int along = normalize_axis("axis", axis, x.rank());
-  gather(stream, broadcast_but(x, index.shape(), along), broadcast_but(index, x.shape(), along), along, y);
-}
-
-void gather_backward(const Stream& stream, const Tensor& dy, const Tensor& index, int axis,
-                     const Tensor& dx) {
-  require_defined({{"dy", dy}, {"index", index}, {"dx", dx}});
-  scatter(stream, {}, index, dy, axis, dx, {ScatterReduce::sum, true});
+  cached_plan<Gather>(stream, "gather", desc, options, workspace)->run(stream, x, index, y, workspace);
 }
 
 void scatter(const Stream& stream, const Tensor& x, const Tensor& index, const Tensor& src, int axis,
-             const Tensor& y, const ScatterParams& params, const Options& options) {
+             const ScatterParams& params, const Tensor& y, const Options& options, const Tensor& workspace) {
   require_defined({{"index", index}, {"src", src}, {"y", y}});
-  const ScatterDesc desc{index, src, y, axis, params};
-  const auto plan = cached_plan<Scatter>(stream, "scatter", desc, options);
-  check_tensors(stream, desc, index, src, y);
-  require_start(stream, x, y);
-  start_from(stream, x, y);
-  plan->run(stream, index, src, y);
+  const ScatterDesc desc{described(x), index, src, y, axis, params};
+  cached_plan<Scatter>(stream, "scatter", desc, options, workspace)->run(stream, x, index, src, y, workspace);
 }
 
-void index_select(const Stream& stream, const Tensor& x, const Tensor& index, int axis, const Tensor& y) {
+void take_along(const Stream& stream, const Tensor& x, const Tensor& index, int axis, const Tensor& y,
+                const Options& options, const Tensor& workspace) {
   require_defined({{"x", x}, {"index", index}, {"y", y}});
-  dlprim::index(stream, x, along(x, index, axis), y);
+  require_rank("index", index, x.rank());
+  const int along = normalize_axis("axis", axis, x.rank());
+  gather(stream, broadcast_but(x, index.shape(), along), broadcast_but(index, x.shape(), along), along, y,
+         options, workspace);
+}
+
+void gather_backward(const Stream& stream, const Tensor& dy, const Tensor& index, int axis, const Tensor& dx,
+                     const Options& options, const Tensor& workspace) {
+  require_defined({{"dy", dy}, {"index", index}, {"dx", dx}});
+  scatter(stream, {}, index, dy, axis, {ScatterReduce::sum, true}, dx, options, workspace);
+}
+
+void index_select(const Stream& stream, const Tensor& x, const Tensor& index, int axis, const Tensor& y,
+                  const Options& options, const Tensor& workspace) {
+  require_defined({{"x", x}, {"index", index}, {"y", y}});
+  dlprim::index(stream, x, along(x, index, axis), y, options, workspace);
 }
 
 void index_select_backward(const Stream& stream, const Tensor& dy, const Tensor& index, int axis,
-                           const Tensor& dx) {
-  index_write(stream, {}, index, dy, axis, dx, {ScatterReduce::sum, true});
+                           const Tensor& dx, const Options& options, const Tensor& workspace) {
+  index_write(stream, {}, index, dy, axis, {ScatterReduce::sum, true}, dx, options, workspace);
 }
 
 void index_write(const Stream& stream, const Tensor& x, const Tensor& index, const Tensor& src, int axis,
-                 const Tensor& y, const ScatterParams& params) {
+                 const ScatterParams& params, const Tensor& y, const Options& options,
+                 const Tensor& workspace) {
   require_defined({{"index", index}, {"src", src}, {"y", y}});
-  index_put(stream, x, along(y, index, axis), src, y, params);
+  index_put(stream, x, along(y, index, axis), src, params, y, options, workspace);
 }
 
 }  // namespace dlprim

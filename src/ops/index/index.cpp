@@ -7,7 +7,7 @@ namespace dlprim::detail {
 template <>
 inline constexpr int kFields<IndexDesc> = 3;
 template <>
-inline constexpr int kFields<IndexPutDesc> = 5;
+inline constexpr int kFields<IndexPutDesc> = 6;
 }  // namespace dlprim::detail
 
 namespace dlprim {
@@ -21,6 +21,7 @@ struct Index::Impl {
 
 struct IndexPut::Impl {
   IndexPutDesc desc;
+  WriteStart start;
   IndexWrite write;
 };
 
@@ -80,15 +81,6 @@ TensorDesc broadcast(const TensorDesc& values, const Shape& shape) {
   return result;
 }
 
-std::vector<Tensor> check_put(const Stream& stream, const IndexPutDesc& d, const std::vector<Tensor>& indices,
-                              const Tensor& values, const Tensor& y) {
-  std::vector<Tensor> given = check_tensors(stream, d.indices, indices);
-  require_tensor("values", values, stream.context(), d.values);
-  require_tensor("y", y, stream.context(), d.y);
-  require_apart_from_all({"y", y}, given, {"values", values});
-  return given;
-}
-
 Descs describe(const std::vector<Tensor>& indices) {
   Descs result;
   for (const Tensor& index : indices) result.push_back(described(index));
@@ -104,14 +96,12 @@ std::string text_of(const IndexedAxes& indexed) {
 }
 
 void put(const Stream& stream, const Tensor& x, const std::vector<Tensor>& indices, const Tensor& values,
-         const Tensor& y, const ScatterParams& params, int64_t skip, const Options& options) {
+         const ScatterParams& params, int64_t skip, const Tensor& y, const Options& options,
+         const Tensor& workspace) {
   require_defined({{"values", values}, {"y", y}});
-  const IndexPutDesc desc{describe(indices), values, y, params, skip};
-  const auto plan = cached_plan<IndexPut>(stream, "index_put", desc, options);
-  check_put(stream, desc, indices, values, y);
-  require_start(stream, x, y);
-  start_from(stream, x, y);
-  plan->run(stream, indices, values, y);
+  const IndexPutDesc desc{described(x), describe(indices), values, y, params, skip};
+  cached_plan<IndexPut>(stream, "index_put", desc, options, workspace)
+      ->run(stream, x, indices, values, y, workspace);
 }
 
 }  // namespace
@@ -130,13 +120,16 @@ Index::Index(const Context& context, const IndexDesc& desc, const Options& optio
   impl_ = std::move(impl);
 }
 
-void Index::run(const Stream& stream, const Tensor& x, const std::vector<Tensor>& indices,
-                const Tensor& y) const {
+void Index::run(const Stream& stream, const Tensor& x, const std::vector<Tensor>& indices, const Tensor& y,
+                const Tensor& workspace) const {
   require_stream(*info_, stream);
   const std::vector<Tensor> given = check_tensors(stream, impl_->desc.indices, indices);
   require_tensor("x", x, stream.context(), impl_->desc.x);
   require_tensor("y", y, stream.context(), impl_->desc.y);
   require_apart_from_all({"y", y}, given, {"x", x});
+  require_apart_from_all({"workspace", workspace}, given, {"x", x});
+  require_apart({{"workspace", workspace}}, {{"y", y}});
+  workspace_for(*info_, stream, workspace);
   const OperatorScope scope(stream, *info_);
   impl_->read.run(stream, x, given, y);
 }
@@ -151,47 +144,58 @@ IndexPut::IndexPut(const Context& context, const IndexPutDesc& desc, const Optio
                   " reduce=", static_cast<int>(desc.params.reduce));
   info.bytes = traffic(indexed.indices) + traffic({desc.values, desc.values});
   const WriteProblem problem{index_nest(desc.y, indexed, values), values, desc.y, desc.params, desc.skip};
-  impl_ = std::make_shared<Impl>(Impl{desc, IndexWrite("index_put", context, problem, options, info)});
+  WriteStart start(context, desc.x, desc.y);
+  impl_ = std::make_shared<Impl>(
+      Impl{desc, std::move(start), IndexWrite("index_put", context, problem, options, info)});
   info_ = std::make_shared<const PlanInfo>(std::move(info));
 }
 
-void IndexPut::run(const Stream& stream, const std::vector<Tensor>& indices, const Tensor& values,
-                   const Tensor& y, const Tensor& workspace) const {
+void IndexPut::run(const Stream& stream, const Tensor& x, const std::vector<Tensor>& indices,
+                   const Tensor& values, const Tensor& y, const Tensor& workspace) const {
+  const IndexPutDesc& d = impl_->desc;
   require_stream(*info_, stream);
-  const std::vector<Tensor> given = check_put(stream, impl_->desc, indices, values, y);
+  const std::vector<Tensor> given = check_tensors(stream, d.indices, indices);
+  require_tensor("values", values, stream.context(), d.values);
+  require_tensor("y", y, stream.context(), d.y);
+  require_apart_from_all({"y", y}, given, {"values", values});
+  impl_->start.check(stream, x, y);
   require_apart_from_all({"workspace", workspace}, given, {"values", values});
-  require_apart({{"workspace", workspace}}, {{"y", y}});
+  require_apart({{"workspace", workspace}}, {{"x", x}, {"y", y}});
   const Tensor space = workspace_for(*info_, stream, workspace);
   const OperatorScope scope(stream, *info_);
+  impl_->start.run(stream, x, y);
   impl_->write.run(stream, values, given, y, space);
 }
 
 void index(const Stream& stream, const Tensor& x, const std::vector<Tensor>& indices, const Tensor& y,
-           const Options& options) {
+           const Options& options, const Tensor& workspace) {
   require_defined({{"x", x}, {"y", y}});
   const IndexDesc desc{x, describe(indices), y};
-  cached_plan<Index>(stream, "index", desc, options)->run(stream, x, indices, y);
-}
-
-void index_backward(const Stream& stream, const Tensor& dy, const std::vector<Tensor>& indices,
-                    const Tensor& dx) {
-  require_defined({{"dy", dy}});
-  put(stream, {}, indices, dy, dx, {ScatterReduce::sum, true}, -1, {});
+  cached_plan<Index>(stream, "index", desc, options, workspace)->run(stream, x, indices, y, workspace);
 }
 
 void index_put(const Stream& stream, const Tensor& x, const std::vector<Tensor>& indices,
-               const Tensor& values, const Tensor& y, const ScatterParams& params, const Options& options) {
-  put(stream, x, indices, values, y, params, -1, options);
+               const Tensor& values, const ScatterParams& params, const Tensor& y, const Options& options,
+               const Tensor& workspace) {
+  put(stream, x, indices, values, params, -1, y, options, workspace);
 }
 
-void embedding(const Stream& stream, const Tensor& w, const Tensor& indices, const Tensor& y) {
+void index_backward(const Stream& stream, const Tensor& dy, const std::vector<Tensor>& indices,
+                    const Tensor& dx, const Options& options, const Tensor& workspace) {
+  require_defined({{"dy", dy}, {"dx", dx}});
+  put(stream, {}, indices, dy, {ScatterReduce::sum, true}, -1, dx, options, workspace);
+}
+
+void embedding(const Stream& stream, const Tensor& w, const Tensor& indices, const Tensor& y,
+               const Options& options, const Tensor& workspace) {
   require_defined({{"w", w}, {"index", indices}, {"y", y}});
   require_rank("w", w, 2);
-  index(stream, w, {indices}, y);
+  index(stream, w, {indices}, y, options, workspace);
 }
 
-void embedding_backward(const Stream& stream, const Tensor& dy, const Tensor& indices, const Tensor& dw,
-                        const EmbeddingParams& params, const Options& options) {
+void embedding_backward(const Stream& stream, const Tensor& dy, const Tensor& indices,
+                        const EmbeddingParams& params, const Tensor& dw, const Options& options,
+                        const Tensor& workspace) {
   require_defined({{"dy", dy}, {"index", indices}, {"dw", dw}});
   require_floating("dy", dy, true);
   require_floating("dw", dw, true);
@@ -200,7 +204,8 @@ void embedding_backward(const Stream& stream, const Tensor& dy, const Tensor& in
   shape.push_back(dw.shape()[1]);
   require_shape("dy", dy, shape);
   const ScatterReduce reduce = params.scale_grad_by_freq ? ScatterReduce::mean : ScatterReduce::sum;
-  put(stream, {}, {indices}, dy, dw, {reduce, !params.scale_grad_by_freq}, params.padding_idx, options);
+  put(stream, {}, {indices}, dy, {reduce, !params.scale_grad_by_freq}, params.padding_idx, dw, options,
+      workspace);
 }
 
 }  // namespace dlprim

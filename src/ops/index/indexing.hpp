@@ -85,11 +85,6 @@ class IndexWrite {
   bool empty_ = false;  ///< there is nothing to write, or nowhere
 };
 
-/// y = x where x is another tensor, 0 where it is undefined; what the call forms of writing operators start
-/// with.
-void require_start(const Stream& stream, const Tensor& x, const Tensor& y);
-void start_from(const Stream& stream, const Tensor& x, const Tensor& y);
-
 /// A number as one of the kernel's offsets.
 void bind_offset(Launch& launch, bool wide, int64_t value);
 /// The unsigned integer type, or vector, of so many bytes: up to 16.

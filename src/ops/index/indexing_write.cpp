@@ -8,8 +8,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include <dlprim/copy.hpp>
-
 #include "core/gen/arguments.hpp"
 #include "core/gen/expression.hpp"
 
@@ -141,19 +139,27 @@ void IndexWrite::run(const Stream& stream, const Tensor& dense, const std::vecto
   if (!empty_) impl_->run(stream, dense, indices, table, workspace);
 }
 
-void require_start(const Stream& stream, const Tensor& x, const Tensor& y) {
-  if (!x.defined()) return;
-  require_context("x", x, stream.context());
-  require_dtype("x", x, y.dtype());
-  require_shape("x", x, y.shape());
-  require_same_or_apart({"y", y}, {"x", x});
+WriteStart::WriteStart(const Context& context, const std::optional<TensorDesc>& x, const TensorDesc& y)
+    : x_(x) {
+  if (!x) {
+    zeros_.emplace(context, FillDesc{y});
+    return;
+  }
+  require_dtype("x", *x, y.dtype);
+  require_shape("x", *x, y.shape);
+  copy_.emplace(context, CopyDesc{*x, y});
 }
 
-void start_from(const Stream& stream, const Tensor& x, const Tensor& y) {
-  if (!x.defined())
-    fill(stream, y, 0);
+void WriteStart::check(const Stream& stream, const Tensor& x, const Tensor& y) const {
+  require_optional("x", x, stream.context(), x_);
+  if (x_) require_same_or_apart({"y", y}, {"x", x});
+}
+
+void WriteStart::run(const Stream& stream, const Tensor& x, const Tensor& y) const {
+  if (zeros_)
+    zeros_->run(stream, 0, y);
   else if (!same_elements(x, y) || x.buffer()() != y.buffer()())
-    copy(stream, x, y);
+    copy_->run(stream, x, y);
 }
 
 }  // namespace dlprim::detail

@@ -1,6 +1,8 @@
 // Writing by index as its engines see it.
 #pragma once
 
+#include <dlprim/copy.hpp>
+
 #include "core/defines.hpp"
 #include "core/engine.hpp"
 #include "ops/index/indexing.hpp"
@@ -17,6 +19,21 @@ struct WriteProblem {
   ScatterParams params;
   int64_t skip = -1;               ///< an index that writes nothing, below 0: none
   DType accumulator = DType::f32;  ///< what is folded in
+};
+
+/// What operators that write start with: y = x where x is another tensor, 0 where there is none.
+class WriteStart {
+ public:
+  /// Throws ValidationError unless x is as y is.
+  WriteStart(const Context& context, const std::optional<TensorDesc>& x, const TensorDesc& y);
+  /// x is as described, and is y or shares no memory with it. Throws ValidationError.
+  void check(const Stream& stream, const Tensor& x, const Tensor& y) const;
+  void run(const Stream& stream, const Tensor& x, const Tensor& y) const;
+
+ private:
+  std::optional<TensorDesc> x_;
+  std::optional<Copy> copy_;
+  std::optional<Fill> zeros_;
 };
 
 struct WritePlan : EngineImpl {

@@ -1,161 +1,182 @@
-// Copies, casts and fills through the pointwise generator, or by kernels of their own where x and y are
-// transposed to each other; transfers between host and device.
+// Copies, casts and fills: through the pointwise generator, or by kernels of their own where x and y are
+// transposed to each other.
 #include <dlprim/copy.hpp>
-
-#include <cstring>
-#include <optional>
 
 #include <dlprim/pointwise.hpp>
 
 #include "core/composed.hpp"
-#include "core/observer.hpp"
 #include "ops/movement/interleave.hpp"
 #include "ops/movement/transpose.hpp"
+
+namespace dlprim::detail {
+template <>
+inline constexpr int kFields<CopyDesc> = 2;
+template <>
+inline constexpr int kFields<FillDesc> = 1;
+}  // namespace dlprim::detail
 
 namespace dlprim {
 
 using namespace detail;
 
+struct Copy::Impl : EngineImpl {
+  explicit Impl(const CopyDesc& d) : desc(d) {}
+  virtual void run(const Stream& stream, const Tensor& x, const Tensor& y) const = 0;
+
+  CopyDesc desc;
+};
+
+struct Fill::Impl {
+  FillDesc desc;
+  Pointwise kernel;
+};
+
 namespace {
 
-/// The tensor's bytes as one run of its buffer.
-struct Run {
-  size_t begin, size;
-};
-Run run_of(const Tensor& t) {
-  return {static_cast<size_t>(t.offset()) * size_of(t.dtype()), static_cast<size_t>(t.bytes())};
-}
+using Form = Engine<CopyDesc, Copy::Impl>;
+using Made = std::unique_ptr<const Copy::Impl>;
 
-/// How a copy is made: a few planes at a time, in tiles, or by the generator.
-struct Copy {
-  std::string text;
-  bool words = false;  ///< generated for integers of the elements' size
-  std::optional<Interleave> planes;
-  std::optional<Transpose> tiles;
-  std::optional<Pointwise> generated;
+/// A few planes at a time, or tiles.
+template <class Kernels>
+struct Moved : Copy::Impl {
+  Moved(const Context& context, const CopyDesc& d)
+      : Impl(d), kernels(context, d.x, d.y, context.device().kind() == DeviceKind::cpu) {}
+  void run(const Stream& stream, const Tensor& x, const Tensor& y) const override {
+    kernels.run(stream, x, y);
+  }
+
+  Kernels kernels;
 };
 
-std::shared_ptr<const Copy> copy_plan(const Stream& stream, const TensorDesc& x, const TensorDesc& y) {
-  return stream.context().state().plans.get<Copy>(PlanKey("copy").add(x).add(y), [&] {
-    const Context& context = stream.context();
-    const bool to_bool = y.dtype == DType::boolean && x.dtype != DType::boolean;
-    const bool cpu = context.device().kind() == DeviceKind::cpu;
-    Copy plan;
-    if (Interleave::suits(x, y)) {
-      plan.planes.emplace(context, x, y, cpu);
-    } else if (Transpose::suits(x, y)) {
-      plan.tiles.emplace(context, x, y, cpu);
-    } else {
+struct Generated : Copy::Impl {
+  Generated(const Context& context, const CopyDesc& d)
       // A CPU would convert each element there and back: 3 to 6 ms for 1.6 million, as words 0.3 to 1.
-      plan.words = cpu && x.dtype == y.dtype && (x.dtype == DType::f16 || x.dtype == DType::bf16);
-      TensorDesc from = x, to = y;
-      if (plan.words) from.dtype = to.dtype = DType::i16;
-      plan.generated.emplace(context, std::vector<TensorDesc>{from}, std::vector<TensorDesc>{to}, 0,
-                             to_bool ? "y0 = x0 != 0" : "y0 = x0");
-    }
-    plan.text =
-        cat("op=copy engine=", plan.planes ? "interleave" : "tiles", " x=", brief(x), " y=", brief(y));
-    return plan;
-  });
+      : Impl(d),
+        words(context.device().kind() == DeviceKind::cpu && d.x.dtype == d.y.dtype &&
+              (d.x.dtype == DType::f16 || d.x.dtype == DType::bf16)),
+        kernel(context, {as_moved(d.x)}, {as_moved(d.y)}, 0,
+               d.y.dtype == DType::boolean && d.x.dtype != DType::boolean ? "y0 = x0 != 0" : "y0 = x0") {}
+  TensorDesc as_moved(TensorDesc t) const {
+    if (words) t.dtype = DType::i16;
+    return t;
+  }
+  void run(const Stream& stream, const Tensor& x, const Tensor& y) const override {
+    if (words)
+      kernel.run(stream, {x.reinterpret(DType::i16)}, {y.reinterpret(DType::i16)}, {});
+    else
+      kernel.run(stream, {x}, {y}, {});
+  }
+
+  bool words;  ///< integers of the elements' size
+  Pointwise kernel;
+};
+
+template <class Kernels>
+std::string refuse_unsuited(const Context&, const CopyDesc& d, const Options&) {
+  return Kernels::suits(d.x, d.y) ? std::string()
+                                  : cat(brief(d.x), " and ", brief(d.y), " are not such neighbours");
 }
 
-void require_bytes(const char* argument, const Tensor& t, const void* host, int64_t bytes) {
-  require(t.defined(), argument, "is not defined");
-  require(bytes == t.bytes(), "bytes", bytes, " for ", t, " of ", t.bytes());
-  require(host != nullptr || bytes == 0, "host", "is null");
+const std::vector<Form>& engines() {
+  static const std::vector<Form> list = {
+      {"interleave", refuse_unsuited<Interleave>,
+       [](const Context& c, const CopyDesc& d, const Options&) -> Made {
+         return std::make_unique<Moved<Interleave>>(c, d);
+       }},
+      {"tiles", refuse_unsuited<Transpose>,
+       [](const Context& c, const CopyDesc& d, const Options&) -> Made {
+         return std::make_unique<Moved<Transpose>>(c, d);
+       }},
+      {"generated", [](const Context&, const CopyDesc&, const Options&) { return std::string(); },
+       [](const Context& c, const CopyDesc& d, const Options&) -> Made {
+         return std::make_unique<Generated>(c, d);
+       }},
+  };
+  return list;
+}
+
+void check(const CopyDesc& d) {
+  require_strides("x", d.x);
+  require_writable("y", d.y);
+  Shape shape;
+  try {
+    shape = broadcast_shapes(d.x.shape, d.y.shape);
+  } catch (const ValidationError& error) {
+    throw renamed(error, "x");
+  }
+  require(shape == d.y.shape, "x", "shape ", d.x.shape, " does not broadcast to y's ", d.y.shape);
 }
 
 }  // namespace
 
-void copy(const Stream& stream, const Tensor& x, const Tensor& y) {
-  require_context("x", x, stream.context());
-  require_context("y", y, stream.context());
-  require_writable("y", y);
-  Shape shape;
-  try {
-    shape = broadcast_shapes(x.shape(), y.shape());
-  } catch (const ValidationError& error) {
-    throw renamed(error, "x");
-  }
-  require(shape == y.shape(), "x", "shape ", x.shape(), " does not broadcast to y's ", y.shape());
-  require(!memory_overlaps(y, x) || same_elements(y, x), "y", "overlaps x without being the same elements");
-  const std::shared_ptr<const Copy> plan = copy_plan(stream, x, y);
-  if (plan->words)
-    return plan->generated->run(stream, {x.reinterpret(DType::i16)}, {y.reinterpret(DType::i16)}, {});
-  if (plan->generated) return plan->generated->run(stream, {x}, {y}, {});
-  const OperatorScope scope(stream, plan->text, 0, static_cast<double>(2 * y.bytes()));
-  if (plan->planes) return plan->planes->run(stream, x, y);
-  plan->tiles->run(stream, x, y);
+Copy::Copy(const Context& context, const CopyDesc& desc, const Options& options) : Plan(nullptr) {
+  check(desc);
+  PlanInfo info;
+  impl_ = choose_engine("copy", engines(), context, desc, options, info);
+  info.text = cat("op=copy engine=", info.engine, " x=", brief(desc.x), " y=", brief(desc.y));
+  info.bytes = 2 * traffic({desc.y});
+  info_ = std::make_shared<const PlanInfo>(std::move(info));
 }
 
-void fill(const Stream& stream, const Tensor& y, Scalar value) {
-  require_context("y", y, stream.context());
-  require_writable("y", y);
+void Copy::run(const Stream& stream, const Tensor& x, const Tensor& y, const Tensor& workspace) const {
+  require_stream(*info_, stream);
+  require_tensor("x", x, stream.context(), impl_->desc.x);
+  require_tensor("y", y, stream.context(), impl_->desc.y);
+  require(!memory_overlaps(y, x) || same_elements(y, x), "y", "overlaps x without being the same elements");
+  require_apart({{"workspace", workspace}}, {{"x", x}, {"y", y}});
+  workspace_for(*info_, stream, workspace);
+  if (y.numel() == 0) return;
+  const OperatorScope scope(stream, *info_);
+  impl_->run(stream, x, y);
+}
+
+Fill::Fill(const Context& context, const FillDesc& desc, const Options& options) : Plan(nullptr) {
+  require_writable("y", desc.y);
+  impl_ = std::make_shared<const Impl>(Impl{desc, Pointwise(context, {}, {desc.y}, 1, "y0 = s0")});
+  PlanInfo info;
+  info.text = cat("y=", brief(desc.y));
+  info.bytes = traffic({desc.y});
+  info_ = single_engine("fill", "generated", "", context, options, std::move(info));
+}
+
+void Fill::run(const Stream& stream, Scalar value, const Tensor& y, const Tensor& workspace) const {
+  require_stream(*info_, stream);
+  require_tensor("y", y, stream.context(), impl_->desc.y);
   const bool boolean = y.dtype() == DType::boolean;
   require(boolean || is_floating(y.dtype()) || value.fits_i64(), "value", value.real(), " for ", y);
-  pointwise(stream, {}, {y}, {boolean ? Scalar(value.real() != 0) : value}, "y0 = s0");
+  require_apart({{"workspace", workspace}}, {{"y", y}});
+  workspace_for(*info_, stream, workspace);
+  if (y.numel() == 0) return;
+  const OperatorScope scope(stream, *info_);
+  impl_->kernel.run(stream, {}, {y}, {boolean ? Scalar(value.real() != 0) : value});
 }
 
-Tensor contiguous(const Stream& stream, const Tensor& x) {
-  return cast(stream, x, x.dtype());
+void copy(const Stream& stream, const Tensor& x, const Tensor& y, const Options& options,
+          const Tensor& workspace) {
+  require_context("x", x, stream.context());
+  require_context("y", y, stream.context());
+  const CopyDesc desc{x, y};
+  cached_plan<Copy>(stream, "copy", desc, options, workspace)->run(stream, x, y, workspace);
 }
 
-Tensor cast(const Stream& stream, const Tensor& x, DType dtype) {
+void fill(const Stream& stream, Scalar value, const Tensor& y, const Options& options,
+          const Tensor& workspace) {
+  require_context("y", y, stream.context());
+  const FillDesc desc{y};
+  cached_plan<Fill>(stream, "fill", desc, options, workspace)->run(stream, value, y, workspace);
+}
+
+Tensor contiguous(const Stream& stream, const Tensor& x, const Options& options, const Tensor& workspace) {
+  require(x.defined(), "x", "is not defined");
+  return cast(stream, x, x.dtype(), options, workspace);
+}
+
+Tensor cast(const Stream& stream, const Tensor& x, DType dtype, const Options& options,
+            const Tensor& workspace) {
   require(x.defined(), "x", "is not defined");
   Tensor y(stream, x.shape(), dtype);
-  copy(stream, x, y);
+  copy(stream, x, y, options, workspace);
   return y;
 }
 
-void write(const Stream& stream, const Tensor& y, const void* host, int64_t bytes) {
-  require_bytes("y", y, host, bytes);
-  require(y.context() == stream.context(), "y", "belongs to another context than the stream");
-  require_writable("y", y);
-  if (bytes == 0) return;
-  if (!y.is_contiguous()) {
-    const Tensor packed(stream, y.shape(), y.dtype());
-    write(stream, packed, host, bytes);
-    copy(stream, packed, y);
-    return;
-  }
-  const Run run = run_of(y);
-  StreamState& state = stream.state();
-  state.release_staging();
-  // The driver reads host memory when the queue gets there: it reads a copy that lives until then.
-  Staging& staging = state.staging.emplace_back();
-  staging.bytes.assign(static_cast<const char*>(host), static_cast<const char*>(host) + bytes);
-  y.storage()->touch(state.queue);
-  cl_event done = nullptr;
-  enqueue_command(stream.context(), "clEnqueueWriteBuffer", {}, [&] {
-    return clEnqueueWriteBuffer(stream.cl()(), y.buffer()(), CL_FALSE, run.begin, run.size,
-                                staging.bytes.data(), 0, nullptr, &done);
-  });
-  state.queue->submitted++;
-  staging.done = cl::Event(done);
-}
-
-void read(const Stream& stream, const Tensor& x, void* host, int64_t bytes) {
-  require_bytes("x", x, host, bytes);
-  require(x.context() == stream.context(), "x", "belongs to another context than the stream");
-  if (bytes == 0) return;
-  require(!Rehearsal::active(), "x", "is read in a rehearsal, where nothing is computed");
-  if (operator_observer) operator_observer->reads(x);
-  const Tensor packed = x.is_contiguous() ? x : contiguous(stream, x);
-  const Run run = run_of(packed);
-  packed.storage()->touch(stream.state().queue);
-  enqueue_command(stream.context(), "clEnqueueReadBuffer", {}, [&] {
-    return clEnqueueReadBuffer(stream.cl()(), packed.buffer()(), CL_TRUE, run.begin, run.size, host, 0,
-                               nullptr, nullptr);
-  });
-}
-
-namespace detail {
-
-void check_host_type(const char* argument, const Tensor& tensor, DType host, int64_t count) {
-  require(tensor.defined(), argument, "is not defined");
-  require(tensor.dtype() == host, argument, tensor, ", the host's elements are ", name_of(host));
-  require(tensor.numel() == count, "host", count, " elements for ", argument, ", ", tensor);
-}
-
-}  // namespace detail
 }  // namespace dlprim

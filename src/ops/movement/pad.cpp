@@ -10,6 +10,8 @@ template <>
 inline constexpr int kFields<PadParams> = 3;
 template <>
 inline constexpr int kFields<PadDesc> = 3;
+template <>
+inline constexpr int kFields<PadBackwardDesc> = 3;
 }  // namespace dlprim::detail
 
 namespace dlprim {
@@ -76,6 +78,7 @@ std::string listed(const Dims& dims) {
   return text;
 }
 
+/// Backward d is of dx and dy.
 std::shared_ptr<const Resample> plan(const Context& context, const PadDesc& d, bool backward,
                                      const Options& options, std::shared_ptr<const PlanInfo>& info) {
   const char *x = backward ? "dx" : "x", *y = backward ? "dy" : "y";
@@ -138,26 +141,28 @@ void Pad::run(const Stream& stream, const Tensor& x, double value, const Tensor&
   run_resample(*info_, *impl_, stream, {"x", x}, desc_.x, {"y", y}, desc_.y, value, workspace);
 }
 
-PadBackward::PadBackward(const Context& context, const PadDesc& desc, const Options& options)
-    : Plan(nullptr), desc_(desc), impl_(plan(context, desc, true, options, info_)) {}
+PadBackward::PadBackward(const Context& context, const PadBackwardDesc& desc, const Options& options)
+    : Plan(nullptr),
+      desc_(desc),
+      impl_(plan(context, {desc.dx, desc.dy, desc.params}, true, options, info_)) {}
 
 void PadBackward::run(const Stream& stream, const Tensor& dy, const Tensor& dx,
                       const Tensor& workspace) const {
-  run_resample(*info_, *impl_, stream, {"dy", dy}, desc_.y, {"dx", dx}, desc_.x, 0, workspace);
+  run_resample(*info_, *impl_, stream, {"dy", dy}, desc_.dy, {"dx", dx}, desc_.dx, 0, workspace);
 }
 
 void pad(const Stream& stream, const Tensor& x, const PadParams& params, double value, const Tensor& y,
-         const Options& options) {
+         const Options& options, const Tensor& workspace) {
   require_defined({{"x", x}, {"y", y}});
   const PadDesc desc{x, y, params};
-  cached_plan<Pad>(stream, "pad", desc, options)->run(stream, x, value, y);
+  cached_plan<Pad>(stream, "pad", desc, options, workspace)->run(stream, x, value, y, workspace);
 }
 
 void pad_backward(const Stream& stream, const Tensor& dy, const PadParams& params, const Tensor& dx,
-                  const Options& options) {
+                  const Options& options, const Tensor& workspace) {
   require_defined({{"dy", dy}, {"dx", dx}});
-  const PadDesc desc{dx, dy, params};
-  cached_plan<PadBackward>(stream, "pad_backward", desc, options)->run(stream, dy, dx);
+  const PadBackwardDesc desc{dy, dx, params};
+  cached_plan<PadBackward>(stream, "pad_backward", desc, options, workspace)->run(stream, dy, dx, workspace);
 }
 
 }  // namespace dlprim

@@ -9,6 +9,8 @@
 namespace dlprim::detail {
 template <>
 inline constexpr int kFields<MaxUnpoolDesc> = 4;
+template <>
+inline constexpr int kFields<MaxUnpoolBackwardDesc> = 4;
 }  // namespace dlprim::detail
 
 namespace dlprim {
@@ -222,35 +224,39 @@ void MaxUnpool::run(const Stream& stream, const Tensor& x, const Tensor& indices
   impl_->run(stream, x, indices, y, space);
 }
 
-MaxUnpoolBackward::MaxUnpoolBackward(const Context& context, const MaxUnpoolDesc& desc,
+MaxUnpoolBackward::MaxUnpoolBackward(const Context& context, const MaxUnpoolBackwardDesc& desc,
                                      const Options& options)
-    : Plan(nullptr), impl_(plan(context, {desc, true}, options, info_)) {}
+    : Plan(nullptr),
+      impl_(plan(context, {{desc.dx, desc.indices, desc.dy, desc.spatial}, true}, options, info_)) {}
 
-void MaxUnpoolBackward::run(const Stream& stream, const Tensor& dy, const Tensor& indices,
-                            const Tensor& dx) const {
+void MaxUnpoolBackward::run(const Stream& stream, const Tensor& dy, const Tensor& indices, const Tensor& dx,
+                            const Tensor& workspace) const {
   const MaxUnpoolDesc& d = impl_->problem.desc;
   require_stream(*info_, stream);
   require_tensor("dy", dy, stream.context(), d.y);
   require_tensor("indices", indices, stream.context(), d.indices);
   require_tensor("dx", dx, stream.context(), d.x);
-  require_apart({{"dx", dx}}, {{"dy", dy}, {"indices", indices}});
+  require_apart({{"dx", dx}, {"workspace", workspace}}, {{"dy", dy}, {"indices", indices}});
   if (dx.numel() == 0) return;
+  const Tensor space = workspace_for(*info_, stream, workspace);
   const OperatorScope scope(stream, *info_);
-  impl_->run(stream, dx, indices, dy, {});
+  impl_->run(stream, dx, indices, dy, space);
 }
 
 void max_unpool(const Stream& stream, const Tensor& x, const Tensor& indices, int spatial, const Tensor& y,
-                const Options& options) {
+                const Options& options, const Tensor& workspace) {
   require_defined({{"x", x}, {"indices", indices}, {"y", y}});
   const MaxUnpoolDesc desc{x, indices, y, spatial};
-  cached_plan<MaxUnpool>(stream, "max_unpool", desc, options)->run(stream, x, indices, y);
+  cached_plan<MaxUnpool>(stream, "max_unpool", desc, options, workspace)
+      ->run(stream, x, indices, y, workspace);
 }
 
 void max_unpool_backward(const Stream& stream, const Tensor& dy, const Tensor& indices, int spatial,
-                         const Tensor& dx, const Options& options) {
+                         const Tensor& dx, const Options& options, const Tensor& workspace) {
   require_defined({{"dy", dy}, {"indices", indices}, {"dx", dx}});
-  const MaxUnpoolDesc desc{dx, indices, dy, spatial};
-  cached_plan<MaxUnpoolBackward>(stream, "max_unpool_backward", desc, options)->run(stream, dy, indices, dx);
+  const MaxUnpoolBackwardDesc desc{dy, indices, dx, spatial};
+  cached_plan<MaxUnpoolBackward>(stream, "max_unpool_backward", desc, options, workspace)
+      ->run(stream, dy, indices, dx, workspace);
 }
 
 }  // namespace dlprim

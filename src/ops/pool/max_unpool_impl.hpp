@@ -36,7 +36,7 @@ struct UnpoolTensor {
 };
 
 struct UnpoolProblem {
-  MaxUnpoolDesc desc;
+  MaxUnpoolDesc desc;  ///< backward: of dx, indices and dy
   bool backward = false;
 
   UnpoolTensor x() const { return {desc.x, desc.spatial}; }

@@ -252,18 +252,19 @@ void PoolBackward::run(const Stream& stream, const Tensor& dy, const PoolSaved& 
 }
 
 void pool(const Stream& stream, const Tensor& x, const PoolParams& params, const Tensor& y,
-          const Tensor& indices, const Options& options) {
+          const Tensor& indices, const Options& options, const Tensor& workspace) {
   require_defined({{"x", x}, {"y", y}});
   const PoolDesc desc{x, y, params, described(indices)};
-  cached_plan<Pool>(stream, "pool", desc, options)->run(stream, x, y, indices);
+  cached_plan<Pool>(stream, "pool", desc, options, workspace)->run(stream, x, y, indices, workspace);
 }
 
 void pool_backward(const Stream& stream, const Tensor& dy, const PoolSaved& saved, const PoolParams& params,
-                   const Tensor& dx, const Options& options) {
+                   const Tensor& dx, const Options& options, const Tensor& workspace) {
   require_defined({{"dy", dy}, {"dx", dx}});
   const PoolBackwardDesc desc{
       dy, dx, params, described(saved.indices), described(saved.x), described(saved.y)};
-  cached_plan<PoolBackward>(stream, "pool_backward", desc, options)->run(stream, dy, saved, dx);
+  cached_plan<PoolBackward>(stream, "pool_backward", desc, options, workspace)
+      ->run(stream, dy, saved, dx, workspace);
 }
 
 }  // namespace dlprim

@@ -1,17 +1,68 @@
-// Counting elements: histogram.cl. There are no atomics on floats that give the same bits twice: weights on
-// GPUs are added exactly, as integers (histogram_exact.cl), or scattered by sorting.
-#include <dlprim/copy.hpp>
-#include <dlprim/gather.hpp>
+// Counting elements: checks, plans, calls. The engines are in histogram_bins.cpp and histogram_weights.cpp.
 #include <dlprim/histogram.hpp>
-#include <dlprim/pointwise.hpp>
 
 #include <algorithm>
 #include <climits>
 #include <cmath>
 
+#include <dlprim/copy.hpp>
+
 #include "core/gen/arguments.hpp"
 #include "core/gen/expression.hpp"
-#include "ops/index/indexing.hpp"
+#include "ops/reduce/histogram_impl.hpp"
+
+namespace dlprim::detail {
+
+template <>
+inline constexpr int kFields<HistogramRange> = 2;
+template <>
+inline constexpr int kFields<BincountDesc> = 3;
+template <>
+inline constexpr int kFields<HistcDesc> = 3;
+template <>
+inline constexpr int kFields<EndsDesc> = 2;
+
+DType HistogramProblem::accumulator(bool wide) const {
+  if (!weights) return DType::i32;
+  return wide || weights->dtype == DType::f64 || y.dtype == DType::f64 ? DType::f64 : DType::f32;
+}
+
+Ends::Ends(const Context& context, const EndsDesc& desc, const Options& options) : dtype_(desc.dtype) {
+  const Reduction both =
+      dtype_ == DType::i64
+          ? Reduction{2, "a0 = 0; a1 = 0", "a0 = min(a0, (real)x0); a1 = max(a1, (real)x0)",
+                      "a0 = min(a0, b0); a1 = max(a1, b1)", "y0 = a0; y1 = a1"}
+          : Reduction{2, "a0 = INFINITY; a1 = -INFINITY",
+                      "a0 = x0 < a0 || x0 != x0 ? x0 : a0; a1 = x0 > a1 || x0 != x0 ? x0 : a1",
+                      "a0 = b0 < a0 || b0 != b0 ? b0 : a0; a1 = b1 > a1 || b1 != b1 ? b1 : a1",
+                      "y0 = a0; y1 = a1"};
+  layout_.add(2 * size_of(dtype_));
+  const TensorDesc low({1}, dtype_), high({1}, {1}, dtype_, false);
+  reduce_.emplace(context, std::vector<TensorDesc>{desc.x}, std::vector<TensorDesc>{low, high}, 0, both,
+                  layout_.rest(options));
+  scratch_at_ = layout_.add(reduce_->workspace_size());
+}
+
+Tensor Ends::run(const Stream& stream, const Tensor& x, const Tensor& workspace) const {
+  const Tensor ends = workspace_part(workspace, 0, {2}, dtype_);
+  reduce_->run(stream, {x}, {ends.slice(0, 0, 1), ends.slice(0, 1, 2)}, {},
+               workspace_scratch(workspace, scratch_at_, *reduce_));
+  return ends;
+}
+
+Defines histogram_defines(const HistogramProblem& p, DType accumulator) {
+  Defines defines;
+  const DType w = p.weights ? p.weights->dtype : DType::f32;
+  defines.set("X_DTYPE", name_of(p.x.dtype)).set("X_T", storage_type(p.x.dtype));
+  defines.set("VALUE", compute_type(p.x.dtype));
+  defines.set("W_DTYPE", name_of(w)).set("W_T", storage_type(w)).set("WEIGHTED", p.weights.has_value());
+  defines.set("ACC", p.weights ? storage_type(accumulator) : "uint");
+  defines.set("Y_DTYPE", name_of(p.y.dtype)).set("Y_T", storage_type(p.y.dtype));
+  defines.set("Y_VALUE", compute_type(p.y.dtype));
+  return defines.set("RANGE", p.ranged).set("FROM_DATA", p.from_data());
+}
+
+}  // namespace dlprim::detail
 
 namespace dlprim {
 
@@ -19,282 +70,128 @@ using namespace detail;
 
 namespace {
 
-/// What is counted. x and weights are row-major.
-struct Counting {
-  Tensor x, weights, y;
-  bool ranged = false;  ///< bins are parts of a range
-  HistogramRange range = {};
-  Tensor ends;  ///< of the range, where data says it
-
-  bool wide =
-      false;  ///< weights are added up in f64, whatever they are: one after another, in f32 they lose digits
-
-  DType accumulator() const {
-    if (!weights.defined()) return DType::i32;
-    return wide || weights.dtype() == DType::f64 || y.dtype() == DType::f64 ? DType::f64 : DType::f32;
-  }
-};
-
-void check(const Stream& stream, const Tensor& x, const Tensor& y) {
-  require_context("x", x, stream.context());
-  require_context("y", y, stream.context());
-  require(x.numel() < INT_MAX, "x", x.numel(), " elements are not less than ", INT_MAX);
-  require_real(stream.context(), x.dtype());
-  require_real(stream.context(), y.dtype());
+void check(const Context& context, const TensorDesc& x, const TensorDesc& y) {
+  require_strides("x", x);
+  require(element_count(x.shape) < INT_MAX, "x", element_count(x.shape), " elements are not less than ",
+          INT_MAX);
+  require_real(context, x.dtype);
+  require_real(context, y.dtype);
   require_rank("y", y, 1);
-  require(y.numel() < INT_MAX, "y", y.numel(), " bins are not less than ", INT_MAX);
-  require(y.dtype() != DType::boolean, "y", "dtype bool counts nothing");
+  require(element_count(y.shape) < INT_MAX, "y", element_count(y.shape), " bins are not less than ", INT_MAX);
+  require(y.dtype != DType::boolean, "y", "dtype bool counts nothing");
   require_writable("y", y);
-  require_no_overlap("y", y, "x", x);
 }
 
-void require_whole(const Tensor& x) {
-  require(!is_floating(x.dtype()), "x", "dtype ", name_of(x.dtype()), " must be an integer");
+void require_whole(DType dtype) {
+  require(!is_floating(dtype), "x", "dtype ", name_of(dtype), " must be an integer");
 }
 
-Tensor row_major(const Stream& stream, const Tensor& x) {
-  return !x.defined() || x.is_contiguous() ? x : contiguous(stream, x);
-}
-
-Defines defines_of(const Counting& c) {
-  Defines defines;
-  const DType w = c.weights.defined() ? c.weights.dtype() : DType::f32;
-  defines.set("X_DTYPE", name_of(c.x.dtype())).set("X_T", storage_type(c.x.dtype()));
-  defines.set("VALUE", compute_type(c.x.dtype()));
-  defines.set("W_DTYPE", name_of(w)).set("W_T", storage_type(w)).set("WEIGHTED", c.weights.defined());
-  defines.set("ACC", c.weights.defined() ? storage_type(c.accumulator()) : "uint");
-  defines.set("Y_DTYPE", name_of(c.y.dtype())).set("Y_T", storage_type(c.y.dtype()));
-  defines.set("Y_VALUE", compute_type(c.y.dtype()));
-  return defines.set("RANGE", c.ranged).set("FROM_DATA", c.ends.defined());
-}
-
-void bind_range(Launch& launch, const Counting& c) {
-  if (!c.ranged) {
-    launch.arg(0);
-    return;
-  }
-  for (const double end : {c.range.low, c.range.high})
-    if (c.x.dtype() == DType::f64)
-      launch.arg(end);
-    else
-      launch.arg(static_cast<float>(end));
-  launch.arg(c.ends);
-}
-
-struct Parts {
-  Tensor bins;
-  int64_t count = 1, step = 0;
-};
-
-Parts count_on_cpu(const Stream& stream, const Counting& c, Defines defines) {
-  const int bins = static_cast<int>(c.y.numel()), count = static_cast<int>(c.x.numel());
-  // Work-groups have enough to do to be worth bins of their own, which stay in the cache.
-  const int64_t units = std::max(1, stream.context().device().facts().compute_units);
-  const int64_t groups = std::clamp<int64_t>(count / std::max(16384, bins), 1, 4 * units);
-  const int chunk = static_cast<int>(ceil_div(std::max(count, 1), groups));
-  const int64_t used = ceil_div(std::max(count, 1), chunk), copies = bins <= 1024 ? 4 : 1;
-  const Parts parts{Tensor(stream, {used * copies * (bins + 1)}, c.accumulator()), used * copies, bins + 1};
-  defines.set("GROUP", 1).set("LOCAL_BINS", 0).set("COPIES", copies);
-  Launch launch(stream, stream.context().state().programs.kernel("histogram", "histogram_parts", defines));
-  launch.arg(c.x).arg(c.weights).arg(parts.bins).arg(count).arg(chunk).arg(bins);
-  bind_range(launch, c);
-  launch.run({static_cast<size_t>(used)}, {1});
-  return parts;
-}
-
-Parts count_on_gpu(const Stream& stream, const Counting& c, Defines defines) {
-  constexpr int kMostLocal = 8192, kCopied = 4096;  // bins in local memory: 32 KB; copies: 16 KB
-  const DeviceFacts& facts = stream.context().device().facts();
-  const int bins = static_cast<int>(c.y.numel()), count = static_cast<int>(c.x.numel());
-  const int group = std::min(256, std::max(1, facts.max_work_group));
-  int local = 64;
-  while (local < bins && local < kMostLocal) local *= 2;
-  if (local < bins || static_cast<uint64_t>(local) * 4 > facts.local_memory) local = 0;
-  const int copies = local ? std::clamp(kCopied / local, 1, 8) : 1;
-  const Parts parts{Tensor(stream, {bins}, DType::i32), 1, bins};
-  fill(stream, parts.bins, 0);
-  defines.set("GROUP", std::max(2, group)).set("LOCAL_BINS", local).set("COPIES", copies);
-  Launch launch(stream, stream.context().state().programs.kernel("histogram", "histogram_count", defines));
-  launch.arg(c.x).arg(parts.bins).arg(count).arg(bins);
-  bind_range(launch, c);
-  const int64_t groups = std::clamp<int64_t>(ceil_div(count, 16 * group), 1, 8LL * facts.compute_units);
-  launch.run({static_cast<size_t>(groups * group)}, {static_cast<size_t>(group)});
-  return parts;
-}
-
-/// Of histogram_exact.cl: how a bin's integers are laid out, and whether bins are in local memory.
-struct ExactForm {
-  int bits = 16, words = 17, group = 256, local = 0, halves = 0, narrow = 0;
-
-  ExactForm(const Context& context, const Options& options, int64_t count, int64_t bins) {
-    const DeviceFacts& facts = context.device().facts();
-    const EngineRequest request(options);
-    if (request.names("exact")) request.take({{"halves", &halves}, {"narrow", &narrow}});
-    if (narrow || count > 1 << 24) bits = 8, words = 33;
-    while (group > facts.max_work_group) group /= 2;
-    const int64_t rounded = round_up(bins, 64);
-    if (static_cast<uint64_t>(rounded * words) * 8 <= facts.local_memory) local = static_cast<int>(rounded);
-  }
-};
-
-void add_exactly(const Stream& stream, const Counting& c, const ExactForm& form) {
-  const int bins = static_cast<int>(c.y.numel()), count = static_cast<int>(c.x.numel());
-  if (bins == 0) return;
-  const OperatorScope scope(stream, cat("op=bincount engine=exact x=", brief(c.x), " y=", brief(c.y)), 0,
-                            static_cast<double>(c.x.bytes() + c.weights.bytes() + c.y.bytes()));
-  const Tensor sums(stream, {static_cast<int64_t>(bins) * form.words}, DType::i64);
-  fill(stream, sums, 0);
-  Defines defines = defines_of(c);
-  defines.set("BITS", form.bits).set("GROUP", form.group).set("LOCAL_BINS", form.local);
-  defines.set("HALVES", form.halves);
-  const auto kernel = [&](const char* name) {
-    return stream.context().state().programs.kernel("histogram_exact", name, defines);
-  };
-  if (count > 0) {
-    const auto group = static_cast<size_t>(form.group);
-    const int64_t most = 8LL * stream.context().device().facts().compute_units;
-    const int64_t groups = std::clamp<int64_t>(ceil_div(count, 16 * form.group), 1, most);
-    Launch launch(stream, kernel("histogram_exact_sums"));
-    launch.arg(c.x).arg(c.weights).arg(sums).arg(count).arg(bins);
-    launch.run({static_cast<size_t>(groups) * group}, {group});
-  }
-  Launch launch(stream, kernel("histogram_exact_finish"));
-  launch.arg(sums).arg(bins).arg(c.y).arg(c.y.strides()[0]).run({items_in_groups(bins, 64)}, {64});
-}
-
-/// Whether each work-group has bins of its own; otherwise it is one of the engines `others`.
-bool in_parts(const Context& context, const Options& options, std::initializer_list<const char*> others) {
-  const EngineRequest request(options);
-  bool known = request.automatic() || request.names("parts");
-  for (const char* other : others) known = known || request.names(other);
-  require(known, "engine", "there is no engine '", options.engine, "'");
-  return request.automatic() ? context.device().kind() == DeviceKind::cpu : request.names("parts");
-}
-
-/// Whether weights are added exactly, not sorted.
-bool is_exact(const Options& options, const Counting& c) {
-  constexpr int64_t kMost = 1 << 20;  // bins, of 136 bytes or 264
-  const bool serves = c.accumulator() == DType::f32 && c.y.numel() <= kMost;
-  const EngineRequest request(options);
-  if (!request.names("exact")) return serves && request.automatic();
-  require(serves, "engine", "exact takes no f64 and at most ", kMost, " bins");
-  return true;
-}
-
-void run(const Stream& stream, const char* op, const Counting& c, bool cpu) {
-  const int64_t bins = c.y.numel();
-  if (bins == 0) return;
-  const double weights = c.weights.defined() ? static_cast<double>(c.weights.bytes()) : 0;
-  const OperatorScope scope(
-      stream, cat("op=", op, " engine=", cpu ? "parts" : "atomics", " x=", brief(c.x), " y=", brief(c.y)), 0,
-      static_cast<double>(c.x.bytes() + c.y.bytes()) + weights);
-  const Defines defines = defines_of(c);
-  const Parts parts = cpu ? count_on_cpu(stream, c, defines) : count_on_gpu(stream, c, defines);
-  Defines last = defines;
-  last.set("GROUP", 1).set("LOCAL_BINS", 0).set("COPIES", 1);
-  Launch launch(stream, stream.context().state().programs.kernel("histogram", "histogram_finish", last));
-  launch.arg(parts.bins).arg(static_cast<int>(parts.count)).arg(static_cast<int>(bins)).arg(parts.step);
-  launch.arg(c.y).arg(c.y.strides()[0]).run({items_in_groups(bins, 64)}, {64});
-}
-
-/// Both accumulators of a reduction of row-major data.
-Tensor pair_of(const Stream& stream, const Tensor& x, DType dtype, const Reduction& both) {
-  const Tensor ends(stream, {2}, dtype);
-  reduce(stream, {x.reshape({x.numel()})}, {ends.slice(0, 0, 1), ends.slice(0, 1, 2)}, {}, both);
-  return ends;
-}
-
-/// Both ends of row-major data, NaN if one element is.
-Tensor ends_of(const Stream& stream, const Tensor& x) {
-  return pair_of(
-      stream, x, x.dtype() == DType::f64 ? DType::f64 : DType::f32,
-      {2, "a0 = INFINITY; a1 = -INFINITY",
-       "a0 = x0 < a0 || x0 != x0 ? x0 : a0; a1 = x0 > a1 || x0 != x0 ? x0 : a1",
-       "a0 = b0 < a0 || b0 != b0 ? b0 : a0; a1 = b1 > a1 || b1 != b1 ? b1 : a1", "y0 = a0; y1 = a1"});
+std::shared_ptr<const HistogramImpl> plan(const char* op, const Context& context, const HistogramProblem& p,
+                                          const Options& options, std::shared_ptr<const PlanInfo>& info) {
+  std::vector<HistogramEngine> engines{kHistogramAtomics, kHistogramParts};
+  if (p.weights) engines = {kHistogramExact, kHistogramSorted, kHistogramParts};
+  if (context.device().kind() == DeviceKind::cpu)
+    std::rotate(engines.begin(), engines.end() - 1, engines.end());
+  PlanInfo made;
+  std::shared_ptr<const HistogramImpl> impl = choose_engine(op, engines, context, p, options, made);
+  made.text = cat("op=", op, " engine=", made.engine, " x=", brief(p.x), " y=", brief(p.y));
+  if (p.weights) made.text += cat(" weights=", brief(*p.weights));
+  if (p.ranged) made.text += cat(" low=", p.range.low, " high=", p.range.high);
+  made.bytes = traffic({p.x, p.y}) + (p.weights ? traffic({*p.weights}) : 0);
+  info = std::make_shared<const PlanInfo>(std::move(made));
+  return impl;
 }
 
 /// How many bins x's numbers need. Waits.
-int64_t bins_for(const Stream& stream, const Tensor& x) {
+int64_t bins_for(const Stream& stream, const Tensor& x, const Options& options, const Tensor& workspace) {
   if (x.numel() == 0) return 0;
-  const Tensor ends = pair_of(stream, row_major(stream, x), DType::i64,
-                              {2, "a0 = 0; a1 = 0", "a0 = min(a0, (real)x0); a1 = max(a1, (real)x0)",
-                               "a0 = min(a0, b0); a1 = max(a1, b1)", "y0 = a0; y1 = a1"});
-  const std::vector<int64_t> found = read<int64_t>(stream, ends);
+  Options within;
+  within.workspace_limit = options.workspace_limit;
+  const EndsDesc desc{x, DType::i64};
+  const auto ends = cached_plan<Ends>(stream, "ends", desc, within, workspace);
+  PlanInfo needs;
+  needs.workspace = ends->workspace_size();
+  const Tensor space = workspace_for(needs, stream, workspace);
+  const std::vector<int64_t> found = read<int64_t>(stream, ends->run(stream, x, space));
   require(found[0] >= 0, "x", "the element ", found[0], " is below 0");
   return found[1] + 1;
 }
 
 }  // namespace
 
-void bincount(const Stream& stream, const Tensor& x, const Tensor& y, const Options& options) {
-  require_defined({{"x", x}, {"y", y}});
-  check(stream, x, y);
-  require_whole(x);
-  const bool parts = in_parts(stream.context(), options, {"atomics"});
-  run(stream, "bincount", {row_major(stream, x), {}, y, false, {}, {}}, parts);
+Bincount::Bincount(const Context& context, const BincountDesc& desc, const Options& options)
+    : Plan(nullptr), desc_(desc) {
+  check(context, desc.x, desc.y);
+  require_whole(desc.x.dtype);
+  if (desc.weights) {
+    require_shape("weights", *desc.weights, desc.x.shape);
+    require_floating("weights", *desc.weights, true);
+    require_floating("y", desc.y, true);
+    require_real(context, desc.weights->dtype);
+  }
+  impl_ = plan("bincount", context, {desc.x, desc.weights, desc.y, false, {}}, options, info_);
+}
+
+void Bincount::run(const Stream& stream, const Tensor& x, const Tensor& weights, const Tensor& y,
+                   const Tensor& workspace) const {
+  require_stream(*info_, stream);
+  require_tensor("x", x, stream.context(), desc_.x);
+  require_optional("weights", weights, stream.context(), desc_.weights);
+  require_tensor("y", y, stream.context(), desc_.y);
+  require_apart({{"y", y}, {"workspace", workspace}}, {{"x", x}, {"weights", weights}});
+  const Tensor space = workspace_for(*info_, stream, workspace);
+  if (y.numel() == 0) return;
+  const OperatorScope scope(stream, *info_);
+  impl_->run(stream, {x, weights, y}, space);
+}
+
+Histc::Histc(const Context& context, const HistcDesc& desc, const Options& options)
+    : Plan(nullptr), desc_(desc) {
+  check(context, desc.x, desc.y);
+  require_floating("x", desc.x, true);
+  const HistogramRange& range = desc.range;
+  require(std::isfinite(range.low) && std::isfinite(range.high) && range.low <= range.high, "range", "from ",
+          range.low, " to ", range.high, " is none");
+  impl_ = plan("histc", context, {desc.x, {}, desc.y, true, range}, options, info_);
+}
+
+void Histc::run(const Stream& stream, const Tensor& x, const Tensor& y, const Tensor& workspace) const {
+  require_stream(*info_, stream);
+  require_tensor("x", x, stream.context(), desc_.x);
+  require_tensor("y", y, stream.context(), desc_.y);
+  require_apart({{"y", y}, {"workspace", workspace}}, {{"x", x}});
+  const Tensor space = workspace_for(*info_, stream, workspace);
+  if (y.numel() == 0) return;
+  const OperatorScope scope(stream, *info_);
+  impl_->run(stream, {x, {}, y}, space);
 }
 
 void bincount(const Stream& stream, const Tensor& x, const Tensor& weights, const Tensor& y,
-              const Options& options) {
-  require_defined({{"x", x}, {"weights", weights}, {"y", y}});
-  check(stream, x, y);
-  require_whole(x);
-  require_context("weights", weights, stream.context());
-  require_shape("weights", weights, x.shape());
-  require_floating("weights", weights, true);
-  require_floating("y", y, true);
-  require_real(stream.context(), weights.dtype());
-  require_no_overlap("y", y, "weights", weights);
-  const auto counting = [&] {
-    return Counting{row_major(stream, x), row_major(stream, weights), y, false, {}, {}};
-  };
-  if (in_parts(stream.context(), options, {"exact", "sorted"})) {
-    Counting in_order = counting();
-    in_order.wide = stream.context().device().probes().fp64;
-    run(stream, "bincount", in_order, true);
-    return;
-  }
-  if (is_exact(options, {x, weights, y, false, {}, {}})) {
-    const ExactForm form(stream.context(), options, x.numel(), y.numel());
-    add_exactly(stream, counting(), form);
-    return;
-  }
-  const Tensor bins(stream, x.shape(), DType::i32);
-  pointwise(stream, {x}, {bins}, {static_cast<double>(y.numel())}, "y0 = x0 < 0 || x0 >= s0 ? s0 : x0");
-  const Shape flat{x.numel()};
-  scatter(stream, {}, bins.reshape(flat), row_major(stream, weights).reshape(flat), 0, y,
-          {ScatterReduce::sum, true});
-}
-
-Tensor bincount(const Stream& stream, const Tensor& x, const Tensor& weights, int64_t minlength) {
-  require_defined({{"x", x}});
-  require_context("x", x, stream.context());
-  require_whole(x);
-  require(minlength >= 0, "minlength", minlength, " is below 0");
-  const bool weighted = weights.defined();
-  if (weighted) require_floating("weights", weights, true);
-  const Tensor y(stream, {std::max(minlength, bins_for(stream, x))},
-                 !weighted                       ? DType::i64
-                 : weights.dtype() == DType::f64 ? DType::f64
-                                                 : DType::f32);
-  if (weighted)
-    bincount(stream, x, weights, y);
-  else
-    bincount(stream, x, y);
-  return y;
-}
-
-void histc(const Stream& stream, const Tensor& x, const Tensor& y, const HistogramRange& range,
-           const Options& options) {
+              const Options& options, const Tensor& workspace) {
   require_defined({{"x", x}, {"y", y}});
-  check(stream, x, y);
-  require_floating("x", x, true);
-  require(std::isfinite(range.low) && std::isfinite(range.high) && range.low <= range.high, "range", "from ",
-          range.low, " to ", range.high, " is none");
-  const bool parts = in_parts(stream.context(), options, {"atomics"});
-  Counting counting{row_major(stream, x), {}, y, true, range, {}};
-  if (range.low == range.high) counting.ends = ends_of(stream, counting.x);
-  run(stream, "histc", counting, parts);
+  const BincountDesc desc{x, described(weights), y};
+  cached_plan<Bincount>(stream, "bincount", desc, options, workspace)->run(stream, x, weights, y, workspace);
+}
+
+void histc(const Stream& stream, const Tensor& x, const HistogramRange& range, const Tensor& y,
+           const Options& options, const Tensor& workspace) {
+  require_defined({{"x", x}, {"y", y}});
+  const HistcDesc desc{x, y, range};
+  cached_plan<Histc>(stream, "histc", desc, options, workspace)->run(stream, x, y, workspace);
+}
+
+Tensor bincount(const Stream& stream, const Tensor& x, const Tensor& weights, int64_t minlength,
+                const Options& options, const Tensor& workspace) {
+  require_context("x", x, stream.context());
+  require_whole(x.dtype());
+  require(minlength >= 0, "minlength", minlength, " is below 0");
+  if (weights.defined()) require_floating("weights", weights, true);
+  const DType dtype = !weights.defined()              ? DType::i64
+                      : weights.dtype() == DType::f64 ? DType::f64
+                                                      : DType::f32;
+  const Tensor y(stream, {std::max(minlength, bins_for(stream, x, options, workspace))}, dtype);
+  bincount(stream, x, weights, y, options, workspace);
+  return y;
 }
 
 }  // namespace dlprim

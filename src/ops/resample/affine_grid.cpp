@@ -14,6 +14,8 @@
 namespace dlprim::detail {
 template <>
 inline constexpr int kFields<AffineGridDesc> = 3;
+template <>
+inline constexpr int kFields<AffineGridBackwardDesc> = 3;
 }  // namespace dlprim::detail
 
 namespace dlprim {
@@ -194,13 +196,15 @@ AffineGrid::AffineGrid(const Context& context, const AffineGridDesc& desc, const
            context.state().programs.kernel("affine_grid", cpu ? "affine_grid_cpu" : "affine_grid", defines)});
 }
 
-void AffineGrid::run(const Stream& stream, const Tensor& theta, const Tensor& grid) const {
+void AffineGrid::run(const Stream& stream, const Tensor& theta, const Tensor& grid,
+                     const Tensor& workspace) const {
   const AffineGridDesc& d = impl_->desc;
   require_stream(*info_, stream);
   require_tensor("theta", theta, stream.context(), d.theta);
   require_tensor("grid", grid, stream.context(), d.grid);
-  require_apart({{"grid", grid}}, {{"theta", theta}});
+  require_apart({{"grid", grid}, {"workspace", workspace}}, {{"theta", theta}});
   if (grid.numel() == 0) return;
+  workspace_for(*info_, stream, workspace);
   const OperatorScope scope(stream, *info_);
   const Shape& shape = d.grid.shape;
   const Strides& strides = d.grid.strides;
@@ -223,46 +227,48 @@ struct AffineGridBackward::Impl {
   /// A reduction of two rows has up to 8 accumulators, the most there may be.
   static constexpr int64_t kRows = 2;
 
-  AffineGridDesc desc;
+  AffineGridBackwardDesc desc;
   Coordinates coordinates;
   std::vector<Reduce> kernels;  ///< each for kRows rows of theta, or for what is left
   size_t scratch_at = 0;        ///< of the kernels, one after the other
+  Fill zeros;                   ///< of no places
 };
 
-AffineGridBackward::AffineGridBackward(const Context& context, const AffineGridDesc& desc,
+AffineGridBackward::AffineGridBackward(const Context& context, const AffineGridBackwardDesc& desc,
                                        const Options& options)
     : Plan(nullptr) {
-  check(desc, true);
-  Impl impl{desc, Coordinates(context, desc), {}};
+  const AffineGridDesc forward{desc.dtheta, desc.dgrid, desc.align_corners};
+  check(forward, true);
+  Impl impl{desc, Coordinates(context, forward), {}, 0, Fill(context, {desc.dtheta})};
   const int64_t axes = impl.coordinates.axes();
   size_t scratch = 0;
   for (int64_t first = 0; first < axes; first += Impl::kRows) {
     const int64_t rows = std::min(Impl::kRows, axes - first);
-    std::vector<TensorDesc> inputs(static_cast<size_t>(rows), desc_of_coordinate(desc.grid));
+    std::vector<TensorDesc> inputs(static_cast<size_t>(rows), desc_of_coordinate(desc.dgrid));
     for (const TensorDesc& c : impl.coordinates.descs()) inputs.push_back(c);
     impl.kernels.emplace_back(
         context, inputs,
-        std::vector<TensorDesc>(static_cast<size_t>(rows * (axes + 1)), desc_of_element(desc.theta)), 0,
+        std::vector<TensorDesc>(static_cast<size_t>(rows * (axes + 1)), desc_of_element(desc.dtheta)), 0,
         backward_sums(rows, axes));
     scratch = std::max(scratch, impl.kernels.back().workspace_size());
   }
   impl.scratch_at = impl.coordinates.parts().add(scratch);
-  info_ =
-      info_of("affine_grid_backward", "generated", context, desc, impl.coordinates.parts().size(), options);
+  info_ = info_of("affine_grid_backward", "generated", context, forward, impl.coordinates.parts().size(),
+                  options);
   impl_ = std::make_shared<const Impl>(std::move(impl));
 }
 
 void AffineGridBackward::run(const Stream& stream, const Tensor& dgrid, const Tensor& dtheta,
                              const Tensor& workspace) const {
-  const AffineGridDesc& d = impl_->desc;
+  const AffineGridBackwardDesc& d = impl_->desc;
   require_stream(*info_, stream);
-  require_tensor("dgrid", dgrid, stream.context(), d.grid);
-  require_tensor("dtheta", dtheta, stream.context(), d.theta);
+  require_tensor("dgrid", dgrid, stream.context(), d.dgrid);
+  require_tensor("dtheta", dtheta, stream.context(), d.dtheta);
   require_apart({{"dtheta", dtheta}, {"workspace", workspace}}, {{"dgrid", dgrid}});
   if (dtheta.numel() == 0) return;
-  if (dgrid.numel() == 0) return fill(stream, dtheta, 0);
   const Tensor space = workspace_for(*info_, stream, workspace);
   const OperatorScope scope(stream, *info_);
+  if (dgrid.numel() == 0) return impl_->zeros.run(stream, 0, dtheta);
   const std::vector<Tensor> places = impl_->coordinates.write(stream, space);
   const int64_t axes = impl_->coordinates.axes();
   int64_t row = 0;
@@ -278,17 +284,19 @@ void AffineGridBackward::run(const Stream& stream, const Tensor& dgrid, const Te
 }
 
 void affine_grid(const Stream& stream, const Tensor& theta, bool align_corners, const Tensor& grid,
-                 const Options& options) {
+                 const Options& options, const Tensor& workspace) {
   require_defined({{"theta", theta}, {"grid", grid}});
   const AffineGridDesc desc{theta, grid, align_corners};
-  cached_plan<AffineGrid>(stream, "affine_grid", desc, options)->run(stream, theta, grid);
+  cached_plan<AffineGrid>(stream, "affine_grid", desc, options, workspace)
+      ->run(stream, theta, grid, workspace);
 }
 
-void affine_grid_backward(const Stream& stream, const Tensor& dgrid, bool align_corners,
-                          const Tensor& dtheta) {
+void affine_grid_backward(const Stream& stream, const Tensor& dgrid, bool align_corners, const Tensor& dtheta,
+                          const Options& options, const Tensor& workspace) {
   require_defined({{"dgrid", dgrid}, {"dtheta", dtheta}});
-  const AffineGridDesc desc{dtheta, dgrid, align_corners};
-  cached_plan<AffineGridBackward>(stream, "affine_grid_backward", desc)->run(stream, dgrid, dtheta);
+  const AffineGridBackwardDesc desc{dgrid, dtheta, align_corners};
+  cached_plan<AffineGridBackward>(stream, "affine_grid_backward", desc, options, workspace)
+      ->run(stream, dgrid, dtheta, workspace);
 }
 
 }  // namespace dlprim

@@ -9,7 +9,11 @@ namespace dlprim::detail {
 template <>
 inline constexpr int kFields<GridSampleParams> = 3;
 template <>
-inline constexpr int kFields<GridSampleDesc> = 5;
+inline constexpr int kFields<GridSampleDesc> = 4;
+template <>
+inline constexpr int kFields<GridSampleBackwardInputDesc> = 4;
+template <>
+inline constexpr int kFields<GridSampleBackwardGridDesc> = 5;
 }  // namespace dlprim::detail
 
 namespace dlprim {
@@ -61,9 +65,9 @@ void check(const Problem& problem) {
   if (problem.direction == Direction::forward) require_writable(y, d.y);
   if (problem.direction == Direction::backward_input) require_writable(x, d.x);
   if (problem.direction == Direction::backward_grid) {
-    require_dtype("dgrid", problem.desc.dgrid, d.grid.dtype);
-    require_shape("dgrid", problem.desc.dgrid, d.grid.shape);
-    require_writable("dgrid", problem.desc.dgrid);
+    require_dtype("dgrid", problem.dgrid, d.grid.dtype);
+    require_shape("dgrid", problem.dgrid, d.grid.shape);
+    require_writable("dgrid", problem.dgrid);
   }
 }
 
@@ -94,7 +98,7 @@ std::shared_ptr<const GridSampleImpl> plan(const Context& context, const Problem
       2 * static_cast<double>(problem.combinations()) * static_cast<double>(element_count(d.y.shape));
   const bool to_grid = problem.direction == Direction::backward_grid;
   if (!to_grid || d.params.mode != GridSampleMode::nearest) made.bytes = traffic({d.x, d.grid, d.y});
-  if (to_grid) made.bytes += traffic({d.dgrid});
+  if (to_grid) made.bytes += traffic({problem.dgrid});
   info = std::make_shared<const PlanInfo>(std::move(made));
   return impl;
 }
@@ -104,27 +108,33 @@ std::shared_ptr<const GridSampleImpl> plan(const Context& context, const Problem
 GridSample::GridSample(const Context& context, const GridSampleDesc& desc, const Options& options)
     : Plan(nullptr), desc_(desc), impl_(plan(context, {desc, Direction::forward}, options, info_)) {}
 
-void GridSample::run(const Stream& stream, const Tensor& x, const Tensor& grid, const Tensor& y) const {
+void GridSample::run(const Stream& stream, const Tensor& x, const Tensor& grid, const Tensor& y,
+                     const Tensor& workspace) const {
   require_stream(*info_, stream);
   require_tensor("x", x, stream.context(), desc_.x);
   require_tensor("grid", grid, stream.context(), desc_.grid);
   require_tensor("y", y, stream.context(), desc_.y);
-  require_apart({{"y", y}}, {{"x", x}, {"grid", grid}});
+  require_apart({{"y", y}, {"workspace", workspace}}, {{"x", x}, {"grid", grid}});
   if (y.numel() == 0) return;
+  workspace_for(*info_, stream, workspace);
   const OperatorScope scope(stream, *info_);
   impl_->forward(stream, x, grid, y);
 }
 
-GridSampleBackwardInput::GridSampleBackwardInput(const Context& context, const GridSampleDesc& desc,
+GridSampleBackwardInput::GridSampleBackwardInput(const Context& context,
+                                                 const GridSampleBackwardInputDesc& desc,
                                                  const Options& options)
-    : Plan(nullptr), desc_(desc), impl_(plan(context, {desc, Direction::backward_input}, options, info_)) {}
+    : Plan(nullptr),
+      desc_(desc),
+      impl_(plan(context, {{desc.dx, desc.grid, desc.dy, desc.params}, Direction::backward_input}, options,
+                 info_)) {}
 
 void GridSampleBackwardInput::run(const Stream& stream, const Tensor& dy, const Tensor& grid,
                                   const Tensor& dx, const Tensor& workspace) const {
   require_stream(*info_, stream);
-  require_tensor("dy", dy, stream.context(), desc_.y);
+  require_tensor("dy", dy, stream.context(), desc_.dy);
   require_tensor("grid", grid, stream.context(), desc_.grid);
-  require_tensor("dx", dx, stream.context(), desc_.x);
+  require_tensor("dx", dx, stream.context(), desc_.dx);
   require_apart({{"dx", dx}, {"workspace", workspace}}, {{"dy", dy}, {"grid", grid}});
   if (dx.numel() == 0) return;
   const Tensor space = workspace_for(*info_, stream, workspace);
@@ -132,44 +142,51 @@ void GridSampleBackwardInput::run(const Stream& stream, const Tensor& dy, const 
   impl_->backward_input(stream, dy, grid, dx, space);
 }
 
-GridSampleBackwardGrid::GridSampleBackwardGrid(const Context& context, const GridSampleDesc& desc,
+GridSampleBackwardGrid::GridSampleBackwardGrid(const Context& context, const GridSampleBackwardGridDesc& desc,
                                                const Options& options)
-    : Plan(nullptr), desc_(desc), impl_(plan(context, {desc, Direction::backward_grid}, options, info_)) {}
+    : Plan(nullptr),
+      desc_(desc),
+      impl_(plan(context, {{desc.x, desc.grid, desc.dy, desc.params}, Direction::backward_grid, desc.dgrid},
+                 options, info_)) {}
 
 void GridSampleBackwardGrid::run(const Stream& stream, const Tensor& dy, const Tensor& x, const Tensor& grid,
-                                 const Tensor& dgrid) const {
+                                 const Tensor& dgrid, const Tensor& workspace) const {
   require_stream(*info_, stream);
-  require_tensor("dy", dy, stream.context(), desc_.y);
+  require_tensor("dy", dy, stream.context(), desc_.dy);
   require_tensor("x", x, stream.context(), desc_.x);
   require_tensor("grid", grid, stream.context(), desc_.grid);
   require_tensor("dgrid", dgrid, stream.context(), desc_.dgrid);
-  require_apart({{"dgrid", dgrid}}, {{"dy", dy}, {"x", x}, {"grid", grid}});
+  require_apart({{"dgrid", dgrid}, {"workspace", workspace}}, {{"dy", dy}, {"x", x}, {"grid", grid}});
   if (dgrid.numel() == 0) return;
+  workspace_for(*info_, stream, workspace);
   const OperatorScope scope(stream, *info_);
   impl_->backward_grid(stream, dy, x, grid, dgrid);
 }
 
 void grid_sample(const Stream& stream, const Tensor& x, const Tensor& grid, const GridSampleParams& params,
-                 const Tensor& y, const Options& options) {
+                 const Tensor& y, const Options& options, const Tensor& workspace) {
   require_defined({{"x", x}, {"grid", grid}, {"y", y}});
-  const GridSampleDesc desc{x, grid, y, params, {}};
-  cached_plan<GridSample>(stream, "grid_sample", desc, options)->run(stream, x, grid, y);
+  const GridSampleDesc desc{x, grid, y, params};
+  cached_plan<GridSample>(stream, "grid_sample", desc, options, workspace)
+      ->run(stream, x, grid, y, workspace);
 }
 
 void grid_sample_backward_input(const Stream& stream, const Tensor& dy, const Tensor& grid,
-                                const GridSampleParams& params, const Tensor& dx, const Options& options) {
+                                const GridSampleParams& params, const Tensor& dx, const Options& options,
+                                const Tensor& workspace) {
   require_defined({{"dy", dy}, {"grid", grid}, {"dx", dx}});
-  const GridSampleDesc desc{dx, grid, dy, params, {}};
-  cached_plan<GridSampleBackwardInput>(stream, "grid_sample_backward_input", desc, options)
-      ->run(stream, dy, grid, dx);
+  const GridSampleBackwardInputDesc desc{dy, grid, dx, params};
+  cached_plan<GridSampleBackwardInput>(stream, "grid_sample_backward_input", desc, options, workspace)
+      ->run(stream, dy, grid, dx, workspace);
 }
 
 void grid_sample_backward_grid(const Stream& stream, const Tensor& dy, const Tensor& x, const Tensor& grid,
-                               const GridSampleParams& params, const Tensor& dgrid, const Options& options) {
+                               const GridSampleParams& params, const Tensor& dgrid, const Options& options,
+                               const Tensor& workspace) {
   require_defined({{"dy", dy}, {"x", x}, {"grid", grid}, {"dgrid", dgrid}});
-  const GridSampleDesc desc{x, grid, dy, params, dgrid};
-  cached_plan<GridSampleBackwardGrid>(stream, "grid_sample_backward_grid", desc, options)
-      ->run(stream, dy, x, grid, dgrid);
+  const GridSampleBackwardGridDesc desc{dy, x, grid, dgrid, params};
+  cached_plan<GridSampleBackwardGrid>(stream, "grid_sample_backward_grid", desc, options, workspace)
+      ->run(stream, dy, x, grid, dgrid, workspace);
 }
 
 }  // namespace dlprim

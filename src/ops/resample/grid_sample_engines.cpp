@@ -213,11 +213,14 @@ struct Last : GridSampleImpl {
 
 /// The gradient of the grid by `nearest`: which element is the nearest does not change as the grid does.
 struct Zeros : GridSampleImpl {
-  using GridSampleImpl::GridSampleImpl;
+  Zeros(const Context& context, const GridSampleProblem& problem)
+      : GridSampleImpl(problem), zeros(context, {problem.dgrid}) {}
   void backward_grid(const Stream& stream, const Tensor&, const Tensor&, const Tensor&,
                      const Tensor& dgrid) const override {
-    fill(stream, dgrid, 0);
+    zeros.run(stream, 0, dgrid);
   }
+
+  Fill zeros;
 };
 
 }  // namespace
@@ -225,7 +228,7 @@ struct Zeros : GridSampleImpl {
 std::unique_ptr<const GridSampleImpl> make_grid_sampler(const Context& context, const GridSampleProblem& p,
                                                         bool cpu) {
   if (p.direction == GridSampleDirection::backward_grid && p.desc.params.mode == GridSampleMode::nearest)
-    return std::make_unique<const Zeros>(p);
+    return std::make_unique<const Zeros>(context, p);
   if (!cpu && channels_together(p)) return std::make_unique<const Last>(context, p);
   return std::make_unique<const Sampler>(context, p, cpu);
 }

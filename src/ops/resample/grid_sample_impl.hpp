@@ -11,8 +11,9 @@ namespace dlprim::detail {
 enum class GridSampleDirection : uint8_t { forward, backward_input, backward_grid };
 
 struct GridSampleProblem {
-  GridSampleDesc desc;
+  GridSampleDesc desc;  ///< backward: of dx in place of x where that is wanted, of dy in place of y
   GridSampleDirection direction = GridSampleDirection::forward;
+  TensorDesc dgrid{};  ///< where it is wanted
 
   bool volume() const { return desc.x.shape.size() == 5; }
   int taps() const {

@@ -12,6 +12,8 @@ template <>
 inline constexpr int kFields<InterpolateParams> = 4;
 template <>
 inline constexpr int kFields<InterpolateDesc> = 3;
+template <>
+inline constexpr int kFields<InterpolateBackwardDesc> = 3;
 }  // namespace dlprim::detail
 
 namespace dlprim {
@@ -200,6 +202,7 @@ void check(const InterpolateDesc& d, bool backward) {
   require_writable(backward ? x : y, backward ? d.x : d.y);
 }
 
+/// Backward d is of dx and dy.
 std::shared_ptr<const Resample> plan(const Context& context, const InterpolateDesc& d, bool backward,
                                      const Options& options, std::shared_ptr<const PlanInfo>& info) {
   check(d, backward);
@@ -249,27 +252,30 @@ void Interpolate::run(const Stream& stream, const Tensor& x, const Tensor& y, co
   run_resample(*info_, *impl_, stream, {"x", x}, desc_.x, {"y", y}, desc_.y, 0, workspace);
 }
 
-InterpolateBackward::InterpolateBackward(const Context& context, const InterpolateDesc& desc,
+InterpolateBackward::InterpolateBackward(const Context& context, const InterpolateBackwardDesc& desc,
                                          const Options& options)
-    : Plan(nullptr), desc_(desc), impl_(plan(context, desc, true, options, info_)) {}
+    : Plan(nullptr),
+      desc_(desc),
+      impl_(plan(context, {desc.dx, desc.dy, desc.params}, true, options, info_)) {}
 
 void InterpolateBackward::run(const Stream& stream, const Tensor& dy, const Tensor& dx,
                               const Tensor& workspace) const {
-  run_resample(*info_, *impl_, stream, {"dy", dy}, desc_.y, {"dx", dx}, desc_.x, 0, workspace);
+  run_resample(*info_, *impl_, stream, {"dy", dy}, desc_.dy, {"dx", dx}, desc_.dx, 0, workspace);
 }
 
 void interpolate(const Stream& stream, const Tensor& x, const InterpolateParams& params, const Tensor& y,
-                 const Options& options) {
+                 const Options& options, const Tensor& workspace) {
   require_defined({{"x", x}, {"y", y}});
   const InterpolateDesc desc{x, y, params};
-  cached_plan<Interpolate>(stream, "interpolate", desc, options)->run(stream, x, y);
+  cached_plan<Interpolate>(stream, "interpolate", desc, options, workspace)->run(stream, x, y, workspace);
 }
 
 void interpolate_backward(const Stream& stream, const Tensor& dy, const InterpolateParams& params,
-                          const Tensor& dx, const Options& options) {
+                          const Tensor& dx, const Options& options, const Tensor& workspace) {
   require_defined({{"dy", dy}, {"dx", dx}});
-  const InterpolateDesc desc{dx, dy, params};
-  cached_plan<InterpolateBackward>(stream, "interpolate_backward", desc, options)->run(stream, dy, dx);
+  const InterpolateBackwardDesc desc{dy, dx, params};
+  cached_plan<InterpolateBackward>(stream, "interpolate_backward", desc, options, workspace)
+      ->run(stream, dy, dx, workspace);
 }
 
 }  // namespace dlprim

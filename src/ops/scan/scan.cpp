@@ -107,9 +107,7 @@ void Scan::run(const Stream& stream, const Tensor& x, const Tensor& y, const Ten
   require_stream(*info_, stream);
   require_tensor("x", x, stream.context(), d.x);
   require_tensor("y", y, stream.context(), d.y);
-  require(index.defined() == d.index.has_value(), "index", "is ", index.defined() ? "" : "not ",
-          "given, unlike in the plan");
-  if (d.index) require_tensor("index", index, stream.context(), *d.index);
+  require_optional("index", index, stream.context(), d.index);
   require_same_or_apart({"y", y}, {"x", x});
   require_apart({{"index", index}, {"workspace", workspace}}, {{"x", x}, {"y", y}});
   if (x.numel() == 0) return;
@@ -191,48 +189,56 @@ void CummaxBackward::run(const Stream& stream, const Tensor& dy, const Tensor& i
 
 namespace {
 
-void scan(const Stream& stream, ScanKind kind, const Tensor& x, int axis, const Tensor& y,
-          const Tensor& index, ScanOrder order) {
+void scan(const Stream& stream, ScanKind kind, const Tensor& x, const ScanParams& params, const Tensor& y,
+          const Tensor& index, const Options& options, const Tensor& workspace) {
   require_defined({{"x", x}, {"y", y}});
-  ScanDesc desc{x, y, axis, kind, order.exclusive, order.reverse};
-  if (index.defined()) desc.index = TensorDesc(index);
-  cached_plan<Scan>(stream, "scan", desc)->run(stream, x, y, index);
+  const ScanDesc desc{x, y, params.axis, kind, params.exclusive, params.reverse, described(index)};
+  cached_plan<Scan>(stream, "scan", desc, options, workspace)->run(stream, x, y, index, workspace);
 }
 
 }  // namespace
 
-void cumsum(const Stream& stream, const Tensor& x, int axis, const Tensor& y, ScanOrder order) {
-  scan(stream, ScanKind::sum, x, axis, y, {}, order);
+void cumsum(const Stream& stream, const Tensor& x, const ScanParams& params, const Tensor& y,
+            const Options& options, const Tensor& workspace) {
+  scan(stream, ScanKind::sum, x, params, y, {}, options, workspace);
 }
-void cumprod(const Stream& stream, const Tensor& x, int axis, const Tensor& y, ScanOrder order) {
-  scan(stream, ScanKind::product, x, axis, y, {}, order);
+void cumprod(const Stream& stream, const Tensor& x, const ScanParams& params, const Tensor& y,
+             const Options& options, const Tensor& workspace) {
+  scan(stream, ScanKind::product, x, params, y, {}, options, workspace);
 }
-void cummax(const Stream& stream, const Tensor& x, int axis, const Tensor& y, const Tensor& index) {
-  scan(stream, ScanKind::maximum, x, axis, y, index, {});
+void cummax(const Stream& stream, const Tensor& x, const ScanParams& params, const Tensor& y,
+            const Tensor& index, const Options& options, const Tensor& workspace) {
+  scan(stream, ScanKind::maximum, x, params, y, index, options, workspace);
 }
-void cummin(const Stream& stream, const Tensor& x, int axis, const Tensor& y, const Tensor& index) {
-  scan(stream, ScanKind::minimum, x, axis, y, index, {});
+void cummin(const Stream& stream, const Tensor& x, const ScanParams& params, const Tensor& y,
+            const Tensor& index, const Options& options, const Tensor& workspace) {
+  scan(stream, ScanKind::minimum, x, params, y, index, options, workspace);
 }
 
-void cumsum_backward(const Stream& stream, const Tensor& dy, int axis, const Tensor& dx, ScanOrder order) {
+void cumsum_backward(const Stream& stream, const Tensor& dy, const ScanParams& params, const Tensor& dx,
+                     const Options& options, const Tensor& workspace) {
   require_defined({{"dy", dy}, {"dx", dx}});
   require_floating("dy", dy, true);
-  order.reverse = !order.reverse;
-  cumsum(stream, dy, axis, dx, order);
+  cumsum(stream, dy, {params.axis, params.exclusive, !params.reverse}, dx, options, workspace);
 }
 
-void cumprod_backward(const Stream& stream, const Tensor& dy, const Tensor& x, const Tensor& y, int axis,
-                      const Tensor& dx, bool reverse) {
+void cumprod_backward(const Stream& stream, const Tensor& dy, const Tensor& x, const Tensor& y,
+                      const ScanParams& params, const Tensor& dx, const Options& options,
+                      const Tensor& workspace) {
   require_defined({{"dy", dy}, {"x", x}, {"y", y}, {"dx", dx}});
-  const CumprodBackwardDesc desc{dy, x, y, dx, axis, reverse};
-  cached_plan<CumprodBackward>(stream, "cumprod_backward", desc)->run(stream, dy, x, y, dx);
+  require(!params.exclusive, "exclusive", "the gradient of exclusive products is not there");
+  const CumprodBackwardDesc desc{dy, x, y, dx, params.axis, params.reverse};
+  cached_plan<CumprodBackward>(stream, "cumprod_backward", desc, options, workspace)
+      ->run(stream, dy, x, y, dx, workspace);
 }
 
-void cummax_backward(const Stream& stream, const Tensor& dy, const Tensor& index, int axis, const Tensor& dx,
-                     bool reverse) {
+void cummax_backward(const Stream& stream, const Tensor& dy, const Tensor& index, const ScanParams& params,
+                     const Tensor& dx, const Options& options, const Tensor& workspace) {
   require_defined({{"dy", dy}, {"index", index}, {"dx", dx}});
-  const CummaxBackwardDesc desc{dy, index, dx, axis, reverse};
-  cached_plan<CummaxBackward>(stream, "cummax_backward", desc)->run(stream, dy, index, dx);
+  require(!params.exclusive, "exclusive", "maxima and minima are of one element or more");
+  const CummaxBackwardDesc desc{dy, index, dx, params.axis, params.reverse};
+  cached_plan<CummaxBackward>(stream, "cummax_backward", desc, options, workspace)
+      ->run(stream, dy, index, dx, workspace);
 }
 
 }  // namespace dlprim

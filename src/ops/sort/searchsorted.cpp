@@ -122,13 +122,15 @@ Searchsorted::Searchsorted(const Context& context, const SearchsortedDesc& desc,
   impl_ = m;
 }
 
-void Searchsorted::run(const Stream& stream, const Tensor& sorted, const Tensor& x, const Tensor& y) const {
+void Searchsorted::run(const Stream& stream, const Tensor& sorted, const Tensor& x, const Tensor& y,
+                       const Tensor& workspace) const {
   const Impl& m = *impl_;
   require_stream(*info_, stream);
   require_tensor("sorted", sorted, stream.context(), m.desc.sorted);
   require_tensor("x", x, stream.context(), m.desc.x);
   require_tensor("y", y, stream.context(), m.desc.y);
-  require_apart({{"y", y}}, {{"sorted", sorted}, {"x", x}});
+  require_apart({{"y", y}, {"workspace", workspace}}, {{"sorted", sorted}, {"x", x}});
+  workspace_for(*info_, stream, workspace);
   if (x.numel() == 0) return;
   const OperatorScope scope(stream, *info_);
   Launch launch(stream, m.kernel);
@@ -140,10 +142,12 @@ void Searchsorted::run(const Stream& stream, const Tensor& sorted, const Tensor&
   launch.run({m.items[0], m.items[1]}, {m.group[0], m.group[1]});
 }
 
-void searchsorted(const Stream& stream, const Tensor& sorted, const Tensor& x, const Tensor& y, bool right) {
+void searchsorted(const Stream& stream, const Tensor& sorted, const Tensor& x, bool right, const Tensor& y,
+                  const Options& options, const Tensor& workspace) {
   require_defined({{"sorted", sorted}, {"x", x}, {"y", y}});
   const SearchsortedDesc desc{sorted, x, y, right};
-  cached_plan<Searchsorted>(stream, "searchsorted", desc)->run(stream, sorted, x, y);
+  cached_plan<Searchsorted>(stream, "searchsorted", desc, options, workspace)
+      ->run(stream, sorted, x, y, workspace);
 }
 
 }  // namespace dlprim

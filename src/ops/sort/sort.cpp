@@ -135,21 +135,13 @@ std::shared_ptr<const SortImpl> plan(const Context& context, const Asked& asked,
   return impl;
 }
 
-void require_wanted(const char* name, const Tensor& tensor, const std::optional<TensorDesc>& desc,
-                    const Stream& stream) {
-  if (desc)
-    require_tensor(name, tensor, stream.context(), *desc);
-  else
-    require(!tensor.defined(), name, "is given to a plan without it");
-}
-
 template <class Desc>
 void run_plan(const PlanInfo& info, const SortImpl& impl, const Desc& desc, const Stream& stream,
               const SortTensors& t, const Tensor& workspace) {
   require_stream(info, stream);
   require_tensor("x", t.x, stream.context(), desc.x);
-  require_wanted("y", t.y, desc.y, stream);
-  require_wanted("indices", t.indices, desc.indices, stream);
+  require_optional("y", t.y, stream.context(), desc.y);
+  require_optional("indices", t.indices, stream.context(), desc.indices);
   require_apart({{"y", t.y}, {"indices", t.indices}, {"workspace", workspace}}, {{"x", t.x}});
   if (impl.p.at.rows == 0 || impl.p.k == 0) return;
   const Tensor ws = workspace_for(info, stream, workspace);
@@ -215,30 +207,30 @@ void KthValue::run(const Stream& stream, const Tensor& x, const Tensor& y, const
 }
 
 void sort(const Stream& stream, const Tensor& x, const SortParams& params, const Tensor& y,
-          const Tensor& indices, const Options& options) {
+          const Tensor& indices, const Options& options, const Tensor& workspace) {
   SortDesc desc;
   describe(desc, x, y, indices);
   desc.axis = params.axis;
   desc.descending = params.descending;
-  cached_plan<Sort>(stream, "sort", desc, options)->run(stream, x, y, indices);
+  cached_plan<Sort>(stream, "sort", desc, options, workspace)->run(stream, x, y, indices, workspace);
 }
 
 void top_k(const Stream& stream, const Tensor& x, const TopKParams& params, const Tensor& y,
-           const Tensor& indices, const Options& options) {
+           const Tensor& indices, const Options& options, const Tensor& workspace) {
   TopKDesc desc;
   describe(desc, x, y, indices);
   desc.axis = params.axis;
   desc.largest = params.largest;
   desc.sorted = params.sorted;
-  cached_plan<TopK>(stream, "top_k", desc, options)->run(stream, x, y, indices);
+  cached_plan<TopK>(stream, "top_k", desc, options, workspace)->run(stream, x, y, indices, workspace);
 }
 
 namespace {
 
 void kth(const Stream& stream, KthValueDesc desc, const Tensor& x, const Tensor& y, const Tensor& indices,
-         const Options& options) {
+         const Options& options, const Tensor& workspace) {
   describe(desc, x, y, indices);
-  cached_plan<KthValue>(stream, "kth_value", desc, options)->run(stream, x, y, indices);
+  cached_plan<KthValue>(stream, "kth_value", desc, options, workspace)->run(stream, x, y, indices, workspace);
 }
 
 KthValueDesc kth_desc(int axis, int64_t k, Median median) {
@@ -250,16 +242,16 @@ KthValueDesc kth_desc(int axis, int64_t k, Median median) {
 }  // namespace
 
 void kth_value(const Stream& stream, const Tensor& x, int64_t k, int axis, const Tensor& y,
-               const Tensor& indices, const Options& options) {
-  kth(stream, kth_desc(axis, k, Median::none), x, y, indices, options);
+               const Tensor& indices, const Options& options, const Tensor& workspace) {
+  kth(stream, kth_desc(axis, k, Median::none), x, y, indices, options, workspace);
 }
 void median(const Stream& stream, const Tensor& x, int axis, const Tensor& y, const Tensor& indices,
-            const Options& options) {
-  kth(stream, kth_desc(axis, 1, Median::median), x, y, indices, options);
+            const Options& options, const Tensor& workspace) {
+  kth(stream, kth_desc(axis, 1, Median::median), x, y, indices, options, workspace);
 }
 void nan_median(const Stream& stream, const Tensor& x, int axis, const Tensor& y, const Tensor& indices,
-                const Options& options) {
-  kth(stream, kth_desc(axis, 1, Median::nan_median), x, y, indices, options);
+                const Options& options, const Tensor& workspace) {
+  kth(stream, kth_desc(axis, 1, Median::nan_median), x, y, indices, options, workspace);
 }
 
 }  // namespace dlprim

@@ -84,13 +84,14 @@ SortBackward::SortBackward(const Context& context, const SortBackwardDesc& desc,
   info_ = single_engine("sort_backward", "scatter", "", context, options, std::move(info));
 }
 
-void SortBackward::run(const Stream& stream, const Tensor& dy, const Tensor& indices,
-                       const Tensor& dx) const {
+void SortBackward::run(const Stream& stream, const Tensor& dy, const Tensor& indices, const Tensor& dx,
+                       const Tensor& workspace) const {
   require_stream(*info_, stream);
   require_tensor("dy", dy, stream.context(), desc_.dy);
   require_tensor("indices", indices, stream.context(), desc_.indices);
   require_tensor("dx", dx, stream.context(), desc_.dx);
-  require_apart({{"dx", dx}}, {{"dy", dy}, {"indices", indices}});
+  require_apart({{"dx", dx}, {"workspace", workspace}}, {{"dy", dy}, {"indices", indices}});
+  workspace_for(*info_, stream, workspace);
   if (dx.numel() == 0) return;
   const OperatorScope scope(stream, *info_);
   const Impl& m = *impl_;
@@ -107,10 +108,11 @@ void SortBackward::run(const Stream& stream, const Tensor& dy, const Tensor& ind
 }
 
 void sort_backward(const Stream& stream, const Tensor& dy, const Tensor& indices, int axis, const Tensor& dx,
-                   const Options& options) {
+                   const Options& options, const Tensor& workspace) {
   require_defined({{"dy", dy}, {"indices", indices}, {"dx", dx}});
   const SortBackwardDesc desc{dy, indices, dx, axis};
-  cached_plan<SortBackward>(stream, "sort_backward", desc, options)->run(stream, dy, indices, dx);
+  cached_plan<SortBackward>(stream, "sort_backward", desc, options, workspace)
+      ->run(stream, dy, indices, dx, workspace);
 }
 
 }  // namespace dlprim

@@ -29,7 +29,7 @@ Tensor tune_integers(const Stream& stream, const TensorDesc& desc, uint64_t seed
 }
 
 void tune_poison(const Stream& stream, const Tensor& result) {
-  fill(stream, result, is_floating(result.dtype()) ? std::numeric_limits<double>::quiet_NaN() : -1234567);
+  fill(stream, is_floating(result.dtype()) ? std::numeric_limits<double>::quiet_NaN() : -1234567, result);
 }
 
 int64_t tune_count(const Stream& stream, const Tensor& x, const Tensor& right, const char* expression) {

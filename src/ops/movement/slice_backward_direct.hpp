@@ -1,4 +1,4 @@
-// The gradient of a slice in one pass over dx, on a GPU: a form of slice_backward(), not an operator.
+// The gradient of a slice in one pass over dx, on a GPU: an engine of SliceBackward.
 #pragma once
 
 #include <vector>
@@ -16,20 +16,17 @@ struct Slicing {
   int64_t start = 0, step = 1;
 };
 
-class SliceBackward {
+class SliceBackwardDirect {
  public:
   /// Whether the kernel can count so many elements.
   static bool suits(const TensorDesc& dx);
   /// dy has dx's shape but along the axis. `wide`: offsets of 64 bits even where 32 do.
-  SliceBackward(const Context& context, const TensorDesc& dy, const Slicing& slicing, const TensorDesc& dx,
-                bool wide = false);
+  SliceBackwardDirect(const Context& context, const TensorDesc& dy, const Slicing& slicing,
+                      const TensorDesc& dx, bool wide = false);
   /// Of tensors as described, with elements.
   void run(const Stream& stream, const Tensor& dy, const Tensor& dx) const;
-  /// For logs.
-  const std::string& text() const { return text_; }
 
  private:
-  std::string text_;
   Kernel kernel_;
   std::vector<LoopDim> dims_;  ///< innermost first; strides: dy's, dx's
   int64_t count_ = 0;          ///< words of dx

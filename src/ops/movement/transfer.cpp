@@ -1,0 +1,82 @@
+// Transfers between host and device.
+#include <cstring>
+
+#include <dlprim/copy.hpp>
+
+#include "core/composed.hpp"
+#include "core/observer.hpp"
+
+namespace dlprim {
+
+using namespace detail;
+
+namespace {
+
+/// The tensor's bytes as one run of its buffer.
+struct Run {
+  size_t begin, size;
+};
+Run run_of(const Tensor& t) {
+  return {static_cast<size_t>(t.offset()) * size_of(t.dtype()), static_cast<size_t>(t.bytes())};
+}
+
+void require_bytes(const char* argument, const Tensor& t, const void* host, int64_t bytes) {
+  require(t.defined(), argument, "is not defined");
+  require(bytes == t.bytes(), "bytes", bytes, " for ", t, " of ", t.bytes());
+  require(host != nullptr || bytes == 0, "host", "is null");
+}
+
+}  // namespace
+
+void write(const Stream& stream, const Tensor& y, const void* host, int64_t bytes) {
+  require_bytes("y", y, host, bytes);
+  require(y.context() == stream.context(), "y", "belongs to another context than the stream");
+  require_writable("y", y);
+  if (bytes == 0) return;
+  if (!y.is_contiguous()) {
+    const Tensor packed(stream, y.shape(), y.dtype());
+    write(stream, packed, host, bytes);
+    copy(stream, packed, y);
+    return;
+  }
+  const Run run = run_of(y);
+  StreamState& state = stream.state();
+  state.release_staging();
+  // The driver reads host memory when the queue gets there: it reads a copy that lives until then.
+  Staging& staging = state.staging.emplace_back();
+  staging.bytes.assign(static_cast<const char*>(host), static_cast<const char*>(host) + bytes);
+  y.storage()->touch(state.queue);
+  cl_event done = nullptr;
+  enqueue_command(stream.context(), "clEnqueueWriteBuffer", {}, [&] {
+    return clEnqueueWriteBuffer(stream.cl()(), y.buffer()(), CL_FALSE, run.begin, run.size,
+                                staging.bytes.data(), 0, nullptr, &done);
+  });
+  state.queue->submitted++;
+  staging.done = cl::Event(done);
+}
+
+void read(const Stream& stream, const Tensor& x, void* host, int64_t bytes) {
+  require_bytes("x", x, host, bytes);
+  require(x.context() == stream.context(), "x", "belongs to another context than the stream");
+  if (bytes == 0) return;
+  require(!Rehearsal::active(), "x", "is read in a rehearsal, where nothing is computed");
+  if (operator_observer) operator_observer->reads(x);
+  const Tensor packed = x.is_contiguous() ? x : contiguous(stream, x);
+  const Run run = run_of(packed);
+  packed.storage()->touch(stream.state().queue);
+  enqueue_command(stream.context(), "clEnqueueReadBuffer", {}, [&] {
+    return clEnqueueReadBuffer(stream.cl()(), packed.buffer()(), CL_TRUE, run.begin, run.size, host, 0,
+                               nullptr, nullptr);
+  });
+}
+
+namespace detail {
+
+void check_host_type(const char* argument, const Tensor& tensor, DType host, int64_t count) {
+  require(tensor.defined(), argument, "is not defined");
+  require(tensor.dtype() == host, argument, tensor, ", the host's elements are ", name_of(host));
+  require(tensor.numel() == count, "host", count, " elements for ", argument, ", ", tensor);
+}
+
+}  // namespace detail
+}  // namespace dlprim
