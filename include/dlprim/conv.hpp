@@ -149,6 +149,7 @@ DLPRIM_API void conv_backward_filter(const Stream& stream, const Tensor& x, cons
                                      const Options& options = {}, const Tensor& workspace = {});
 /// dbias[k] = sum over all axes of dy but the channels, dimension 1. Floating dtypes; dbias may be f32 where
 /// dy is f16 or bf16. Its plan is a Reduce (pointwise.hpp) of sum_of("x0").
-DLPRIM_API void conv_backward_bias(const Stream& stream, const Tensor& dy, const Tensor& dbias);
+DLPRIM_API void conv_backward_bias(const Stream& stream, const Tensor& dy, const Tensor& dbias,
+                                   const Options& options = {}, const Tensor& workspace = {});
 
 }  // namespace dlprim

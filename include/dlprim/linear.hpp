@@ -27,6 +27,7 @@ DLPRIM_API void linear_backward_weights(const Stream& stream, const Tensor& x, c
                                         const Tensor& dw, Write write, const Options& options = {},
                                         const Tensor& workspace = {});
 /// dbias = sum of dy over rows. Floating dtypes; dbias may be f32 where dy is f16 or bf16.
-DLPRIM_API void linear_backward_bias(const Stream& stream, const Tensor& dy, const Tensor& dbias);
+DLPRIM_API void linear_backward_bias(const Stream& stream, const Tensor& dy, const Tensor& dbias,
+                                     const Options& options = {}, const Tensor& workspace = {});
 
 }  // namespace dlprim

@@ -11,7 +11,7 @@ int main(int argc, char** argv) try {
   dlprim::Net net(stream, /*seed=*/1);
   const dlprim::Value x = net.input({4}), y = net.relu(net.linear(x, 3));
   const dlprim::Tensor batch(stream, {2, 4});
-  dlprim::fill(stream, batch, 1);
+  dlprim::fill(stream, 1, batch);
   dlprim::Pass pass = net.forward(stream, dlprim::Mode::evaluation, {{x, batch}}, {y});
   const std::vector<float> out = dlprim::read<float>(stream, pass[y]);
   for (float value : out)

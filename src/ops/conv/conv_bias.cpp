@@ -6,7 +6,8 @@
 
 namespace dlprim {
 
-void conv_backward_bias(const Stream& stream, const Tensor& dy, const Tensor& dbias) {
+void conv_backward_bias(const Stream& stream, const Tensor& dy, const Tensor& dbias, const Options& options,
+                        const Tensor& workspace) {
   using namespace detail;
   require_context("dy", dy, stream.context());
   require_context("dbias", dbias, stream.context());
@@ -20,7 +21,7 @@ void conv_backward_bias(const Stream& stream, const Tensor& dy, const Tensor& db
   // The reduced axes have size 1, so their strides are never used.
   Shape shape = Dims::filled(rank, 1), strides = shape;
   shape[1] = dy.size(1), strides[1] = dbias.strides()[0];
-  reduce(stream, {dy}, {dbias.as_strided(shape, strides)}, {}, sum_of("x0"));
+  reduce(stream, {dy}, {dbias.as_strided(shape, strides)}, {}, sum_of("x0"), options, workspace);
 }
 
 }  // namespace dlprim

@@ -79,7 +79,8 @@ void linear_backward_weights(const Stream& stream, const Tensor& x, const Tensor
   multiply(stream, {"dy", dy}, true, {"x", x}, false, {}, {"dw", dw}, {{1, beta}, options, workspace});
 }
 
-void linear_backward_bias(const Stream& stream, const Tensor& dy, const Tensor& dbias) {
+void linear_backward_bias(const Stream& stream, const Tensor& dy, const Tensor& dbias, const Options& options,
+                          const Tensor& workspace) {
   require_matrix({"dy", dy}, 0, -1);
   require_context("dy", dy, stream.context());
   require_context("dbias", dbias, stream.context());
@@ -88,7 +89,7 @@ void linear_backward_bias(const Stream& stream, const Tensor& dy, const Tensor& 
   require_shape("dbias", dbias, {dy.size(1)});
   require_writable("dbias", dbias);
   require_no_overlap("dbias", dbias, "dy", dy);
-  reduce(stream, {dy}, {dbias}, {}, sum_of("x0"));
+  reduce(stream, {dy}, {dbias}, {}, sum_of("x0"), options, workspace);
 }
 
 }  // namespace dlprim
