@@ -29,8 +29,10 @@ std::unique_ptr<Case> make(detail::ProblemLine& line) {
   return moving_case(bytes_of({x, y}), {y}, [=] {
     if (f == "channels")
       channel_shuffle(stream(), x, r, y);
+    else if (f == "shuffle")
+      pixel_shuffle(stream(), x, r, y);
     else
-      (f == "shuffle" ? pixel_shuffle : pixel_unshuffle)(stream(), x, r, y);
+      pixel_unshuffle(stream(), x, r, y);
   });
 }
 const CasesOf kPixelShuffle("pixel_shuffle", make);
