@@ -19,7 +19,7 @@ int main(int argc, char** argv) try {
     fill(stream, 0.5, x);
     fill(stream, 2, w);
     gemm(stream, x, w, {}, {}, logits);
-    softmax(stream, logits, 1, y);
+    softmax(stream, logits, {}, 1, y);
   };
   write(stream, y, std::vector<float>(640, 7.0f));
   {
