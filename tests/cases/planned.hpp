@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include <dlprim/copy.hpp>
 #include <dlprim/plan.hpp>
 
 #include "cases/operators.hpp"
@@ -38,9 +39,27 @@ PlannedOperator planned(const char* name, const char* engine, const Operands& op
   return {name, engine, operands, make, call};
 }
 
+/// What the lists are written with.
+namespace planning {
+
+using St = const Stream&;
+using Ts = const Tensors&;
+using Op = const Options&;
+using Ws = const Tensor&;
+inline constexpr DType u8 = DType::u8, i32 = DType::i32, i64 = DType::i64;
+
+/// What is changed in place begins as `old`.
+inline const Tensor& renewed(St st, const Tensor& old, const Tensor& x) {
+  copy(st, old, x);
+  return x;
+}
+
+}  // namespace planning
+
 std::vector<PlannedOperator> planned_operators();
 
 // Its parts.
+std::vector<PlannedOperator> planned_products();
 std::vector<PlannedOperator> planned_norms();
 std::vector<PlannedOperator> planned_losses();
 std::vector<PlannedOperator> planned_elements();

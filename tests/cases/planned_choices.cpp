@@ -7,15 +7,8 @@
 #include "cases/planned.hpp"
 
 namespace dlprim::test {
-namespace {
 
-using St = const Stream&;
-using Ts = const Tensors&;
-using Op = const Options&;
-using Ws = const Tensor&;
-constexpr DType i64 = DType::i64, u8 = DType::u8;
-
-}  // namespace
+using namespace planning;
 
 std::vector<PlannedOperator> planned_choices() {
   const ScatterParams sum{ScatterReduce::sum, true};

@@ -6,15 +6,8 @@
 #include "cases/planned.hpp"
 
 namespace dlprim::test {
-namespace {
 
-using St = const Stream&;
-using Ts = const Tensors&;
-using Op = const Options&;
-using Ws = const Tensor&;
-constexpr DType i64 = DType::i64;
-
-}  // namespace
+using namespace planning;
 
 std::vector<PlannedOperator> planned_movement() {
   return {

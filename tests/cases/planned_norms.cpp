@@ -1,6 +1,5 @@
 // Plans and calls of softmax and normalisation.
 #include <dlprim/batch_norm.hpp>
-#include <dlprim/copy.hpp>
 #include <dlprim/group_norm.hpp>
 #include <dlprim/instance_norm.hpp>
 #include <dlprim/layer_norm.hpp>
@@ -9,20 +8,8 @@
 #include "cases/planned.hpp"
 
 namespace dlprim::test {
-namespace {
 
-using St = const Stream&;
-using Ts = const Tensors&;
-using Op = const Options&;
-using Ws = const Tensor&;
-
-/// What is changed in place begins as `old`.
-const Tensor& renewed(St st, const Tensor& old, const Tensor& x) {
-  copy(st, old, x);
-  return x;
-}
-
-}  // namespace
+using namespace planning;
 
 std::vector<PlannedOperator> planned_norms() {
   return {

@@ -1,5 +1,4 @@
 // Plans and calls of random numbers, optimizers and gradients.
-#include <dlprim/copy.hpp>
 #include <dlprim/dropout.hpp>
 #include <dlprim/gradients.hpp>
 #include <dlprim/optimizer.hpp>
@@ -9,21 +8,8 @@
 #include "cases/planned.hpp"
 
 namespace dlprim::test {
-namespace {
 
-using St = const Stream&;
-using Ts = const Tensors&;
-using Op = const Options&;
-using Ws = const Tensor&;
-constexpr DType i32 = DType::i32, i64 = DType::i64;
-
-/// What is changed in place begins as `old`.
-const Tensor& renewed(St st, const Tensor& old, const Tensor& x) {
-  copy(st, old, x);
-  return x;
-}
-
-}  // namespace
+using namespace planning;
 
 std::vector<PlannedOperator> planned_training() {
   return {

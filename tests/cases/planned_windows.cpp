@@ -10,15 +10,8 @@
 #include "cases/planned.hpp"
 
 namespace dlprim::test {
-namespace {
 
-using St = const Stream&;
-using Ts = const Tensors&;
-using Op = const Options&;
-using Ws = const Tensor&;
-constexpr DType i64 = DType::i64;
-
-}  // namespace
+using namespace planning;
 
 std::vector<PlannedOperator> planned_windows() {
   const PoolParams halves{PoolMode::max, {2, 2}}, whole = global_pool(PoolMode::average, 2);

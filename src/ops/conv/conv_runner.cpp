@@ -178,12 +178,11 @@ void ConvRunner::check(const Stream& stream, const Tensor& x, const Tensor& w, c
                          : filter ? named_w
                                   : named_y,
               &first = data ? named_y : named_x, &second = filter ? named_y : named_w;
-  const Tensor none;
   require_apart({written,
                  {"preactivation", with.preactivation},
                  {"mean", with.mean},
                  {"variance", with.variance},
-                 {"workspace", info_->workspace ? workspace : none}},
+                 {"workspace", workspace}},
                 {first,
                  second,
                  {"bias", with.bias},
