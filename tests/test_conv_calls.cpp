@@ -219,7 +219,7 @@ TEST_CASE("conv: real numbers are as accurate as a chain of multiply-adds", "[co
   }
 }
 
-TEST_CASE("conv: a filter's gradient is added to what was there", "[conv][small]") {
+TEST_CASE("conv: a filter's gradient is added to what was there", "[conv]") {
   for (const Layout layout : {Layout::nchw, Layout::nhwc, Layout::gaps})
     for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
       ConvCase c = kSmall.in(layout);

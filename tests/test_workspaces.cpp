@@ -75,7 +75,7 @@ bool is_used(const Guarded& workspace) {
 
 }  // namespace
 
-TEST_CASE("plans and calls take as much workspace as they say, whatever it holds", "[workspaces][small]") {
+TEST_CASE("plans and calls take as much workspace as they say, whatever it holds", "[workspaces]") {
   for (const PlannedOperator& op : planned_operators()) {
     if (!is_selected(op.name)) continue;
     INFO(again(op.name));
@@ -103,7 +103,7 @@ TEST_CASE("plans and calls take as much workspace as they say, whatever it holds
   }
 }
 
-TEST_CASE("plans and calls refuse a workspace that is too small", "[workspaces][small]") {
+TEST_CASE("plans and calls refuse a workspace that is too small", "[workspaces]") {
   int with_workspace = 0;
   for (const PlannedOperator& op : planned_operators()) {
     if (!is_selected(op.name)) continue;
@@ -135,8 +135,7 @@ TEST_CASE("plans and calls refuse a workspace that is too small", "[workspaces][
   CHECK(with_workspace >= 15);
 }
 
-TEST_CASE("plans refuse a workspace in memory of their tensors, or of another context",
-          "[workspaces][small]") {
+TEST_CASE("plans refuse a workspace in memory of their tensors, or of another context", "[workspaces]") {
   const Context other(context().device());
   for (const PlannedOperator& op : planned_operators()) {
     if (!is_selected(op.name)) continue;
