@@ -67,6 +67,15 @@ void require_apart(std::initializer_list<Named> outputs, std::initializer_list<N
   }
 }
 
+void require_moved(const PlanInfo& info, const Stream& stream, const TensorDesc& from, const Tensor& x,
+                   const TensorDesc& to, const Tensor& y, const Tensor& workspace) {
+  require_stream(info, stream);
+  require_tensor("x", x, stream.context(), from);
+  require_tensor("y", y, stream.context(), to);
+  require_apart({{"y", y}, {"workspace", workspace}}, {{"x", x}});
+  workspace_for(info, stream, workspace);
+}
+
 void require_unused(const PlanInfo& info, const Stream& stream, const Tensor& workspace,
                     std::initializer_list<Named> tensors) {
   require_apart({{"workspace", workspace}}, tensors);

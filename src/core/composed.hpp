@@ -43,6 +43,10 @@ struct Named {
 void require_defined(std::initializer_list<Named> tensors);
 /// No output shares memory with another output or with an input. Undefined tensors share none.
 void require_apart(std::initializer_list<Named> outputs, std::initializer_list<Named> inputs);
+/// The checks of a run that moves x into y, has no use for a workspace, and has none of the three share
+/// memory.
+void require_moved(const PlanInfo& info, const Stream& stream, const TensorDesc& from, const Tensor& x,
+                   const TensorDesc& to, const Tensor& y, const Tensor& workspace);
 /// The checks of a workspace that a run of the plan has no use for: it is of the context, and shares no
 /// memory with the tensors.
 void require_unused(const PlanInfo& info, const Stream& stream, const Tensor& workspace,
@@ -67,12 +71,15 @@ inline void require_write(const char* argument, Write write) {
 template <class P, class Make>
 std::shared_ptr<const P> plan_under(const Stream& stream, PlanKey key, const Make& make,
                                     const Options& options, const Tensor& workspace) {
-  Options within = options;
-  if (workspace.defined())
-    within.workspace_limit = std::min(options.workspace_limit, static_cast<size_t>(workspace.bytes()));
-  key.add(within.engine).add(within.workspace_limit).add(within.math);
-  key.add(within.tune).add(within.plan);
-  return stream.context().state().plans.get<P>(key, [&] { return make(within); });
+  const size_t limit = workspace.defined()
+                           ? std::min(options.workspace_limit, static_cast<size_t>(workspace.bytes()))
+                           : options.workspace_limit;
+  key.add(options.engine).add(limit).add(options.math).add(options.tune).add(options.plan);
+  return stream.context().state().plans.get<P>(key, [&] {
+    Options within = options;
+    within.workspace_limit = limit;
+    return make(within);
+  });
 }
 /// The same of an operator with a description.
 template <class P, class Desc>

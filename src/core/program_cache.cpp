@@ -173,13 +173,13 @@ void ProgramCache::trim() {
 }
 
 ProgramCache::Claim ProgramCache::claim(const std::string& key) {
-  auto promise = std::make_shared<std::promise<Outcome>>();
   std::lock_guard<std::mutex> lock(mutex_);
   Entry* entry = find(key);
   if (entry && entry->built.valid()) {
     ages_.splice(ages_.begin(), ages_, entry->age);
     return {entry->built, nullptr};
   }
+  auto promise = std::make_shared<std::promise<Outcome>>();
   if (auto held = entry ? entry->program.lock() : nullptr) {
     promise->set_value({std::move(held), {}});
     Built built = insert(key, promise->get_future().share()).built;

@@ -72,9 +72,6 @@ class ProgramCache {
   ProgramCache(cl::Context context, const Device& device, const ProgramLimits& limits, BinaryCache& disk,
                Log log);
 
-  /// Lets go of what is built in the background, but for what has begun.
-  ~ProgramCache() { background_.stop(); }
-
   /// The kernel `kernel` of the embedded file `file`.cl compiled with `defines`. Throws BuildError.
   Kernel kernel(const std::string& file, const std::string& kernel, const Defines& defines);
   /// The same of a generated source; `name` stands in messages and the log.
@@ -135,7 +132,7 @@ class ProgramCache {
   Entries programs_;
   std::list<const std::string*> ages_;  ///< of those that are kept, newest first
   ProgramStats stats_;
-  BuildPool background_;
+  BuildPool background_;  ///< the last member: its jobs use the others until it ends
 };
 
 }  // namespace dlprim::detail

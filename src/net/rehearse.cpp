@@ -3,7 +3,7 @@
 
 #include <dlprim/rehearsal.hpp>
 
-#include "core/check.hpp"
+#include "core/plan_cache.hpp"
 #include "net/graph.hpp"
 
 namespace dlprim::detail {
@@ -11,12 +11,12 @@ namespace {
 
 constexpr size_t kMostKinds = 64;  // a net that is fed ever new sizes starts over
 
-std::string kind_of(const PassState& pass) {
-  std::string kind = pass.mode == Mode::training ? "training" : "evaluation";
+/// What tells passes of one graph apart: their mode, outputs and feeds.
+PlanKey kind_of(const PassState& pass) {
+  PlanKey kind(pass.mode == Mode::training ? "training" : "evaluation");
   for (size_t id = 0; id < pass.values.size(); id++) {
-    if (pass.is_output[id]) kind += cat(" y", id);
-    if (pass.ran[id] && pass.graph->nodes[id]->inputs.empty())
-      kind += cat(" x", id, pass.shapes[id], pass.values[id].is_contiguous() ? "" : "s");
+    if (pass.is_output[id]) kind.add(id);
+    if (pass.ran[id] && pass.graph->nodes[id]->inputs.empty()) kind.add(TensorDesc(pass.values[id]));
   }
   return kind;
 }
@@ -37,7 +37,7 @@ int loss_of(const PassState& pass) {
 void rehearse_once(const PassState& pass) {
   Graph& graph = *pass.graph;
   if (graph.rehearsed.size() >= kMostKinds) graph.rehearsed.clear();
-  if (!graph.rehearsed.insert(kind_of(pass)).second) return;
+  if (!graph.rehearsed.insert(kind_of(pass).bytes()).second) return;
   const Rehearsal rehearsal;
   const RandomState random = graph.random;
   try {

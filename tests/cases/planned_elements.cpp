@@ -10,6 +10,23 @@ namespace dlprim::test {
 
 using namespace planning;
 
+namespace {
+
+PlannedOperator reduce_by(const std::string& engine) {
+  return {"reduce by " + engine,
+          engine,
+          {in("x", {80000}), out("y", {1})},
+          [](Ts t, Op options) {
+            const auto plan =
+                std::make_shared<const Reduce>(t[0].context(), std::vector<TensorDesc>{t[0]},
+                                               std::vector<TensorDesc>{t[1]}, 0, sum_of("x0"), options);
+            return PlannedOperator::Made{plan, [=](St st, Ws ws) { plan->run(st, {t[0]}, {t[1]}, {}, ws); }};
+          },
+          [](St st, Ts t, Op options, Ws ws) { reduce(st, {t[0]}, {t[1]}, {}, sum_of("x0"), options, ws); }};
+}
+
+}  // namespace
+
 std::vector<PlannedOperator> planned_elements() {
   return {
       planned<ActivationForward>(
@@ -86,26 +103,8 @@ std::vector<PlannedOperator> planned_elements() {
        [](St st, Ts t, Op options, Ws ws) {
          pointwise(st, {t[0]}, {t[1]}, {2.0}, "y0 = s0 * x0", options, ws);
        }},
-      {"reduce by cpu",
-       "cpu",
-       {in("x", {80000}), out("y", {1})},
-       [](Ts t, Op options) {
-         const auto plan =
-             std::make_shared<const Reduce>(t[0].context(), std::vector<TensorDesc>{t[0]},
-                                            std::vector<TensorDesc>{t[1]}, 0, sum_of("x0"), options);
-         return PlannedOperator::Made{plan, [=](St st, Ws ws) { plan->run(st, {t[0]}, {t[1]}, {}, ws); }};
-       },
-       [](St st, Ts t, Op options, Ws ws) { reduce(st, {t[0]}, {t[1]}, {}, sum_of("x0"), options, ws); }},
-      {"reduce by gpu",
-       "gpu",
-       {in("x", {80000}), out("y", {1})},
-       [](Ts t, Op options) {
-         const auto plan =
-             std::make_shared<const Reduce>(t[0].context(), std::vector<TensorDesc>{t[0]},
-                                            std::vector<TensorDesc>{t[1]}, 0, sum_of("x0"), options);
-         return PlannedOperator::Made{plan, [=](St st, Ws ws) { plan->run(st, {t[0]}, {t[1]}, {}, ws); }};
-       },
-       [](St st, Ts t, Op options, Ws ws) { reduce(st, {t[0]}, {t[1]}, {}, sum_of("x0"), options, ws); }},
+      reduce_by("cpu"),
+      reduce_by("gpu"),
   };
 }
 

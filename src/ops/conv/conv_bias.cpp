@@ -1,8 +1,8 @@
 // The bias' gradient of a convolution: a sum over all axes of dy but the channels.
 #include <dlprim/conv.hpp>
-#include <dlprim/pointwise.hpp>
 
-#include "core/composed.hpp"
+#include "core/check.hpp"
+#include "ops/lib/channel_sum.hpp"
 
 namespace dlprim {
 
@@ -13,15 +13,7 @@ void conv_backward_bias(const Stream& stream, const Tensor& dy, const Tensor& db
   require_context("dbias", dbias, stream.context());
   const int rank = dy.rank();
   require(rank >= 3 && rank <= 5, "dy", "rank ", rank, " must be 3, 4 or 5, shape is ", dy.shape());
-  require_floating("dy", dy, true);
-  if (dbias.dtype() != DType::f32) require_dtype("dbias", dbias, dy.dtype());
-  require_shape("dbias", dbias, {dy.size(1)});
-  require_writable("dbias", dbias);
-  require_no_overlap("dbias", dbias, "dy", dy);
-  // The reduced axes have size 1, so their strides are never used.
-  Shape shape = Dims::filled(rank, 1), strides = shape;
-  shape[1] = dy.size(1), strides[1] = dbias.strides()[0];
-  reduce(stream, {dy}, {dbias.as_strided(shape, strides)}, {}, sum_of("x0"), options, workspace);
+  channel_sum(stream, dy, dbias, options, workspace);
 }
 
 }  // namespace dlprim

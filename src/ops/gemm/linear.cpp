@@ -2,9 +2,9 @@
 #include <dlprim/linear.hpp>
 
 #include <dlprim/gemm.hpp>
-#include <dlprim/pointwise.hpp>
 
 #include "core/composed.hpp"
+#include "ops/lib/channel_sum.hpp"
 #include "ops/pointwise/activation_impl.hpp"
 
 namespace dlprim {
@@ -84,12 +84,7 @@ void linear_backward_bias(const Stream& stream, const Tensor& dy, const Tensor& 
   require_matrix({"dy", dy}, 0, -1);
   require_context("dy", dy, stream.context());
   require_context("dbias", dbias, stream.context());
-  require_floating("dy", dy, true);
-  if (dbias.dtype() != DType::f32) require_dtype("dbias", dbias, dy.dtype());
-  require_shape("dbias", dbias, {dy.size(1)});
-  require_writable("dbias", dbias);
-  require_no_overlap("dbias", dbias, "dy", dy);
-  reduce(stream, {dy}, {dbias}, {}, sum_of("x0"), options, workspace);
+  channel_sum(stream, dy, dbias, options, workspace);
 }
 
 }  // namespace dlprim

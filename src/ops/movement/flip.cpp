@@ -83,11 +83,7 @@ Flip::Flip(const Context& context, const FlipDesc& desc, const Options& options)
 }
 
 void Flip::run(const Stream& stream, const Tensor& x, const Tensor& y, const Tensor& workspace) const {
-  require_stream(*info_, stream);
-  require_tensor("x", x, stream.context(), impl_->desc.x);
-  require_tensor("y", y, stream.context(), impl_->desc.y);
-  require_apart({{"y", y}, {"workspace", workspace}}, {{"x", x}});
-  workspace_for(*info_, stream, workspace);
+  require_moved(*info_, stream, impl_->desc.x, x, impl_->desc.y, y, workspace);
   if (y.numel() == 0) return;
   const OperatorScope scope(stream, *info_);
   impl_->read.run(stream, x.as_strided({1}, {1}, impl_->last), {}, y);

@@ -99,11 +99,7 @@ std::shared_ptr<const PlanInfo> info_of(const char* op, const Context& context, 
 
 void run(const PlanInfo& info, const Impl& impl, const Stream& stream, const Tensor& x, const Tensor& y,
          const Tensor& workspace) {
-  require_stream(info, stream);
-  require_tensor("x", x, stream.context(), impl.x);
-  require_tensor("y", y, stream.context(), impl.y);
-  require_apart({{"y", y}, {"workspace", workspace}}, {{"x", x}});
-  workspace_for(info, stream, workspace);
+  require_moved(info, stream, impl.x, x, impl.y, y, workspace);
   if (y.numel() == 0) return;
   const OperatorScope scope(stream, info);
   impl.copy.run(stream, x, y);
