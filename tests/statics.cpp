@@ -5,7 +5,8 @@
 //   exit_elsewhere              a thread calls exit() while main waits for it
 //   joined                      main returns; a static's destructor stops a thread that runs a plan
 //   building                    exit(), with programs being compiled in the background
-//   quick_exit                  quick_exit() while a thread runs a plan
+//   building_first              the same, and nothing was compiled before: a compiler makes statics of its
+//   own quick_exit                  quick_exit() while a thread runs a plan
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -87,11 +88,12 @@ int main(int, char** argv) {
   static Objects of_function;
   before_drivers = std::make_unique<Objects>();
   Objects* const all[] = {before_drivers.get(), &before_main, &of_function};
-  for (Objects* objects : all) {
-    objects->work();
-    if (!objects->right()) return 2;
-    objects->work();  // nobody waits for it
-  }
+  if (how != "building_first")
+    for (Objects* objects : all) {
+      objects->work();
+      if (!objects->right()) return 2;
+      objects->work();  // nobody waits for it
+    }
   std::puts("right");
   std::fflush(stdout);  // quick_exit() does not
   if (how == "joined") static Worker worker(of_function);
@@ -100,13 +102,15 @@ int main(int, char** argv) {
     std::quick_exit(0);
   }
   if (how == "exit") std::exit(0);
-  if (how == "building") {  // a slow one each, and none is in any cache
+  if (how == "building" || how == "building_first") {  // a slow one each, and none is in any cache
     const Rehearsal rehearsal;
     for (const int64_t unique : {1, 2, 3, 4, 5, 6}) {
       const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
       const std::string body = "y0 = sin(x0) * " + std::to_string(now + unique) + ".0f";
       pointwise(before_main.stream, {before_main.a}, {before_main.c}, {}, body);
     }
+    if (how == "building_first")
+      while (before_main.context.program_stats().built == 0) std::this_thread::yield();
     std::exit(0);
   }
   if (how == "exit_elsewhere") std::thread([] { std::exit(0); }).join();

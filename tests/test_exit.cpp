@@ -9,9 +9,10 @@ using namespace dlprim::test;
 namespace {
 
 /// Runs statics.cpp; it ended well if the kernel says so and its results were right.
-void check_ends_well(const std::string& how, int times) {
+void check_ends_well(const std::string& how, int times, const std::string& variables = "") {
   for (int i = 0; i < times; i++) {
-    const Child child = run_program("timeout 120 '" + built_file("bin/statics") + "' " + how);
+    const Child child =
+        run_program("env " + variables + " timeout 120 '" + built_file("bin/statics") + "' " + how);
     INFO(how << ": " << child.output);
     CHECK(child.passed);
     CHECK(child.output.find("right\n") != std::string::npos);
@@ -26,6 +27,10 @@ TEST_CASE("exit: statics of every kind, main returns or calls exit()", "[exit][t
 
 TEST_CASE("exit: exit() while programs are compiled in the background", "[exit][threads]") {
   check_ends_well("building", 5);
+  // What was learnt of the device lies in the folder from the second time on, and its programs are kept
+  // there.
+  const TempDir folder;
+  check_ends_well("building_first", 4, "DLPRIM_CACHE_MB=64 DLPRIM_CACHE_DIR='" + folder / "cache" + "'");
 }
 
 TEST_CASE("exit: a static that stops its thread", "[exit][threads]") {

@@ -135,6 +135,30 @@ TEST_CASE("program cache: a context may end while programs are built in its back
     programs.generated("p", source, "set", Defines().set("VALUE", value));
 }
 
+TEST_CASE("program cache: what a thread that ends has not begun to build is built by who asks",
+          "[program_cache][threads]") {
+  constexpr int kPrograms = 40;
+  const Context context(test::context().device());
+  ProgramCache& programs = context.state().programs;
+  const std::string source = unique_source(kSet);
+  const auto get = [&](int value) {
+    return programs.generated("p", source, "set", Defines().set("VALUE", value));
+  };
+  int last = -1;
+  std::thread waiting;
+  std::thread rehearsing([&] {
+    const Rehearsal rehearsal;
+    for (int value = 0; value < kPrograms; value++) get(value);
+    waiting = std::thread([&] { last = run_set(context, get(kPrograms - 1)); });
+  });
+  rehearsing.join();
+  waiting.join();
+  CHECK(last == kPrograms - 1);
+  CHECK(context.program_stats().built < kPrograms);
+  for (int value = 0; value < kPrograms; value++) CHECK(run_set(context, get(value)) == value);
+  CHECK(context.program_stats().built == kPrograms);
+}
+
 TEST_CASE("program cache: threads that ask for one program get one build", "[program_cache][threads]") {
   const Context context(test::context().device());
   const std::string source = unique_source(kSet);

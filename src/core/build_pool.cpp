@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <cstdlib>
 #include <set>
+#include <utility>
 
 namespace dlprim::detail {
 namespace {
 
 constexpr size_t kMostThreads = 16;
 
-/// The pools with threads, for the end of the process. Never destroyed: pools may be static.
+/// The pools that have had jobs. Never destroyed: pools may be static.
 struct Pools {
   std::mutex mutex;
   std::set<BuildPool*> pools;
@@ -19,33 +20,49 @@ Pools& pools() {
   return *all;
 }
 
-/// Handlers run in the reverse order of their registration, so before those of the driver, which was loaded
-/// before any program could be asked for.
-void stop_at_exit() {
-  static const int registered = std::atexit([] {
-    std::set<BuildPool*> all;
-    {
-      std::lock_guard<std::mutex> lock(pools().mutex);
-      all.swap(pools().pools);
-    }
-    for (BuildPool* pool : all) pool->stop();
-  });
-  static_cast<void>(registered);
+void for_all_pools(void (BuildPool::*action)() noexcept) {
+  std::lock_guard<std::mutex> lock(pools().mutex);
+  for (BuildPool* pool : pools().pools) (pool->*action)();
+}
+
+/// Ends the jobs of all pools before the process' statics go. exit() first ends the calling thread's own
+/// objects. Its handlers would come too late for what a compiler makes in its first builds (LLVM's file
+/// system is such a static): they run in the reverse order of registration. They serve where another thread
+/// calls it.
+void watch_the_end() {
+  thread_local const struct End {
+    ~End() { for_all_pools(&BuildPool::drop); }
+  } end;
+  static const int handler = std::atexit([] { for_all_pools(&BuildPool::stop); });
+  static_cast<void>(handler);
 }
 
 }  // namespace
 
-void BuildPool::add(std::function<void()> job) {
-  std::lock_guard<std::mutex> lock(mutex_);
-  if (stopped_) return;
+BuildPool::~BuildPool() {
+  {
+    std::lock_guard<std::mutex> lock(pools().mutex);
+    pools().pools.erase(this);
+  }
+  stop();
+}
+
+void BuildPool::add(Job job) {
+  watch_the_end();
+  {
+    std::lock_guard<std::mutex> lock(pools().mutex);
+    pools().pools.insert(this);
+  }
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (stopped_) {
+    lock.unlock();
+    return job.drop();
+  }
   const size_t most = std::clamp<size_t>(std::thread::hardware_concurrency(), 1, kMostThreads);
   if (working_ < most) {
     if (working_ == 0) {
       for (std::thread& ended : threads_) ended.join();
       threads_.clear();
-      stop_at_exit();
-      std::lock_guard<std::mutex> registry(pools().mutex);
-      pools().pools.insert(this);
     }
     threads_.emplace_back([this] { work(); });
     working_++;
@@ -56,26 +73,36 @@ void BuildPool::add(std::function<void()> job) {
 void BuildPool::work() {
   std::unique_lock<std::mutex> lock(mutex_);
   while (!jobs_.empty()) {
-    const std::function<void()> job = std::move(jobs_.front());
+    const Job job = std::move(jobs_.front());
     jobs_.pop_front();
     lock.unlock();
-    job();
+    job.run();
     lock.lock();
   }
   working_--;
+  ended_.notify_all();
+}
+
+void BuildPool::drop() noexcept {
+  std::deque<Job> dropped;
+  std::vector<std::thread> threads;
+  std::unique_lock<std::mutex> lock(mutex_);
+  dropped.swap(jobs_);
+  lock.unlock();
+  for (const Job& job : dropped) job.drop();
+  lock.lock();
+  ended_.wait(lock, [&] { return working_ == 0; });
+  threads.swap(threads_);
+  lock.unlock();
+  for (std::thread& thread : threads) thread.join();
 }
 
 void BuildPool::stop() noexcept {
-  std::vector<std::thread> threads;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     stopped_ = true;
-    jobs_.clear();
-    threads.swap(threads_);
   }
-  for (std::thread& thread : threads) thread.join();
-  std::lock_guard<std::mutex> registry(pools().mutex);
-  pools().pools.erase(this);
+  drop();
 }
 
 }  // namespace dlprim::detail

@@ -15,22 +15,30 @@ namespace dlprim::detail {
 
 class BuildPool {
  public:
+  /// One of the two is called, once. Neither may throw.
+  struct Job {
+    std::function<void()> run, drop;
+  };
+
   BuildPool() = default;
-  ~BuildPool() { stop(); }
+  ~BuildPool();
   BuildPool(const BuildPool&) = delete;
   BuildPool& operator=(const BuildPool&) = delete;
 
-  /// `job` must not throw. Jobs begin in the order in which they come. Throws std::system_error if there is
-  /// no thread to be had; the job was not taken then.
-  void add(std::function<void()> job);
-  /// Drops what has not begun, waits for the rest, and takes no more.
+  /// Jobs begin in the order in which they come. Throws std::system_error if there is no thread to be had;
+  /// the job was not taken then.
+  void add(Job job);
+  /// Drops what has not begun, and waits for the rest. So does the end of any thread that has called add().
+  void drop() noexcept;
+  /// The same, and what is added from now on is dropped.
   void stop() noexcept;
 
  private:
   void work();
 
   std::mutex mutex_;
-  std::deque<std::function<void()>> jobs_;
+  std::condition_variable ended_;
+  std::deque<Job> jobs_;
   std::vector<std::thread> threads_;
   size_t working_ = 0;  ///< threads that look for jobs
   bool stopped_ = false;

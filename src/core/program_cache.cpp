@@ -191,12 +191,13 @@ ProgramCache::Claim ProgramCache::claim(const std::string& key) {
   return {std::move(built), std::move(promise)};
 }
 
+void ProgramCache::disclaim(const std::string& key) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  erase(key);
+}
+
 void ProgramCache::fulfil(std::promise<Outcome>& promise, const std::string& key, const std::string& name,
                           const std::string& source, const std::string& options) {
-  const auto forget = [&] {  // those who wait get the error; who asks later tries again
-    std::lock_guard<std::mutex> lock(mutex_);
-    erase(key);
-  };
   try {
     const std::shared_ptr<const Program> made = make(name, source, options);
     {
@@ -206,37 +207,43 @@ void ProgramCache::fulfil(std::promise<Outcome>& promise, const std::string& key
     }
     promise.set_value({made, {}});
   } catch (const BuildError& error) {
-    forget();
+    disclaim(key);
     promise.set_value({nullptr, error.log()});
   } catch (...) {
-    forget();
+    disclaim(key);
     promise.set_exception(std::current_exception());
   }
 }
 
 std::shared_ptr<const Program> ProgramCache::program(const std::string& key, const std::string& name,
                                                      const std::string& source, const std::string& options) {
-  const Claim claimed = claim(key);
-  if (claimed.promise) {
-    fulfil(*claimed.promise, key, name, source, options);
-  } else {
-    std::lock_guard<std::mutex> lock(mutex_);
-    stats_.reused++;
+  for (;;) {
+    const Claim claimed = claim(key);
+    if (claimed.promise) fulfil(*claimed.promise, key, name, source, options);
+    const Outcome& outcome = claimed.built.get();
+    if (outcome.dropped) continue;
+    if (!outcome.program) throw BuildError(name, options, outcome.log);
+    if (!claimed.promise) {
+      std::lock_guard<std::mutex> lock(mutex_);
+      stats_.reused++;
+    }
+    return outcome.program;
   }
-  const Outcome& outcome = claimed.built.get();
-  if (!outcome.program) throw BuildError(name, options, outcome.log);
-  return outcome.program;
 }
 
 void ProgramCache::prefetch(const std::string& key, const std::string& name, const std::string& source,
                             const std::string& options) {
   const auto promise = claim(key).promise;
   if (!promise) return;
-  const auto build = [=] { fulfil(*promise, key, name, source, options); };
+  const BuildPool::Job job = {[=] { fulfil(*promise, key, name, source, options); },
+                              [=] {
+                                disclaim(key);
+                                promise->set_value({nullptr, {}, true});
+                              }};
   try {
-    background_.add(build);
+    background_.add(job);
   } catch (const std::system_error&) {  // there is no thread to be had
-    build();
+    job.run();
   }
 }
 

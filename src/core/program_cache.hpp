@@ -82,11 +82,12 @@ class ProgramCache {
   bool crowded() const;
 
  private:
-  /// A program, or what the compiler said when there is none. Each thread that waits throws an error of its
-  /// own.
+  /// A program, or what the compiler said when there is none: each thread that waits throws an error of its
+  /// own. Or neither, if the build was dropped: who waits builds it.
   struct Outcome {
     std::shared_ptr<const Program> program;
     std::string log;
+    bool dropped = false;
   };
   using Built = std::shared_future<Outcome>;
 
@@ -106,6 +107,8 @@ class ProgramCache {
   std::shared_ptr<const Program> program(const std::string& key, const std::string& name,
                                          const std::string& source, const std::string& options);
   Claim claim(const std::string& key);
+  /// Takes a claim back: who asks later makes another.
+  void disclaim(const std::string& key);
   /// Builds what was claimed. Whatever goes wrong is the promise's.
   void fulfil(std::promise<Outcome>& promise, const std::string& key, const std::string& name,
               const std::string& source, const std::string& options);
