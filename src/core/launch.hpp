@@ -34,6 +34,10 @@ class Launch {
     bind(&value, sizeof value);
     return *this;
   }
+  /// A number of a kernel that computes in `real`: a double for f64, else a float.
+  Launch& real(DType real, double value) {
+    return real == DType::f64 ? arg(value) : arg(static_cast<float>(value));
+  }
 
   /// Enqueues over `global` work-items in groups of `local`; an empty global range enqueues nothing.
   /// Throws ValidationError (missing arguments, ranges that do not divide or exceed the device),

@@ -59,10 +59,8 @@ void GeneratedArguments::bind(Launch& launch, const std::vector<Tensor>* inputs,
     for (const Tensor& x : *inputs) launch.arg(x);
   for (const Tensor& y : outputs) launch.arg(y);
   for (const Scalar& s : scalars) {
-    if (real_ == DType::f32)
-      launch.arg(static_cast<float>(s.real()));
-    else if (real_ == DType::f64)
-      launch.arg(s.real());
+    if (is_floating(real_))
+      launch.real(real_, s.real());
     else
       launch.arg(s.whole());
   }

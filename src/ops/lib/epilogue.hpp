@@ -10,10 +10,7 @@ namespace dlprim::detail {
 /// Binds EPILOGUE_PARAMETERS of a kernel that writes `dtype`.
 inline void bind_epilogue(Launch& launch, DType dtype, double alpha, double beta,
                           const EpilogueTensors& with) {
-  if (dtype == DType::f64)
-    launch.arg(alpha).arg(beta);
-  else
-    launch.arg(static_cast<float>(alpha)).arg(static_cast<float>(beta));
+  launch.real(dtype, alpha).real(dtype, beta);
   launch.arg(with.bias).arg(with.scale).arg(with.residual).arg(with.preactivation);
 }
 inline void bind_epilogue(Launch& launch, DType dtype, const EpilogueTensors& with) {

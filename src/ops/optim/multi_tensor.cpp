@@ -306,11 +306,7 @@ void MultiTensor::run(const Stream& stream, const TensorLists& lists, const Tens
     while (i < places.all.size() && table.add(lists, places.all[i])) i++;
     Launch launch(stream, kernel_);
     table.bind(launch);
-    for (double s : scalars)
-      if (real_ == DType::f64)
-        launch.arg(s);
-      else
-        launch.arg(static_cast<float>(s));
+    for (double s : scalars) launch.real(real_, s);
     launch.bind(table.bytes().data(), table.bytes().size());
     launch.arg(static_cast<int>(table.places())).arg(chunk_);
     bind(launch, numbers.factor);

@@ -41,10 +41,7 @@ struct KernelPool : PoolPlan {
   void bind_axes(Launch& launch) const {
     const int64_t divided = problem.divisor ? problem.divisor : problem.volume();
     launch.arg(static_cast<int>(problem.x.shape[1])).arg(static_cast<int>(divided));
-    if (problem.x.dtype == DType::f64)
-      launch.arg(problem.norm);
-    else
-      launch.arg(static_cast<float>(problem.norm));
+    launch.real(problem.x.dtype, problem.norm);
     for (const PoolAxis& a : problem.axes)
       for (int64_t number : {a.size, a.out, a.kernel, a.stride, a.dilation, a.pad, a.limit})
         launch.arg(static_cast<int>(number));

@@ -49,12 +49,7 @@ struct Bins : HistogramImpl {
       launch.arg(0);
       return;
     }
-    for (const double end : {p.range.low, p.range.high})
-      if (p.x.dtype == DType::f64)
-        launch.arg(end);
-      else
-        launch.arg(static_cast<float>(end));
-    launch.arg(both);
+    launch.real(p.x.dtype, p.range.low).real(p.x.dtype, p.range.high).arg(both);
   }
 
   HistogramProblem p;

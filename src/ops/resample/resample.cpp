@@ -364,7 +364,7 @@ void ResamplePass::run(const Stream& stream, const Tensor& x, const Tensor& y, d
   for (const Mapped& axis : mapped_)
     launch.arg(axis.size).arg(axis.x_stride).arg(axis.y_stride).arg(axis.table).arg(axis.weights);
   launch.arg(inner_).arg(x_inner_);
-  real == DType::f64 ? launch.arg(fill) : launch.arg(static_cast<float>(fill));
+  launch.real(real, fill);
   if (cpu_) {
     launch.arg(scratch_memory).arg(x_row_).arg(mapped_x_).arg(count_).arg(block_);
     launch.arg(run_.begin).arg(run_.end).arg(run_.source);
