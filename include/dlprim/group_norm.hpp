@@ -40,7 +40,6 @@ class DLPRIM_API GroupNorm : public Plan {
   struct Impl;
 
  private:
-  GroupNormDesc desc_;
   std::shared_ptr<const Impl> impl_;
 };
 

@@ -40,7 +40,6 @@ class DLPRIM_API LayerNorm : public Plan {
   struct Impl;
 
  private:
-  LayerNormDesc desc_;
   std::shared_ptr<const Impl> impl_;
 };
 
@@ -69,7 +68,6 @@ class DLPRIM_API LayerNormBackward : public Plan {
   struct Impl;
 
  private:
-  LayerNormBackwardDesc desc_;
   std::shared_ptr<const Impl> impl_;
 };
 

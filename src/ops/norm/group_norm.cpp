@@ -4,6 +4,7 @@
 #include <dlprim/pointwise.hpp>
 
 #include "ops/norm/group_norm_impl.hpp"
+#include "ops/norm/norm_checks.hpp"
 
 namespace dlprim::detail {
 template <>
@@ -36,9 +37,7 @@ TensorDesc across_images(const TensorDesc& x, const TensorDesc& channels) {
 }
 
 TensorDesc group_desc(const TensorDesc& x, int64_t groups, DType dtype) {
-  TensorDesc result(Shape{x.shape[0], groups, 1}, dtype);
-  result.aligned = false;
-  return result;
+  return statistics_desc({x.shape[0], groups, 1}, dtype);
 }
 
 TensorDesc channels_by_group(const TensorDesc& x, int64_t groups, DType dtype) {
@@ -53,8 +52,7 @@ TensorDesc split_channels(const TensorDesc& channels, int64_t groups) {
 }  // namespace detail
 
 struct GroupNorm::Impl {
-  std::shared_ptr<const NormImpl> engine;
-  TensorDesc statistics;  ///< [N, groups]
+  NormPlan plan;
 };
 
 namespace {
@@ -142,18 +140,12 @@ std::unique_ptr<const NormImpl> detail::make_generated_groups(const Context& con
 }
 
 NormProblem detail::group_norm_problem(const GroupNormDesc& d) {
-  require_floating("x", d.x, true);
-  require_floating("y", d.y, true);
-  require_groups(d.x, d.groups);
-  require_shape("y", d.y, d.x.shape);
-  require_writable("y", d.y);
-  require_epsilon(d.epsilon);
-  const Shape &x = d.x.shape, channels{x[1]};
-  require_affine("weight", d.weight, channels);
-  require_affine("bias", d.bias, channels);
   NormProblem p;
   p.x = d.x, p.y = d.y, p.weight = d.weight, p.bias = d.bias;
   p.epsilon = d.epsilon;
+  const Shape& x = d.x.shape;
+  require_groups(d.x, d.groups);
+  check_norm(p, {x[1]});
   p.statistics = d.statistics, p.variance = d.variance;
   p.turns = d.groups, p.groups = static_cast<int>(d.groups);
   p.rows = x[0] * d.groups;
@@ -166,38 +158,18 @@ NormProblem detail::group_norm_problem(const GroupNormDesc& d) {
 }
 
 GroupNorm::GroupNorm(const Context& context, const GroupNormDesc& desc, const Options& options)
-    : Plan(nullptr), desc_(desc) {
+    : Plan(nullptr) {
   const NormProblem p = group_norm_problem(desc);
-  auto impl = std::make_shared<Impl>();
-  impl->engine = norm_plan("group_norm", norm_engines(context, make_generated_groups), context, p, options,
-                           cat(" groups=", desc.groups, " statistics=", desc.statistics), info_);
-  impl->statistics = TensorDesc(Shape{desc.x.shape[0], desc.groups}, p.real());
-  impl->statistics.aligned = false;
-  impl_ = std::move(impl);
+  auto engine = norm_plan("group_norm", norm_engines(context, make_generated_groups), context, p, options,
+                          cat(" groups=", desc.groups, " statistics=", desc.statistics), info_);
+  const Shape statistics{desc.x.shape[0], desc.groups};
+  impl_ = std::make_shared<const Impl>(Impl{{std::move(engine), p, statistics_desc(statistics, p.real())}});
 }
 
 void GroupNorm::run(const Stream& stream, const Tensor& x, const Tensor& weight, const Tensor& bias,
                     const Tensor& y, const Tensor& mean, const Tensor& inv_std, const Tensor& variance,
                     const Tensor& workspace) const {
-  require_stream(*info_, stream);
-  const Context& context = stream.context();
-  require_tensor("x", x, context, desc_.x);
-  require_tensor("y", y, context, desc_.y);
-  require_optional("weight", weight, context, desc_.weight);
-  require_optional("bias", bias, context, desc_.bias);
-  const auto wanted = [&](bool yes) { return yes ? std::make_optional(impl_->statistics) : std::nullopt; };
-  require_optional("mean", mean, context, wanted(desc_.statistics));
-  require_optional("inv_std", inv_std, context, wanted(desc_.statistics));
-  require_optional("variance", variance, context, wanted(desc_.variance));
-  require_same_or_apart({"y", y}, {"x", x});
-  require_apart(
-      {{"y", y}, {"mean", mean}, {"inv_std", inv_std}, {"variance", variance}, {"workspace", workspace}},
-      {{"weight", weight}, {"bias", bias}});
-  require_apart({{"mean", mean}, {"inv_std", inv_std}, {"variance", variance}, {"workspace", workspace}},
-                {{"x", x}});
-  const Tensor space = workspace_for(*info_, stream, workspace);
-  const OperatorScope scope(stream, *info_);
-  impl_->engine->run(stream, {x, weight, bias, y, mean, inv_std, variance, space});
+  impl_->plan.run(*info_, stream, {x, weight, bias, y, mean, inv_std, variance, workspace});
 }
 
 void group_norm(const Stream& stream, const Tensor& x, const Tensor& weight, const Tensor& bias,

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "ops/norm/group_norm_impl.hpp"
+#include "ops/norm/norm_checks.hpp"
 
 namespace dlprim::detail {
 template <>
@@ -22,7 +23,8 @@ struct GroupNormBackward::Impl {
   Reduce sums;
   std::optional<Reduce> dweight, dbias, group;
   std::optional<Pointwise> factors, finish;
-  TensorDesc statistics, channels, by_group, per_group, image;
+  NormGradients gradients;
+  TensorDesc channels, by_group, per_group, image;
   size_t mean_at = 0, inv_std_at = 0, level_at = 0, slope_at = 0, group_level_at = 0, group_slope_at = 0,
          scratch_at = 0;
   double share = 0;
@@ -37,20 +39,12 @@ Reduction two_sums(const std::string& first, const std::string& second, const st
           cat("y0 = a0", times, "; y1 = a1", times)};
 }
 
-void check(const GroupNormBackwardDesc& d) {
-  require_floating("dy", d.dy, true);
-  require_floating("x", d.x, true);
+NormGradients check(const GroupNormBackwardDesc& d) {
+  NormGradients g{d.dy, d.x, d.weight, d.dx, d.dweight, d.dbias};
   require_groups(d.x, d.groups);
-  require_shape("dy", d.dy, d.x.shape);
-  const Shape channels{d.x.shape[1]};
-  require_affine("weight", d.weight, channels);
-  require_affine("dx", d.dx, d.x.shape);
-  require_affine("dweight", d.dweight, channels);
-  require_affine("dbias", d.dbias, channels);
-  require(d.dx || d.dweight || d.dbias, "dx", "no gradient is wanted");
-  if (d.dx) require_writable("dx", *d.dx);
-  if (d.dweight) require_writable("dweight", *d.dweight);
-  if (d.dbias) require_writable("dbias", *d.dbias);
+  check_gradients(g, {d.x.shape[1]});
+  g.statistics = statistics_desc({d.x.shape[0], d.groups}, g.real());
+  return g;
 }
 
 }  // namespace
@@ -58,9 +52,8 @@ void check(const GroupNormBackwardDesc& d) {
 GroupNormBackward::GroupNormBackward(const Context& context, const GroupNormBackwardDesc& desc,
                                      const Options& options)
     : Plan(nullptr), desc_(desc) {
-  check(desc);
-  const bool wide = desc.x.dtype == DType::f64 || desc.dy.dtype == DType::f64;
-  const DType real = wide ? DType::f64 : DType::f32;
+  const NormGradients gradients = check(desc);
+  const DType real = gradients.real();
   const TensorDesc channels = image_channels(desc.x, real), group = group_desc(desc.x, desc.groups, real);
   const TensorDesc by_group = channels_by_group(desc.x, desc.groups, real);
   TensorDesc image(Shape{desc.x.shape[0], desc.x.shape[1]}, real);
@@ -101,8 +94,7 @@ GroupNormBackward::GroupNormBackward(const Context& context, const GroupNormBack
                          std::vector<TensorDesc>{*desc.dx}, 0, "y0 = x0 * x3 - x4 - (x1 - x2) * x5");
   }
   impl->channels = channels, impl->by_group = by_group, impl->per_group = group, impl->image = image;
-  impl->statistics = TensorDesc(Shape{desc.x.shape[0], desc.groups}, real);
-  impl->statistics.aligned = false;
+  impl->gradients = gradients;
   impl->mean_at = mean_at, impl->inv_std_at = inv_std_at, impl->level_at = level_at,
   impl->slope_at = slope_at;
   impl->group_level_at = group_level_at, impl->group_slope_at = group_slope_at;
@@ -110,9 +102,8 @@ GroupNormBackward::GroupNormBackward(const Context& context, const GroupNormBack
   const auto rows = static_cast<double>(element_count(group.shape));
   impl->share = rows / std::max(static_cast<double>(element_count(desc.x.shape)), 1.0);
   PlanInfo info;
-  info.text = cat("dy=", brief(desc.dy), " x=", brief(desc.x), " groups=", desc.groups,
-                  " weight=", desc.weight.has_value(), " dx=", desc.dx.has_value(),
-                  " dweight=", desc.dweight.has_value(), " dbias=", desc.dbias.has_value());
+  info.text = cat("dy=", brief(desc.dy), " x=", brief(desc.x), " groups=", desc.groups, " ",
+                  optional_text(gradients));
   info.flops = 12 * static_cast<double>(element_count(desc.x.shape));
   info.bytes = traffic({desc.dy, desc.x}) + (desc.dx ? traffic({*desc.dx}) : 0);
   info.workspace = parts.size();
@@ -125,19 +116,7 @@ void GroupNormBackward::run(const Stream& stream, const Tensor& dy, const Tensor
                             const Tensor& dweight, const Tensor& dbias, const Tensor& workspace) const {
   require_stream(*info_, stream);
   const Impl& impl = *impl_;
-  const Context& context = stream.context();
-  require_tensor("dy", dy, context, desc_.dy);
-  require_tensor("x", x, context, desc_.x);
-  require_optional("weight", weight, context, desc_.weight);
-  require_tensor("mean", mean, context, impl.statistics);
-  require_tensor("inv_std", inv_std, context, impl.statistics);
-  require_optional("dx", dx, context, desc_.dx);
-  require_optional("dweight", dweight, context, desc_.dweight);
-  require_optional("dbias", dbias, context, desc_.dbias);
-  require_same_or_apart({"dx", dx}, {"dy", dy});
-  require_apart({{"dx", dx}, {"dweight", dweight}, {"dbias", dbias}, {"workspace", workspace}},
-                {{"x", x}, {"weight", weight}, {"mean", mean}, {"inv_std", inv_std}});
-  require_apart({{"dweight", dweight}, {"dbias", dbias}, {"workspace", workspace}}, {{"dy", dy}});
+  require_gradients(stream, impl.gradients, {dy, x, weight, mean, inv_std, dx, dweight, dbias, workspace});
   if (x.shape()[1] == 0) return;
   const Tensor space = workspace_for(*info_, stream, workspace);
   const OperatorScope scope(stream, *info_);

@@ -48,21 +48,14 @@ GroupNormDesc as_groups(const InstanceNormDesc& d) {
           d.running};
 }
 
-/// Tensors of the statistics: the caller's may be views.
-TensorDesc unaligned(const Shape& shape, DType dtype) {
-  TensorDesc desc(shape, dtype);
-  desc.aligned = false;
-  return desc;
-}
-
 }  // namespace
 
 InstanceNorm::InstanceNorm(const Context& context, const InstanceNormDesc& desc, const Options& options)
     : Plan(nullptr), desc_(desc) {
   const NormProblem p = group_norm_problem(as_groups(desc));
   auto impl = std::make_shared<Impl>();
-  const TensorDesc images = impl->images = unaligned({desc.x.shape[0], desc.x.shape[1]}, p.real());
-  const TensorDesc channels = impl->channels = unaligned({desc.x.shape[1]}, p.real());
+  const TensorDesc images = impl->images = statistics_desc({desc.x.shape[0], desc.x.shape[1]}, p.real());
+  const TensorDesc channels = impl->channels = statistics_desc({desc.x.shape[1]}, p.real());
   const auto image_bytes = desc.running ? static_cast<size_t>(traffic({images})) : 0,
              channel_bytes = desc.running ? static_cast<size_t>(traffic({channels})) : 0;
   WorkspaceParts parts;

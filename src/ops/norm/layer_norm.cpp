@@ -4,6 +4,7 @@
 #include <dlprim/pointwise.hpp>
 
 #include "ops/norm/layer_norm_impl.hpp"
+#include "ops/norm/norm_checks.hpp"
 
 namespace dlprim::detail {
 template <>
@@ -31,8 +32,7 @@ Shape statistics_shape(Shape x, int axes) {
 }  // namespace detail
 
 struct LayerNorm::Impl {
-  std::shared_ptr<const NormImpl> engine;
-  TensorDesc statistics;
+  NormPlan plan;
 };
 
 namespace {
@@ -111,18 +111,11 @@ std::unique_ptr<const NormImpl> make_generated(const Context& context, const Nor
 }
 
 NormProblem check(const LayerNormDesc& d) {
-  require_floating("x", d.x, true);
-  require_floating("y", d.y, true);
-  require_shape("y", d.y, d.x.shape);
-  require_writable("y", d.y);
-  require_epsilon(d.epsilon);
-  const Shape normalized = normalized_shape(d.x.shape, d.axes);
-  require_affine("weight", d.weight, normalized);
-  require_affine("bias", d.bias, normalized);
-
   NormProblem p;
   p.x = d.x, p.y = d.y, p.weight = d.weight, p.bias = d.bias;
   p.epsilon = d.epsilon;
+  const Shape normalized = normalized_shape(d.x.shape, d.axes);
+  check_norm(p, normalized);
   p.center = !d.rms;
   p.statistics = d.statistics;
   p.axes = d.axes;
@@ -138,36 +131,19 @@ NormProblem check(const LayerNormDesc& d) {
 }  // namespace
 
 LayerNorm::LayerNorm(const Context& context, const LayerNormDesc& desc, const Options& options)
-    : Plan(nullptr), desc_(desc) {
+    : Plan(nullptr) {
   const NormProblem p = check(desc);
-  auto impl = std::make_shared<Impl>();
-  impl->engine =
+  auto engine =
       norm_plan(desc.rms ? "rms_norm" : "layer_norm", norm_engines(context, make_generated), context, p,
                 options, cat(" axes=", desc.axes, " statistics=", desc.statistics), info_);
-  impl->statistics = TensorDesc(statistics_shape(desc.x.shape, desc.axes), p.real());
-  impl->statistics.aligned = false;
-  impl_ = std::move(impl);
+  const Shape statistics = statistics_shape(desc.x.shape, desc.axes);
+  impl_ = std::make_shared<const Impl>(Impl{{std::move(engine), p, statistics_desc(statistics, p.real())}});
 }
 
 void LayerNorm::run(const Stream& stream, const Tensor& x, const Tensor& weight, const Tensor& bias,
                     const Tensor& y, const Tensor& mean, const Tensor& inv_std,
                     const Tensor& workspace) const {
-  require_stream(*info_, stream);
-  const Context& context = stream.context();
-  require_tensor("x", x, context, desc_.x);
-  require_tensor("y", y, context, desc_.y);
-  require_optional("weight", weight, context, desc_.weight);
-  require_optional("bias", bias, context, desc_.bias);
-  const auto wanted = [&](bool yes) { return yes ? std::make_optional(impl_->statistics) : std::nullopt; };
-  require_optional("mean", mean, context, wanted(desc_.statistics && !desc_.rms));
-  require_optional("inv_std", inv_std, context, wanted(desc_.statistics));
-  require_same_or_apart({"y", y}, {"x", x});
-  require_apart({{"y", y}, {"mean", mean}, {"inv_std", inv_std}, {"workspace", workspace}},
-                {{"weight", weight}, {"bias", bias}});
-  require_apart({{"mean", mean}, {"inv_std", inv_std}, {"workspace", workspace}}, {{"x", x}});
-  const Tensor space = workspace_for(*info_, stream, workspace);
-  const OperatorScope scope(stream, *info_);
-  impl_->engine->run(stream, {x, weight, bias, y, mean, inv_std, {}, space});
+  impl_->plan.run(*info_, stream, {x, weight, bias, y, mean, inv_std, {}, workspace});
 }
 
 namespace {

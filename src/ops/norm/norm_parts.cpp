@@ -11,6 +11,12 @@ void require_affine(const char* name, const std::optional<TensorDesc>& desc, con
   require_shape(name, *desc, shape);
 }
 
+TensorDesc statistics_desc(const Shape& shape, DType dtype) {
+  TensorDesc desc(shape, dtype);
+  desc.aligned = false;
+  return desc;
+}
+
 void require_epsilon(double epsilon) {
   require(std::isfinite(epsilon) && epsilon >= 0, "epsilon", epsilon, " must be finite and not negative");
 }

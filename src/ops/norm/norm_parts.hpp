@@ -15,6 +15,9 @@ namespace dlprim::detail {
 /// A floating tensor of `shape`, if it is there.
 void require_affine(const char* name, const std::optional<TensorDesc>& desc, const Shape& shape);
 
+/// Of statistics of the caller's, which may be views.
+TensorDesc statistics_desc(const Shape& shape, DType dtype);
+
 /// The usual refusal of a non-finite or negative epsilon.
 void require_epsilon(double epsilon);
 

@@ -33,7 +33,7 @@ struct RowsImpl : NormImpl {
     else
       bind_divisor(launch, plane);
     launch.arg(static_cast<int>(std::max<int64_t>(p.turns, 1)));
-    bind_real(launch, p.real(), p.epsilon);
+    launch.real(p.real(), p.epsilon);
     if (cpu) launch.arg(static_cast<int>(chunk));
     launch.run({groups * local}, {local});
   }

@@ -70,12 +70,4 @@ std::string too_many(int64_t rows, int64_t length);
 /// Macros of norm_rows_common.cl for one of its dtypes, "X" or "Y": X_DTYPE and X_TYPE.
 void define_dtype(Defines& defines, const std::string& name, DType dtype);
 
-/// The launch's next argument as the kernel's REAL.
-inline void bind_real(Launch& launch, DType real, double value) {
-  if (real == DType::f64)
-    launch.arg(value);
-  else
-    launch.arg(static_cast<float>(value));
-}
-
 }  // namespace dlprim::detail
