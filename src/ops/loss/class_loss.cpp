@@ -85,25 +85,21 @@ Defines ClassLoss::defines() const {
   return defines;
 }
 
-void ClassLoss::bind(Launch& launch, double value) const {
-  if (real == DType::f64)
-    launch.arg(value);
-  else
-    launch.arg(static_cast<float>(value));
-}
-
-void ClassLoss::require_weight(const Tensor& weight, const Stream& stream) const {
-  if (desc.weight)
-    require_tensor("weight", weight, stream.context(), *desc.weight);
-  else
-    require(!weight.defined(), "weight", "is given to a plan without it");
+void ClassLoss::pick(const Stream& stream, const RowNest& nest, const Kernel& kernel,
+                     const std::vector<Tensor>& tensors) const {
+  const bool cpu = stream.context().device().kind() == DeviceKind::cpu;
+  const int64_t block = cpu ? 1024 : 1, local = cpu ? 1 : 64;  // rows of a work-item, work-items of a group
+  const size_t global = items_in_groups(ceil_div(nest.rows_a_launch(), block), local);
+  nest.launch(stream, kernel, tensors, [&](Launch& launch) {
+    launch.arg(desc.params.ignore_index).arg(block).run({global}, {static_cast<size_t>(local)});
+  });
 }
 
 void ClassLoss::require_forward(const Stream& stream, const Tensor& x, const Tensor& target,
                                 const Tensor& weight, const Tensor& loss, const Tensor& workspace) const {
   require_tensor("x", x, stream.context(), desc.x);
   require_tensor("target", target, stream.context(), desc.target);
-  require_weight(weight, stream);
+  require_optional("weight", weight, stream.context(), desc.weight);
   require_tensor("loss", loss, stream.context(), desc.loss);
   require_apart({{"loss", loss}, {"workspace", workspace}},
                 {{"x", x}, {"target", target}, {"weight", weight}});
@@ -148,11 +144,6 @@ void ClassLossSum::run(const Stream& stream, const Tensor& loss, const Tensor& s
   sum_->run(stream, inputs, {loss}, {}, workspace_scratch(space, scratch_at_, *sum_));
 }
 
-PickGrid::PickGrid(const Context& context, const RowNest& nest)
-    : block(context.device().kind() == DeviceKind::cpu ? 1024 : 1), local(block > 1 ? 1 : 64) {
-  global = items_in_groups(ceil_div(nest.rows_a_launch(), block), static_cast<int64_t>(local));
-}
-
 ClassWeightSum::ClassWeightSum(const Context& context, const ClassLoss& p, WorkspaceParts& parts,
                                const Options& options)
     : problem_(p) {
@@ -174,10 +165,7 @@ Tensor ClassWeightSum::run(const Stream& stream, const Tensor& target, const Ten
   if (!sum_) return {};
   const Tensor weights = workspace_part(space, weights_at_, problem_.per_row().shape, problem_.real);
   const Tensor total = workspace_part(space, total_at_, {1}, problem_.real);
-  const PickGrid grid(stream.context(), nest_);
-  nest_.launch(stream, pick_, {{}, target, weight, {}, weights}, [&](Launch& launch) {
-    launch.arg(problem_.desc.params.ignore_index).arg(grid.block).run({grid.global}, {grid.local});
-  });
+  problem_.pick(stream, nest_, pick_, {{}, target, weight, {}, weights});
   sum_->run(stream, {weights}, {total}, {}, workspace_scratch(space, scratch_at_, *sum_));
   return total;
 }

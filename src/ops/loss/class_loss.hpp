@@ -40,10 +40,9 @@ struct ClassLoss {
 
   /// Macros of class_loss.cl and REAL.
   Defines defines() const;
-  /// Smoothing and the like, as the kernels' `real`.
-  void bind(Launch& launch, double value) const;
-  /// Tensors, of the operator `op`; the weight is there if the description has one.
-  void require_weight(const Tensor& weight, const Stream& stream) const;
+  /// Runs a kernel of nll_loss.cl over all rows.
+  void pick(const Stream& stream, const RowNest& nest, const Kernel& kernel,
+            const std::vector<Tensor>& tensors) const;
   /// All tensors of a forward run.
   void require_forward(const Stream& stream, const Tensor& x, const Tensor& target, const Tensor& weight,
                        const Tensor& loss, const Tensor& workspace) const;
@@ -94,12 +93,5 @@ template <>
 inline constexpr int kFields<ClassLossParams> = 3;
 template <>
 inline constexpr int kFields<ClassLossDesc> = 5;
-
-/// Work-items of nll_loss.cl for the rows of one launch: a few rows each on a CPU.
-struct PickGrid {
-  PickGrid(const Context& context, const RowNest& nest);
-  int64_t block;
-  size_t global, local;
-};
 
 }  // namespace dlprim::detail

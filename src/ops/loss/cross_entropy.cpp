@@ -132,7 +132,7 @@ void launch(const Stream& stream, const CrossEntropyImpl& impl, const ClassLoss&
             const std::vector<Tensor>& tensors, const F& rest) {
   impl.nest.launch(stream, impl.kernel, tensors, [&](Launch& launch) {
     launch.arg(p.desc.params.ignore_index);
-    p.bind(launch, p.desc.params.label_smoothing);
+    launch.real(p.real, p.desc.params.label_smoothing);
     rest(launch);
     if (impl.cpu) launch.arg(impl.block);
     launch.run({impl.groups * impl.local}, {impl.local});
@@ -202,7 +202,7 @@ void CrossEntropyBackward::run(const Stream& stream, const Tensor& dloss, const 
   require_tensor("dloss", dloss, stream.context(), p.desc.loss);
   require_tensor("x", x, stream.context(), p.desc.x);
   require_tensor("target", target, stream.context(), p.desc.target);
-  p.require_weight(weight, stream);
+  require_optional("weight", weight, stream.context(), p.desc.weight);
   require_tensor("dx", dx, stream.context(), impl_->dx);
   require_same_or_apart({"dx", dx}, {"x", x});
   require_apart({{"dx", dx}}, {{"dloss", dloss}, {"target", target}, {"weight", weight}});
@@ -214,7 +214,7 @@ void CrossEntropyBackward::run(const Stream& stream, const Tensor& dloss, const 
   const Tensor total = impl_->total.run(stream, target, weight, space);
   const bool divided = p.mean() && p.probabilities;
   launch(stream, *impl_->kernel, p, {x, target, weight, dloss, total, dx},
-         [&](Launch& launch) { p.bind(launch, divided ? 1 / static_cast<double>(p.rows()) : 1); });
+         [&](Launch& launch) { launch.real(p.real, divided ? 1 / static_cast<double>(p.rows()) : 1); });
 }
 
 void cross_entropy(const Stream& stream, const Tensor& x, const Tensor& target, const Tensor& weight,

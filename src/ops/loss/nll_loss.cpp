@@ -49,12 +49,8 @@ void NllLoss::run(const Stream& stream, const Tensor& x, const Tensor& target, c
   p.require_forward(stream, x, target, weight, loss, workspace);
   const Tensor space = workspace_for(*info_, stream, workspace);
   const OperatorScope scope(stream, *info_);
-  const PickGrid grid(stream.context(), impl_->nest);
   const Tensor terms = p.reduced() ? impl_->sum.terms(space) : loss;
-  impl_->nest.launch(
-      stream, impl_->pick, {x, target, weight, terms, impl_->sum.weights(space)}, [&](Launch& launch) {
-        launch.arg(p.desc.params.ignore_index).arg(grid.block).run({grid.global}, {grid.local});
-      });
+  p.pick(stream, impl_->nest, impl_->pick, {x, target, weight, terms, impl_->sum.weights(space)});
   impl_->sum.run(stream, loss, space);
 }
 
@@ -89,7 +85,7 @@ void NllLossBackward::run(const Stream& stream, const Tensor& dloss, const Tenso
   require_stream(*info_, stream);
   require_tensor("dloss", dloss, stream.context(), p.desc.loss);
   require_tensor("target", target, stream.context(), p.desc.target);
-  p.require_weight(weight, stream);
+  require_optional("weight", weight, stream.context(), p.desc.weight);
   require_tensor("dx", dx, stream.context(), p.desc.x);
   require_apart({{"dx", dx}, {"workspace", workspace}},
                 {{"dloss", dloss}, {"target", target}, {"weight", weight}});
@@ -98,10 +94,7 @@ void NllLossBackward::run(const Stream& stream, const Tensor& dloss, const Tenso
   const OperatorScope scope(stream, *info_);
   const Tensor total = impl_->total.run(stream, target, weight, space);
   impl_->fill.run(stream, {}, {dx}, {});
-  const PickGrid grid(stream.context(), impl_->nest);
-  impl_->nest.launch(stream, impl_->scatter, {dx, target, weight, dloss, total}, [&](Launch& launch) {
-    launch.arg(p.desc.params.ignore_index).arg(grid.block).run({grid.global}, {grid.local});
-  });
+  p.pick(stream, impl_->nest, impl_->scatter, {dx, target, weight, dloss, total});
 }
 
 void nll_loss(const Stream& stream, const Tensor& x, const Tensor& target, const Tensor& weight,
