@@ -11,19 +11,13 @@ extern const SortEngine kKthRows, kKthSelect;
 
 namespace {
 
-constexpr int kDigits = 256;
-
 Defines kth_defines(const SortProblem& p) {
   return sort_defines(p).set("MEDIAN", static_cast<int>(p.median));
 }
 
 struct Rows : SortImpl {
   Rows(const Context& context, const SortProblem& problem) : SortImpl(problem) {
-    // A work-group's scratch memory is used for all of its rows.
-    constexpr int64_t kElements = 8192;
-    const int64_t groups = 8LL * std::max(1, context.device().facts().compute_units);
-    const int64_t most = std::max<int64_t>(1, kElements / std::max(1, p.n));
-    block = std::max({int64_t{1}, ceil_div(p.at.rows, groups), std::min<int64_t>(most, p.at.rows)});
+    block = rows_of_group(context, p);
     count = ceil_div(p.at.rows, block);
     kernel = context.state().programs.kernel("kth_value_cpu", "kth_rows", kth_defines(p));
   }
@@ -35,10 +29,7 @@ struct Rows : SortImpl {
 
   void run(const Stream& stream, const SortTensors& t, const Tensor& ws) const override {
     Launch launch(stream, kernel);
-    p.at.bind(launch, 0, t.x);
-    p.at.bind(launch, 1, t.y);
-    p.at.bind(launch, 2, t.indices);
-    p.at.bind_sizes(launch);
+    p.at.bind_all(launch, {&t.x, &t.y, &t.indices});
     launch.arg(p.at.rows).arg(p.n).arg(p.rank).arg(static_cast<int>(block));
     launch.arg(workspace_part(ws, 0, {count * p.n}, key())).run({static_cast<size_t>(count)}, {1});
   }
@@ -66,18 +57,12 @@ struct Select : SortImpl {
       all = kernel("kth_rows");
       return;
     }
-    constexpr int64_t kLeast = 16;  // elements of a work-item
-    const int64_t most = std::max<int64_t>(1, p.n / (kLeast * group));
-    const int64_t wanted = std::clamp<int64_t>(ceil_div(8LL * facts.compute_units, rows), 1, most);
-    part = static_cast<int>(ceil_div(p.n, wanted));
-    parts = static_cast<int>(ceil_div(p.n, part));
+    search.emplace(context, p, "kth_value", defines, group);
     states_at = space.add(static_cast<size_t>(rows) * 16);
-    counts_at = space.add(static_cast<size_t>(rows) * kDigits * 4);
+    counts_at = space.add(static_cast<size_t>(rows) * DigitSearch::kDigits * 4);
     start = kernel("kth_start");
     if (counts_nans()) nans = kernel("kth_nans");
     rank = kernel("kth_rank");
-    count = kernel("select_count");
-    pick = kernel("select_pick");
     find = kernel("kth_find");
     store = kernel("kth_store");
   }
@@ -85,16 +70,13 @@ struct Select : SortImpl {
   bool counts_nans() const { return p.median != Median::none && is_floating(p.dtype); }
 
   void bind_rows(Launch& launch, const SortTensors& t) const {
-    p.at.bind(launch, 0, t.x);
-    p.at.bind(launch, 1, t.y);
-    p.at.bind(launch, 2, t.indices);
-    p.at.bind_sizes(launch);
+    p.at.bind_all(launch, {&t.x, &t.y, &t.indices});
     launch.arg(p.at.rows);
   }
 
   void run(const Stream& stream, const SortTensors& t, const Tensor& ws) const override {
     const auto items = static_cast<size_t>(group), rows = static_cast<size_t>(p.at.rows);
-    if (parts == 0) {
+    if (!search) {
       Launch launch(stream, all);
       bind_rows(launch, t);
       launch.arg(p.n).arg(p.rank);
@@ -102,32 +84,23 @@ struct Select : SortImpl {
       return;
     }
     const Tensor states = workspace_part(ws, states_at, {p.at.rows * int64_t{2}}, DType::i64);
-    const Tensor counts = workspace_part(ws, counts_at, {p.at.rows * int64_t{kDigits}}, DType::i32);
-    const auto over_parts = [&](const Kernel& kernel, int shift) {
-      Launch launch(stream, kernel);
-      p.at.bind(launch, 0, t.x);
-      p.bind_sizes(launch);
-      launch.arg(states).arg(counts).arg(p.n).arg(part).arg(p.k).arg(shift);
-      launch.run({static_cast<size_t>(parts) * items, rows}, {items, 1});
-    };
+    const Tensor counts = workspace_part(ws, counts_at, {p.at.rows * DigitSearch::kDigits}, DType::i32);
     Launch(stream, start).arg(states).arg(counts).run({rows * items}, {items});
-    if (counts_nans()) over_parts(nans, 0);
+    if (counts_nans()) search->over_parts(stream, nans, p, t.x, states, counts, 0);
     Launch(stream, rank).arg(states).arg(p.at.rows).arg(p.n).arg(p.rank).run({rows}, {1});
-    for (int shift = p.key_bits() - 8; shift >= 0; shift -= 8) {
-      over_parts(count, shift);
-      Launch(stream, pick).arg(states).arg(counts).arg(shift).run({rows * items}, {items});
-    }
-    over_parts(find, 0);
+    search->run(stream, p, t.x, states, counts);
+    search->over_parts(stream, find, p, t.x, states, counts, 0);
     Launch last(stream, store);
     last.arg(states);
     bind_rows(last, t);
     last.run({rows}, {1});
   }
 
-  int group = 256, lanes = 32, part = 0, parts = 0;
+  int group = 256, lanes = 32;
+  std::optional<DigitSearch> search;
   WorkspaceParts space;
   size_t states_at = 0, counts_at = 0;
-  Kernel all, start, nans, rank, count, pick, find, store;
+  Kernel all, start, nans, rank, find, store;
 };
 
 std::string refuse(const Context&, const SortProblem&, const Options&) {

@@ -98,10 +98,7 @@ void SortBackward::run(const Stream& stream, const Tensor& dy, const Tensor& ind
   if (m.zero) m.zero->run(stream, {}, {dx}, {});
   if (m.k == 0) return;
   Launch launch(stream, m.scatter);
-  m.at.bind(launch, 0, dy);
-  m.at.bind(launch, 1, indices);
-  m.at.bind(launch, 2, dx);
-  m.at.bind_sizes(launch);
+  m.at.bind_all(launch, {&dy, &indices, &dx});
   launch.arg(m.at.rows).arg(m.k).arg(m.n).arg(m.block).arg(static_cast<int>(m.columns));
   launch.run({m.columns, items_in_groups(ceil_div(m.at.rows, m.block), static_cast<int64_t>(m.group[1]))},
              {m.group[0], m.group[1]});

@@ -56,10 +56,7 @@ BitonicSorter::BitonicSorter(const Context& context, const SortProblem& p, int n
 void BitonicSorter::run(const Stream& stream, const SortProblem& p, const SortTensors& tensors,
                         const Tensor& words) const {
   Launch launch(stream, kernel_);
-  p.at.bind(launch, 0, tensors.x);
-  p.at.bind(launch, 1, tensors.y);
-  p.at.bind(launch, 2, tensors.indices);
-  p.bind_sizes(launch);
+  p.bind_all(launch, tensors);
   launch.arg(p.at.rows).arg(n_).arg(p.one ? p.rank : p.k).arg(words);
   launch.run({static_cast<size_t>(ceil_div(p.at.rows, rows_each_) * group_)}, {static_cast<size_t>(group_)});
 }

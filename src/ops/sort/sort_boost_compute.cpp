@@ -56,10 +56,7 @@ struct BoostCompute : SortImpl {
     for (const Kernel* kernel : {&split, &join}) {
       if (kernel == &join) sort(stream, keys, indices);
       Launch launch(stream, *kernel);
-      p.at.bind(launch, 0, t.x);
-      p.at.bind(launch, 1, t.y);
-      p.at.bind(launch, 2, t.indices);
-      p.bind_sizes(launch);
+      p.bind_all(launch, t);
       launch.arg(kernel == &split ? p.n : p.k).arg(block).arg(keys).arg(indices);
       launch.run({items}, {group});
     }

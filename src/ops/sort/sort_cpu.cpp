@@ -1,6 +1,4 @@
 // Sorting engines for CPUs: `lanes`, short rows side by side in vectors; `rows`, a row after the other.
-#include <algorithm>
-
 #include "core/composed.hpp"
 #include "ops/sort/sort_impl.hpp"
 
@@ -11,15 +9,10 @@ extern const SortEngine kSortLanes, kSortRows;
 namespace {
 
 constexpr int kLongestInLanes = 128;
-/// Elements from which on starting a work-group costs nothing in comparison.
-constexpr int64_t kElements = 8192;
 
 struct Cpu : SortImpl {
   Cpu(const Context& context, const SortProblem& problem, bool in_lanes) : SortImpl(problem) {
-    // A work-group's scratch memory is used for all of its rows: there are just enough groups for all cores.
-    const int64_t groups = 8LL * context.device().facts().compute_units;
-    const int64_t most = std::max<int64_t>(1, kElements / std::max(1, p.n));
-    block = std::max<int64_t>({1, ceil_div(p.at.rows, groups), std::min<int64_t>(most, p.at.rows)});
+    block = rows_of_group(context, p);
     if (in_lanes) block = round_up(block, p.key_bits() <= 16 ? 16 : 8);
     if (!in_lanes) bytes = ceil_div(p.at.rows, block) * 2 * p.n * p.word_bytes();
     Defines defines = sort_defines(p, in_lanes && p.key_bits() <= 16);
@@ -30,10 +23,7 @@ struct Cpu : SortImpl {
 
   void run(const Stream& stream, const SortTensors& t, const Tensor& ws) const override {
     Launch launch(stream, kernel);
-    p.at.bind(launch, 0, t.x);
-    p.at.bind(launch, 1, t.y);
-    p.at.bind(launch, 2, t.indices);
-    p.bind_sizes(launch);
+    p.bind_all(launch, t);
     launch.arg(p.at.rows).arg(p.n).arg(p.k).arg(static_cast<int>(block));
     if (bytes > 0) launch.arg(workspace_part(ws, 0, {bytes / 8}, DType::i64));
     launch.run({static_cast<size_t>(ceil_div(p.at.rows, block))}, {1});

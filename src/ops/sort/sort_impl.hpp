@@ -32,6 +32,12 @@ struct SortRows {
   int compiled_dims() const;
   /// Binds ROW_SIZES.
   void bind_sizes(Launch& launch) const;
+  /// Binds the tensors in the constructor's order, and ROW_SIZES.
+  void bind_all(Launch& launch, std::initializer_list<const Tensor*> tensors) const;
+};
+
+struct SortTensors {
+  const Tensor &x, &y, &indices;
 };
 
 struct SortProblem {
@@ -49,6 +55,8 @@ struct SortProblem {
   int key_bits() const { return static_cast<int>(size_of(dtype)) * 8; }
   /// Binds ROW_SIZES, and whether the order is descending.
   void bind_sizes(Launch& launch) const;
+  /// Binds all tensors, and the same.
+  void bind_all(Launch& launch, const SortTensors& tensors) const;
   /// Bytes of a word with an index of 32 bits.
   int64_t word_bytes() const { return key_bits() == 64 ? 16 : 8; }
 };
@@ -57,11 +65,11 @@ struct SortProblem {
 /// bits.
 Defines sort_defines(const SortProblem& problem, bool short_words = false);
 
-using SortEngine = Engine<SortProblem, SortImpl>;
+/// Rows that a CPU's work-group goes through, all in the same scratch memory: there are just enough groups
+/// for all cores, unless rows are so short that starting a group costs more.
+int64_t rows_of_group(const Context& context, const SortProblem& problem);
 
-struct SortTensors {
-  const Tensor &x, &y, &indices;
-};
+using SortEngine = Engine<SortProblem, SortImpl>;
 
 struct SortImpl : EngineImpl {
   explicit SortImpl(const SortProblem& problem) : p(problem) {}
@@ -88,6 +96,26 @@ class BitonicSorter {
   Kernel kernel_;
   int n_ = 0;
   int64_t group_ = 0, rows_each_ = 0;
+};
+
+/// The k-th keys of long rows, which are cut into parts, by their digits: select_count and select_pick of
+/// top_k_select.cl.
+struct DigitSearch {
+  static constexpr int64_t kDigits = 256;
+
+  /// Kernels of the file `source` for work-groups of `group`.
+  DigitSearch(const Context& context, const SortProblem& problem, const char* source, const Defines& defines,
+              int group);
+  /// Runs a kernel that begins with PART; `to` is its last argument, if it has one more.
+  void over_parts(const Stream& stream, const Kernel& kernel, const SortProblem& problem, const Tensor& x,
+                  const Tensor& states, const Tensor& counts, int shift, const Tensor* to = nullptr) const;
+  /// `states` have each row's k, and get its key; `counts` are 0 before and after, kDigits of each row.
+  void run(const Stream& stream, const SortProblem& problem, const Tensor& x, const Tensor& states,
+           const Tensor& counts) const;
+
+  size_t group;
+  int part, parts;
+  Kernel count, pick;
 };
 
 }  // namespace dlprim::detail

@@ -41,9 +41,27 @@ void SortRows::bind_sizes(Launch& launch) const {
   for (size_t d = 1; d < sizes.size(); d++) launch.arg(sizes[d]);
 }
 
+void SortRows::bind_all(Launch& launch, std::initializer_list<const Tensor*> tensors) const {
+  size_t which = 0;
+  for (const Tensor* tensor : tensors) bind(launch, which++, *tensor);
+  bind_sizes(launch);
+}
+
 void SortProblem::bind_sizes(Launch& launch) const {
   at.bind_sizes(launch);
   launch.arg(descending ? -1 : 0);
+}
+
+void SortProblem::bind_all(Launch& launch, const SortTensors& t) const {
+  at.bind_all(launch, {&t.x, &t.y, &t.indices});
+  launch.arg(descending ? -1 : 0);
+}
+
+int64_t rows_of_group(const Context& context, const SortProblem& p) {
+  constexpr int64_t kElements = 8192;
+  const int64_t groups = 8LL * std::max(1, context.device().facts().compute_units);
+  const int64_t most = std::max<int64_t>(1, kElements / std::max(1, p.n));
+  return std::max({int64_t{1}, ceil_div(p.at.rows, groups), std::min<int64_t>(most, p.at.rows)});
 }
 
 Defines sort_defines(const SortProblem& p, bool short_words) {

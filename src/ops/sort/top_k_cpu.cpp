@@ -42,10 +42,7 @@ struct Filter : SortImpl {
   void run_kernel(const Stream& stream, const Kernel& kernel, const SortTensors& t, int n, int64_t count,
                   const Tensor& space, const Tensor& words) const {
     Launch launch(stream, kernel);
-    p.at.bind(launch, 0, t.x);
-    p.at.bind(launch, 1, t.y);
-    p.at.bind(launch, 2, t.indices);
-    p.bind_sizes(launch);
+    p.bind_all(launch, t);
     launch.arg(n).arg(p.k).arg(static_cast<int>(n / count)).arg(space).arg(static_cast<int>(room)).arg(words);
     launch.run({static_cast<size_t>(count), static_cast<size_t>(p.at.rows)}, {1, 1});
   }

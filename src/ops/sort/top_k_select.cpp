@@ -11,31 +11,24 @@ extern const SortEngine kTopKSelect;
 
 namespace {
 
-constexpr int kDigits = 256;
-
 struct Select : SortImpl {
   Select(const Context& context, const SortProblem& problem, const Options& options)
       : SortImpl(problem), sorter(context, problem, problem.k, true) {
-    const DeviceFacts& facts = context.device().facts();
+    int group = 256;
     const EngineRequest request(options);
     if (request.names("select")) request.take({{"group", &group}});
-    while (group > facts.max_work_group) group /= 2;
-    constexpr int64_t kLeast = 16;  // elements of a work-item
+    while (group > context.device().facts().max_work_group) group /= 2;
+    const Defines defines = sort_defines(p).set("GROUP", group);
+    search.emplace(context, p, "top_k_select", defines, group);
     const int64_t rows = std::max(1, p.at.rows);
-    const int64_t most = std::max<int64_t>(1, p.n / (kLeast * group));
-    const int64_t wanted = std::clamp<int64_t>(ceil_div(8LL * facts.compute_units, rows), 1, most);
-    part = static_cast<int>(ceil_div(p.n, wanted));
-    parts = static_cast<int>(ceil_div(p.n, part));
+    counts_of_row = std::max<int64_t>(DigitSearch::kDigits, 2 * search->parts);
     states_at = space.add(static_cast<size_t>(rows) * 16);
-    counts_at = space.add(static_cast<size_t>(rows * std::max(kDigits, 2 * parts)) * 4);
+    counts_at = space.add(static_cast<size_t>(rows * counts_of_row) * 4);
     words_at = space.add(static_cast<size_t>(rows * p.k * p.word_bytes()));
     const auto kernel = [&](const char* name) {
-      Defines defines = sort_defines(p);
-      return context.state().programs.kernel("top_k_select", name, defines.set("GROUP", group));
+      return context.state().programs.kernel("top_k_select", name, defines);
     };
     start = kernel("select_start");
-    count = kernel("select_count");
-    pick = kernel("select_pick");
     tally = kernel("select_tally");
     collect = kernel("select_collect");
   }
@@ -44,32 +37,22 @@ struct Select : SortImpl {
   void run(const Stream& stream, const SortTensors& t, const Tensor& ws) const override {
     const int64_t rows = p.at.rows;
     const Tensor states = workspace_part(ws, states_at, {rows * 2}, DType::i64);
-    const Tensor counts = workspace_part(ws, counts_at, {rows * std::max(kDigits, 2 * parts)}, DType::i32);
+    const Tensor counts = workspace_part(ws, counts_at, {rows * counts_of_row}, DType::i32);
     const Tensor words = workspace_part(ws, words_at, {rows * p.k * p.word_bytes() / 8}, DType::i64);
-    const auto items = static_cast<size_t>(group), row_groups = static_cast<size_t>(rows) * items;
-    const auto over_parts = [&](const Kernel& kernel, int shift, const Tensor* to) {
-      Launch launch(stream, kernel);
-      p.at.bind(launch, 0, t.x);
-      p.bind_sizes(launch);
-      launch.arg(states).arg(counts).arg(p.n).arg(part).arg(p.k).arg(shift);
-      if (to) launch.arg(*to);
-      launch.run({static_cast<size_t>(parts) * items, static_cast<size_t>(rows)}, {items, 1});
-    };
-    Launch(stream, start).arg(states).arg(counts).arg(p.k).run({row_groups}, {items});
-    for (int shift = p.key_bits() - 8; shift >= 0; shift -= 8) {
-      over_parts(count, shift, nullptr);
-      Launch(stream, pick).arg(states).arg(counts).arg(shift).run({row_groups}, {items});
-    }
-    over_parts(tally, 0, nullptr);
-    over_parts(collect, 0, &words);
+    const size_t items = search->group;
+    Launch(stream, start).arg(states).arg(counts).arg(p.k).run({static_cast<size_t>(rows) * items}, {items});
+    search->run(stream, p, t.x, states, counts);
+    search->over_parts(stream, tally, p, t.x, states, counts, 0);
+    search->over_parts(stream, collect, p, t.x, states, counts, 0, &words);
     sorter.run(stream, p, t, words);
   }
 
   BitonicSorter sorter;
-  int group = 256, part = 0, parts = 0;
+  std::optional<DigitSearch> search;
   WorkspaceParts space;
+  int64_t counts_of_row = 0;
   size_t states_at = 0, counts_at = 0, words_at = 0;
-  Kernel start, count, pick, tally, collect;
+  Kernel start, tally, collect;
 };
 
 std::string refuse(const Context& context, const SortProblem& p, const Options&) {
@@ -84,6 +67,42 @@ std::unique_ptr<const SortImpl> make(const Context& context, const SortProblem& 
 }
 
 }  // namespace
+
+DigitSearch::DigitSearch(const Context& context, const SortProblem& p, const char* source,
+                         const Defines& defines, int items)
+    : group(static_cast<size_t>(items)),
+      count(context.state().programs.kernel(source, "select_count", defines)),
+      pick(context.state().programs.kernel(source, "select_pick", defines)) {
+  constexpr int64_t kLeast = 16;  // elements of a work-item
+  const int64_t most = std::max<int64_t>(1, p.n / (kLeast * items));
+  const int64_t groups = 8LL * context.device().facts().compute_units;
+  const int64_t wanted = std::clamp<int64_t>(ceil_div(groups, std::max(1, p.at.rows)), 1, most);
+  part = static_cast<int>(ceil_div(p.n, wanted));
+  parts = static_cast<int>(ceil_div(p.n, part));
+}
+
+void DigitSearch::over_parts(const Stream& stream, const Kernel& kernel, const SortProblem& p,
+                             const Tensor& x, const Tensor& states, const Tensor& counts, int shift,
+                             const Tensor* to) const {
+  Launch launch(stream, kernel);
+  p.at.bind(launch, 0, x);
+  p.bind_sizes(launch);
+  launch.arg(states).arg(counts).arg(p.n).arg(part).arg(p.k).arg(shift);
+  if (to) launch.arg(*to);
+  launch.run({static_cast<size_t>(parts) * group, static_cast<size_t>(p.at.rows)}, {group, 1});
+}
+
+void DigitSearch::run(const Stream& stream, const SortProblem& p, const Tensor& x, const Tensor& states,
+                      const Tensor& counts) const {
+  for (int shift = p.key_bits() - 8; shift >= 0; shift -= 8) {
+    over_parts(stream, count, p, x, states, counts, shift);
+    Launch(stream, pick)
+        .arg(states)
+        .arg(counts)
+        .arg(shift)
+        .run({static_cast<size_t>(p.at.rows) * group}, {group});
+  }
+}
 
 const SortEngine kTopKSelect = {"select", refuse, make};
 
