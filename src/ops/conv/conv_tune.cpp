@@ -4,11 +4,7 @@
 
 #include <algorithm>
 
-#include <dlprim/copy.hpp>
-
 #include "core/gen/arguments.hpp"
-#include "core/state.hpp"
-#include "core/tune/measure.hpp"
 #include "core/tune/problem_line.hpp"
 #include "ops/tune/tune_operands.hpp"
 
@@ -22,87 +18,56 @@ ConvDesc plain(const ConvDesc& desc) {
   return result;
 }
 
-/// A plan of any direction, as a function that runs it.
-template <class Plan, class Run>
-TuneRun run_of(std::shared_ptr<const Plan> plan, const Run& run) {
-  return {plan->request(), [plan = std::move(plan), run] { run(*plan); }};
-}
-
-class ConvSubject : public TuneSubject {
+class ConvSubject : public PlanSubject {
  public:
   ConvSubject(const Context& context, ConvDirection direction, const ConvDesc& desc, const Options& options)
-      : mode_(options.tune),
-        options_(tune_options(options)),
-        stream_(context),
+      : PlanSubject(context, options),
         direction_(direction),
         desc_(plain(desc)),
         problem_(conv_problem(direction, desc_)),
-        tuned_(conv_tune_problem(problem_, options_)) {
-    stream_.state().logs = false;  // hundreds of runs are no operators of the user's
-  }
+        tuned_(conv_tune_problem(problem_, this->options())) {}
 
   const TuneProblem& problem() const override { return tuned_; }
-  std::vector<std::string> candidates() const override { return found().timed; }
-  std::vector<std::string> references() const override { return found().references; }
-  bool exhaustive() const override { return mode_ == TuneMode::exhaustive; }
-  const Stream& stream() const override { return stream_; }
-
   TuneRun plan(const std::string& engine) override {
-    if (!right_.defined()) make_operands();
-    Options options = options_;
-    options.engine = engine;
+    const ConvDesc& d = desc_;
     if (direction_ == ConvDirection::forward)
-      return run_of(made<Conv>(desc_, options),
-                    [this](const Conv& p) { p.run(stream_, x_, w_, {}, y_, workspace_); });
+      return run_of<Conv>(d, engine,
+                          [this](const Conv& p, const Tensor& ws) { p.run(stream(), x_, w_, {}, y_, ws); });
     if (direction_ == ConvDirection::backward_data)
-      return run_of(
-          made<ConvBackwardData>(ConvBackwardDataDesc{desc_.y, desc_.w, desc_.x, desc_.params}, options),
-          [this](const ConvBackwardData& p) { p.run(stream_, y_, w_, x_, workspace_); });
-    return run_of(
-        made<ConvBackwardFilter>(ConvBackwardFilterDesc{desc_.x, desc_.y, desc_.w, desc_.params}, options),
-        [this](const ConvBackwardFilter& p) { p.run(stream_, x_, y_, {}, w_, workspace_); });
+      return run_of<ConvBackwardData>(
+          ConvBackwardDataDesc{d.y, d.w, d.x, d.params}, engine,
+          [this](const ConvBackwardData& p, const Tensor& ws) { p.run(stream(), y_, w_, x_, ws); });
+    return run_of<ConvBackwardFilter>(
+        ConvBackwardFilterDesc{d.x, d.y, d.w, d.params}, engine,
+        [this](const ConvBackwardFilter& p, const Tensor& ws) { p.run(stream(), x_, y_, {}, w_, ws); });
   }
-  void poison() override { tune_poison(stream_, result()); }
-  void keep_result() override { copy(stream_, result(), right_); }
   /// Right results are whole numbers. Engines that compute by fractions, as Winograd's, come near them, but
   /// never as near to a wrong one; and with 16 bits they may round to a neighbour.
   int64_t wrong_elements() override {
     const char* near = "fabs(x0 - x1) <= 0.4f ? 0 : 1";
     if (result().dtype() == DType::f16) near = "fabs(x0 - x1) <= fmax(0.4f, 0.001f * fabs(x1)) ? 0 : 1";
     if (result().dtype() == DType::bf16) near = "fabs(x0 - x1) <= fmax(0.4f, 0.008f * fabs(x1)) ? 0 : 1";
-    return tune_count(stream_, result(), right_, near);
+    return count(near);
   }
 
  private:
-  TuneCandidates found() const {
-    Options options = options_;
-    options.tune = mode_;
-    return conv_candidates(stream_.context(), problem_, options);
+  TuneCandidates found(const Options& options) const override {
+    return conv_candidates(stream().context(), problem_, options);
   }
-  template <class Plan, class Desc>
-  std::shared_ptr<const Plan> made(const Desc& desc, const Options& options) {
-    auto plan = std::make_shared<const Plan>(stream_.context(), desc, options);
-    workspace_ = tune_workspace(stream_, workspace_, plan->workspace_size());
-    return plan;
+  void make_operands() override {
+    x_ = tune_integers(stream(), desc_.x, 1);
+    w_ = tune_integers(stream(), desc_.w, 2);
+    y_ = tune_integers(stream(), desc_.y, 3);
   }
-  const Tensor& result() const {
+  const Tensor& result() const override {
     return direction_ == ConvDirection::forward ? y_ : direction_ == ConvDirection::backward_data ? x_ : w_;
   }
-  void make_operands() {
-    x_ = tune_integers(stream_, desc_.x, 1);
-    w_ = tune_integers(stream_, desc_.w, 2);
-    y_ = tune_integers(stream_, desc_.y, 3);
-    right_ = Tensor(stream_, result().shape(), result().dtype());
-  }
 
-  const TuneMode mode_;
-  Options options_;
-  Stream stream_;
   ConvDirection direction_;
   ConvDesc desc_;
   ConvProblem problem_;
   TuneProblem tuned_;
-  Tensor x_, w_, y_, right_, workspace_;
+  Tensor x_, w_, y_;
 };
 
 constexpr const char* kDirections[] = {"forward", "backward_data", "backward_filter"};

@@ -1,10 +1,6 @@
 // GEMM as tuning sees it: what its tables are asked by, a problem with operands to measure, and which
 // problems are worth a row.
-#include <dlprim/copy.hpp>
-
 #include "core/gen/arguments.hpp"
-#include "core/state.hpp"
-#include "core/tune/measure.hpp"
 #include "core/tune/problem_line.hpp"
 #include "ops/gemm/gemm_impl.hpp"
 #include "ops/tune/tune_operands.hpp"
@@ -12,60 +8,41 @@
 namespace dlprim::detail {
 namespace {
 
-class GemmSubject : public TuneSubject {
+class GemmSubject : public PlanSubject {
  public:
   /// Bias, activation, alpha and beta of the description do not count: they are the same text in all engines.
   GemmSubject(const Context& context, GemmDesc desc, const Options& options)
-      : mode_(options.tune),
-        options_(tune_options(options)),
-        stream_(context),
+      : PlanSubject(context, options),
         desc_(without_epilogue(std::move(desc))),
         problem_(gemm_problem(desc_)),
-        tuned_(gemm_tune_problem(problem_, options_)) {
-    stream_.state().logs = false;  // hundreds of runs are no operators of the user's
-  }
+        tuned_(gemm_tune_problem(problem_, this->options())) {}
 
   const TuneProblem& problem() const override { return tuned_; }
-  std::vector<std::string> candidates() const override { return found().timed; }
-  std::vector<std::string> references() const override { return found().references; }
-  bool exhaustive() const override { return mode_ == TuneMode::exhaustive; }
-  const Stream& stream() const override { return stream_; }
-
   TuneRun plan(const std::string& engine) override {
-    if (!c_.defined()) make_operands();
-    Options options = options_;
-    options.engine = engine;
-    const auto plan = std::make_shared<const Gemm>(stream_.context(), desc_, options);
-    workspace_ = tune_workspace(stream_, workspace_, plan->workspace_size());
-    return {plan->request(), [this, plan] { plan->run(stream_, a_, b_, {}, c_, workspace_); }};
+    return run_of<Gemm>(desc_, engine, [this](const Gemm& p, const Tensor& workspace) {
+      p.run(stream(), a_, b_, {}, c_, workspace);
+    });
   }
-  void poison() override { tune_poison(stream_, c_); }
-  void keep_result() override { copy(stream_, c_, right_); }
-  int64_t wrong_elements() override { return tune_count(stream_, c_, right_, "x0 == x1 ? 0 : 1"); }
+  int64_t wrong_elements() override { return count("x0 == x1 ? 0 : 1"); }
 
  private:
   static GemmDesc without_epilogue(GemmDesc desc) {
     return {std::move(desc.a), std::move(desc.b), std::move(desc.c)};
   }
-  TuneCandidates found() const {
-    Options options = options_;
-    options.tune = mode_;
-    return gemm_candidates(stream_.context(), problem_, options);
+  TuneCandidates found(const Options& options) const override {
+    return gemm_candidates(stream().context(), problem_, options);
   }
-  void make_operands() {
-    a_ = tune_integers(stream_, desc_.a, 1);
-    b_ = tune_integers(stream_, desc_.b, 2);
-    right_ = Tensor(stream_, desc_.c.shape, desc_.c.dtype);
-    c_ = tune_memory(stream_, desc_.c);
+  void make_operands() override {
+    a_ = tune_integers(stream(), desc_.a, 1);
+    b_ = tune_integers(stream(), desc_.b, 2);
+    c_ = tune_memory(stream(), desc_.c);
   }
+  const Tensor& result() const override { return c_; }
 
-  const TuneMode mode_;
-  Options options_;
-  Stream stream_;
   GemmDesc desc_;
   GemmProblem problem_;
   TuneProblem tuned_;
-  Tensor a_, b_, c_, right_, workspace_;
+  Tensor a_, b_, c_;
 };
 
 /// [batch,] rows, columns; transposed in memory or not.

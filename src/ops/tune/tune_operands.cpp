@@ -8,6 +8,7 @@
 #include <dlprim/random.hpp>
 
 #include "core/gen/arguments.hpp"
+#include "core/state.hpp"
 
 namespace dlprim::detail {
 
@@ -28,26 +29,42 @@ Tensor tune_integers(const Stream& stream, const TensorDesc& desc, uint64_t seed
   return x;
 }
 
-void tune_poison(const Stream& stream, const Tensor& result) {
-  fill(stream, is_floating(result.dtype()) ? std::numeric_limits<double>::quiet_NaN() : -1234567, result);
+PlanSubject::PlanSubject(const Context& context, const Options& options)
+    : mode_(options.tune), stream_(context) {
+  options_.math = options.math;
+  stream_.state().logs = false;  // hundreds of runs are no operators of the user's
 }
 
-int64_t tune_count(const Stream& stream, const Tensor& x, const Tensor& right, const char* expression) {
-  const Tensor count(stream, Dims::filled(x.rank(), 1));
-  reduce(stream, {x, right}, {count}, {}, sum_of(expression));
-  return static_cast<int64_t>(read<float>(stream, count)[0]);
+void PlanSubject::poison() {
+  const double nothing = is_floating(result().dtype()) ? std::numeric_limits<double>::quiet_NaN() : -1234567;
+  fill(stream_, nothing, result());
 }
 
-Tensor tune_workspace(const Stream& stream, const Tensor& given, size_t bytes) {
+void PlanSubject::keep_result() {
+  copy(stream_, result(), right_);
+}
+
+int64_t PlanSubject::count(const char* expression) const {
+  const Tensor sum(stream_, Dims::filled(right_.rank(), 1));
+  reduce(stream_, {result(), right_}, {sum}, {}, sum_of(expression));
+  return static_cast<int64_t>(read<float>(stream_, sum)[0]);
+}
+
+TuneCandidates PlanSubject::tried() const {
+  Options options = options_;
+  options.tune = mode_;
+  return found(options);
+}
+
+void PlanSubject::make_all_operands() {
+  make_operands();
+  right_ = Tensor(stream_, result().shape(), result().dtype());
+}
+
+void PlanSubject::provide_workspace(size_t bytes) {
   const auto size = static_cast<int64_t>(bytes);
-  if (size == 0 || (given.defined() && given.bytes() >= size)) return given;
-  return {stream, {size}, DType::u8};
-}
-
-Options tune_options(const Options& options) {
-  Options result;
-  result.math = options.math;
-  return result;
+  if (size > 0 && (!workspace_.defined() || workspace_.bytes() < size))
+    workspace_ = Tensor(stream_, {size}, DType::u8);
 }
 
 bool tune_fits(const Device& device, double flops, double bytes) {
