@@ -2,7 +2,6 @@
 // gemm_cpu_loop.cl).
 #include <algorithm>
 
-#include "core/constants.hpp"
 #include "core/state.hpp"
 #include "ops/conv/conv_cpu.hpp"
 #include "ops/conv/conv_parts.hpp"
@@ -101,9 +100,9 @@ class CpuBase : public ConvImpl {
 class CpuRows : public CpuBase {
  public:
   CpuRows(const Context& context, const ConvProblem& problem, const Options& options)
-      : CpuBase(context, problem, options), data_(p_.direction == ConvDirection::backward_data) {
-    if (!p_.constant_w)
-      packed_at_ = workspace_.add(static_cast<size_t>(packed_count()) * size_of(conv_real(p_)));
+      : CpuBase(context, problem, options),
+        data_(p_.direction == ConvDirection::backward_data),
+        weights_(p_, packed_count(p_, tiles_), workspace_) {
     const uint64_t of_image = image_sum_bytes(p_, tiles_);
     slab_ = p_.n;
     if (of_image > 0) {
@@ -124,13 +123,14 @@ class CpuRows : public CpuBase {
   }
 
   void run(const Stream& stream, const ConvTensors& t, const Tensor& workspace) const override {
-    const Tensor a = packed_w(stream, t.w, workspace);
+    const Tensor a =
+        weights_.packed(stream, t.w, workspace, [&](const Tensor& to) { pack(stream, t.w, to); });
     for (const ConvCpuPass& pass : passes_)
       for (int image = 0; image < p_.n; image += slab_)
         multiply(stream, pass, a, t, image, std::min(slab_, p_.n - image), workspace);
   }
 
-  void forget_constants() const override { constants_.forget(); }
+  void forget_constants() const override { weights_.forget_constants(); }
 
  private:
   const ConvStrides& source() const { return data_ ? p_.y : p_.x; }
@@ -139,16 +139,7 @@ class CpuRows : public CpuBase {
   /// Whether the k of a row of w lie side by side.
   bool w_plain() const { return !data_ && p_.w_row_major; }
 
-  int64_t packed_count() const { return detail::packed_count(p_, tiles_); }
   size_t panels() const { return static_cast<size_t>(ceil_div(m_, tiles_.mr)); }
-  Tensor packed_w(const Stream& stream, const Tensor& w, const Tensor& workspace) const {
-    if (k_ == 0) return {};
-    const Shape shape{packed_count()};
-    const Tensor room =
-        p_.constant_w ? Tensor() : workspace_part(workspace, packed_at_, shape, conv_real(p_));
-    return constants_.filled(stream, w, room, shape, conv_real(p_),
-                             [&](const Tensor& to) { pack(stream, w, to); });
-  }
   void pack(const Stream& stream, const Tensor& w, const Tensor& to) const {
     for (const ConvCpuPass& pass : passes_) {
       if (pass.k == 0) continue;
@@ -181,26 +172,22 @@ class CpuRows : public CpuBase {
     launch.arg(images(data_ ? t.y : t.x)).arg(static_cast<int>(extent));
     bind_each(launch, narrow(source()));
     launch.arg(channels());
-    for (const Spatial& numbers : {data_ ? p_.y_space : p_.x_space, pass.at.pixels(), pass.at.window(),
-                                   pass.at.source_step, pass.at.pad(), pass.at.dilation()})
-      bind_each(launch, numbers);
+    bind_spaces(launch, data_ ? p_.y_space : p_.x_space, pass.at);
     launch.arg(of_target(data_ ? t.x : t.y));
     bind_each(launch, pass.at.target_strides(target()));
     if (conv_sums_apart(p_))
       launch.arg(workspace_part(workspace, sums_at_,
                                 {image_sum_bytes(p_, tiles_) > 0 ? int64_t{p_.groups} * m_ * n : 0}));
     bind_epilogue(launch, p_.dtype, with);
-    launch.run({static_cast<size_t>(ceil_div(n, pass.share.columns)),
-                static_cast<size_t>(ceil_div(m_, pass.share.rows)), static_cast<size_t>(p_.groups)},
-               {1, 1, 1});
+    pass.share.run(launch, m_, n, p_.groups);
   }
 
   const bool data_;
+  const ConvCpuWeights weights_;
   std::vector<ConvCpuPass> passes_;
   int slab_;  ///< images in a launch: their sums fit into the workspace
-  size_t packed_at_ = 0, sums_at_ = 0;
+  size_t sums_at_ = 0;
   Kernel pack_, multiply_;
-  Constants constants_;
 };
 
 /// Whether x and dy take each other's place: columns are transposed, rows packed as they lie (576 to 96: 1.80
@@ -216,44 +203,33 @@ class CpuFilter : public CpuBase {
  public:
   CpuFilter(const Context& context, const ConvProblem& problem, const Options& options)
       : CpuBase(context, arranged(problem), options), exchanged_(exchanges(problem)) {
-    // A work-group takes all rows, so that what it gathers is gathered once.
-    const int64_t strips = std::max<int64_t>(1, ceil_div(n_, tiles_.nr()));
-    const int64_t blocks = ceil_div(strips * tiles_.nr(), tiles_.nc);
-    share_.rows = static_cast<int>(round_up(std::max(1, m_), tiles_.mr));
-    share_.columns = static_cast<int>(ceil_div(strips, blocks) * tiles_.nr());
     const size_t real = size_of(conv_real(p_));
     const auto room = static_cast<int64_t>(workspace_.rest(options).workspace_limit / real / 2);
-    parts_ = conv_cpu_parts_for(k_, tiles_.kc, blocks * p_.groups, context.device(),
-                                int64_t{p_.groups} * m_ * n_, room);
-    sums_.emplace(context, p_, parts_.count, workspace_, ConvPartsForm{false, result_apart(p_)});
+    form_ = conv_cpu_filter_share(p_, tiles_, context.device(), room);
+    sums_.emplace(context, p_, form_.parts.count, workspace_, ConvPartsForm{false, result_apart(p_)});
     multiply_ = context.state().programs.kernel("conv_cpu_filter", "gemm_cpu", defines());
   }
 
   void run(const Stream& stream, const ConvTensors& t, const Tensor& workspace) const override {
     const Tensor dw = exchanged_ ? t.w.transpose(0, 1) : t.w;
-    const auto batch = static_cast<size_t>(p_.groups * parts_.count);
     Launch launch(stream, multiply_);
-    launch.arg(m_).arg(n_).arg(k_).arg(share_.columns).arg(share_.rows);
+    launch.arg(m_).arg(n_).arg(k_).arg(form_.share.columns).arg(form_.share.rows);
     launch.arg(exchanged_ ? t.x : t.y).arg(p_.y_extent);
     bind_each(launch, p_.y);
-    launch.arg(parts_.steps);
+    launch.arg(form_.parts.steps);
     launch.arg(exchanged_ ? t.y : t.x).arg(static_cast<int>(p_.x_extent));
     bind_each(launch, narrow(p_.x));
     launch.arg(p_.group_c());
-    for (const Spatial& numbers : {p_.x_space, p_.y_space, p_.w_space, p_.stride, p_.pad, p_.dilation})
-      bind_each(launch, numbers);
+    bind_spaces(launch, p_);
     launch.arg(sums_->target(workspace, dw));
     bind_epilogue(launch, p_.dtype, {});
-    launch.run({static_cast<size_t>(ceil_div(n_, share_.columns)),
-                static_cast<size_t>(ceil_div(m_, share_.rows)), batch},
-               {1, 1, 1});
+    form_.share.run(launch, m_, n_, p_.groups * form_.parts.count);
     sums_->add_up(stream, workspace, dw);
   }
 
  private:
   const bool exchanged_;  ///< p_ has x and y, which tensors do not, in each other's place
-  GemmCpuShare share_{};
-  ConvParts parts_;
+  ConvCpuFilterShare form_{};
   std::optional<ConvPartSums> sums_;
   Kernel multiply_;
 };

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/constants.hpp"
 #include "core/launch.hpp"
 #include "ops/conv/conv_parts.hpp"
 #include "ops/conv/conv_phases.hpp"
@@ -62,6 +63,43 @@ inline Tensor packed_from(const Tensor& x, int64_t first) {
   return first == 0 ? x : x.slice(0, first, x.numel());
 }
 
+/// w as forward and backward data have it, packed: in the workspace, or kept if it is constant.
+class ConvCpuWeights {
+ public:
+  /// `count`: numbers of all passes.
+  ConvCpuWeights(const ConvProblem& p, int64_t count, WorkspaceParts& workspace)
+      : shape_{count}, real_(conv_real(p)), constant_(p.constant_w) {
+    if (!constant_) at_ = workspace.add(static_cast<size_t>(count) * size_of(real_));
+  }
+  /// What `pack` writes of w.
+  template <class Pack>
+  Tensor packed(const Stream& stream, const Tensor& w, const Tensor& workspace, const Pack& pack) const {
+    if (shape_[0] == 0) return {};
+    const Tensor room = constant_ ? Tensor() : workspace_part(workspace, at_, shape_, real_);
+    return constants_.filled(stream, w, room, shape_, real_, pack);
+  }
+  void forget_constants() const { constants_.forget(); }
+
+ private:
+  Shape shape_;
+  DType real_;
+  bool constant_;
+  size_t at_ = 0;
+  Constants constants_;
+};
+
+/// Binds the sizes by which the kernels find a pixel's source.
+inline void bind_spaces(Launch& launch, const Spatial& source, const ConvPass& pass) {
+  for (const Spatial& numbers :
+       {source, pass.pixels(), pass.window(), pass.source_step, pass.pad(), pass.dilation()})
+    bind_each(launch, numbers);
+}
+/// The same of backward filter.
+inline void bind_spaces(Launch& launch, const ConvProblem& p) {
+  for (const Spatial& numbers : {p.x_space, p.y_space, p.w_space, p.stride, p.pad, p.dilation})
+    bind_each(launch, numbers);
+}
+
 /// conv_parts_for(), or some more parts, so that work-groups come to much the same number for each unit.
 inline ConvParts conv_cpu_parts_for(int64_t k, int64_t block, int64_t tiles, const Device& device,
                                     int64_t results, int64_t room) {
@@ -78,6 +116,22 @@ inline ConvParts conv_cpu_parts_for(int64_t k, int64_t block, int64_t tiles, con
     best = {static_cast<int>(ceil_div(k, steps)), static_cast<int>(steps)};
   }
   return best;
+}
+
+/// How backward filter is shared out.
+struct ConvCpuFilterShare {
+  GemmCpuShare share;
+  ConvParts parts;
+};
+/// A work-group takes all rows, so that what it gathers is gathered once. There is room for so many numbers.
+inline ConvCpuFilterShare conv_cpu_filter_share(const ConvProblem& p, const GemmCpuTiles& tiles,
+                                                const Device& device, int64_t room) {
+  const ConvGemm g = conv_gemm(p);
+  const int64_t strips = std::max<int64_t>(1, ceil_div(g.n, tiles.nr()));
+  const int64_t blocks = ceil_div(strips * tiles.nr(), tiles.nc);
+  const GemmCpuShare share{static_cast<int>(ceil_div(strips, blocks) * tiles.nr()),
+                           static_cast<int>(round_up(std::max<int64_t>(1, g.m), tiles.mr))};
+  return {share, conv_cpu_parts_for(g.k, tiles.kc, blocks * p.groups, device, p.groups * g.m * g.n, room)};
 }
 
 /// Of an engine for tensors whose channels are last.

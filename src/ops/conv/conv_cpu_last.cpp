@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "core/constants.hpp"
 #include "core/state.hpp"
 #include "ops/conv/conv_cpu.hpp"
 #include "ops/conv/conv_parts.hpp"
@@ -92,9 +91,10 @@ std::optional<int64_t> pitch_of(int images, const ConvStrides& strides, const Sp
 class LastRows : public ConvImpl {
  public:
   LastRows(const Context& context, const ConvProblem& problem)
-      : p_(problem), tiles_(tiles_for(context.device(), p_)), n_(static_cast<int>(product(p_).n)) {
-    if (!p_.constant_w)
-      packed_at_ = workspace_.add(static_cast<size_t>(packed_count(p_, tiles_)) * size_of(conv_real(p_)));
+      : p_(problem),
+        tiles_(tiles_for(context.device(), p_)),
+        n_(static_cast<int>(product(p_).n)),
+        weights_(p_, packed_count(p_, tiles_), workspace_) {
     sums_at_ = workspace_.add(sum_bytes(p_, tiles_));
     GemmCpuTiles all = tiles_;  // w is packed, so that a work-group may take all columns
     all.nc = static_cast<int>(round_up(std::max(n_, 1), tiles_.nr()));
@@ -123,11 +123,12 @@ class LastRows : public ConvImpl {
   size_t workspace_size() const override { return workspace_.size(); }
 
   void run(const Stream& stream, const ConvTensors& t, const Tensor& workspace) const override {
-    const Tensor b = packed_w(stream, t.w, workspace);
+    const Tensor b =
+        weights_.packed(stream, t.w, workspace, [&](const Tensor& to) { pack(stream, t.w, to); });
     for (const ConvCpuPass& pass : passes_) multiply(stream, pass, b, t, workspace);
   }
 
-  void forget_constants() const override { constants_.forget(); }
+  void forget_constants() const override { weights_.forget_constants(); }
 
  private:
   /// Pixels of a work-group, at most `share` of `all`: so many that work-groups come to the same number for
@@ -149,14 +150,6 @@ class LastRows : public ConvImpl {
   int64_t w_of_source() const { return p_.w[is_data(p_) ? 0 : 1]; }
   int64_t w_of_target() const { return p_.w[is_data(p_) ? 1 : 0]; }
 
-  Tensor packed_w(const Stream& stream, const Tensor& w, const Tensor& workspace) const {
-    const Shape shape{packed_count(p_, tiles_)};
-    if (shape[0] == 0) return {};
-    const Tensor room =
-        p_.constant_w ? Tensor() : workspace_part(workspace, packed_at_, shape, conv_real(p_));
-    return constants_.filled(stream, w, room, shape, conv_real(p_),
-                             [&](const Tensor& to) { pack(stream, w, to); });
-  }
   void pack(const Stream& stream, const Tensor& w, const Tensor& to) const {
     for (const ConvCpuPass& pass : passes_) {
       if (pass.k == 0) continue;
@@ -187,9 +180,7 @@ class LastRows : public ConvImpl {
     launch.arg(data ? t.y : t.x).arg(static_cast<int>(data ? p_.y_extent : p_.x_extent));
     for (const size_t i : {0, 2, 3, 4}) launch.arg(source[i]);
     launch.arg(channels());
-    for (const Spatial& numbers : {data ? p_.y_space : p_.x_space, pass.at.pixels(), pass.at.window(),
-                                   pass.at.source_step, pass.at.pad(), pass.at.dilation()})
-      bind_each(launch, numbers);
+    bind_spaces(launch, data ? p_.y_space : p_.x_space, pass.at);
     launch.arg(pass.k > 0 ? packed_from(b, pass.packed) : Tensor());
     launch.arg(pass.at.of_target(data ? t.x : t.y));
     const ConvStrides target = pass.at.target_strides(data ? p_.x : p_.y);
@@ -199,20 +190,18 @@ class LastRows : public ConvImpl {
       launch.arg(workspace_part(workspace, sums_at_, {sums}));
     }
     bind_epilogue(launch, p_.dtype, with);
-    launch.run({static_cast<size_t>(ceil_div(n_, pass.share.columns)),
-                static_cast<size_t>(ceil_div(m, pass.share.rows)), static_cast<size_t>(p_.groups)},
-               {1, 1, 1});
+    pass.share.run(launch, m, n_, p_.groups);
   }
 
   const ConvProblem p_;
   const GemmCpuTiles tiles_;
   const int n_;
+  WorkspaceParts workspace_;
+  const ConvCpuWeights weights_;
   std::optional<int64_t> pitch_;  ///< of lines that are read where they lie
   std::vector<ConvCpuPass> passes_;
-  WorkspaceParts workspace_;
-  size_t packed_at_ = 0, sums_at_ = 0;
+  size_t sums_at_ = 0;
   Kernel pack_, multiply_;
-  Constants constants_;
 };
 
 /// Whether x and dy take each other's place: rows are packed, columns may be read where they lie. With few
@@ -231,15 +220,9 @@ class LastFilter : public ConvImpl {
       : exchanged_(exchanges(problem)), p_(arranged(problem)), tiles_(tiles_for(context.device(), p_)) {
     const ConvGemm g = product(p_);
     m_ = static_cast<int>(g.m), n_ = static_cast<int>(g.n), k_ = static_cast<int>(g.k);
-    // A work-group takes all rows, so that what it gathers is gathered once.
-    const int64_t strips = std::max<int64_t>(1, ceil_div(n_, tiles_.nr()));
-    const int64_t blocks = ceil_div(strips * tiles_.nr(), tiles_.nc);
-    share_.rows = static_cast<int>(round_up(std::max(1, m_), tiles_.mr));
-    share_.columns = static_cast<int>(ceil_div(strips, blocks) * tiles_.nr());
     const auto room = static_cast<int64_t>(options.workspace_limit / size_of(conv_real(p_)) / 2);
-    parts_ = conv_cpu_parts_for(k_, tiles_.kc, blocks * p_.groups, context.device(),
-                                int64_t{p_.groups} * m_ * n_, room);
-    sums_.emplace(context, p_, parts_.count, workspace_, ConvPartsForm{true, result_apart(p_)});
+    form_ = conv_cpu_filter_share(p_, tiles_, context.device(), room);
+    sums_.emplace(context, p_, form_.parts.count, workspace_, ConvPartsForm{true, result_apart(p_)});
     Defines defines = conv_defines(p_);
     tiles_.define(defines);
     // Packing pays from so many rows on (96 to 576: 1.01 against 1.15 ms; 192 to 32: 0.64 against 0.59).
@@ -258,20 +241,16 @@ class LastFilter : public ConvImpl {
     std::array<int, 5> x = narrow(p_.x);
     if (x_pitch_) x[4] = static_cast<int>(*x_pitch_);
     Launch launch(stream, multiply_);
-    launch.arg(m_).arg(n_).arg(k_).arg(share_.columns).arg(share_.rows);
-    launch.arg(parts_.steps).arg(exchanged_ ? t.x : t.y).arg(static_cast<int>(p_.y_extent));
+    launch.arg(m_).arg(n_).arg(k_).arg(form_.share.columns).arg(form_.share.rows);
+    launch.arg(form_.parts.steps).arg(exchanged_ ? t.x : t.y).arg(static_cast<int>(p_.y_extent));
     launch.arg(exchanged_ ? t.y : t.x).arg(static_cast<int>(p_.x_extent));
     for (const size_t i : {0, 2, 3, 4}) launch.arg(x[i]);
     for (const size_t i : {0, 2, 3, 4}) launch.arg(p_.y[i]);
     launch.arg(p_.group_c());
-    for (const Spatial& numbers : {p_.x_space, p_.y_space, p_.w_space, p_.stride, p_.pad, p_.dilation})
-      bind_each(launch, numbers);
+    bind_spaces(launch, p_);
     launch.arg(sums_->target(workspace, dw));
     bind_epilogue(launch, p_.dtype, {});
-    launch.run(
-        {static_cast<size_t>(ceil_div(n_, share_.columns)), static_cast<size_t>(ceil_div(m_, share_.rows)),
-         static_cast<size_t>(p_.groups * parts_.count)},
-        {1, 1, 1});
+    form_.share.run(launch, m_, n_, p_.groups * form_.parts.count);
     sums_->add_up(stream, workspace, dw);
   }
 
@@ -281,8 +260,7 @@ class LastFilter : public ConvImpl {
   const GemmCpuTiles tiles_;
   int m_, n_, k_;
   std::optional<int64_t> x_pitch_;  ///< where x is read as it lies
-  GemmCpuShare share_{};
-  ConvParts parts_;
+  ConvCpuFilterShare form_{};
   WorkspaceParts workspace_;
   std::optional<ConvPartSums> sums_;
   Kernel multiply_;

@@ -100,9 +100,7 @@ struct Cpu : Gemm::Impl {
       launch.arg(rows_of(c, m0, rows)).arg(p.ldc).arg(p.c_batch);
       if (sums_apart(p)) launch.arg(sums);
       bind_epilogue(launch, p.c_dtype, p.alpha, p.beta, of_rows(with, m0, rows));
-      launch.run({static_cast<size_t>(ceil_div(p.n, share.columns)),
-                  static_cast<size_t>(ceil_div(rows, share.rows)), static_cast<size_t>(p.batch)},
-                 {1, 1, 1});
+      share.run(launch, rows, p.n, p.batch);
     }
   }
 

@@ -52,6 +52,12 @@ GemmCpuTiles gemm_cpu_tiles_for(const Device& device, int64_t m, int64_t n, uint
   return t;
 }
 
+void GemmCpuShare::run(Launch& launch, int64_t m, int64_t n, int64_t batch) const {
+  launch.run({static_cast<size_t>(ceil_div(n, columns)), static_cast<size_t>(ceil_div(m, rows)),
+              static_cast<size_t>(batch)},
+             {1, 1, 1});
+}
+
 GemmCpuShare gemm_cpu_share_for(const GemmCpuTiles& tiles, const Device& device, int64_t m, int64_t n,
                                 int64_t batch, GemmCpuPacking packing) {
   const int64_t units = std::max(1, device.facts().compute_units);

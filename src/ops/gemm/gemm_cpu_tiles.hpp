@@ -8,6 +8,7 @@
 #include <dlprim/device.hpp>
 
 #include "core/defines.hpp"
+#include "core/launch.hpp"
 
 namespace dlprim::detail {
 
@@ -31,6 +32,9 @@ struct GemmCpuTiles {
 struct GemmCpuShare {
   int columns;  ///< kernel parameter nc: a multiple of NR, at most NC
   int rows;     ///< kernel parameter rows: a multiple of MR
+
+  /// Runs a kernel that has its arguments, for `batch` products of m x n numbers.
+  void run(Launch& launch, int64_t m, int64_t n, int64_t batch) const;
 };
 
 /// Tiles for C of m x n numbers of `real` bytes.
