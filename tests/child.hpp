@@ -24,6 +24,10 @@ class TempDir {
   std::filesystem::path path_;
 };
 
+/// A file's contents, empty if there is none; and making a file of contents.
+std::string bytes_of(const std::string& path);
+void put(const std::string& path, const std::string& bytes);
+
 /// Copies the OpenCL loader's configuration into `target`, so that a test can add to it.
 void copy_vendors(const std::filesystem::path& target);
 

@@ -9,7 +9,6 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <string>
 #include <thread>
@@ -22,6 +21,8 @@
 
 using namespace dlprim;
 using detail::BinaryCache;
+using test::bytes_of;
+using test::put;
 using test::TempDir;
 
 namespace {
@@ -29,14 +30,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr uint64_t kLimit = 1 << 20;
-
-std::string file_text(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-void write_file(const std::string& path, const std::string& text) {
-  std::ofstream(path, std::ios::binary | std::ios::trunc) << text;
-}
 
 /// A content that its key determines, so that any process can check what it loads.
 std::string content_of(int key) {
@@ -99,7 +92,7 @@ TEST_CASE("binary cache: a damaged file is removed and rebuilt", "[binary_cache]
   BinaryCache cache(dir.path().string(), kLimit);
   const std::string path = cache.path_of("a"), content = content_of(1);
   cache.store("a", content);
-  const std::string good = file_text(path);
+  const std::string good = bytes_of(path);
   REQUIRE(good.size() > content.size());
 
   std::vector<std::string> damaged;
@@ -112,7 +105,7 @@ TEST_CASE("binary cache: a damaged file is removed and rebuilt", "[binary_cache]
   damaged.push_back(good), damaged.back().replace(16, 8, std::string(8, '\xff'));  // says 2^64 bytes
   damaged.push_back(good), damaged.back().replace(16, 8, std::string("\0\0\0\0\0\0\0\0", 8));  // says none
   for (const std::string& text : damaged) {
-    write_file(path, text);
+    put(path, text);
     INFO("size " << text.size());
     CHECK_FALSE(cache.load("a").has_value());
     CHECK_FALSE(fs::exists(path));
@@ -136,11 +129,11 @@ TEST_CASE("binary cache: no folder, no cache, no error", "[binary_cache]") {
   CHECK_NOTHROW(off.trim());
 
   const TempDir dir;
-  write_file(dir / "file", "not a folder");
+  put(dir / "file", "not a folder");
   BinaryCache below_file(dir / "file", kLimit);
   CHECK_NOTHROW(below_file.store("a", "x"));
   CHECK_FALSE(below_file.load("a").has_value());
-  CHECK(file_text(dir / "file") == "not a folder");
+  CHECK(bytes_of(dir / "file") == "not a folder");
 
   BinaryCache taken(dir / "taken", kLimit);
   fs::create_directories(taken.path_of("a") + "/full");  // a folder where the file should be
@@ -157,7 +150,7 @@ TEST_CASE("binary cache: a folder that may only be read serves what it has", "[b
   BinaryCache cache(folder, kLimit);
   cache.store("good", "content");
   cache.store("bad", "content");
-  write_file(cache.path_of("bad"), "damaged");
+  put(cache.path_of("bad"), "damaged");
   chmod(dir.path().c_str(), 0755);
   chmod(folder.c_str(), 0555);
   CHECK(in_child(
@@ -193,9 +186,9 @@ TEST_CASE("binary cache: past the limit the oldest files go", "[binary_cache]") 
   cache.trim();
   CHECK(files_in(dir.path()) == 10);         // 90 KB and headers fit
   CHECK(cache.load(key_of(0)).has_value());  // used: the newest now
-  write_file(dir / ".tmp-1-2", "left by a crash, long ago");
+  put(dir / ".tmp-1-2", "left by a crash, long ago");
   fs::last_write_time(dir / ".tmp-1-2", fs::file_time_type::clock::now() - std::chrono::hours(3));
-  write_file(dir / ".tmp-1-3", "being written");
+  put(dir / ".tmp-1-3", "being written");
   cache.store(key_of(10), content);
   cache.store(key_of(11), content);
   cache.trim();
@@ -223,7 +216,7 @@ TEST_CASE("binary cache: storing alone keeps the folder bounded", "[binary_cache
 TEST_CASE("binary cache: foreign files in the folder are left alone", "[binary_cache]") {
   const TempDir dir;
   BinaryCache cache(dir.path().string(), 1000);
-  write_file(dir / "notes.txt", std::string(5000, 'n'));
+  put(dir / "notes.txt", std::string(5000, 'n'));
   fs::create_directory(dir / "folder.bin");
   for (int i = 0; i < 40; i++) cache.store(key_of(i), std::string(300, 'x'));
   cache.trim();
@@ -256,7 +249,7 @@ TEST_CASE("binary cache: what is no regular file is not read, and not waited for
          return bound;
        }},
       {"file of a terabyte", [](const std::string& path) {
-         write_file(path, "");
+         put(path, "");
          return truncate(path.c_str(), int64_t{1} << 40) == 0;
        }}};
   for (const auto& [name, make] : kinds) {

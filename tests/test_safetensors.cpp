@@ -4,7 +4,6 @@
 
 #include <csignal>
 #include <filesystem>
-#include <fstream>
 
 #include <dlprim/net.hpp>
 #include <dlprim/safetensors.hpp>
@@ -18,15 +17,6 @@ using namespace dlprim::test;
 namespace fs = std::filesystem;
 
 namespace {
-
-std::string bytes_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-void put(const std::string& path, const std::string& bytes) {
-  std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
-}
 
 /// A file of this header and data, the length being right unless given.
 std::string file_of(const std::string& header, const std::string& data, int64_t length = -1) {

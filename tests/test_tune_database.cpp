@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
 #include <thread>
 
 #include "catch.hpp"
@@ -42,15 +41,6 @@ UserRow row(int64_t m, const std::string& engine = "fast:x=1") {
   result.best = {engine, 1.5};
   result.second = {"slow", 2.5};
   return result;
-}
-
-std::string bytes_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-void put(const std::string& path, const std::string& bytes) {
-  std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
 }
 
 void execute(const std::string& path, const char* sql) {
