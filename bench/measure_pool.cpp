@@ -51,12 +51,11 @@ std::unique_ptr<Case> make(detail::ProblemLine& line) {
   PoolSaved saved{indices};
   if (params.mode == PoolMode::lp) saved = {{}, x, y};
   forward->run(stream(), x, y, indices);
-  const auto described = [](const Tensor& t) {
-    return t.defined() ? std::optional<TensorDesc>(t) : std::nullopt;
-  };
-  const auto plan = std::make_shared<PoolBackward>(
-      test::context(),
-      PoolBackwardDesc{dy, dx, params, described(indices), described(saved.x), described(saved.y)}, options);
+  const auto plan =
+      std::make_shared<PoolBackward>(test::context(),
+                                     PoolBackwardDesc{dy, dx, params, test::described(indices),
+                                                      test::described(saved.x), test::described(saved.y)},
+                                     options);
   return moving_case(bytes_of({dy, dx, indices, saved.x, saved.y}), {dx},
                      [=] { plan->run(stream(), dy, saved, dx); });
 }

@@ -199,6 +199,23 @@ Options engine(const std::string& name) {
   return options;
 }
 
+std::vector<const char*> engines() {
+  if (context().device().kind() == DeviceKind::cpu) return {"cpu", "gpu"};
+  return {"gpu"};
+}
+
+std::vector<TensorDesc> described(const std::vector<Tensor>& tensors) {
+  return {tensors.begin(), tensors.end()};
+}
+
+std::optional<TensorDesc> described(const Tensor& tensor) {
+  return tensor.defined() ? std::make_optional<TensorDesc>(tensor) : std::nullopt;
+}
+
+bool same_bits(const Guarded& a, const Guarded& b) {
+  return host_bytes(a.tensor()) == host_bytes(b.tensor());
+}
+
 double deviation(const std::vector<float>& a, const std::vector<double>& b) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   if (a.size() != b.size()) return kInfinity;

@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <dlprim/copy.hpp>
+#include <dlprim/error.hpp>
 #include <dlprim/plan.hpp>
 #include <dlprim/scalar.hpp>
 #include <dlprim/stream.hpp>
@@ -76,6 +78,13 @@ std::string again(const std::string& text);
 
 /// Options that ask for one engine by name.
 Options engine(const std::string& name);
+/// "cpu" and "gpu", of operators with these two engines: the GPU's runs everywhere, the other one on CPUs.
+std::vector<const char*> engines();
+/// Descriptions of tensors; of one that may be undefined.
+std::vector<TensorDesc> described(const std::vector<Tensor>& tensors);
+std::optional<TensorDesc> described(const Tensor& tensor);
+/// The two have the same bits.
+bool same_bits(const Guarded& a, const Guarded& b);
 
 /// Says at the program's end that the test case, or a part of it, was not run: "skipped: NAME: REASON", once
 /// for each reason, and in the last line "skipped: COUNT". Catch2 counts the case as passed all the same.
@@ -109,6 +118,11 @@ std::string error_of(F&& f) {
     return error.what();
   }
   return "(nothing was thrown)";
+}
+/// The same of a ValidationError.
+template <class F>
+std::string refusal(F&& f) {
+  return error_of<ValidationError>(f);
 }
 
 }  // namespace dlprim::test

@@ -13,11 +13,6 @@ namespace {
 const ConvCase kSmall{
     "small", 2, 8, {6, 5}, 12, {3, 2}, {{2, 1}, {1, 0}, {0, 2}, {1, 2}, 2, Activation::identity}};
 
-template <class F>
-std::string refusal(F&& f) {
-  return error_of<ValidationError>(f);
-}
-
 /// Every extra at once; powers of two as factors keep all exact.
 void check_epilogue(ConvCase c, const std::string& name) {
   INFO(name << ", " << c.text());

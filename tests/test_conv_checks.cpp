@@ -5,15 +5,6 @@
 using namespace dlprim;
 using namespace dlprim::test;
 
-namespace {
-
-template <class F>
-std::string refusal(F&& f) {
-  return error_of<ValidationError>(f);
-}
-
-}  // namespace
-
 TEST_CASE("conv: output shapes", "[conv][small]") {
   CHECK(conv_output_shape({64, 3, 224, 224}, {64, 3, 7, 7}, {{2, 2}, {3, 3}, {3, 3}}) ==
         Shape{64, 64, 112, 112});

@@ -11,15 +11,6 @@
 using namespace dlprim;
 using namespace dlprim::test;
 
-namespace {
-
-template <class F>
-std::string refusal(F&& f) {
-  return error_of<ValidationError>(f);
-}
-
-}  // namespace
-
 TEST_CASE("conv: engines by name", "[conv][small]") {
   const TensorDesc x({2, 8, 8, 8}), w({4, 8, 3, 3}), y({2, 4, 6, 6});
   const ConvDesc desc{x, w, y, {}};

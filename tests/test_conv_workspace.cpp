@@ -55,11 +55,6 @@ struct Exact {
   std::vector<double> expected;
 };
 
-template <class F>
-std::string refusal(F&& f) {
-  return error_of<ValidationError>(f);
-}
-
 constexpr ConvDirection kDirections[] = {ConvDirection::forward, ConvDirection::backward_data,
                                          ConvDirection::backward_filter};
 

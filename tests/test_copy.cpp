@@ -13,11 +13,6 @@ using namespace dlprim::test;
 
 namespace {
 
-template <class F>
-std::string refused(F&& f) {
-  return error_of<ValidationError>(f);
-}
-
 /// Row-major small numbers, and the same permuted.
 std::vector<float> counted(const Shape& shape) {
   std::vector<float> values(static_cast<size_t>(element_count(shape)));
@@ -88,9 +83,9 @@ TEST_CASE("copy: columns of one matrix go to other columns of it", "[copy][small
     values[row * 8 + 1] = values[row * 8];
   }
   CHECK(host_values(x) == values);
-  CHECK(refused([&] { copy(stream(), x.slice(1, 0, 4), x.slice(1, 3, 7)); }) ==
+  CHECK(refusal([&] { copy(stream(), x.slice(1, 0, 4), x.slice(1, 3, 7)); }) ==
         "y: overlaps x without being the same elements");
-  CHECK(refused([&] { copy(stream(), x.slice(1, 0, 5), x.slice(1, 4, 8)); }).find("x: ") == 0);
+  CHECK(refusal([&] { copy(stream(), x.slice(1, 0, 5), x.slice(1, 4, 8)); }).find("x: ") == 0);
 }
 
 TEST_CASE("copy: transposed tensors of every size of element", "[copy][small]") {
@@ -217,22 +212,22 @@ TEST_CASE("copy: refusals name the function's arguments", "[copy][small]") {
   const Context other(context().device());
   const Tensor x = device_tensor({2, 3}, {1, 2, 3, 4, 5, 6}), y = device_tensor({3}, {7, 8, 9});
   const Tensor foreign(other, {3}), i(context(), {3}, DType::i32);
-  CHECK(refused([&] { copy(stream(), x, y); }) == "x: shape [2, 3] does not broadcast to y's [3]");
-  CHECK(refused([&] { copy(stream(), Tensor(context(), {2}), y); }) ==
+  CHECK(refusal([&] { copy(stream(), x, y); }) == "x: shape [2, 3] does not broadcast to y's [3]");
+  CHECK(refusal([&] { copy(stream(), Tensor(context(), {2}), y); }) ==
         "x: [2] and [3] do not broadcast: 2 against 3");
-  CHECK(refused([&] { copy(stream(), {}, y); }) == "x: is not defined");
-  CHECK(refused([&] { copy(stream(), x, {}); }) == "y: is not defined");
-  CHECK(refused([&] { copy(stream(), foreign, y); }) == "x: belongs to another context");
-  CHECK(refused([&] { copy(stream(), y, foreign); }) == "y: belongs to another context");
-  CHECK(refused([&] { copy(stream(), x, y.expand({2, 3})); }).find("y: strides [0, 1] of shape [2, 3]") == 0);
-  CHECK(refused([&] { fill(stream(), 1, foreign); }) == "y: belongs to another context");
-  CHECK(refused([&] { fill(stream(), 0x1p63, i); }) == "value: 9.22337204e+18 for i32[3]");
-  CHECK(refused([&] { fill(stream(), std::numeric_limits<double>::quiet_NaN(), i); }) ==
+  CHECK(refusal([&] { copy(stream(), {}, y); }) == "x: is not defined");
+  CHECK(refusal([&] { copy(stream(), x, {}); }) == "y: is not defined");
+  CHECK(refusal([&] { copy(stream(), foreign, y); }) == "x: belongs to another context");
+  CHECK(refusal([&] { copy(stream(), y, foreign); }) == "y: belongs to another context");
+  CHECK(refusal([&] { copy(stream(), x, y.expand({2, 3})); }).find("y: strides [0, 1] of shape [2, 3]") == 0);
+  CHECK(refusal([&] { fill(stream(), 1, foreign); }) == "y: belongs to another context");
+  CHECK(refusal([&] { fill(stream(), 0x1p63, i); }) == "value: 9.22337204e+18 for i32[3]");
+  CHECK(refusal([&] { fill(stream(), std::numeric_limits<double>::quiet_NaN(), i); }) ==
         "value: nan for i32[3]");
-  CHECK(refused([&] { write(stream(), i, std::vector<float>(3)); }) ==
+  CHECK(refusal([&] { write(stream(), i, std::vector<float>(3)); }) ==
         "y: i32[3], the host's elements are f32");
-  CHECK(refused([&] { write(stream(), y, std::vector<float>(2)); }) == "host: 2 elements for y, f32[3]");
-  CHECK(refused([&] { read<float>(stream(), i); }) == "x: i32[3], the host's elements are f32");
-  CHECK(refused([&] { read<float>(stream(), {}); }) == "x: is not defined");
+  CHECK(refusal([&] { write(stream(), y, std::vector<float>(2)); }) == "host: 2 elements for y, f32[3]");
+  CHECK(refusal([&] { read<float>(stream(), i); }) == "x: i32[3], the host's elements are f32");
+  CHECK(refusal([&] { read<float>(stream(), {}); }) == "x: is not defined");
   CHECK(host_values(y) == std::vector<float>{7, 8, 9});
 }

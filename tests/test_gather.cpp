@@ -362,34 +362,34 @@ TEST_CASE("gather and scatter refuse what does not fit", "[small]") {
   const Tensor x = device_tensor({2, 3}, std::vector<float>(6, 1)),
                y = device_tensor({2, 3}, std::vector<float>(6, 1));
   const Tensor index = index_tensor({2, 3}, std::vector<int64_t>(6, 0));
-  const auto refused = [](auto&& f) { return error_of<ValidationError>(f); };
-  CHECK(refused([&] { gather(stream(), x, x, 0, y); }) == "index: dtype f32 must be i32 or i64");
-  CHECK(refused([&] { gather(stream(), x, index, 2, y); }) == "axis: axis 2 of a tensor of rank 2");
-  CHECK(refused([&] {
+  CHECK(refusal([&] { gather(stream(), x, x, 0, y); }) == "index: dtype f32 must be i32 or i64");
+  CHECK(refusal([&] { gather(stream(), x, index, 2, y); }) == "axis: axis 2 of a tensor of rank 2");
+  CHECK(refusal([&] {
           gather(stream(), x, index.reshape({3, 2}), 1, y);
         }) == "y: shape [2, 3] must be [3, 2]");
-  CHECK(refused([&] {
+  CHECK(refusal([&] {
           gather(stream(), x, index.reshape({3, 2}), 1, y.reshape({3, 2}));
         }) == "index: shape [3, 2] is larger than x's [2, 3] along another axis than 1");
-  CHECK(refused([&] { gather(stream(), x, index, 0, x); }) == "y: shares memory with x");
-  CHECK(refused([&] { gather(stream(), x, index, 0, index); }) == "y: dtype i64 must be f32");
-  CHECK(refused([&] { scatter(stream(), {}, index, y, 0, {}, y); }) == "y: shares memory with src");
-  CHECK(refused([&] {
+  CHECK(refusal([&] { gather(stream(), x, index, 0, x); }) == "y: shares memory with x");
+  CHECK(refusal([&] { gather(stream(), x, index, 0, index); }) == "y: dtype i64 must be f32");
+  CHECK(refusal([&] { scatter(stream(), {}, index, y, 0, {}, y); }) == "y: shares memory with src");
+  CHECK(refusal([&] {
           scatter(stream(), x.reshape({3, 2}), index, x, 0, {}, y);
         }) == "x: shape [3, 2] must be [2, 3]");
-  const auto refusal = [&](const char* name, ScatterReduce reduce, const Tensor& to) {
-    return refused([&] { scatter(stream(), {}, index, x, 0, {reduce, true}, to, engine(name)); });
+  const auto of_engine = [&](const char* name, ScatterReduce reduce, const Tensor& to) {
+    return refusal([&] { scatter(stream(), {}, index, x, 0, {reduce, true}, to, engine(name)); });
   };
   const auto says = [](const std::string& text, const char* part) { return text.find(part) != text.npos; };
-  CHECK(says(refusal("columns", ScatterReduce::mean, y), "columns: a mean needs counts"));
-  CHECK(says(refusal("winners", ScatterReduce::max, y), "winners: there is a reduction"));
-  CHECK(says(refusal("extremes", ScatterReduce::sum, y), "extremes: it finds minima and maxima only"));
-  CHECK(refusal("local:columns=3", ScatterReduce::sum, y) == "engine: local has 1, 2, 4 or 8 columns, not 3");
-  CHECK(refusal("best", ScatterReduce::none, y) == "engine: scatter has no engine 'best'");
+  CHECK(says(of_engine("columns", ScatterReduce::mean, y), "columns: a mean needs counts"));
+  CHECK(says(of_engine("winners", ScatterReduce::max, y), "winners: there is a reduction"));
+  CHECK(says(of_engine("extremes", ScatterReduce::sum, y), "extremes: it finds minima and maxima only"));
+  CHECK(of_engine("local:columns=3", ScatterReduce::sum, y) ==
+        "engine: local has 1, 2, 4 or 8 columns, not 3");
+  CHECK(of_engine("best", ScatterReduce::none, y) == "engine: scatter has no engine 'best'");
   const Tensor tall(context(), {100000, 3}, DType::f32);
-  CHECK(says(refusal("local", ScatterReduce::sum, tall),
+  CHECK(says(of_engine("local", ScatterReduce::sum, tall),
              "local: 100000 places of a column are more than 8 groups hold in local memory"));
-  CHECK(refused([&] { index_select(stream(), x, index, 0, y); }) ==
+  CHECK(refusal([&] { index_select(stream(), x, index, 0, y); }) ==
         "index: rank 2 must be 1, shape is [2, 3]");
   CHECK(host_values(y) == std::vector<float>(6, 1));
 }

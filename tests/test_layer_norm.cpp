@@ -79,10 +79,6 @@ struct Operands {
   }
 };
 
-std::optional<TensorDesc> described(const Tensor& t) {
-  return t.defined() ? std::make_optional<TensorDesc>(t) : std::nullopt;
-}
-
 void run(const Case& c, const Operands& o) {
   const Tensor mean = c.rms ? Tensor() : o.mean.tensor();
   const LayerNorm forward(
@@ -127,11 +123,8 @@ void check(const Case& c) {
   CHECK(o.intact());
 
   run(c, o2);
-  const auto same = [](const Guarded& a, const Guarded& b) {
-    return host_bytes(a.tensor()) == host_bytes(b.tensor());
-  };
-  CHECK((same(o.y, o2.y) && same(o.inv_std, o2.inv_std) && same(o.dx, o2.dx)));
-  CHECK((same(o.dweight, o2.dweight) && same(o.dbias, o2.dbias)));
+  CHECK((same_bits(o.y, o2.y) && same_bits(o.inv_std, o2.inv_std) && same_bits(o.dx, o2.dx)));
+  CHECK((same_bits(o.dweight, o2.dweight) && same_bits(o.dbias, o2.dbias)));
 }
 
 }  // namespace
@@ -277,24 +270,10 @@ TEST_CASE("layer normalisation gradients agree with finite differences", "[small
     run(c, o);
     const NormView view = layer_view(c.shape, 1);
     const Values x = values_of(o.x), dy = values_of(o.dy), w = values_of(o.weight), b = values_of(o.bias);
-    const auto loss = [&](const Values& at, const Values& scale, const Values& shift) {
-      const Values y = norm_reference(view, at, scale, shift, 1e-3, !rms).y;
-      double sum = 0;
-      for (size_t i = 0; i < y.size(); i++) sum += y[i] * dy[i];
-      return sum;
-    };
-    const std::vector<float> dx = host_values(o.dx.tensor()), dw = host_values(o.dweight.tensor());
-    for (size_t i = 0; i < x.size(); i++)
-      CHECK(dx[i] ==
-            Approx(numeric_gradient([&](const Values& v) { return loss(v, w, b); }, x, i)).margin(1e-5));
-    for (size_t i = 0; i < w.size(); i++)
-      CHECK(dw[i] ==
-            Approx(numeric_gradient([&](const Values& v) { return loss(x, v, b); }, w, i)).margin(1e-5));
-    if (rms) continue;
-    const std::vector<float> db = host_values(o.dbias.tensor());
-    for (size_t i = 0; i < w.size(); i++)
-      CHECK(db[i] ==
-            Approx(numeric_gradient([&](const Values& v) { return loss(x, w, v); }, b, i)).margin(1e-5));
+    const NormGradients expected = norm_numeric_gradients(view, dy, x, w, b, 1e-3, !rms);
+    check_near(host_values(o.dx.tensor()), expected.dx);
+    check_near(host_values(o.dweight.tensor()), expected.dweight);
+    if (!rms) check_near(host_values(o.dbias.tensor()), expected.dbias);
   }
 }
 
@@ -325,7 +304,7 @@ TEST_CASE("layer normalisation: each gradient alone, and in place", "[small]") {
     CHECK(near(alone.dbias, o.dbias));
     backward(alone.dy, alone.dy, alone.dweight.tensor(), alone.dbias.tensor());
     CHECK(host_bytes(alone.dy) == host_bytes(o.dx.tensor()));
-    CHECK(host_bytes(alone.dweight.tensor()) == host_bytes(o.dweight.tensor()));
+    CHECK(same_bits(alone.dweight, o.dweight));
     const LayerNorm forward(
         context(), {o.x, o.x, described(o.weight), described(o.bias), 1, 1e-3, false, false}, engine(by));
     forward.run(stream(), alone.x, o.weight, o.bias, alone.x, {}, {});
@@ -340,8 +319,8 @@ TEST_CASE("layer normalisation: the calls, and a workspace of the user's", "[sma
   layer_norm_backward(stream(), o.dy, o.x, o.weight, o.mean.tensor(), o.inv_std.tensor(), 1, o.dx.tensor(),
                       o.dweight.tensor(), o.dbias.tensor());
   run(c, t);
-  CHECK(host_bytes(o.y.tensor()) == host_bytes(t.y.tensor()));
-  CHECK(host_bytes(o.dx.tensor()) == host_bytes(t.dx.tensor()));
+  CHECK(same_bits(o.y, t.y));
+  CHECK(same_bits(o.dx, t.dx));
   rms_norm(stream(), o.x, o.weight, 1, 1e-3, o.y.tensor(), o.inv_std.tensor());
   rms_norm_backward(stream(), o.dy, o.x, o.weight, o.inv_std.tensor(), 1, o.dx.tensor(), o.dweight.tensor());
   const NormView view = layer_view(c.shape, 1);
@@ -364,10 +343,9 @@ TEST_CASE("layer normalisation: the calls, and a workspace of the user's", "[sma
 TEST_CASE("layer normalisation refuses bad input", "[small]") {
   const Case c{{6, 40}};
   const Operands o(c);
-  const auto refused = [](auto&& f) { return error_of<ValidationError>(f); };
   const auto forward = [&](const Tensor& x, int axes, const Tensor& w, double epsilon, const Tensor& y,
                            const Tensor& mean) {
-    return refused([&] { layer_norm(stream(), x, w, o.bias, axes, epsilon, y, mean, o.inv_std.tensor()); });
+    return refusal([&] { layer_norm(stream(), x, w, o.bias, axes, epsilon, y, mean, o.inv_std.tensor()); });
   };
   const Tensor y = o.y.tensor(), mean = o.mean.tensor();
   CHECK(forward({}, 1, o.weight, 1e-5, y, mean) == "x: is not defined");
@@ -381,14 +359,14 @@ TEST_CASE("layer normalisation refuses bad input", "[small]") {
   CHECK(forward(o.x, 1, o.weight, 1e-5, y, mean.reshape({6})) == "mean: shape [6] must be [6, 1]");
   CHECK(forward(o.x, 1, o.weight, 1e-5, o.x.slice(0, 0, 6).expand({6, 40}), mean) == "(nothing was thrown)");
   CHECK(forward(o.x, 1, o.weight, 1e-5, y, o.inv_std.tensor()) == "inv_std: shares memory with mean");
-  CHECK(refused([&] {
+  CHECK(refusal([&] {
           layer_norm_backward(stream(), o.dy, o.x, o.weight, mean, o.inv_std.tensor(), 1, {}, {}, {});
         }) == "dx: no gradient is wanted");
-  CHECK(refused([&] {
+  CHECK(refusal([&] {
           layer_norm_backward(stream(), o.dy, o.x, o.weight, mean, o.inv_std.tensor(), 1, o.x, {}, {});
         }) == "dx: shares memory with x");
   const Tensor longer(context(), {2, 40000});
-  CHECK(refused([&] {
+  CHECK(refusal([&] {
           const LayerNormBackward plan(context(), {longer, longer, {}, longer, {}, {}, 1, false},
                                        engine("rows"));
         }).find("rows of 40000 do not fit into registers") != std::string::npos);

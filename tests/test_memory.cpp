@@ -76,6 +76,18 @@ class Gate {
   bool open_ = false;
 };
 
+/// What `stream` sets x to happens once the gate opens, behind what the stream at the gate sets, and not
+/// before.
+void check_set_waits(const Stream& stream, const Tensor& x, Gate& gate) {
+  set(stream, x, 2);
+  const Event done = stream.record();
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  CHECK_FALSE(done.done());
+  gate.open();
+  stream.finish();
+  CHECK(filled(stream, x, 2));
+}
+
 }  // namespace
 
 TEST_CASE("memory: size classes waste at most a sixteenth, or a unit of 512 bytes", "[memory]") {
@@ -140,15 +152,9 @@ TEST_CASE("memory: another stream that gets a block waits for the first one's wo
   x = {};
   const Tensor y(second, shape, DType::i32);
   REQUIRE(same_memory(y, buffer, offset));
-  set(second, y, 2);
-  const Event done = second.record();
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  CHECK_FALSE(done.done());  // without the wait, the second kernel would have run before the first
+  check_set_waits(second, y, gate);  // without the wait, the second kernel would run before the first
   CHECK(context.memory_stats().cross_stream_waits == 1);
-  gate.open();
-  second.finish();
   first.finish();
-  CHECK(filled(second, y, 2));
 }
 
 TEST_CASE("memory: a block that changed hands unused still waits for its first owner", "[memory]") {
@@ -162,14 +168,8 @@ TEST_CASE("memory: a block that changed hands unused still waits for its first o
   Tensor idle(second, shape, DType::i32);  // never touched
   idle = Tensor();
   const Tensor y(third, shape, DType::i32);
-  set(third, y, 3);
-  const Event done = third.record();
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  CHECK_FALSE(done.done());
-  gate.open();
-  third.finish();
+  check_set_waits(third, y, gate);
   first.finish();
-  CHECK(filled(third, y, 3));
   CHECK(context.memory_stats().device_allocations == 1);
 }
 
@@ -186,15 +186,9 @@ TEST_CASE("memory: a stream that was only made to wait for a block hands the wai
   detail::Launch(second, kernel).arg(bound).arg(2).run({0}, {1});
   bound = Tensor();
   const Tensor y(third, shape, DType::i32);
-  set(third, y, 3);
-  const Event done = third.record();
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  CHECK_FALSE(done.done());
+  check_set_waits(third, y, gate);
   CHECK(context.memory_stats().cross_stream_waits == 2);
   CHECK(context.memory_stats().device_allocations == 1);
-  gate.open();
-  third.finish();
-  CHECK(filled(third, y, 3));
 }
 
 TEST_CASE("memory: a part of a block remembers the whole block's work", "[memory]") {
@@ -205,14 +199,8 @@ TEST_CASE("memory: a part of a block remembers the whole block's work", "[memory
   set(first, x, 1);
   x = Tensor();  // joins the rest of its segment, which no stream ever used
   const Tensor y(second, {128}, DType::i32);
-  set(second, y, 2);
-  const Event done = second.record();
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  CHECK_FALSE(done.done());
-  gate.open();
-  second.finish();
+  check_set_waits(second, y, gate);
   first.finish();
-  CHECK(filled(second, y, 2));
 }
 
 TEST_CASE("memory: parts that are joined remember the work of both", "[memory]") {
@@ -224,14 +212,8 @@ TEST_CASE("memory: parts that are joined remember the work of both", "[memory]")
   low = Tensor();
   high = Tensor();  // joins `low`, which no stream ever used
   const Tensor y(second, {1024}, DType::i32);
-  set(second, y, 2);
-  const Event done = second.record();
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  CHECK_FALSE(done.done());
-  gate.open();
-  second.finish();
+  check_set_waits(second, y, gate);
   first.finish();
-  CHECK(filled(second, y, 2));
 }
 
 TEST_CASE("memory: both parts of a block that is cut remember its work", "[memory]") {
@@ -242,14 +224,8 @@ TEST_CASE("memory: both parts of a block that is cut remember its work", "[memor
   set(first, x, 1);
   x = Tensor();
   const Tensor head(second, {128}, DType::i32), tail(second, {128}, DType::i32);
-  set(second, tail, 2);  // inside what x was
-  const Event done = second.record();
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  CHECK_FALSE(done.done());
-  gate.open();
-  second.finish();
+  check_set_waits(second, tail, gate);  // inside what x was
   first.finish();
-  CHECK(filled(second, tail, 2));
 }
 
 TEST_CASE("memory: a block that needs no waiting is preferred", "[memory]") {

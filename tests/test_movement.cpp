@@ -38,11 +38,6 @@ float value_at(const std::vector<float>& values, const Shape& shape, const At& a
   return values[static_cast<size_t>(element_at(shape, at))];
 }
 
-template <class F>
-std::string refused(F&& f) {
-  return error_of<ValidationError>(f);
-}
-
 }  // namespace
 
 TEST_CASE("split gives views, concat puts them together", "[small]") {
@@ -107,7 +102,7 @@ TEST_CASE("concat of dense tensors in one launch or a few", "[small]") {
   const Tensor y(context(), {2, 8});
   const auto serves = [&](const Tensor& a, const Tensor& b, const Tensor& to) {
     const ConcatDesc desc{{a, b}, to, 1};
-    return refused([&] { Concat(context(), desc, engine("words")); }) == "(nothing was thrown)";
+    return refusal([&] { Concat(context(), desc, engine("words")); }) == "(nothing was thrown)";
   };
   CHECK(serves(x, x, y));
   CHECK(!serves(x, other, y));
@@ -399,23 +394,23 @@ TEST_CASE("masked_fill", "[small]") {
 
 TEST_CASE("movement refuses what does not fit", "[small]") {
   const Tensor x = device_tensor({2, 3}, {1, 2, 3, 4, 5, 6}), y = device_tensor({2, 3}, {0, 0, 0, 0, 0, 0});
-  CHECK(refused([&] {
+  CHECK(refusal([&] {
           split(x, std::vector<int64_t>{1, 1}, 1);
         }) == "sizes: they add up to 2, the axis has 3");
-  CHECK(refused([&] { split(x, 0, 1); }) == "size: 0 must be 1 or more");
-  CHECK(refused([&] { concat(stream(), {x, x}, 0, y); }) == "y: size 2 along the axis must be 4");
-  CHECK(refused([&] { concat(stream(), {y}, 0, y); }) == "y: shares memory with inputs[0]");
-  CHECK(refused([&] { tile(stream(), x, y.slice(1, 0, 2)); }) ==
+  CHECK(refusal([&] { split(x, 0, 1); }) == "size: 0 must be 1 or more");
+  CHECK(refusal([&] { concat(stream(), {x, x}, 0, y); }) == "y: size 2 along the axis must be 4");
+  CHECK(refusal([&] { concat(stream(), {y}, 0, y); }) == "y: shares memory with inputs[0]");
+  CHECK(refusal([&] { tile(stream(), x, y.slice(1, 0, 2)); }) ==
         "y: shape [2, 2] is no multiple of x's [2, 3]");
-  CHECK(refused([&] { flip(stream(), x, {0, -2}, y); }) == "axes: axis 0 is there twice");
-  CHECK(refused([&] { flip(stream(), x, {0}, x); }) == "y: shares memory with x");
-  CHECK(refused([&] { roll(stream(), x, {1}, {0, 1}, y); }) == "shifts: 1 for 2 axes");
-  CHECK(refused([&] { tril(stream(), x.reshape({6}), 0, y); }) == "x: rank 1 must be 2 or more");
-  CHECK(refused([&] { arange(stream(), 0.5, 1, Tensor(context(), {2}, DType::i32)); }) ==
+  CHECK(refusal([&] { flip(stream(), x, {0, -2}, y); }) == "axes: axis 0 is there twice");
+  CHECK(refusal([&] { flip(stream(), x, {0}, x); }) == "y: shares memory with x");
+  CHECK(refusal([&] { roll(stream(), x, {1}, {0, 1}, y); }) == "shifts: 1 for 2 axes");
+  CHECK(refusal([&] { tril(stream(), x.reshape({6}), 0, y); }) == "x: rank 1 must be 2 or more");
+  CHECK(refusal([&] { arange(stream(), 0.5, 1, Tensor(context(), {2}, DType::i32)); }) ==
         "start: 0.5 for i32[2]");
-  CHECK(refused([&] {
+  CHECK(refusal([&] {
           one_hot(stream(), index_tensor({2}, {0, 1}), y.slice(0, 0, 1));
         }) == "y: shape [1, 3] must be [2, 3]");
-  CHECK(refused([&] { slice_backward(stream(), x, 1, 0, 3, 2, y); }) == "dy: shape [2, 3] must be [2, 2]");
+  CHECK(refusal([&] { slice_backward(stream(), x, 1, 0, 3, 2, y); }) == "dy: shape [2, 3] must be [2, 2]");
   CHECK(host_values(y) == std::vector<float>(6, 0));
 }

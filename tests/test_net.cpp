@@ -242,7 +242,6 @@ TEST_CASE("layers refuse what does not fit and leave the net as it was") {
   const Value x = net.input({3, 8, 8}, DType::f32, "image"), flat = net.input({5}),
               label = net.input({}, DType::i32);
   const Value bytes = net.input({4}, DType::u8);
-  const auto refusal = [&](const auto& f) { return error_of<ValidationError>(f); };
   CHECK(refusal([&] { net.conv(flat, ConvLayer(4, 3)); }) ==
         "x: 'input1' has rank 2 with its batch axis, must have 4");
   CHECK(refusal([&] { net.conv(x, ConvLayer(0, 3)); }) == "filters: 0 must be above 0");

@@ -73,11 +73,6 @@ Options unusual(const char* op) {
   return options;
 }
 
-template <class F>
-std::string refusal(const F& f) {
-  return error_of<ValidationError>(f);
-}
-
 }  // namespace
 
 TEST_CASE("plan record: a plan is made again from its text", "[small]") {

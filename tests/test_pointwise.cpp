@@ -20,19 +20,9 @@ using namespace dlprim::test;
 
 namespace {
 
-/// The engines that serve this device; the GPU form runs everywhere.
-std::vector<const char*> engines() {
-  if (context().device().kind() == DeviceKind::cpu) return {"cpu", "gpu"};
-  return {"gpu"};
-}
-
-std::vector<TensorDesc> descs(const std::vector<Tensor>& tensors) {
-  return {tensors.begin(), tensors.end()};
-}
-
 void run(const char* name, const std::vector<Tensor>& xs, const std::vector<Tensor>& ys,
          const std::vector<Scalar>& scalars, const std::string& body) {
-  Pointwise(context(), descs(xs), descs(ys), static_cast<int>(scalars.size()), body, engine(name))
+  Pointwise(context(), described(xs), described(ys), static_cast<int>(scalars.size()), body, engine(name))
       .run(stream(), xs, ys, scalars);
 }
 

@@ -14,19 +14,20 @@ using namespace dlprim::test;
 
 namespace {
 
-std::vector<const char*> engines() {
-  if (context().device().kind() == DeviceKind::cpu) return {"cpu", "gpu"};
-  return {"gpu"};
-}
-
-std::vector<TensorDesc> descs(const std::vector<Tensor>& tensors) {
-  return {tensors.begin(), tensors.end()};
-}
-
 void run(const char* name, const std::vector<Tensor>& xs, const std::vector<Tensor>& ys,
          const std::vector<Scalar>& scalars, const Reduction& reduction) {
-  Reduce(context(), descs(xs), descs(ys), static_cast<int>(scalars.size()), reduction, engine(name))
+  Reduce(context(), described(xs), described(ys), static_cast<int>(scalars.size()), reduction, engine(name))
       .run(stream(), xs, ys, scalars);
+}
+
+void check_sum(const char* name, const Tensor& x, const Guarded& y) {
+  const Shape& shape = y.tensor().shape();
+  run(name, {x}, {y.tensor()}, {}, sum_of("x0"));
+  const std::vector<float> values = host_values(x);
+  std::vector<float> expected(static_cast<size_t>(element_count(shape)), 0);
+  for_each_reduced(x.shape(), shape, [&](size_t i, size_t k) { expected[k] += values[i]; });
+  CHECK(host_values(y.tensor()) == expected);
+  CHECK(y.intact());
 }
 
 struct Case {
@@ -195,12 +196,7 @@ TEST_CASE("strided inputs reduce along their own memory order", "[small]") {
           if (mask >> d & 1u) shape[d] = 1;
         INFO("engine " << name << " " << to_string(x.shape()) << " to " << to_string(shape));
         const Guarded y(shape);
-        run(name, {x}, {y.tensor()}, {}, sum_of("x0"));
-        const std::vector<float> values = host_values(x);
-        std::vector<float> expected(static_cast<size_t>(element_count(shape)), 0);
-        for_each_reduced(x.shape(), shape, [&](size_t i, size_t k) { expected[k] += values[i]; });
-        CHECK(host_values(y.tensor()) == expected);
-        CHECK(y.intact());
+        check_sum(name, x, y);
       }
 }
 
@@ -365,12 +361,7 @@ TEST_CASE("sums of elements with gaps between them", "[small]") {
         const Tensor base = device_tensor({3, 17, 600}, integers(3 * 17 * 600, rng), dtype),
                      x = base.slice(2, 0, 600, 2);
         const Guarded y(shape, dtype == DType::i8 ? DType::i32 : DType::f32);
-        run(name, {x}, {y.tensor()}, {}, sum_of("x0"));
-        const std::vector<float> values = host_values(x);
-        std::vector<float> expected(static_cast<size_t>(element_count(shape)), 0);
-        for_each_reduced(x.shape(), shape, [&](size_t i, size_t k) { expected[k] += values[i]; });
-        CHECK(host_values(y.tensor()) == expected);
-        CHECK(y.intact());
+        check_sum(name, x, y);
       }
 }
 

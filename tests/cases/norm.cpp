@@ -79,6 +79,24 @@ NormGradients norm_backward_reference(const NormView& view, const Values& dy, co
   return g;
 }
 
+NormGradients norm_numeric_gradients(const NormView& view, const Values& dy, const Values& x,
+                                     const Values& weight, const Values& bias, double epsilon, bool center) {
+  const auto loss = [&](const Values& at, const Values& scale, const Values& shift) {
+    const Values y = norm_reference(view, at, scale, shift, epsilon, center).y;
+    double sum = 0;
+    for (size_t i = 0; i < y.size(); i++) sum += y[i] * dy[i];
+    return sum;
+  };
+  const auto gradient = [](const Values& at, const std::function<double(const Values&)>& f) {
+    Values result;
+    for (size_t i = 0; i < at.size(); i++) result.push_back(numeric_gradient(f, at, i));
+    return result;
+  };
+  return {gradient(x, [&](const Values& v) { return loss(v, weight, bias); }),
+          gradient(weight, [&](const Values& v) { return loss(x, v, bias); }),
+          gradient(bias, [&](const Values& v) { return loss(x, weight, v); })};
+}
+
 double deviation_of_means(const std::vector<float>& means, const Values& expected, const Values& x) {
   double largest = 0, most = 0;
   for (double v : x) largest = std::max(largest, std::abs(v));

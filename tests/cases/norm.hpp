@@ -27,6 +27,11 @@ struct NormGradients {
 NormGradients norm_backward_reference(const NormView& view, const Values& dy, const Values& x,
                                       const Values& weight, double epsilon, bool center = true);
 
+/// The same by finite differences, of the sum of y * dy.
+NormGradients norm_numeric_gradients(const NormView& view, const Values& dy, const Values& x,
+                                     const Values& weight, const Values& bias, double epsilon,
+                                     bool center = true);
+
 /// deviation() in units of the largest |x|, of which they are the means: terms of a sum cancel, their
 /// roundings do not.
 double deviation_of_means(const std::vector<float>& means, const Values& expected, const Values& x);
