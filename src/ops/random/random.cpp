@@ -3,14 +3,11 @@
 #include <dlprim/pointwise.hpp>
 #include <dlprim/random.hpp>
 
-#include <algorithm>
-#include <cmath>
-#include <limits>
 #include <optional>
 
 #include "core/composed.hpp"
 #include "core/gen/arguments.hpp"
-#include "ops/random/random_fill.hpp"
+#include "ops/random/random_draw.hpp"
 #include "ops/random/random_tiles.hpp"
 
 namespace dlprim::detail {
@@ -21,58 +18,6 @@ inline constexpr int kFields<RandomDesc> = 2;
 namespace dlprim {
 
 using namespace detail;
-
-namespace detail {
-namespace {
-
-/// Blocks of four words a work-item, and work-items a group.
-int blocks_of(bool cpu) {
-  return cpu ? 1024 : 4;
-}
-int local_of(bool cpu) {
-  return cpu ? 1 : 256;
-}
-
-}  // namespace
-
-RandomFill::RandomFill(const Context& context, const TensorDesc& y, const Defines& defines, bool cpu)
-    : count_(element_count(y.shape)), cpu_(cpu) {
-  Defines all = defines;
-  all.set("DTYPE", name_of(y.dtype)).set("T", storage_type(y.dtype)).set("WORDS", cpu ? 8 : 1);
-  all.set("BLOCKS", blocks_of(cpu)).set("LOCAL", local_of(cpu));
-  kernel_ = context.state().programs.kernel("random", "random_fill", all);
-}
-
-bool RandomFill::prefers_cpu(const Context& context) {
-  return context.device().kind() == DeviceKind::cpu;
-}
-
-void RandomFill::run(const Stream& stream, const Tensor* x, const Tensor& y, const Draw& draw,
-                     const RandomState& state) const {
-  if (count_ == 0) return;
-  const bool aligned = (state.offset | static_cast<uint64_t>(y.offset() | (x ? x->offset() : 0))) % 4 == 0;
-  const int64_t groups_of_four = ceil_div(count_ + 3, 4);  // the first one may hold a single element
-  Launch launch(stream, kernel_);
-  if (x) launch.arg(*x);
-  launch.arg(y).arg(count_).arg(state.seed).arg(state.offset);
-  launch.arg(draw.a).arg(draw.b).arg(draw.top).arg(draw.threshold).arg(draw.low);
-  launch.arg(static_cast<int>(aligned));
-  const int64_t local = local_of(cpu_);
-  launch.run({items_in_groups(ceil_div(groups_of_four, blocks_of(cpu_)), local)},
-             {static_cast<size_t>(local)});
-}
-
-void check_state(const RandomState& state, int64_t count) {
-  require(state.offset <= UINT64_MAX - static_cast<uint64_t>(count), "state", "offset ", state.offset,
-          " and ", count, " elements pass 2^64");
-}
-
-uint64_t probability_threshold(const char* argument, double p) {
-  require(p >= 0 && p <= 1, argument, p, " must lie in [0, 1]");
-  return static_cast<uint64_t>(std::ceil(p * 0x1p32));
-}
-
-}  // namespace detail
 
 struct Random::Impl : EngineImpl {
   std::optional<RandomFill> fill;
@@ -90,33 +35,6 @@ std::string refuse_strides(const Context&, const RandomDesc& desc, const Options
 
 std::string refuse_copied(const Context&, const RandomDesc& desc, const Options& options) {
   return workspace_refusal(static_cast<size_t>(element_count(desc.y.shape)) * size_of(desc.y.dtype), options);
-}
-
-/// "log_normal", and random.cl's macro, which Bernoulli numbers do not have.
-struct Names {
-  const char *text, *macro;
-};
-
-Names names_of(Distribution distribution) {
-  switch (distribution) {
-    case Distribution::uniform:
-      return {"uniform", "UNIFORM"};
-    case Distribution::normal:
-      return {"normal", "NORMAL"};
-    case Distribution::bernoulli:
-      return {"bernoulli", "BERNOULLI"};
-    case Distribution::log_normal:
-      return {"log_normal", "LOG_NORMAL"};
-    case Distribution::exponential:
-      return {"exponential", "EXPONENTIAL"};
-    case Distribution::cauchy:
-      return {"cauchy", "CAUCHY"};
-    case Distribution::geometric:
-      return {"geometric", "GEOMETRIC"};
-    case Distribution::integers:
-      return {"integers", "INTEGERS"};
-  }
-  throw ValidationError("distribution", cat("number ", static_cast<int>(distribution), " does not exist"));
 }
 
 std::string refuse_tiles(const Context&, const RandomDesc& desc, const Options&) {
@@ -160,110 +78,6 @@ std::unique_ptr<const Random::Impl> make_copied(const Context& context, const Ra
                                                  std::vector<TensorDesc>{desc.y}, 0, "y0 = x0");
   impl->bytes = static_cast<size_t>(element_count(plain.shape)) * size_of(plain.dtype);
   return impl;
-}
-
-/// The least and the largest whole number up to which `dtype` has all.
-std::pair<int64_t, int64_t> whole_numbers(DType dtype) {
-  const auto symmetric = [](int bits) { return std::pair(-(int64_t{1} << bits), int64_t{1} << bits); };
-  switch (dtype) {
-    case DType::f64:
-      return symmetric(53);
-    case DType::f32:
-      return symmetric(24);
-    case DType::f16:
-      return symmetric(11);
-    case DType::bf16:
-      return symmetric(8);
-    case DType::i8:
-      return {-128, 127};
-    case DType::u8:
-      return {0, 255};
-    case DType::i16:
-      return {-32768, 32767};
-    case DType::i32:
-      return {INT32_MIN, INT32_MAX};
-    case DType::i64:
-      return {INT64_MIN, INT64_MAX};
-    case DType::boolean:
-      return {0, 1};
-  }
-  return {0, 0};
-}
-
-/// What a refusal calls a and b.
-struct ArgumentNames {
-  const char *a = "a", *b = "b";
-};
-
-float finite_float(const char* name, double value) {
-  const auto result = static_cast<float>(value);
-  require(std::isfinite(result), name, value, " is not a finite f32");
-  return result;
-}
-
-Draw uniform_draw(double a, double b, const ArgumentNames& names) {
-  Draw draw;
-  draw.a = finite_float(names.a, a);
-  draw.b = finite_float(names.b, b);
-  require(a <= b, names.b, b, " must not be below ", names.a, ", ", a);
-  const double range = static_cast<double>(draw.b) - draw.a;
-  require(std::isfinite(static_cast<float>(range)), names.b, b, " less ", names.a, ", ", a,
-          ", is not a finite f32");
-  draw.top = draw.b > draw.a ? std::nextafter(draw.b, draw.a) : draw.a;
-  return draw;
-}
-
-Draw geometric_draw(double p, DType dtype, const ArgumentNames& names) {
-  Draw draw;
-  require(p >= 0x1p-90 && p <= 1, names.a, p, " must lie in [2^-90, 1]");
-  draw.a = static_cast<float>(-1 / std::log1p(-p));  // -1 / -inf = 0: one trial
-  if (p == 1) draw.a = 0;
-  draw.top = std::numeric_limits<float>::max();
-  if (!is_floating(dtype)) {
-    const auto most = static_cast<double>(whole_numbers(dtype).second);
-    draw.top = static_cast<float>(most);
-    if (draw.top > most || most >= 0x1p63) draw.top = std::nextafter(draw.top, 0.0f);
-  }
-  return draw;
-}
-
-Draw make_draw(const RandomDesc& desc, double a, double b, const ArgumentNames& names) {
-  Draw draw;
-  switch (desc.distribution) {
-    case Distribution::uniform:
-      return uniform_draw(a, b, names);
-    case Distribution::bernoulli:
-      draw.threshold = probability_threshold(names.a, a);
-      return draw;
-    case Distribution::exponential:
-      require(a >= 0x1p-90 && a <= 0x1p90, names.a, a, " must lie in [2^-90, 2^90]");
-      draw.a = static_cast<float>(1 / a);
-      return draw;
-    case Distribution::geometric:
-      return geometric_draw(a, desc.y.dtype, names);
-    case Distribution::integers:
-      throw ValidationError("distribution", "integers are drawn by run_integers");
-    default:
-      draw.a = finite_float(names.a, a);
-      draw.b = finite_float(names.b, b);
-      require(b >= 0, names.b, b, " must not be negative");
-      return draw;
-  }
-}
-
-Draw integer_draw(const RandomDesc& desc, int64_t low, int64_t high) {
-  require(desc.distribution == Distribution::integers, "distribution",
-          "run_integers is for integers, this plan makes ", names_of(desc.distribution).text);
-  require(low < high, "high", high, " must be above low, ", low);
-  const auto [least, most] = whole_numbers(desc.y.dtype);
-  require(low >= least, "low", low, " is below ", least, ", the least that ", name_of(desc.y.dtype),
-          " takes");
-  require(high - 1 <= most, "high", high, " is above ", most, ", the largest that ", name_of(desc.y.dtype),
-          " takes, by more than 1");
-  Draw draw;
-  draw.low = low;
-  draw.threshold = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
-  return draw;
 }
 
 }  // namespace
