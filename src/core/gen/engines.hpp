@@ -6,10 +6,24 @@
 #include <vector>
 
 #include "core/engine.hpp"
+#include "core/gen/loop_nest.hpp"
 
 namespace dlprim::detail {
 
 constexpr int kGpuGroup = 256;
+
+/// The tensors of a generated kernel, and its form.
+template <class Form>
+struct GeneratedProblem {
+  std::vector<TensorDesc> inputs, outputs;
+  LoopNest nest;
+  Form form;
+  std::vector<TensorDesc> tensors() const {
+    std::vector<TensorDesc> all = inputs;
+    all.insert(all.end(), outputs.begin(), outputs.end());
+    return all;
+  }
+};
 
 /// The list of engines, first the one of the device's kind.
 template <class Problem, class Impl>

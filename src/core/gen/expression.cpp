@@ -97,6 +97,10 @@ const char* compute_type(DType dtype) {
   }
 }
 
+void define_type(Defines& defines, const std::string& name, DType dtype) {
+  defines.set(name + "_DTYPE", name_of(dtype)).set(name + "_T", storage_type(dtype));
+}
+
 std::vector<Operand> make_operands(const std::vector<TensorDesc>& inputs,
                                    const std::vector<TensorDesc>& outputs, const LoopNest& nest) {
   std::vector<Operand> operands;

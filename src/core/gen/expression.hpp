@@ -8,6 +8,7 @@
 
 #include <dlprim/tensor.hpp>
 
+#include "core/defines.hpp"
 #include "core/gen/loop_nest.hpp"
 
 namespace dlprim::detail {
@@ -31,6 +32,8 @@ DType real_type(const std::vector<TensorDesc>& inputs, const std::vector<TensorD
 /// The C type in memory, and the one in expressions.
 const char* storage_type(DType dtype);
 const char* compute_type(DType dtype);
+/// Sets NAME_DTYPE and NAME_T, the type in memory, of a kernel's tensor.
+void define_type(Defines& defines, const std::string& name, DType dtype);
 
 /// Operands for the tensors of a nest, inputs first.
 std::vector<Operand> make_operands(const std::vector<TensorDesc>& inputs,

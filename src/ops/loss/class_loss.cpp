@@ -75,12 +75,9 @@ TensorDesc ClassLoss::weight() const {
 
 Defines ClassLoss::defines() const {
   Defines defines;
-  const auto type = [&](const char* name, DType dtype) {
-    defines.set(cat(name, "_DTYPE"), dlprim::name_of(dtype)).set(cat(name, "_T"), storage_type(dtype));
-  };
-  type("A", desc.x.dtype);
-  type("T", desc.target.dtype);
-  type("W", desc.weight ? desc.weight->dtype : DType::f32);
+  define_type(defines, "A", desc.x.dtype);
+  define_type(defines, "T", desc.target.dtype);
+  define_type(defines, "W", desc.weight ? desc.weight->dtype : DType::f32);
   defines.set("REAL", compute_type(real)).set("WEIGHTED", desc.weight.has_value()).set("MEAN", weighed());
   return defines;
 }

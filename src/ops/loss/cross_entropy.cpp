@@ -50,9 +50,8 @@ std::unique_ptr<CrossEntropyImpl> start(const Problem& p, Defines& defines) {
   impl->nest = RowNest(p.loss.desc.x.shape, kClassAxis, p.tensors);
   defines = p.loss.defines();
   const DType loss = p.tensors[3].dtype;
-  defines.set("L_DTYPE", name_of(loss)).set("L_T", storage_type(loss));
-  if (p.backward)
-    defines.set("D_DTYPE", name_of(p.tensors[5].dtype)).set("D_T", storage_type(p.tensors[5].dtype));
+  define_type(defines, "L", loss);
+  if (p.backward) define_type(defines, "D", p.tensors[5].dtype);
   defines.set("PROB", p.loss.probabilities)
       .set("SMOOTH", !p.loss.probabilities && p.loss.desc.params.label_smoothing > 0);
   impl->nest.define(defines);

@@ -83,15 +83,12 @@ Kernel kernel(const Context& context, const Problem& p, const char* name, int64_
   // In two buffers of 8 KB, or 16 of doubles; a CPU has more of them.
   const int64_t most = lanes == 1 ? 1024 : 2048;
   Defines defines;
-  const auto type = [&](const char* macro, DType dtype) {
-    defines.set(cat(macro, "_DTYPE"), dlprim::name_of(dtype)).set(cat(macro, "_T"), storage_type(dtype));
-  };
-  type("A", p.desc.x.dtype);
-  type("T", p.desc.labels.dtype);
-  type("N", p.desc.x_lengths.dtype);
-  type("U", p.desc.label_lengths.dtype);
-  type("L", loss);
-  type("D", p.dx.dtype);
+  define_type(defines, "A", p.desc.x.dtype);
+  define_type(defines, "T", p.desc.labels.dtype);
+  define_type(defines, "N", p.desc.x_lengths.dtype);
+  define_type(defines, "U", p.desc.label_lengths.dtype);
+  define_type(defines, "L", loss);
+  define_type(defines, "D", p.dx.dtype);
   int64_t states = 64;
   while (states < p.states()) states *= 2;
   if (states > most) states = 0;

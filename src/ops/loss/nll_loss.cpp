@@ -19,14 +19,6 @@ struct NllLoss::Impl {
   ClassLossSum sum;
 };
 
-namespace {
-
-Defines loss_type(Defines defines, DType dtype) {
-  return defines.set("L_DTYPE", name_of(dtype)).set("L_T", storage_type(dtype));
-}
-
-}  // namespace
-
 NllLoss::NllLoss(const Context& context, const ClassLossDesc& desc, const Options& options) : Plan(nullptr) {
   const ClassLoss p("x", "loss", desc, false);
   require_writable("loss", desc.loss);
@@ -34,7 +26,8 @@ NllLoss::NllLoss(const Context& context, const ClassLossDesc& desc, const Option
   auto impl = std::make_shared<Impl>(Impl{p, {}, {}, ClassLossSum(context, p, parts, options)});
   const TensorDesc terms = p.reduced() ? p.per_row() : p.loss();
   impl->nest = RowNest(desc.x.shape, kClassAxis, {desc.x, p.target(), p.weight(), terms, p.per_row()});
-  Defines defines = loss_type(p.defines(), terms.dtype);
+  Defines defines = p.defines();
+  define_type(defines, "L", terms.dtype);
   impl->nest.define(defines);
   impl->pick = context.state().programs.kernel("nll_loss", "nll_pick", defines);
   info_ = single_engine("nll_loss", "direct", "", context, options,
@@ -71,7 +64,8 @@ NllLossBackward::NllLossBackward(const Context& context, const NllLossBackwardDe
   auto impl = std::make_shared<Impl>(Impl{
       p, {}, Pointwise(context, {}, {desc.dx}, 0, "y0 = 0"), {}, ClassWeightSum(context, p, parts, options)});
   impl->nest = RowNest(desc.dx.shape, kClassAxis, {desc.dx, p.target(), p.weight(), p.loss(), p.total()});
-  Defines defines = loss_type(p.defines(), desc.dloss.dtype);
+  Defines defines = p.defines();
+  define_type(defines, "L", desc.dloss.dtype);
   impl->nest.define(defines);
   impl->scatter = context.state().programs.kernel("nll_loss", "nll_scatter", defines);
   info_ = single_engine("nll_loss_backward", "direct", "", context, options,

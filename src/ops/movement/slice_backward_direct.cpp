@@ -95,8 +95,10 @@ SliceBackwardDirect::SliceBackwardDirect(const Context& context, const TensorDes
   defines.set("DIMS", static_cast<int64_t>(dims_.size())).set("AXIS", static_cast<int64_t>(loops.axis));
   defines.set("WHOLE", is_whole(loops, dy, slicing_, filled_, width));
   defines.set("OFFSET", wide_ ? "long" : "int");
-  defines.set("X_DTYPE", name_of(from)).set("X_T", storage_type(from)).set("X_C", compute_type(from));
-  defines.set("Y_DTYPE", name_of(to)).set("Y_T", storage_type(to)).set("Y_C", compute_type(to));
+  define_type(defines, "X", from);
+  defines.set("X_C", compute_type(from));
+  define_type(defines, "Y", to);
+  defines.set("Y_C", compute_type(to));
   defines.set("TO_TRUTH", !same && to == DType::boolean);
   kernel_ = context.state().programs.kernel("slice_backward", "slice_backward", defines);
   dims_.resize(kMaxRank, LoopDim{1, {0, 0}});

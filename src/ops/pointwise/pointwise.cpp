@@ -24,16 +24,7 @@ struct Pointwise::Impl : EngineImpl {
 
 namespace {
 
-struct Problem {
-  std::vector<TensorDesc> inputs, outputs;
-  LoopNest nest;
-  PointwiseForm form;
-  std::vector<TensorDesc> tensors() const {
-    std::vector<TensorDesc> all = inputs;
-    all.insert(all.end(), outputs.begin(), outputs.end());
-    return all;
-  }
-};
+using Problem = GeneratedProblem<PointwiseForm>;
 
 constexpr int64_t kChunk = 8192;    // elements that are worth a CPU work-group
 constexpr int kGroupsPerUnit = 16;  // CPU work-groups a compute unit, so that uneven ones balance

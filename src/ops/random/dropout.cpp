@@ -54,7 +54,7 @@ std::string refuse_tiles(const Context&, const DropoutDesc& desc, const Options&
 Defines defines_of(const DropoutDesc& desc) {
   Defines defines;
   defines.set("DROPOUT", true);
-  defines.set("X_DTYPE", name_of(desc.x.dtype)).set("X_T", storage_type(desc.x.dtype));
+  define_type(defines, "X", desc.x.dtype);
   return defines;
 }
 

@@ -34,8 +34,9 @@ int group_of(const Context& context) {
 
 Kernel kernel_of(const Context& context, const char* name, DType w, DType y) {
   Defines defines;
-  defines.set("W_DTYPE", name_of(w)).set("W_T", storage_type(w));
-  defines.set("Y_DTYPE", name_of(y)).set("Y_T", storage_type(y)).set("LOCAL", group_of(context));
+  define_type(defines, "W", w);
+  define_type(defines, "Y", y);
+  defines.set("LOCAL", group_of(context));
   return context.state().programs.kernel("sampling", name, defines);
 }
 

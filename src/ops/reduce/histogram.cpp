@@ -53,11 +53,12 @@ Tensor Ends::run(const Stream& stream, const Tensor& x, const Tensor& workspace)
 Defines histogram_defines(const HistogramProblem& p, DType accumulator) {
   Defines defines;
   const DType w = p.weights ? p.weights->dtype : DType::f32;
-  defines.set("X_DTYPE", name_of(p.x.dtype)).set("X_T", storage_type(p.x.dtype));
+  define_type(defines, "X", p.x.dtype);
   defines.set("VALUE", compute_type(p.x.dtype));
-  defines.set("W_DTYPE", name_of(w)).set("W_T", storage_type(w)).set("WEIGHTED", p.weights.has_value());
+  define_type(defines, "W", w);
+  defines.set("WEIGHTED", p.weights.has_value());
   defines.set("ACC", p.weights ? storage_type(accumulator) : "uint");
-  defines.set("Y_DTYPE", name_of(p.y.dtype)).set("Y_T", storage_type(p.y.dtype));
+  define_type(defines, "Y", p.y.dtype);
   defines.set("Y_VALUE", compute_type(p.y.dtype));
   return defines.set("RANGE", p.ranged).set("FROM_DATA", p.from_data());
 }

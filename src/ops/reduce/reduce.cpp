@@ -30,16 +30,7 @@ struct Reduce::Impl : EngineImpl {
 
 namespace {
 
-struct Problem {
-  std::vector<TensorDesc> inputs, outputs;
-  LoopNest nest;
-  ReduceForm form;
-  std::vector<TensorDesc> tensors() const {
-    std::vector<TensorDesc> all = inputs;
-    all.insert(all.end(), outputs.begin(), outputs.end());
-    return all;
-  }
-};
+using Problem = GeneratedProblem<ReduceForm>;
 
 constexpr int kGroupsPerUnit = 8;   // GPU work-groups a compute unit that keep its memory busy
 constexpr int kShortRounds = 2;     // of a lane's accesses, up to which it had better have its outputs alone

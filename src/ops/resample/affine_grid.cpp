@@ -188,8 +188,8 @@ AffineGrid::AffineGrid(const Context& context, const AffineGridDesc& desc, const
   Defines defines;
   defines.set("AXES", axes).set("PLACES", places).set("VECTORS", vectors);
   defines.set("ALIGN_CORNERS", desc.align_corners).set("REAL", compute_type(real));
-  defines.set("THETA_DTYPE", name_of(theta.dtype)).set("THETA_T", storage_type(theta.dtype));
-  defines.set("GRID_DTYPE", name_of(grid.dtype)).set("GRID_T", storage_type(grid.dtype));
+  define_type(defines, "THETA", theta.dtype);
+  define_type(defines, "GRID", grid.dtype);
   info_ = info_of("affine_grid", cpu ? "cpu" : "direct", context, desc, 0, options);
   impl_ = std::make_shared<const Impl>(
       Impl{desc, cpu, places,

@@ -42,9 +42,9 @@ void bind_samples(Launch& launch, const Tensor& t, bool grid) {
 Defines grid_sample_defines(const GridSampleProblem& problem) {
   const GridSampleDesc& d = problem.desc;
   Defines defines;
-  defines.set("X_DTYPE", name_of(d.x.dtype)).set("X_T", storage_type(d.x.dtype));
-  defines.set("Y_DTYPE", name_of(d.y.dtype)).set("Y_T", storage_type(d.y.dtype));
-  defines.set("GRID_DTYPE", name_of(d.grid.dtype)).set("GRID_T", storage_type(d.grid.dtype));
+  define_type(defines, "X", d.x.dtype);
+  define_type(defines, "Y", d.y.dtype);
+  define_type(defines, "GRID", d.grid.dtype);
   defines.set("REAL", compute_type(problem.real()))
       .set("AXES", problem.volume() ? 3 : 2)
       .set("TAPS", problem.taps());

@@ -279,8 +279,8 @@ ResamplePass::ResamplePass(const Context& context, const TensorDesc& x, const Te
   const Roles roles(x, y, axes, cpu_ ? 0 : 256);
   vector_ = cpu_ ? 1 : vector_of(x, y, roles);
   Defines defines;
-  defines.set("X_DTYPE", name_of(x.dtype)).set("X_T", storage_type(x.dtype));
-  defines.set("Y_DTYPE", name_of(y.dtype)).set("Y_T", storage_type(y.dtype));
+  define_type(defines, "X", x.dtype);
+  define_type(defines, "Y", y.dtype);
   defines.set("REAL", words ? storage_type(real) : compute_type(real)).set("WIDE", is_wide(x) || is_wide(y));
   if (words) defines.set("WORDS", name_of(*words));
   std::vector<int32_t> table;

@@ -34,10 +34,7 @@ std::vector<TensorDesc> tensors_of(const SoftmaxProblem& p) {
 Defines common_defines(const SoftmaxProblem& p, const RowNest& nest) {
   Defines defines;
   const std::vector<TensorDesc> tensors = tensors_of(p);
-  for (size_t i = 0; i < tensors.size(); i++) {
-    const DType dtype = tensors[i].dtype;
-    defines.set(cat(kNames[i], "_DTYPE"), name_of(dtype)).set(cat(kNames[i], "_T"), storage_type(dtype));
-  }
+  for (size_t i = 0; i < tensors.size(); i++) define_type(defines, kNames[i], tensors[i].dtype);
   defines.set("REAL", compute_type(p.real())).set("MASK", p.mask_form());
   defines.set("LOG", p.kind == SoftmaxKind::log_softmax).set("ONE", p.kind == SoftmaxKind::logsumexp);
   nest.define(defines);

@@ -62,8 +62,8 @@ SortBackward::SortBackward(const Context& context, const SortBackwardDesc& desc,
   if (impl->k < impl->n)
     impl->zero.emplace(context, std::vector<TensorDesc>{}, std::vector{desc.dx}, 0, "y0 = 0");
   Defines defines;
-  defines.set("DY_DTYPE", name_of(desc.dy.dtype)).set("DY_T", storage_type(desc.dy.dtype));
-  defines.set("DX_DTYPE", name_of(desc.dx.dtype)).set("DX_T", storage_type(desc.dx.dtype));
+  define_type(defines, "DY", desc.dy.dtype);
+  define_type(defines, "DX", desc.dx.dtype);
   defines.set("INDEX", storage_type(desc.indices.dtype)).set("ROW_DIMS", impl->at.compiled_dims());
   impl->scatter = context.state().programs.kernel("sort_backward", "sort_backward", defines);
   if (context.device().kind() == DeviceKind::cpu) {
