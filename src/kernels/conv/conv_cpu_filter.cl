@@ -174,11 +174,6 @@ static void pack_inputs(__local Scalar* panel, int k0, int kc, int n0, int n_end
   pack_inputs(panel, (int)(k_begin + k0), kc, n0, n_end, x + x_offset, group * channels * x_c, extent, x_n, \
               x_c, OF_AXES(x), SHAPE)
 
-// One matrix of all groups after the other.
-#define C_PARAMETERS __global Scalar* restrict c, long c_offset
-#define C_AT(m, n) (((k_begin / part * ((long)get_num_groups(2) / parts) + group) * M + (m)) * N + (n))
-#define C_LINE(m) (c + c_offset + C_AT(m, ns))
-#define READ_C(m, n, count) load_run(c + c_offset + C_AT(m, n), count)
-#define WRITE_C(m, n, v, count) store_run(c + c_offset + C_AT(m, n), v, count)
+#include "conv/conv_cpu_filter_sums.cl"
 
 #include "gemm/gemm_cpu_loop.cl"

@@ -9,12 +9,6 @@
 #include "norm/norm_rows_common.cl"
 #include "lib/divisor.cl"
 
-#ifndef LX
-#define LX 64
-#define LY 4
-#define V 4
-#define U 4
-#endif
 #ifndef HELD
 #define HELD 1
 #endif

@@ -4,15 +4,6 @@
 // A group goes through rows LY * groups apart and adds up what they hand to weight and bias, dy n and dy; these
 // sums go to the workspace as [kind][group][length].
 
-#ifndef DX
-#define DX 1
-#endif
-#ifndef DWEIGHT
-#define DWEIGHT 1
-#endif
-#ifndef DBIAS
-#define DBIAS 1
-#endif
 #ifndef REAL
 #define REAL float
 #define SUMMED float2

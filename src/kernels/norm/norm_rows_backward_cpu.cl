@@ -2,17 +2,6 @@
 // item takes `chunk` rows.
 
 #include "norm/norm_rows_common.cl"
-
-#ifndef DX
-#define DX 1
-#endif
-#ifndef DWEIGHT
-#define DWEIGHT 1
-#endif
-#ifndef DBIAS
-#define DBIAS 1
-#endif
-
 #include "norm/norm_rows_sum.cl"
 
 #define DY(i) JOIN(LOAD_, Y_DTYPE)(dy, i)

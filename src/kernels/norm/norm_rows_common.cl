@@ -25,5 +25,16 @@
 #define BIAS 1
 #endif
 
+// Backward: which gradients are wanted.
+#ifndef DX
+#define DX 1
+#endif
+#ifndef DWEIGHT
+#define DWEIGHT 1
+#endif
+#ifndef DBIAS
+#define DBIAS 1
+#endif
+
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
