@@ -1,5 +1,5 @@
 # dlprim_embed_kernels(<target> <directory>): makes one .cpp out of each .cl file of the directory's folders, with its
-# #include "folder/other.cl" lines replaced by those files (each once), and one .cpp with the table of all, and adds
+# #include "folder/other.cl" (or .h) lines replaced by those files (each once), and one .cpp with the table of all, and adds
 # them to the target. A kernel is named by its stem, without the folder. Run as a script (-P) it makes one file's .cpp.
 
 cmake_policy(VERSION 3.22)
@@ -35,6 +35,7 @@ endfunction()
 
 function(dlprim_embed_kernels target directory)
   file(GLOB files CONFIGURE_DEPENDS "${directory}/*/*.cl")
+  file(GLOB headers CONFIGURE_DEPENDS "${directory}/*/*.h")
   set(declarations "")
   set(rows "")
   foreach(path IN LISTS files)
@@ -44,7 +45,7 @@ function(dlprim_embed_kernels target directory)
       message(FATAL_ERROR "There are two kernel files ${stem}.cl.")
     endif()
     set(output "${CMAKE_CURRENT_BINARY_DIR}/kernels/${stem}.cpp")
-    dlprim_embed_kernel("${directory}" "${file}" "${output}" ${files})
+    dlprim_embed_kernel("${directory}" "${file}" "${output}" ${files} ${headers})
     target_sources(${target} PRIVATE "${output}")
     string(APPEND declarations "extern const char kKernel_${stem}[];\n")
     string(APPEND rows "    {\"${stem}\", kKernel_${stem}},\n")

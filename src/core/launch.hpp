@@ -25,12 +25,14 @@ class Launch {
 
   /// An undefined tensor binds a null buffer. Throws ValidationError for a tensor of another context.
   Launch& arg(const Tensor& tensor);
-  /// A number: the kernel's parameter must have the same size and kind.
+  /// A number, or a plain struct of a header that the kernel includes too: the kernel's parameter must have
+  /// the same size and kind.
   template <class T>
   Launch& arg(T value) {
     static_assert(std::is_same_v<T, int32_t> || std::is_same_v<T, int64_t> || std::is_same_v<T, uint32_t> ||
-                      std::is_same_v<T, uint64_t> || std::is_same_v<T, float> || std::is_same_v<T, double>,
-                  "kernel parameters are int, long, uint, ulong, float or double");
+                      std::is_same_v<T, uint64_t> || std::is_same_v<T, float> || std::is_same_v<T, double> ||
+                      (std::is_class_v<T> && std::is_trivially_copyable_v<T>),
+                  "kernel parameters are int, long, uint, ulong, float, double or plain structs");
     bind(&value, sizeof value);
     return *this;
   }

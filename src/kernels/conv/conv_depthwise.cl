@@ -14,6 +14,7 @@
 #define V 1
 #endif
 #include "lib/divisor.cl"
+#include "conv/conv_depthwise.h"
 #include "gemm/gemm_types.cl"
 
 #ifndef DIRECTION
@@ -63,22 +64,10 @@
 #endif
 #define LANES (LANES_C * LANES_P)
 
-// A strip is the place of a tile: they are counted along the rows, then down, then through the depth, then the images.
-// `strips` is how many there are; in conv_depthwise where columns are neighbours, of all channels. The target's strip (0, 0)
-// begins at (t_first_h, t_first_w), what it sees of the source at (s_first_h, s_first_w). T, R, S: the filter.
-// Filters' strides: w_g from group to group, w_i of the target's channels in a group, w_j of the source's.
-#define STRIDES(x) int x##_n, int x##_c, int x##_d, int x##_h, int x##_w
-#define GEOMETRY                                                                                                   \
-  int strips, DIVISOR(strips_w), DIVISOR(strips_h), DIVISOR(planes), DIVISOR(channels), DIVISOR(group_t),          \
-      int group_s, int s_depth, int s_height, int s_width, int t_height, int t_width, int t_first_h,               \
-      int t_first_w, int s_first_h, int s_first_w, int T, int R, int S, int stride_d, int stride_h, int stride_w,  \
-      int pad_d, int pad_h, int pad_w, int dilation_d, int dilation_h, int dilation_w, STRIDES(s), STRIDES(t),     \
-      int w_g, int w_i, int w_j, int w_t, int w_r, int w_s
-
 // `rest` and `digit` of a number.
-#define SPLIT(rest, digit, number, d) const int rest = QUOTIENT(number, d), digit = (number) - rest * d;
+#define SPLIT(rest, digit, number, by) const int rest = divided(number, by), digit = (number) - rest * by.d;
 #if DEPTH
-#define SPLIT_DEPTH(rest, digit, number) SPLIT(rest, digit, number, planes)
+#define SPLIT_DEPTH(rest, digit, number) SPLIT(rest, digit, number, strips.planes)
 #else
 #define SPLIT_DEPTH(rest, digit, number) const int rest = (number), digit = 0;
 #endif
@@ -95,7 +84,7 @@ INLINE int met(int target, int tap, int stride, int pad, int dilation, int size)
 }
 #if DEPTH
 #define FIRST_TAP_IN 0
-#define MET_DEPTH(o, tap) met(o, tap, stride_d, pad_d, dilation_d, s_depth)
+#define MET_DEPTH(o, tap) met(o, tap, p.stride.d, p.pad.d, p.dilation.d, p.source.d)
 #else
 #define MET_DEPTH(o, tap) 0
 #endif
@@ -123,7 +112,7 @@ INLINE int met(int target, int tap, int stride, int pad, int dilation, int size)
 #define MET_W(o, s) MET(o, s, KERNEL_W, STRIDE_W, DILATION_W)
 #define TAPS_H KERNEL_H
 #define TAPS_W KERNEL_W
-#define COLUMN(j) ((j) * (UNIT ? 1 : s_w))
+#define COLUMN(j) ((j) * (UNIT ? 1 : p.s.w))
 #else
 #define TAPS_H 1
 #define TAPS_W 1
@@ -142,14 +131,14 @@ INLINE int met(int target, int tap, int stride, int pad, int dilation, int size)
 #endif
 
 // Row i of what a tile sees, of which strip (strip_h, strip_w) of the plane at `plane` is the place.
-#define SEE_ROW(i, plane, seen)                                                                       \
-  {                                                                                                   \
-    const int row_ = s_first_h + strip_h * STEP(TILE_H, STRIDE_H) + (i);                              \
-    const int column_ = s_first_w + strip_w * STEP(TILE_W, STRIDE_W);                                 \
-    const int inside_ = (uint)row_ < (uint)s_height;                                                  \
-    __global const AB_STORAGE* from_ = source + ((plane) + row_ * s_h + column_ * (UNIT ? 1 : s_w));  \
-    UNROLL for (int j = 0; j < SEEN_W; j++)                                                           \
-        LOAD_V(from_, COLUMN(j), inside_ && (uint)(column_ + j) < (uint)s_width, seen[j])             \
+#define SEE_ROW(i, plane, seen)                                                                          \
+  {                                                                                                      \
+    const int row_ = p.s_first_h + strip_h * STEP(TILE_H, STRIDE_H) + (i);                               \
+    const int column_ = p.s_first_w + strip_w * STEP(TILE_W, STRIDE_W);                                  \
+    const int inside_ = (uint)row_ < (uint)p.source.h;                                                   \
+    __global const AB_STORAGE* from_ = source + ((plane) + row_ * p.s.h + column_ * (UNIT ? 1 : p.s.w)); \
+    UNROLL for (int j = 0; j < SEEN_W; j++)                                                              \
+        LOAD_V(from_, COLUMN(j), inside_ && (uint)(column_ + j) < (uint)p.source.w, seen[j])             \
   }
 
 #if DIRECTION != 2
@@ -166,7 +155,7 @@ INLINE int met(int target, int tap, int stride, int pad, int dilation, int size)
 
 __kernel __attribute__((reqd_work_group_size(LANES_C, LANES_P, 1))) void conv_depthwise(
     __global const AB_STORAGE* restrict source, long s_offset, __global const AB_STORAGE* restrict w, long w_offset,
-    __global C_STORAGE* restrict target, long t_offset, GEOMETRY, EPILOGUE_PARAMETERS) {
+    __global C_STORAGE* restrict target, long t_offset, DepthwiseGeometry p, DepthwiseStrips strips, EPILOGUE_PARAMETERS) {
   source += s_offset;
   w += w_offset;
   target += t_offset;
@@ -175,30 +164,30 @@ __kernel __attribute__((reqd_work_group_size(LANES_C, LANES_P, 1))) void conv_de
   const int lane_c = (int)get_local_id(0), first_c = (int)get_group_id(0) * LANES_C * V;
   for (int e = (int)get_local_id(1) * LANES_C + lane_c; e < TAPS_H * TAPS_W * LANES_C * V; e += LANES) {
     const int c = e / (TAPS_H * TAPS_W), tap = e - c * (TAPS_H * TAPS_W), r = tap / TAPS_W, s = tap - r * TAPS_W;
-    if (first_c + c < channels) filter[tap * PITCH + c] = LOAD_AB(w, (first_c + c) * w_g + r * w_r + s * w_s);
+    if (first_c + c < p.channels) filter[tap * PITCH + c] = LOAD_AB(w, (first_c + c) * p.w.g + r * p.w.r + s * p.w.s);
   }
   barrier(CLK_LOCAL_MEM_FENCE);
 #endif
 #if CHANNELS_LAST
   const int strip = (int)get_global_id(1), t = (int)get_global_id(0) * V;
-  if (strip >= strips || t >= channels) return;
+  if (strip >= strips.count || t >= p.channels) return;
 #else
   const int strip = (int)get_global_id(1);
-  if (strip >= strips) return;
+  if (strip >= strips.count) return;
 #endif
-  SPLIT(above_w, strip_w, strip, strips_w)
-  SPLIT(above_h, strip_h, above_w, strips_h)
+  SPLIT(above_w, strip_w, strip, strips.w)
+  SPLIT(above_h, strip_h, above_w, strips.h)
   SPLIT_DEPTH(above_d, o, above_h)
 #if CHANNELS_LAST
   const int n = above_d;
 #else
-  SPLIT(n, t, above_d, channels)
+  SPLIT(n, t, above_d, strips.channels)
 #endif
 #if PLAIN
   const int group = t, in_group = 0, sources = 1;
 #else
-  SPLIT(group, in_group, t, group_t)
-  const int sources = group_s;
+  SPLIT(group, in_group, t, strips.group_t)
+  const int sources = p.group_s;
 #endif
 
 #if KERNEL_H
@@ -209,16 +198,16 @@ __kernel __attribute__((reqd_work_group_size(LANES_C, LANES_P, 1))) void conv_de
   REAL sum[1][1][1] = {{{0}}};
 #endif
   for (int j = 0; j < sources; j++)
-    for (int depth_tap = 0; depth_tap < (DEPTH ? T : 1); depth_tap++) {
+    for (int depth_tap = 0; depth_tap < (DEPTH ? p.window.d : 1); depth_tap++) {
       const int d = MET_DEPTH(o, depth_tap);
       if (d < 0) continue;
-      const int plane = n * s_n + (group * sources + j) * s_c + d * s_d;
-      const int w_at = group * w_g + in_group * w_i + j * w_j + depth_tap * w_t;
+      const int plane = n * p.s.n + (group * sources + j) * p.s.c + d * p.s.d;
+      const int w_at = group * p.w.g + in_group * p.w.i + j * p.w.j + depth_tap * p.w.t;
 #if KERNEL_H
 #if !STAGED
       REAL filter[TAPS_H * TAPS_W][V];
       UNROLL for (int r = 0; r < TAPS_H; r++) UNROLL for (int s = 0; s < TAPS_W; s++)
-          UNROLL for (int u = 0; u < V; u++) FILTER(r, s, u) = LOAD_AB(w, w_at + u * w_g + r * w_r + s * w_s);
+          UNROLL for (int u = 0; u < V; u++) FILTER(r, s, u) = LOAD_AB(w, w_at + u * p.w.g + r * p.w.r + s * p.w.s);
 #endif
       UNROLL for (int i = 0; i < SEEN_H; i++) {
         REAL seen[SEEN_W][V];
@@ -233,26 +222,26 @@ __kernel __attribute__((reqd_work_group_size(LANES_C, LANES_P, 1))) void conv_de
         }
       }
 #else
-      for (int r = 0; r < R; r++) {
-        const int row = met(strip_h, r, stride_h, pad_h, dilation_h, s_height);
+      for (int r = 0; r < p.window.h; r++) {
+        const int row = met(strip_h, r, p.stride.h, p.pad.h, p.dilation.h, p.source.h);
         if (row < 0) continue;
-        for (int s = 0; s < S; s++) {
-          const int column = met(strip_w, s, stride_w, pad_w, dilation_w, s_width);
+        for (int s = 0; s < p.window.w; s++) {
+          const int column = met(strip_w, s, p.stride.w, p.pad.w, p.dilation.w, p.source.w);
           if (column < 0) continue;
-          sum[0][0][0] = MULTIPLY_ADD((REAL)LOAD_AB(source, plane + row * s_h + column * s_w),
-                                      (REAL)LOAD_AB(w, w_at + r * w_r + s * w_s), sum[0][0][0]);
+          sum[0][0][0] = MULTIPLY_ADD((REAL)LOAD_AB(source, plane + row * p.s.h + column * p.s.w),
+                                      (REAL)LOAD_AB(w, w_at + r * p.w.r + s * p.w.s), sum[0][0][0]);
         }
       }
 #endif
     }
 
-  const int tile_at = n * t_n + t * t_c + o * t_d;
+  const int tile_at = n * p.t.n + t * p.t.c + o * p.t.d;
   UNROLL for (int a = 0; a < TILE_H; a++) {
-    const int row = t_first_h + strip_h * TILE_H + a;
-    if ((uint)row >= (uint)t_height) continue;
+    const int row = p.t_first_h + strip_h * TILE_H + a;
+    if ((uint)row >= (uint)p.target.h) continue;
     UNROLL for (int b = 0; b < TILE_W; b++) {
-      const int column = t_first_w + strip_w * TILE_W + b, at = tile_at + row * t_h + column * t_w;
-      if ((uint)column >= (uint)t_width) continue;
+      const int column = p.t_first_w + strip_w * TILE_W + b, at = tile_at + row * p.t.h + column * p.t.w;
+      if ((uint)column >= (uint)p.target.w) continue;
       UNROLL for (int u = 0; u < V; u++) sum[a][b][u] = FINISH(SCALED(sum[a][b][u], t + u, n), t + u, n, at + u);
 #if V == 1
       STORE_C(target, at, sum[a][b][0]);
@@ -273,36 +262,37 @@ __kernel __attribute__((reqd_work_group_size(LANES_C, LANES_P, 1))) void conv_de
 __kernel __attribute__((reqd_work_group_size(LANES_C, LANES_P, 1))) void conv_depthwise_filter(
     __global const AB_STORAGE* restrict source, long s_offset, __global const AB_STORAGE* restrict target,
     long t_offset, __global C_STORAGE* restrict w, long w_offset, __global REAL* restrict partial,
-    long partial_offset, int part, GEOMETRY) {
+    long partial_offset, int part, DepthwiseGeometry p, DepthwiseStrips strips) {
   __local REAL shared[SUMS * (LANES + 1)];
   const int lane_c = (int)get_local_id(0), lane_p = (int)get_local_id(1), lane = lane_p * LANES_C + lane_c;
   const int first_pair = (int)get_group_id(0) * LANES_C * V, pair = first_pair + lane_c * V;
-  SPLIT(k, c, pair, group_t)
-  const int channel = PLAIN ? pair : k / group_s * group_t + c;
-  source += s_offset + channel * s_c;
-  target += t_offset + (PLAIN ? pair : k) * t_c;
-  const int begin = (int)get_group_id(2) * part, end = pair < channels ? min(begin + part, strips) : 0;
+  SPLIT(k, c, pair, strips.group_t)
+  const int channel = PLAIN ? pair : k / p.group_s * p.group_t + c;
+  source += s_offset + channel * p.s.c;
+  target += t_offset + (PLAIN ? pair : k) * p.t.c;
+  const int begin = (int)get_group_id(2) * part, end = pair < p.channels ? min(begin + part, strips.count) : 0;
 #if KERNEL_H
   const int depth_tap = (int)get_group_id(1), r0 = 0, s0 = 0;
 #else
-  const int tap = (int)get_group_id(1), depth_tap = tap / (R * S), r0 = tap / S % R, s0 = tap % S;
+  const int tap = (int)get_group_id(1), s0 = tap % p.window.w, above_s = tap / p.window.w;
+  const int r0 = above_s % p.window.h, depth_tap = above_s / p.window.h;
 #endif
 
   REAL sum[TAPS_H][TAPS_W][V];
   UNROLL for (int r = 0; r < TAPS_H; r++) UNROLL for (int s = 0; s < TAPS_W; s++)
       UNROLL for (int u = 0; u < V; u++) sum[r][s][u] = 0;
   for (int strip = begin + lane_p; strip < end; strip += LANES_P) {
-    SPLIT(above_w, strip_w, strip, strips_w)
-    SPLIT(above_h, strip_h, above_w, strips_h)
+    SPLIT(above_w, strip_w, strip, strips.w)
+    SPLIT(above_h, strip_h, above_w, strips.h)
     SPLIT_DEPTH(n, o, above_h)
     const int d = MET_DEPTH(o, depth_tap);
     if (d < 0) continue;
-    const int plane = n * s_n + d * s_d, target_plane = n * t_n + o * t_d;
+    const int plane = n * p.s.n + d * p.s.d, target_plane = n * p.t.n + o * p.t.d;
 #if KERNEL_H
     REAL given[TILE_H][TILE_W][V];
     UNROLL for (int a = 0; a < TILE_H; a++) UNROLL for (int b = 0; b < TILE_W; b++) {
       const int row = strip_h * TILE_H + a, column = strip_w * TILE_W + b;
-      LOAD_V(target, target_plane + row * t_h + column * t_w, row < t_height && column < t_width, given[a][b])
+      LOAD_V(target, target_plane + row * p.t.h + column * p.t.w, row < p.target.h && column < p.target.w, given[a][b])
     }
     UNROLL for (int i = 0; i < SEEN_H; i++) {
       REAL seen[SEEN_W][V];
@@ -315,11 +305,11 @@ __kernel __attribute__((reqd_work_group_size(LANES_C, LANES_P, 1))) void conv_de
       }
     }
 #else
-    const int row = met(strip_h, r0, stride_h, pad_h, dilation_h, s_height);
-    const int column = met(strip_w, s0, stride_w, pad_w, dilation_w, s_width);
+    const int row = met(strip_h, r0, p.stride.h, p.pad.h, p.dilation.h, p.source.h);
+    const int column = met(strip_w, s0, p.stride.w, p.pad.w, p.dilation.w, p.source.w);
     if (row >= 0 && column >= 0)
-      sum[0][0][0] = MULTIPLY_ADD((REAL)LOAD_AB(source, plane + row * s_h + column * s_w),
-                                  (REAL)LOAD_AB(target, target_plane + strip_h * t_h + strip_w * t_w), sum[0][0][0]);
+      sum[0][0][0] = MULTIPLY_ADD((REAL)LOAD_AB(source, plane + row * p.s.h + column * p.s.w),
+                                  (REAL)LOAD_AB(target, target_plane + strip_h * p.t.h + strip_w * p.t.w), sum[0][0][0]);
 #endif
   }
 
@@ -338,15 +328,16 @@ __kernel __attribute__((reqd_work_group_size(LANES_C, LANES_P, 1))) void conv_de
   for (int e = lane; e < SUMS * LANES_C; e += LANES) {
     const int c_of = e % LANES_C, number = e / LANES_C, u = number % V, tap_of = number / V;
     const int made = first_pair + c_of * V + u, r = r0 + tap_of / TAPS_W, s = s0 + tap_of % TAPS_W;
-    if (made >= channels) continue;
+    if (made >= p.channels) continue;
     REAL total = 0;
     for (int i = 0; i < SHARES; i++) total += shared[number * (LANES + 1) + i * LANES_C + c_of];
 #if PARTS
-    const int taps = T * R * S;
-    partial[partial_offset + ((long)get_group_id(2) * channels + made) * taps + (depth_tap * R + r) * S + s] = total;
+    const int taps = p.window.d * p.window.h * p.window.w, tap_at = (depth_tap * p.window.h + r) * p.window.w + s;
+    partial[partial_offset + ((long)get_group_id(2) * p.channels + made) * taps + tap_at] = total;
 #else
-    const int k_of = made / group_t;
-    STORE_C(w + w_offset, k_of * w_i + (made - k_of * group_t) * w_j + depth_tap * w_t + r * w_r + s * w_s, total);
+    const int k_of = made / p.group_t;
+    const int at = k_of * p.w.i + (made - k_of * p.group_t) * p.w.j + depth_tap * p.w.t + r * p.w.r + s * p.w.s;
+    STORE_C(w + w_offset, at, total);
 #endif
   }
 }

@@ -9,6 +9,8 @@
 // tensor that taps reach into: x, in backward data dy. "Target" is the other one.
 
 #include "gemm/gemm_cpu_runs.cl"
+#include "lib/divisor.h"
+#include "conv/conv_depthwise.h"
 
 #ifndef DIRECTION  // 0: forward, 1: backward data, 2: backward filter
 #define DIRECTION 0
@@ -62,20 +64,10 @@
 #define SLACK (VW * (AT_ONCE + 1))
 #define VECTORS ((ROOM + SLACK + VW - 1) / VW)
 // Buffers of sums lie `SUMS_APART` apart: vectors behind the end of one are not in the next.
-#define SUMS_APART (block_h * pitch * UNIT + AT_ONCE * VW)
+#define SUMS_APART (blocks.h * blocks.pitch * UNIT + AT_ONCE * VW)
 #define SUM_VECTORS (VECTORS + MOST_PHASES * AT_ONCE)
 
-// `lines` and `pitch` are the buffer's of a phase; a block has block_h x block_w elements of the target, in backward data
-// of each of its phases. blocks_w lie side by side. `chunk` planes of the target (of VW channels) are a work-group's.
-// s_first_*: what the target's first block sees first; t_first_*: where it lies.
-#define STRIDES(x) int x##_n, int x##_c, int x##_d, int x##_h, int x##_w
-#define GEOMETRY                                                                                                    \
-  int N, int channels, int group_t, int group_s, int s_depth, int s_height, int s_width, int t_depth, int t_height, \
-      int t_width, int T, int R, int S, int stride_d, int stride_h, int stride_w, int pad_d, int dilation_d,        \
-      int dilation_h, int dilation_w, STRIDES(s), STRIDES(t), int w_g, int w_i, int w_j, int w_t, int w_r, int w_s, \
-      int s_first_h, int s_first_w, int t_first_h, int t_first_w, int lines, int pitch, int block_h, int block_w,   \
-      int blocks_w, int chunk, int extent
-#define STRIDE_W (STEP_W ? STEP_W : stride_w)
+#define STRIDE_W (STEP_W ? STEP_W : p.stride.w)
 
 // Fills `lines` lines of `count` elements: what every step_h-th row and every step_w-th column of a plane holds, from
 // (row, column) on; zeros where there is no such element. `from` is the place of the plane's first one. Up to VW - 1 numbers
@@ -108,13 +100,15 @@ INLINE void fill_lines(Scalar* to, int lines, int count, __global const AB_STORA
 }
 
 // A block of all phases of the source's plane at `plane`, its first element being that at (row, column).
-INLINE void fill_source(Scalar* seen, __global const AB_STORAGE* source, int plane, int row, int column, int lanes, GEOMETRY) {
-  const int step_h = DIRECTION == 1 ? 1 : stride_h, step_w = DIRECTION == 1 ? 1 : STRIDE_W;
-  const int phases_h = min(step_h, (R - 1) * dilation_h + 1), phases_w = min(step_w, (S - 1) * dilation_w + 1);
+INLINE void fill_source(Scalar* seen, __global const AB_STORAGE* source, int plane, int row, int column, int lanes,
+                        DepthwiseGeometry p, DepthwiseBlocks blocks) {
+  const int step_h = DIRECTION == 1 ? 1 : p.stride.h, step_w = DIRECTION == 1 ? 1 : STRIDE_W;
+  const int phases_h = min(step_h, (p.window.h - 1) * p.dilation.h + 1);
+  const int phases_w = min(step_w, (p.window.w - 1) * p.dilation.w + 1);
   for (int h = 0; h < phases_h; h++)
-    for (int v = 0; v < phases_w; v++, seen += lines * pitch * UNIT)
-      fill_lines(seen, lines, pitch, source, plane, extent, row + h, column + v, s_height, s_width, step_h, step_w, s_h, s_w,
-                 UNIT_SOURCE, lanes);
+    for (int v = 0; v < phases_w; v++, seen += blocks.lines * blocks.pitch * UNIT)
+      fill_lines(seen, blocks.lines, blocks.pitch, source, plane, blocks.s_extent, row + h, column + v, p.source.h,
+                 p.source.w, step_h, step_w, p.s.h, p.s.w, UNIT_SOURCE, lanes);
   for (int i = 0; i < SLACK - VW; i += VW) VEC_AT(__private, seen + i) = 0;
 }
 
@@ -131,39 +125,33 @@ INLINE int met(int target, int tap, int stride, int pad, int dilation, int size)
 
 // The taps' distances, and where the filter has them, counted from its first element. In backward data those that a phase of
 // the target meets come together, phase by phase along the columns first, and phase i's begin at starts[i].
-INLINE void find_taps(int* at, int* of_filter, int* starts, GEOMETRY) {
-  const int lead_h = (R - 1) * dilation_h / stride_h, lead_w = (S - 1) * dilation_w / STRIDE_W;
-  const int phases_w = min(STRIDE_W, (S - 1) * dilation_w + 1);
+INLINE void find_taps(int* at, int* of_filter, int* starts, DepthwiseGeometry p, DepthwiseBlocks blocks) {
+  const int lead_h = (p.window.h - 1) * p.dilation.h / p.stride.h, lead_w = (p.window.w - 1) * p.dilation.w / STRIDE_W;
+  const int phases_w = min(STRIDE_W, (p.window.w - 1) * p.dilation.w + 1);
   int count = 0;
 #if DIRECTION == 1
-  for (int h = 0; h < stride_h; h++)
+  for (int h = 0; h < p.stride.h; h++)
     for (int v = 0; v < STRIDE_W; v++) {
       starts[h * STRIDE_W + v] = count;
-      for (int r = 0; r < R; r++)
-        for (int s = 0; s < S; s++) {
-          const int up = h - r * dilation_h, back = v - s * dilation_w;
-          if (up % stride_h != 0 || back % STRIDE_W != 0) continue;
-          at[count] = (up / stride_h + lead_h) * pitch + back / STRIDE_W + lead_w;
-          of_filter[count++] = r * w_r + s * w_s;
+      for (int r = 0; r < p.window.h; r++)
+        for (int s = 0; s < p.window.w; s++) {
+          const int up = h - r * p.dilation.h, back = v - s * p.dilation.w;
+          if (up % p.stride.h != 0 || back % STRIDE_W != 0) continue;
+          at[count] = (up / p.stride.h + lead_h) * blocks.pitch + back / STRIDE_W + lead_w;
+          of_filter[count++] = r * p.w.r + s * p.w.s;
         }
     }
-  starts[stride_h * STRIDE_W] = count;
+  starts[p.stride.h * STRIDE_W] = count;
 #else
-  for (int r = 0; r < R; r++)
-    for (int s = 0; s < S; s++) {
-      const int down = r * dilation_h, across = s * dilation_w;
-      const int phase = down % stride_h * phases_w + across % STRIDE_W;
-      at[count] = (phase * lines + down / stride_h) * pitch + across / STRIDE_W;
-      of_filter[count++] = r * w_r + s * w_s;
+  for (int r = 0; r < p.window.h; r++)
+    for (int s = 0; s < p.window.w; s++) {
+      const int down = r * p.dilation.h, across = s * p.dilation.w;
+      const int phase = down % p.stride.h * phases_w + across % STRIDE_W;
+      at[count] = (phase * blocks.lines + down / p.stride.h) * blocks.pitch + across / STRIDE_W;
+      of_filter[count++] = r * p.w.r + s * p.w.s;
     }
 #endif
 }
-
-#define GEOMETRY_NAMES                                                                                               \
-  N, channels, group_t, group_s, s_depth, s_height, s_width, t_depth, t_height, t_width, T, R, S, stride_d, stride_h, \
-      stride_w, pad_d, dilation_d, dilation_h, dilation_w, s_n, s_c, s_d, s_h, s_w, t_n, t_c, t_d, t_h, t_w, w_g, w_i, \
-      w_j, w_t, w_r, w_s, s_first_h, s_first_w, t_first_h, t_first_w, lines, pitch, block_h, block_w, blocks_w, chunk, \
-      extent
 
 #if DIRECTION != 2
 
@@ -228,17 +216,18 @@ INLINE void finish_line(__global C_STORAGE* target, int at, const Scalar* sums, 
 
 // A phase's sums to the rows of the target that it has.
 INLINE void finish_phase(__global C_STORAGE* target, int plane, const Scalar* sums, int h, int block_i, int block_j, int t,
-                         int n, int lanes, GEOMETRY, EPILOGUE_VALUES) {
-  const int steps_h = DIRECTION == 1 ? stride_h : 1, phases = DIRECTION == 1 ? STRIDE_W : 1;
-  const int row0 = t_first_h + block_i * block_h * steps_h + h, column0 = t_first_w + block_j * block_w * phases;
-  const int begin = max(0, -column0), length = min(block_w * phases, t_width - column0) - begin;
+                         int n, int lanes, DepthwiseGeometry p, DepthwiseBlocks blocks, EPILOGUE_VALUES) {
+  const int steps_h = DIRECTION == 1 ? p.stride.h : 1, phases = DIRECTION == 1 ? STRIDE_W : 1;
+  const int row0 = p.t_first_h + block_i * blocks.h * steps_h + h, column0 = p.t_first_w + block_j * blocks.w * phases;
+  const int begin = max(0, -column0), length = min(blocks.w * phases, p.target.w - column0) - begin;
   // Where the block's rows lie one behind the other, a vector may reach into the next one, which is written later.
-  const int dense = steps_h == 1 && t_h == length && t_w == 1, end = min(block_h, (t_height - row0 + steps_h - 1) / steps_h);
+  const int dense = steps_h == 1 && p.t.h == length && p.t.w == 1;
+  const int end = min(blocks.h, (p.target.h - row0 + steps_h - 1) / steps_h);
   for (int i = 0; i < end; i++) {
     const int row = row0 + i * steps_h;
     if (row < 0) continue;
-    finish_line(target, plane + row * t_h + (column0 + begin) * t_w, sums + i * pitch * UNIT, SUMS_APART, phases, begin,
-                length, dense ? (end - i) * length : length, t, n, t_w, lanes, alpha, beta, bias, bias_offset, scale,
+    finish_line(target, plane + row * p.t.h + (column0 + begin) * p.t.w, sums + i * blocks.pitch * UNIT, SUMS_APART,
+                phases, begin, length, dense ? (end - i) * length : length, t, n, p.t.w, lanes, alpha, beta, bias, bias_offset, scale,
                 scale_offset, residual, residual_offset, preactivation, preactivation_offset);
   }
 }
@@ -258,8 +247,8 @@ INLINE void load_filter(Filter* filter, __global const AB_STORAGE* w, int first,
 
 // get_global_id(0) is the block, get_global_id(1) * chunk the first plane; those of an image's channels are neighbours.
 __kernel void conv_depthwise(__global const AB_STORAGE* restrict source, long s_offset, __global const AB_STORAGE* restrict w,
-                             long w_offset, __global C_STORAGE* restrict target, long t_offset, GEOMETRY,
-                             EPILOGUE_PARAMETERS) {
+                             long w_offset, __global C_STORAGE* restrict target, long t_offset, DepthwiseGeometry p,
+                             DepthwiseBlocks blocks, EPILOGUE_PARAMETERS) {
   VEC seen_vectors[VECTORS], sum_vectors[SUM_VECTORS];
   Scalar *seen = (Scalar*)seen_vectors, *sums = (Scalar*)sum_vectors;
   Filter filter[MOST_TAPS];
@@ -267,32 +256,32 @@ __kernel void conv_depthwise(__global const AB_STORAGE* restrict source, long s_
   source += s_offset;
   w += w_offset;
   target += t_offset;
-  const int block_i = (int)get_global_id(0) / blocks_w, block_j = (int)get_global_id(0) % blocks_w;
-  const int row0 = s_first_h + block_i * block_h * (DIRECTION == 1 ? 1 : stride_h);
-  const int column0 = s_first_w + block_j * block_w * (DIRECTION == 1 ? 1 : STRIDE_W);
-  const int packs = (channels + UNIT - 1) / UNIT, planes = N * packs * t_depth;
-  const int count = (block_h - 1) * pitch + block_w;
-  find_taps(at, of_filter, starts, GEOMETRY_NAMES);
-  const int first = (int)get_global_id(1) * chunk, last = min(first + chunk, planes);
+  const int block_i = (int)get_global_id(0) / blocks.across, block_j = (int)get_global_id(0) % blocks.across;
+  const int row0 = p.s_first_h + block_i * blocks.h * (DIRECTION == 1 ? 1 : p.stride.h);
+  const int column0 = p.s_first_w + block_j * blocks.w * (DIRECTION == 1 ? 1 : STRIDE_W);
+  const int packs = (p.channels + UNIT - 1) / UNIT, planes = blocks.images * packs * p.target.d;
+  const int count = (blocks.h - 1) * blocks.pitch + blocks.w;
+  find_taps(at, of_filter, starts, p, blocks);
+  const int first = (int)get_global_id(1) * blocks.chunk, last = min(first + blocks.chunk, planes);
   for (int plane = first; plane < last; plane++) {
-    const int o = plane % t_depth, t = plane / t_depth % packs * UNIT, n = plane / t_depth / packs;
-    const int group = t / group_t, lanes = min(VW, channels - t);
-    const int target_plane = n * t_n + t * t_c + o * t_d;
-    for (int h = 0; h < (DIRECTION == 1 ? stride_h : 1); h++) {
+    const int o = plane % p.target.d, t = plane / p.target.d % packs * UNIT, n = plane / p.target.d / packs;
+    const int group = t / p.group_t, lanes = min(VW, p.channels - t);
+    const int target_plane = n * p.t.n + t * p.t.c + o * p.t.d;
+    for (int h = 0; h < (DIRECTION == 1 ? p.stride.h : 1); h++) {
       int more = 0;
-      for (int j = 0; j < group_s; j++)
-        for (int depth_tap = 0; depth_tap < T; depth_tap++) {
-          const int d = met(o, depth_tap, stride_d, pad_d, dilation_d, s_depth);
+      for (int j = 0; j < p.group_s; j++)
+        for (int depth_tap = 0; depth_tap < p.window.d; depth_tap++) {
+          const int d = met(o, depth_tap, p.stride.d, p.pad.d, p.dilation.d, p.source.d);
           if (d < 0) continue;
-          const int source_plane = n * s_n + (group * group_s + j) * s_c + d * s_d;
+          const int source_plane = n * p.s.n + (group * p.group_s + j) * p.s.c + d * p.s.d;
           // One plane's block stays for all phases.
-          if (h == 0 || group_s * T > 1) {
-            fill_source(seen, source, source_plane, row0, column0, lanes, GEOMETRY_NAMES);
-            load_filter(filter, w, group * w_g + (t - group * group_t) * w_i + j * w_j + depth_tap * w_t, of_filter,
-                        R * S, lanes, w_g);
+          if (h == 0 || p.group_s * p.window.d > 1) {
+            fill_source(seen, source, source_plane, row0, column0, lanes, p, blocks);
+            load_filter(filter, w, group * p.w.g + (t - group * p.group_t) * p.w.i + j * p.w.j + depth_tap * p.w.t, of_filter,
+                        p.window.h * p.window.w, lanes, p.w.g);
           }
 #if DIRECTION == 0
-          add_taps(sums, more, seen, at, filter, R * S, count);
+          add_taps(sums, more, seen, at, filter, p.window.h * p.window.w, count);
 #else
           for (int v = 0; v < STRIDE_W; v++) {
             const int begin = starts[h * STRIDE_W + v], end = starts[h * STRIDE_W + v + 1];
@@ -303,7 +292,7 @@ __kernel void conv_depthwise(__global const AB_STORAGE* restrict source, long s_
         }
       if (!more)
         for (int i = 0; i < (DIRECTION == 1 ? STRIDE_W : 1) * SUMS_APART; i += VW) VEC_AT(__private, sums + i) = 0;
-      finish_phase(target, target_plane, sums, h, block_i, block_j, t, n, lanes, GEOMETRY_NAMES, alpha, beta, bias,
+      finish_phase(target, target_plane, sums, h, block_i, block_j, t, n, lanes, p, blocks, alpha, beta, bias,
                    bias_offset, scale, scale_offset, residual, residual_offset, preactivation, preactivation_offset);
     }
   }
@@ -333,33 +322,34 @@ INLINE void add_products(VEC* sums, const Scalar* given, const Scalar* seen, con
 __kernel void conv_depthwise_filter(__global const AB_STORAGE* restrict source, long s_offset,
                                     __global const AB_STORAGE* restrict target, long t_offset,
                                     __global C_STORAGE* restrict w, long w_offset, __global Scalar* restrict partial,
-                                    long partial_offset, int target_extent, int blocks, GEOMETRY) {
+                                    long partial_offset, DepthwiseGeometry p, DepthwiseBlocks blocks) {
   VEC seen_vectors[VECTORS], given_vectors[VECTORS], sums[MOST_TAPS];
   Scalar *seen = (Scalar*)seen_vectors, *given = (Scalar*)given_vectors;
   int at[MOST_TAPS], of_filter[MOST_TAPS], starts[1];
   const int pair = (int)get_global_id(0) * UNIT, depth_tap = (int)get_global_id(1), part = (int)get_global_id(2);
-  const int k = pair / group_t, c = pair % group_t, lanes = min(VW, channels - pair);
-  source += s_offset + (k / group_s * group_t + c) * s_c;
-  target += t_offset + k * t_c;
-  extent -= (k / group_s * group_t + c) * s_c;
-  target_extent -= k * t_c;
-  find_taps(at, of_filter, starts, GEOMETRY_NAMES);
-  for (int tap = 0; tap < R * S; tap++) sums[tap] = 0;
-  for (int n = part * chunk; n < min((part + 1) * chunk, N); n++)
-    for (int o = 0; o < t_depth; o++) {
-      const int d = met(o, depth_tap, stride_d, pad_d, dilation_d, s_depth);
-      for (int block = 0; block < (d < 0 ? 0 : blocks); block++) {
-        const int row = block / blocks_w * block_h, column = block % blocks_w * block_w;
-        const int rows = min(block_h, t_height - row), width = min(t_width, column + block_w);
-        fill_source(seen, source, n * s_n + d * s_d, s_first_h + row * stride_h, s_first_w + column * STRIDE_W, lanes,
-                    GEOMETRY_NAMES);
-        fill_lines(given, rows, pitch, target, n * t_n + o * t_d, target_extent, row, column, row + rows, width, 1, 1, t_h,
-                   t_w, UNIT_TARGET, lanes);
-        VEC_AT(__private, given + rows * pitch * UNIT) = 0;
-        add_products(sums, given, seen, at, R * S, (rows - 1) * pitch + width - column);
+  const int k = pair / p.group_t, c = pair % p.group_t, lanes = min(VW, p.channels - pair);
+  source += s_offset + (k / p.group_s * p.group_t + c) * p.s.c;
+  target += t_offset + k * p.t.c;
+  blocks.s_extent -= (k / p.group_s * p.group_t + c) * p.s.c;
+  blocks.t_extent -= k * p.t.c;
+  const int taps = p.window.h * p.window.w;
+  find_taps(at, of_filter, starts, p, blocks);
+  for (int tap = 0; tap < taps; tap++) sums[tap] = 0;
+  for (int n = part * blocks.chunk; n < min((part + 1) * blocks.chunk, blocks.images); n++)
+    for (int o = 0; o < p.target.d; o++) {
+      const int d = met(o, depth_tap, p.stride.d, p.pad.d, p.dilation.d, p.source.d);
+      for (int block = 0; block < (d < 0 ? 0 : blocks.count); block++) {
+        const int row = block / blocks.across * blocks.h, column = block % blocks.across * blocks.w;
+        const int rows = min(blocks.h, p.target.h - row), width = min(p.target.w, column + blocks.w);
+        fill_source(seen, source, n * p.s.n + d * p.s.d, p.s_first_h + row * p.stride.h,
+                    p.s_first_w + column * STRIDE_W, lanes, p, blocks);
+        fill_lines(given, rows, blocks.pitch, target, n * p.t.n + o * p.t.d, blocks.t_extent, row, column, row + rows,
+                   width, 1, 1, p.t.h, p.t.w, UNIT_TARGET, lanes);
+        VEC_AT(__private, given + rows * blocks.pitch * UNIT) = 0;
+        add_products(sums, given, seen, at, taps, (rows - 1) * blocks.pitch + width - column);
       }
     }
-  for (int tap = 0; tap < R * S; tap++) {
+  for (int tap = 0; tap < taps; tap++) {
     Scalar values[VW];
     VEC_AT(__private, values) = sums[tap];
 #if !CHANNELS_LAST
@@ -367,9 +357,11 @@ __kernel void conv_depthwise_filter(__global const AB_STORAGE* restrict source, 
 #endif
     for (int l = 0; l < (CHANNELS_LAST ? lanes : 1); l++) {
 #if PARTS
-      partial[partial_offset + ((long)part * channels + pair + l) * T * R * S + depth_tap * R * S + tap] = values[l];
+      const long plane = ((long)part * p.channels + pair + l) * p.window.d + depth_tap;
+      partial[partial_offset + plane * taps + tap] = values[l];
 #else
-      STORE_C(w + w_offset, k * w_i + (CHANNELS_LAST ? l * w_i : c * w_j) + depth_tap * w_t + of_filter[tap], values[l]);
+      const int plane = k * p.w.i + (CHANNELS_LAST ? l * p.w.i : c * p.w.j);
+      STORE_C(w + w_offset, plane + depth_tap * p.w.t + of_filter[tap], values[l]);
 #endif
     }
   }

@@ -4,12 +4,9 @@
 #define DIVIDED(d) d, d##_magic, d##_shift
 #define QUOTIENT(n, d) ((int)(mul_hi((uint)(n) << 1, d##_magic) >> d##_shift))
 
-struct Divisor {
-  int d;
-  uint magic, shift;
-};
-static struct Divisor divisor_of(int d) {
-  struct Divisor result;
+#include "lib/divisor.h"
+static Divisor divisor_of(int d) {
+  Divisor result;
   const uint by = (uint)max(1, d);
   result.d = d;
   result.shift = by > 1 ? 32 - clz(by - 1) : 0;
@@ -26,11 +23,11 @@ static struct Divisor divisor_of(int d) {
 }
 #define SET_DIVISOR(name, value)                            \
   {                                                         \
-    const struct Divisor made_ = divisor_of(max(1, value)); \
+    const Divisor made_ = divisor_of(max(1, value)); \
     name = made_.d;                                         \
     name##_magic = made_.magic;                             \
     name##_shift = made_.shift;                             \
   }
-static int divided(int n, struct Divisor by) {
+static int divided(int n, Divisor by) {
   return (int)(mul_hi((uint)n << 1, by.magic) >> by.shift);
 }

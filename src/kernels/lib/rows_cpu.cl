@@ -15,8 +15,8 @@
 // The place of lane l at element k of tensor t; `step` is 1 where lanes are neighbours in memory, else 0. It is signed: of sums
 // that cannot wrap around compilers know that they are neighbours.
 #define PLACE(t, step, k, l)                                                              \
-  (ACROSS ? (long)(k) * (long)t##_a + (long)(l) * (step ? 1 : (long)t##_0)                \
-          : ((long)(k) + (long)(l)) * (step ? 1 : (long)t##_a))
+  (ACROSS ? (long)(k) * (long)t##_s.axis + (long)(l) * (step ? 1 : (long)t##_s.kept[0])   \
+          : ((long)(k) + (long)(l)) * (step ? 1 : (long)t##_s.axis))
 
 #define EACH_LANE for (int l = 0; l < LANES; l++)
 
@@ -33,10 +33,10 @@
 #define EACH_NUMBER(BODY) INDEPENDENT_ROUNDS for (int e = 0; e < STEPS * LANES; e++) { BODY }
 #if ACROSS
 #define FOR_ROWS                                                                             \
-  const INDEX blocks_ = ((INDEX)n0 + LANES - 1) / LANES;                                     \
+  const INDEX blocks_ = ((INDEX)kept.size[0] + LANES - 1) / LANES;                           \
   const INDEX line_ = (INDEX)get_group_id(0) / blocks_;                                      \
-  const INDEX first_ = ((INDEX)get_group_id(0) - line_ * blocks_) * LANES, row = line_ * (INDEX)n0 + first_; \
-  const int lanes = (int)min((INDEX)LANES, (INDEX)n0 - first_);
+  const INDEX first_ = ((INDEX)get_group_id(0) - line_ * blocks_) * LANES, row = line_ * (INDEX)kept.size[0] + first_; \
+  const int lanes = (int)min((INDEX)LANES, (INDEX)kept.size[0] - first_);
 #define PIECE_END(n, k) min((INDEX)(n), (INDEX)((k) + PIECE / LANES))
 #define STEPS (int)(to - from)
 #define ELEMENTS(ROUNDS, BODY)                       \

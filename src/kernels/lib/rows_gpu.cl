@@ -47,8 +47,8 @@
 #define OUTSIDE(k) ((k) >= n && (!RAGGED || (k) + (V - 1) >= n))
 // An access' elements between memory and d: along the axis without gaps and aligned if V is not 1.
 #if V == 1
-#define GET(dtype, t, k, d) (d)[0] = LOAD(dtype, t, (k) * (INDEX)t##_a)
-#define PUT(dtype, t, k, d) STORE(dtype, t, (k) * (INDEX)t##_a, (d)[0])
+#define GET(dtype, t, k, d) (d)[0] = LOAD(dtype, t, (k) * (INDEX)t##_s.axis)
+#define PUT(dtype, t, k, d) STORE(dtype, t, (k) * (INDEX)t##_s.axis, (d)[0])
 #else
 #define GET(dtype, t, k, d) JOIN(VLOAD_, dtype)(t, k, d)
 #define PUT(dtype, t, k, d) JOIN(VSTORE_, dtype)(t, k, d)
@@ -59,7 +59,7 @@
     if (vector) {                                                                           \
       GET(dtype, t, k, d);                                                                  \
     } else {                                                                                \
-      for (int e_ = 0; e_ < V; e_++) (d)[e_] = LOAD(dtype, t, ((k) + e_) * (INDEX)t##_a); \
+      for (int e_ = 0; e_ < V; e_++) (d)[e_] = LOAD(dtype, t, ((k) + e_) * (INDEX)t##_s.axis); \
     }                                                                                       \
   }
 #define UNROLLED _Pragma("unroll")

@@ -23,7 +23,7 @@
 #define CLASS_OF(t, i, w)                                           \
   const long c = (long)LOAD(T_DTYPE, t, i);                         \
   const bool counts = c >= 0 && c < size && c != ignore;            \
-  const real row_weight = !counts ? 0 : WEIGHTED ? LOAD(W_DTYPE, w, (INDEX)c * (INDEX)w##_a) : 1;
+  const real row_weight = !counts ? 0 : WEIGHTED ? LOAD(W_DTYPE, w, (INDEX)c * (INDEX)w##_s.axis) : 1;
 
 // Cross-entropy alone.
 #ifndef PROB  // targets are probabilities

@@ -20,7 +20,7 @@
     real p_[V];                                                                             \
     GET_PROBABILITIES(k, p_)                                                                \
     for (int e = 0; e < V; e++)                                                             \
-      (q)[e] = PART(WEIGHTED ? LOAD(W_DTYPE, w, ((k) + e) * (INDEX)w_a) : 1, p_[e]);        \
+      (q)[e] = PART(WEIGHTED ? LOAD(W_DTYPE, w, ((k) + e) * (INDEX)w_s.axis) : 1, p_[e]);   \
   }
 #if PROB
 #define GET_PROBABILITIES(k, p) GET_ANY(T_DTYPE, T_VECTOR, t, k, p)
@@ -71,7 +71,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void cross_entropy(
   real loss = 0;
   if (counts && SPREAD_OUT) loss = parts * log_sum + below;
   if (counts && !PROB)
-    loss += (1 - smoothing) * row_weight * (log_sum + (base - LOAD(A_DTYPE, a, (INDEX)c * (INDEX)a_a)));
+    loss += (1 - smoothing) * row_weight * (log_sum + (base - LOAD(A_DTYPE, a, (INDEX)c * (INDEX)a_s.axis)));
   STORE(L_DTYPE, ROW_OF(y), 0, loss);
   if (MEAN) *ROW_OF(s) = row_weight;
 }

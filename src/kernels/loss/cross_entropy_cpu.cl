@@ -27,11 +27,11 @@
   const real row_weight = 0;
 #else
 #define P_AT(k, l) 0
-#define CLASS(l) CLASS_OF(t_row, (INDEX)(l) * (INDEX)t_0, w)
+#define CLASS(l) CLASS_OF(t_row, (INDEX)(l) * (INDEX)t_s.kept[0], w)
 #endif
 // The class of lane l at k, and its part.
 #define CLASS_AT(k, l) (ACROSS ? (k) : (k) + (INDEX)(l))
-#define Q_AT(k, l) PART(WEIGHTED ? LOAD(W_DTYPE, w, CLASS_AT(k, l) * (INDEX)w_a) : 1, P_AT(k, l))
+#define Q_AT(k, l) PART(WEIGHTED ? LOAD(W_DTYPE, w, CLASS_AT(k, l) * (INDEX)w_s.axis) : 1, P_AT(k, l))
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void cross_entropy(
     TENSOR(const A_T, a), TENSOR(const T_T, t), TENSOR(const W_T, w), TENSOR(L_T, y), TENSOR(real, s), ROW_SIZES,
@@ -73,11 +73,11 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void cross_entropy(
       real loss = 0;
       if (counts && SPREAD_OUT) loss = parts[l] * sum[l] + below[l];
       if (counts && !PROB) {
-        const INDEX at = (INDEX)c * (INDEX)a_a + (ACROSS ? (INDEX)l * (INDEX)a_0 : 0);
+        const INDEX at = (INDEX)c * (INDEX)a_s.axis + (ACROSS ? (INDEX)l * (INDEX)a_s.kept[0] : 0);
         loss += (1 - smoothing) * row_weight * (sum[l] + (base[l] - LOAD(A_DTYPE, a_row, at)));
       }
-      STORE(L_DTYPE, y_row, (INDEX)l * (INDEX)y_0, loss);
-      if (MEAN) s_row[(INDEX)l * (INDEX)s_0] = row_weight;
+      STORE(L_DTYPE, y_row, (INDEX)l * (INDEX)y_s.kept[0], loss);
+      if (MEAN) s_row[(INDEX)l * (INDEX)s_s.kept[0]] = row_weight;
     }
   }
 }
@@ -113,7 +113,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void cross_entropy_backw
     }
     for (int l = 0; l < lanes; l++) {
       CLASS(l)
-      const real dloss = LOAD(L_DTYPE, y_row, (INDEX)l * (INDEX)y_0) * factor;
+      const real dloss = LOAD(L_DTYPE, y_row, (INDEX)l * (INDEX)y_s.kept[0]) * factor;
       own_class[l] = counts ? (int)c : -2;
       slope[l] = MEAN ? dloss / *(s + s_o) : dloss;
       own[l] = PROB ? 0 : (1 - smoothing) * row_weight * slope[l];

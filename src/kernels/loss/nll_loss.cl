@@ -23,7 +23,7 @@ __kernel void nll_pick(TENSOR(const A_T, a), TENSOR(const T_T, t), TENSOR(const 
   MY_ROWS {
     COORDINATES(row)
     CLASS_OF(ROW_OF(t), 0, w)
-    if (TERMS) STORE(L_DTYPE, ROW_OF(y), 0, counts ? -row_weight * LOAD(A_DTYPE, ROW_OF(a), (INDEX)c * (INDEX)a_a) : 0);
+    if (TERMS) STORE(L_DTYPE, ROW_OF(y), 0, counts ? -row_weight * LOAD(A_DTYPE, ROW_OF(a), (INDEX)c * (INDEX)a_s.axis) : 0);
     if (MEAN) *ROW_OF(s) = row_weight;
   }
 }
@@ -36,6 +36,6 @@ __kernel void nll_scatter(TENSOR(A_T, a), TENSOR(const T_T, t), TENSOR(const W_T
     COORDINATES(row)
     CLASS_OF(ROW_OF(t), 0, w)
     const real dloss = LOAD(L_DTYPE, ROW_OF(y), 0);
-    if (counts) STORE(A_DTYPE, ROW_OF(a), (INDEX)c * (INDEX)a_a, -row_weight * (MEAN ? dloss / *ROW_OF(s) : dloss));
+    if (counts) STORE(A_DTYPE, ROW_OF(a), (INDEX)c * (INDEX)a_s.axis, -row_weight * (MEAN ? dloss / *ROW_OF(s) : dloss));
   }
 }

@@ -11,20 +11,17 @@
 #define PLACE_VECTOR int4
 #endif
 #include "pool/pool_common.cl"
-#include "lib/divisor.cl"
 
-// `items` elements (by V channels) of an image of y, or backward of dx, of ACROSS x DOWN x ... places.
-#define GRID int N, int items, DIVISOR(groups), DIVISOR(across), DIVISOR(down), DIVISOR(deep)
 // This item's first channel c and place (depth, row, column).
-#define FIND_PLACE                                                            \
-  const int item = (int)get_global_id(0);                                     \
-  const long n = (long)get_global_id(1);                                      \
-  if (item >= items || n >= N) return;                                        \
-  const int outer = CHANNELS_LAST ? QUOTIENT(item, groups) : item;            \
-  const int line = QUOTIENT(outer, across), column = outer - line * across;   \
-  const int sheet = QUOTIENT(line, down), row = line - sheet * down;          \
-  const int body = QUOTIENT(sheet, deep), depth = sheet - body * deep;        \
-  const int c = (CHANNELS_LAST ? item - outer * groups : body) * V;
+#define FIND_PLACE                                                                     \
+  const int item = (int)get_global_id(0);                                              \
+  const long n = (long)get_global_id(1);                                               \
+  if (item >= grid.items || n >= grid.images) return;                                  \
+  const int outer = CHANNELS_LAST ? divided(item, grid.groups) : item;                 \
+  const int line = divided(outer, grid.across), column = outer - line * grid.across.d; \
+  const int sheet = divided(line, grid.down), row = line - sheet * grid.down.d;        \
+  const int body = divided(sheet, grid.deep), depth = sheet - body * grid.deep.d;      \
+  const int c = (CHANNELS_LAST ? item - outer * grid.groups.d : body) * V;
 
 #if V == 1
 #define LOAD_V(p, i, d) (d)[0] = LOAD(p, i);
@@ -36,9 +33,9 @@
 #define STORE_V(p, i, d) JOIN(VSTORE_, DTYPE)(p, i, d);
 // In pieces of 16 bytes, which is what tensors are known to be aligned to.
 #define PIECE (int)(16 / sizeof(PLACE_TYPE))
-#define LOAD_PLACES(p, i, d)                                                          \
-  for (int piece_ = 0; piece_ < V; piece_ += PIECE) {                                 \
-    const PLACE_VECTOR bits_ = WIDE_LOAD(PLACE_VECTOR, (p) + (i) + piece_);         \
+#define LOAD_PLACES(p, i, d)                                                               \
+  for (int piece_ = 0; piece_ < V; piece_ += PIECE) {                                      \
+    const PLACE_VECTOR bits_ = WIDE_LOAD(PLACE_VECTOR, (p) + (i) + piece_);                \
     for (int k = 0; k < PIECE; k++) (d)[piece_ + k] = (int)((const PLACE_TYPE*)&bits_)[k]; \
   }
 #define STORE_PLACES(p, i, d)                                                         \
@@ -50,7 +47,7 @@
 #endif
 #define LANES for (int k = 0; k < V; k++)
 
-__kernel void pool_forward(TENSOR(const T, x), TENSOR(T, y), TENSOR(PLACE_TYPE, i), AXES, GRID) {
+__kernel void pool_forward(TENSOR(const T, x), TENSOR(T, y), TENSOR(PLACE_TYPE, i), AXES, PoolGrid grid) {
   MAKE_AXES
   FIND_PLACE
   const struct Taps td = taps_of(D, depth), th = taps_of(H, row), tw = taps_of(W, column);
@@ -77,7 +74,7 @@ __kernel void pool_forward(TENSOR(const T, x), TENSOR(T, y), TENSOR(PLACE_TYPE, 
     }
   }
 #if !MAXIMUM
-  const int elements = UNIFORM ? divided : elements_of(td, th, tw);
+  const int elements = UNIFORM ? axes.divided : elements_of(td, th, tw);
   LANES result[k] = AVERAGE ? result[k] / (REAL)elements
                             : ROOT(result[k] * scale_of(elements, taps_in_all(D, H, W)), norm);
 #endif
@@ -91,7 +88,7 @@ __kernel void pool_forward(TENSOR(const T, x), TENSOR(T, y), TENSOR(PLACE_TYPE, 
 
 // x stands for dx, y for dy; of norms s is x and t is y.
 __kernel void pool_backward(TENSOR(T, x), TENSOR(const T, y), TENSOR(const PLACE_TYPE, i), TENSOR(const T, s),
-                            TENSOR(const T, t), AXES, GRID) {
+                            TENSOR(const T, t), AXES, PoolGrid grid) {
   MAKE_AXES
   FIND_PLACE
   const struct Windows in_d = windows_of(D, depth), in_h = windows_of(H, row), in_w = windows_of(W, column);
@@ -123,7 +120,7 @@ __kernel void pool_backward(TENSOR(T, x), TENSOR(const T, y), TENSOR(const PLACE
         LOAD_PLACES(i, o * i_d + p * i_h + q * i_w, place)
         LANES sum[k] += place[k] == mine ? handed[k] : 0;
 #else
-        const int elements = UNIFORM ? divided : elements_of(taps_of(D, o), taps_of(H, p), taps_of(W, q));
+        const int elements = UNIFORM ? axes.divided : elements_of(taps_of(D, o), taps_of(H, p), taps_of(W, q));
 #if AVERAGE
         LANES sum[k] += UNIFORM ? handed[k] : handed[k] / (REAL)elements;
 #else
@@ -137,7 +134,7 @@ __kernel void pool_backward(TENSOR(T, x), TENSOR(const T, y), TENSOR(const PLACE
     }
   }
 #if AVERAGE && UNIFORM
-  LANES sum[k] /= (REAL)divided;
+  LANES sum[k] /= (REAL)axes.divided;
 #endif
   x += x_o + n * x_n;
   STORE_V(x, c * x_c + depth * x_d + row * x_h + column * x_w, sum)
@@ -146,7 +143,7 @@ __kernel void pool_backward(TENSOR(T, x), TENSOR(const T, y), TENSOR(const PLACE
 // dx of maxima where windows are few: it was filled with zeros, and an item has an element of dy. The first of the windows whose
 // maximum lies at one place puts the sum over all of them there, in the order of pool_backward.
 __kernel void pool_scatter(TENSOR(T, x), TENSOR(const T, y), TENSOR(const PLACE_TYPE, i), TENSOR(const T, s),
-                           TENSOR(const T, t), AXES, GRID) {
+                           TENSOR(const T, t), AXES, PoolGrid grid) {
   MAKE_AXES
   FIND_PLACE
   y += y_o + n * y_n + c * y_c;

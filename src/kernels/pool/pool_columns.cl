@@ -8,7 +8,6 @@
 #define MODE 1
 #endif
 #include "pool/pool_common.cl"
-#include "lib/divisor.cl"
 
 // Whether column `place` lies in window q, whose taps are t.
 #if ADAPTIVE
@@ -19,15 +18,14 @@
 
 // x stands for dx, y for dy. `items` blocks of V columns an image, ACROSS to a row.
 __kernel void pool_backward(TENSOR(T, x), TENSOR(const T, y), TENSOR(const PLACE_TYPE, i), TENSOR(const T, s),
-                            TENSOR(const T, t), AXES, int N, int items, DIVISOR(groups), DIVISOR(across), DIVISOR(down),
-                            DIVISOR(deep)) {
+                            TENSOR(const T, t), AXES, PoolGrid grid) {
   MAKE_AXES
   const int item = (int)get_global_id(0);
   const long n = (long)get_global_id(1);
-  if (item >= items || n >= N) return;
-  const int line = QUOTIENT(item, across), column = (item - line * across) * V;
-  const int sheet = QUOTIENT(line, down), row = line - sheet * down;
-  const int c = QUOTIENT(sheet, deep), depth = sheet - c * deep;
+  if (item >= grid.items || n >= grid.images) return;
+  const int line = divided(item, grid.across), column = (item - line * grid.across.d) * V;
+  const int sheet = divided(line, grid.down), row = line - sheet * grid.down.d;
+  const int c = divided(sheet, grid.deep), depth = sheet - c * grid.deep.d;
   const struct Windows in_d = windows_of(D, depth), in_h = windows_of(H, row);
   const struct Windows first_w = windows_of(W, column), last_w = windows_of(W, column + V - 1);
   y += y_o + n * y_n + c * y_c;
@@ -47,7 +45,7 @@ __kernel void pool_backward(TENSOR(T, x), TENSOR(const T, y), TENSOR(const PLACE
     }
   }
   if (UNIFORM)
-    for (int k = 0; k < V; k++) sum[k] /= (REAL)divided;
+    for (int k = 0; k < V; k++) sum[k] /= (REAL)axes.divided;
   x += x_o + n * x_n;
   JOIN(VSTORE_, DTYPE)(x, c * x_c + depth * x_d + row * x_h + column, sum);
 }

@@ -2,6 +2,8 @@
 // window takes elements in. Tensors are [N, C, D, H, W]; their windows along the last three are counted by O, P, Q.
 
 #include "lib/types.cl"
+#include "lib/divisor.cl"
+#include "pool/pool.h"
 
 #ifndef DTYPE
 #define DTYPE f32
@@ -60,22 +62,15 @@
 // A tensor and its strides. AXES has what there is to know of the three axes.
 #define TENSOR(type, t) \
   __global type *restrict t, long t##_o, long t##_n, INDEX t##_c, INDEX t##_d, INDEX t##_h, INDEX t##_w
-#define AXIS(a) \
-  int a##_size, int a##_out, int a##_kernel, int a##_stride, int a##_dilation, int a##_pad, int a##_limit
-#define AXES int C, int divided, REAL norm, AXIS(d), AXIS(h), AXIS(w)
-
-struct Axis {
-  int size, out, taps, stride, dilation, pad;
-  int limit;  // where x ends with the padding behind
-};
-#define MAKE_AXIS(a, K, S)                                                                               \
-  {                                                                                                      \
-    a##_size, a##_out, K ? K : a##_kernel, S ? S : a##_stride, DILATED ? a##_dilation : 1, a##_pad, a##_limit \
+#define AXES PoolAxes axes, REAL norm
+#define MAKE_AXIS(a, K, S)                                                                                   \
+  {                                                                                                          \
+    a.size, a.out, K ? K : a.taps, S ? S : a.stride, DILATED ? a.dilation : 1, a.pad, a.limit                \
   }
-#define MAKE_AXES                                                \
-  const struct Axis D = MAKE_AXIS(d, KERNEL_D, STRIDE_D);        \
-  const struct Axis H = MAKE_AXIS(h, KERNEL_H, STRIDE_H);        \
-  const struct Axis W = MAKE_AXIS(w, KERNEL_W, STRIDE_W);
+#define MAKE_AXES                                                     \
+  const PoolWindows D = MAKE_AXIS(axes.d, KERNEL_D, STRIDE_D);        \
+  const PoolWindows H = MAKE_AXIS(axes.h, KERNEL_H, STRIDE_H);        \
+  const PoolWindows W = MAKE_AXIS(axes.w, KERNEL_W, STRIDE_W);
 
 #if ADAPTIVE == 2
 typedef long Product;
@@ -88,7 +83,7 @@ typedef int Product;
 struct Taps {
   int start, begin, end, counted;
 };
-struct Taps taps_of(struct Axis a, int window) {
+struct Taps taps_of(PoolWindows a, int window) {
   struct Taps t;
 #if ADAPTIVE
   t.start = (int)((Product)window * a.size / a.out);
@@ -109,7 +104,7 @@ struct Taps taps_of(struct Axis a, int window) {
 struct Windows {
   int first, count;
 };
-struct Windows windows_of(struct Axis a, int place) {
+struct Windows windows_of(PoolWindows a, int place) {
   struct Windows result;
 #if ADAPTIVE
   result.first = (int)((Product)place * a.out / a.size);
@@ -120,7 +115,7 @@ struct Windows windows_of(struct Axis a, int place) {
 #endif
   return result;
 }
-int holds(struct Axis a, int window, int place) {
+int holds(PoolWindows a, int window, int place) {
 #if ADAPTIVE
   return 1;
 #else
@@ -133,7 +128,7 @@ int holds(struct Axis a, int window, int place) {
 int elements_of(struct Taps d, struct Taps h, struct Taps w) {
   return max(1, d.counted * h.counted * w.counted);
 }
-int taps_in_all(struct Axis d, struct Axis h, struct Axis w) { return d.taps * h.taps * w.taps; }
+int taps_in_all(PoolWindows d, PoolWindows h, PoolWindows w) { return d.taps * h.taps * w.taps; }
 // What a norm's sum is multiplied by.
 REAL scale_of(int elements, int all) { return UNIFORM || ADAPTIVE ? 1 : (REAL)all / (REAL)elements; }
 
@@ -181,7 +176,7 @@ REAL scale_of(int elements, int all) { return UNIFORM || ADAPTIVE ? 1 : (REAL)al
 #endif
 
 // Where the first element of a window lies in its plane; -1 if it has none.
-int first_place(struct Axis h, struct Axis w, struct Axis d, struct Taps td, struct Taps th, struct Taps tw) {
+int first_place(PoolWindows h, PoolWindows w, PoolWindows d, struct Taps td, struct Taps th, struct Taps tw) {
   if (td.begin >= td.end || th.begin >= th.end || tw.begin >= tw.end) return -1;
   const int depth = td.start + td.begin * d.dilation, row = th.start + th.begin * h.dilation;
   return (depth * h.size + row) * w.size + tw.start + tw.begin * w.dilation;

@@ -64,7 +64,7 @@ __kernel void pool_forward(TENSOR(const T, x), TENSOR(T, y), TENSOR(PLACE_TYPE, 
       if (q == inner) q = outer;
       if (q >= W.out) break;
       const struct Taps tw = taps_of(W, q);
-      const int elements = UNIFORM ? divided : elements_of(td, th, tw);
+      const int elements = UNIFORM ? axes.divided : elements_of(td, th, tw);
       REAL result = MAXIMUM ? -INFINITY : 0;
       int where = first_place(H, W, D, td, th, tw);
       if (!IN_ROWS || tw.end - tw.begin < L) {
@@ -99,7 +99,7 @@ __kernel void pool_forward(TENSOR(const T, x), TENSOR(T, y), TENSOR(PLACE_TYPE, 
       const int q = min(q_, outer - L);  // the last may overlap those before: they are made twice, and equal
       struct Taps tw = taps_of(W, q);
       tw.counted = W.taps;
-      const int elements = UNIFORM ? divided : elements_of(td, th, tw);
+      const int elements = UNIFORM ? axes.divided : elements_of(td, th, tw);
       const int none = first_place(H, W, D, td, th, tw);
       Reals result = MAXIMUM ? -INFINITY : 0;
       Places where = none < 0 ? (Places)(none) : none + IOTA * W.stride;
@@ -114,7 +114,7 @@ __kernel void pool_forward(TENSOR(const T, x), TENSOR(T, y), TENSOR(PLACE_TYPE, 
 // What a window hands back to its elements in `sums`, which stand for the columns [first, last) of a row:
 // `handed` is its dy, divided where that is due; `hit` the column of its maximum.
 #define CHUNK 64
-void hand_back(__private REAL* sums, int first, int last, struct Axis w, struct Taps tw, REAL handed, int hit,
+void hand_back(__private REAL* sums, int first, int last, PoolWindows w, struct Taps tw, REAL handed, int hit,
                __global const T* x, INDEX x_step, REAL root, REAL norm) {
 #if MAXIMUM
   const int tap = hit - tw.start;
@@ -175,7 +175,7 @@ __kernel void pool_backward(TENSOR(T, x), TENSOR(const T, y), TENSOR(const PLACE
           const struct Taps td = taps_of(D, o), th = taps_of(H, p);
           for (int q = max(in_first.first, 0); q < q_end; q++) {
             const struct Taps tw = taps_of(W, q);
-            const int elements = UNIFORM ? divided : elements_of(td, th, tw);
+            const int elements = UNIFORM ? axes.divided : elements_of(td, th, tw);
             REAL handed = LOAD(y_from, o * y_d + p * y_h + q * y_w), root = 0;
             int hit = 0;
 #if MAXIMUM
@@ -190,7 +190,7 @@ __kernel void pool_backward(TENSOR(T, x), TENSOR(const T, y), TENSOR(const PLACE
           }
         }
       for (int k = first; k < last; k++) {
-        const REAL sum = AVERAGE && UNIFORM ? sums[k - first] / (REAL)divided : sums[k - first];
+        const REAL sum = AVERAGE && UNIFORM ? sums[k - first] / (REAL)axes.divided : sums[k - first];
         STORE(x_to, k * x_w, sum);
       }
     }
@@ -221,7 +221,7 @@ __kernel void pool_backward(TENSOR(T, x), TENSOR(const T, y), TENSOR(const PLACE
 #endif
             }
           }
-        if (AVERAGE && UNIFORM) sum /= (REAL)divided;
+        if (AVERAGE && UNIFORM) sum /= (REAL)axes.divided;
         if (UNIT && step == 1) {
           STORE_L(x_to + column, sum);
         } else if (UNIT && step == 2 && phase == 0) {

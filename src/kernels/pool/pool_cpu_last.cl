@@ -6,14 +6,14 @@
 
 // Calls BODY for blocks of L channels, c the first; the last may overlap the one before: its channels are
 // made twice, and equal. REST is for a channel of fewer than L.
-#define FOR_CHANNELS(BODY, REST)                     \
-  if (C >= L) {                                      \
-    for (int c_ = 0; c_ < C; c_ += L) {              \
-      const int c = min(c_, C - L);                  \
-      BODY                                           \
-    }                                                \
-  } else {                                           \
-    for (int c = 0; c < C; c++) REST                 \
+#define FOR_CHANNELS(BODY, REST)                    \
+  if (axes.channels >= L) {                         \
+    for (int c_ = 0; c_ < axes.channels; c_ += L) { \
+      const int c = min(c_, axes.channels - L);     \
+      BODY                                          \
+    }                                               \
+  } else {                                          \
+    for (int c = 0; c < axes.channels; c++) REST    \
   }
 
 // The window's result in `result` and `where`, by TAKER of what LOADER reads.
@@ -67,7 +67,7 @@ __kernel void pool_forward(TENSOR(const T, x), TENSOR(T, y), TENSOR(PLACE_TYPE, 
     for (int q = 0; q < W.out; q++) {
       const struct Taps tw = taps_of(W, q);
       const int none = first_place(H, W, D, td, th, tw);
-      const int elements = UNIFORM ? divided : elements_of(td, th, tw);
+      const int elements = UNIFORM ? axes.divided : elements_of(td, th, tw);
       const REAL scale = scale_of(elements, taps_in_all(D, H, W));
       __global T* y_to = y + y_o + n * y_n + o * y_d + p * y_h + q * y_w;
       __global PLACE_TYPE* i_to = i + i_o + n * i_n + o * i_d + p * i_h + q * i_w;
@@ -100,17 +100,17 @@ REAL one_of_norm(REAL handed, REAL x, REAL root, REAL norm) {
 }
 #endif
 
-#define SUM_WINDOWS(HANDED)                                                                     \
-  for (int a = 0; a < in_d.count; a++)                                                          \
-    for (int b = 0; b < in_h.count; b++)                                                        \
-      for (int e = 0; e < in_w.count; e++) {                                                    \
-        const int o = in_d.first + a, p = in_h.first + b, q = in_w.first + e;                   \
-        if (!holds(D, o, depth) || !holds(H, p, row) || !holds(W, q, column)) continue;         \
-        const INDEX y_at = o * y_d + p * y_h + q * y_w;                                         \
-        const int elements =                                                                    \
-            UNIFORM ? divided : elements_of(taps_of(D, o), taps_of(H, p), taps_of(W, q));       \
-        const REAL scale = scale_of(elements, taps_in_all(D, H, W));                            \
-        sum += HANDED;                                                                          \
+#define SUM_WINDOWS(HANDED)                                                                    \
+  for (int a = 0; a < in_d.count; a++)                                                         \
+    for (int b = 0; b < in_h.count; b++)                                                       \
+      for (int e = 0; e < in_w.count; e++) {                                                   \
+        const int o = in_d.first + a, p = in_h.first + b, q = in_w.first + e;                  \
+        if (!holds(D, o, depth) || !holds(H, p, row) || !holds(W, q, column)) continue;        \
+        const INDEX y_at = o * y_d + p * y_h + q * y_w;                                        \
+        const int elements =                                                                   \
+            UNIFORM ? axes.divided : elements_of(taps_of(D, o), taps_of(H, p), taps_of(W, q)); \
+        const REAL scale = scale_of(elements, taps_in_all(D, H, W));                           \
+        sum += HANDED;                                                                         \
       }
 
 // x stands for dx, y for dy; of norms s is x and t is y.
@@ -131,19 +131,19 @@ __kernel void pool_backward(TENSOR(T, x), TENSOR(const T, y), TENSOR(const PLACE
       const int mine = line * W.size + column;
       __global T* x_to = x + x_o + n * x_n + depth * x_d + row * x_h + column * x_w;
       __global const T* s_from = s + s_o + n * s_n + depth * s_d + row * s_h + column * s_w;
-#define BACKWARD_LANES                \
-  {                                   \
-    Reals sum = 0;                    \
-    SUM_WINDOWS(HANDED_LANES)         \
-    if (AVERAGE && UNIFORM) sum /= (REAL)divided; \
-    PUT(x_to + c * x_c, x_c, sum);    \
+#define BACKWARD_LANES                                 \
+  {                                                    \
+    Reals sum = 0;                                     \
+    SUM_WINDOWS(HANDED_LANES)                          \
+    if (AVERAGE && UNIFORM) sum /= (REAL)axes.divided; \
+    PUT(x_to + c * x_c, x_c, sum);                     \
   }
-#define BACKWARD_ONE                  \
-  {                                   \
-    REAL sum = 0;                     \
-    SUM_WINDOWS(HANDED_ONE)           \
-    if (AVERAGE && UNIFORM) sum /= (REAL)divided; \
-    STORE(x_to, c * x_c, sum);        \
+#define BACKWARD_ONE                                   \
+  {                                                    \
+    REAL sum = 0;                                      \
+    SUM_WINDOWS(HANDED_ONE)                            \
+    if (AVERAGE && UNIFORM) sum /= (REAL)axes.divided; \
+    STORE(x_to, c * x_c, sum);                         \
   }
       FOR_CHANNELS(BACKWARD_LANES, BACKWARD_ONE)
     }

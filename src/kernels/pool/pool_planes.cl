@@ -13,7 +13,7 @@
 #endif
 
 // Whether the window with these taps holds a place along the axis.
-bool takes(struct Axis a, struct Taps taps, int place) {
+bool takes(PoolWindows a, struct Taps taps, int place) {
   const int tap = place - taps.start;
   return tap >= 0 && tap < taps.end * a.dilation && tap % a.dilation == 0;
 }
@@ -23,7 +23,7 @@ __kernel void pool_backward(TENSOR(T, x), TENSOR(const T, y), TENSOR(const PLACE
                             TENSOR(const T, t), AXES, int block, __global REAL* space, long space_o) {
   MAKE_AXES
   BRING_CONSTANTS_IN
-  const int begin = (int)get_global_id(0) * block, end = min(begin + block, C);
+  const int begin = (int)get_global_id(0) * block, end = min(begin + block, axes.channels);
   const long n = (long)get_global_id(1);
   const int size = D.size * H.size * W.size;
   for (int c = begin; c < end; c++) {

@@ -3,7 +3,6 @@
 // (LANES_W times elements of an image of y, LANES_H, N).
 
 #include "pool/pool_common.cl"
-#include "lib/divisor.cl"
 
 #ifndef LANES_W  // powers of two
 #define LANES_W 32
@@ -11,16 +10,15 @@
 #endif
 #define GROUP (LANES_W * LANES_H)
 
-__kernel void pool_forward(TENSOR(const T, x), TENSOR(T, y), TENSOR(PLACE_TYPE, i), AXES, DIVISOR(across),
-                           DIVISOR(down), DIVISOR(deep)) {
+__kernel void pool_forward(TENSOR(const T, x), TENSOR(T, y), TENSOR(PLACE_TYPE, i), AXES, PoolGrid grid) {
   __local REAL values[GROUP];
   __local int places[GROUP];
   MAKE_AXES
   const int item = (int)get_group_id(0), lane_w = (int)get_local_id(0), lane_h = (int)get_local_id(1);
   const long n = (long)get_global_id(2);
-  const int line = QUOTIENT(item, across), column = item - line * across;
-  const int sheet = QUOTIENT(line, down), row = line - sheet * down;
-  const int c = QUOTIENT(sheet, deep), depth = sheet - c * deep;
+  const int line = divided(item, grid.across), column = item - line * grid.across.d;
+  const int sheet = divided(line, grid.down), row = line - sheet * grid.down.d;
+  const int c = divided(sheet, grid.deep), depth = sheet - c * grid.deep.d;
   const struct Taps td = taps_of(D, depth), th = taps_of(H, row), tw = taps_of(W, column);
   x += x_o + n * x_n + c * x_c;
   REAL result = MAXIMUM ? -INFINITY : 0;
@@ -52,7 +50,7 @@ __kernel void pool_forward(TENSOR(const T, x), TENSOR(T, y), TENSOR(PLACE_TYPE, 
   }
   if (lane > 0) return;
 #if !MAXIMUM
-  const int elements = UNIFORM ? divided : elements_of(td, th, tw);
+  const int elements = UNIFORM ? axes.divided : elements_of(td, th, tw);
   result = AVERAGE ? result / (REAL)elements : ROOT(result * scale_of(elements, taps_in_all(D, H, W)), norm);
 #endif
   STORE(y, y_o + n * y_n + c * y_c + depth * y_d + row * y_h + column * y_w, result);

@@ -49,7 +49,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void softmax(
     real scale[LANES];
 #if ONE
     EACH_LANE scale[l] = base[l] + log(sum[l]);
-    for (int l = 0; l < lanes; l++) STORE(Y_DTYPE, y_row, (INDEX)l * (INDEX)y_0, scale[l]);
+    for (int l = 0; l < lanes; l++) STORE(Y_DTYPE, y_row, (INDEX)l * (INDEX)y_s.kept[0], scale[l]);
 #elif LOG
     EACH_LANE scale[l] = log(sum[l]);
     // A row that the mask leaves nothing of has -infinity.

@@ -12,7 +12,7 @@
 
 #define RESULT(row, place)                                                                         \
   {                                                                                                \
-    if (HAS_Y) y[ROW_OFFSET(y, row)] = x[ROW_OFFSET(x, row) + (long)(place)*x_axis];                \
+    if (HAS_Y) y[ROW_OFFSET(y, row)] = x[ROW_OFFSET(x, row) + (long)(place)*x_s.axis];              \
     if (HAS_INDICES) i[ROW_OFFSET(i, row)] = (INDEX)(place);                                       \
   }
 
@@ -32,7 +32,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void kth_rows(ROW_TE
   barrier(CLK_LOCAL_MEM_FENCE);
 #if RANKS
   uint nans = 0;
-  for (int e = lane; e < end; e += LANES) nans += key_of(from[e * x_axis], 0) == ALL;
+  for (int e = lane; e < end; e += LANES) nans += key_of(from[e * x_s.axis], 0) == ALL;
   if (nans) atomic_add(&rest[mine], nans);
   barrier(CLK_LOCAL_MEM_FENCE);
 #endif
@@ -43,7 +43,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void kth_rows(ROW_TE
     const Key upper = (Key)prefix[mine], mask = shift + 8 < RAW_BITS ? ALL << (shift + 8) & ALL : 0;
 #pragma unroll 4
     for (int e = lane; e < end; e += LANES) {
-      const Key key = key_of(from[e * x_axis], 0);
+      const Key key = key_of(from[e * x_s.axis], 0);
       if ((key & mask) == upper) atomic_inc(&found[mine * DIGITS + ((int)(key >> shift) & (DIGITS - 1))]);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -73,7 +73,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void kth_rows(ROW_TE
   const Key last = (Key)prefix[mine];
   uint first = (uint)n;
   for (int e = lane; e < end; e += LANES)
-    if (key_of(from[e * x_axis], 0) == last) {
+    if (key_of(from[e * x_s.axis], 0) == last) {
       first = (uint)e;
       break;
     }
@@ -97,7 +97,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void kth_start(__glo
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void kth_nans(PART) {
   SETUP
   uint nans = 0;
-  for (int e = begin + item; e < end; e += GROUP) nans += key_of(from[e * x_axis], flip) == ALL;
+  for (int e = begin + item; e < end; e += GROUP) nans += key_of(from[e * x_s.axis], flip) == ALL;
   if (nans) atomic_add(&state->other, nans);
 }
 
@@ -113,7 +113,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void kth_find(PART) 
   SETUP
   const Key last = (Key)state->prefix;
   for (int e = begin + item; e < end; e += GROUP)
-    if (key_of(from[e * x_axis], flip) == last) {
+    if (key_of(from[e * x_s.axis], flip) == last) {
       atomic_min(&state->other, (uint)e);
       break;
     }

@@ -38,7 +38,7 @@ static Key select_key(__global Key* a, int n, int rank) {
   return a[0];  // all digits are found: they are equal
 }
 
-#define KEY_AT(e) key_of(x[x_row + (e)*x_axis], 0)
+#define KEY_AT(e) key_of(x[x_row + (e)*x_s.axis], 0)
 
 // `space` has room for n keys of each work-item, which takes `block` rows. k counts from 0.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void kth_rows(ROW_TENSOR(const RAW, x), ROW_TENSOR(RAW, y),
@@ -49,7 +49,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void kth_rows(ROW_TENSOR
   __global Key* keys = space + space_o + (long)get_group_id(0) * n;
   for (int row = begin; row < end; row++) {
     const long x_row = ROW_OFFSET(x, row);
-    if (x_axis == 1) {
+    if (x_s.axis == 1) {
       for (int e = 0; e < n; e++) keys[e] = key_of(x[x_row + e], 0);
     } else {
       for (int e = 0; e < n; e++) keys[e] = KEY_AT(e);
@@ -67,7 +67,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void kth_rows(ROW_TENSOR
       if (any) break;
     }
     while (place < n - 1 && KEY_AT(place) != wanted) place++;
-    if (HAS_Y) y[ROW_OFFSET(y, row)] = x[x_row + place * x_axis];
+    if (HAS_Y) y[ROW_OFFSET(y, row)] = x[x_row + place * x_s.axis];
     if (HAS_INDICES) i[ROW_OFFSET(i, row)] = (INDEX)place;
   }
 }

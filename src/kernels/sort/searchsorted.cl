@@ -27,7 +27,7 @@
 #if UNIT
 #define SORTED(i) LOAD(sorted_row, i)
 #else
-#define SORTED(i) LOAD(sorted_row, (long)(i)*sorted_axis)
+#define SORTED(i) LOAD(sorted_row, (long)(i)*sorted_s.axis)
 #endif
 
 // A work-item takes `block` rows, and of each the `span` values from span_step times its number on, in steps of `step`.
@@ -42,7 +42,7 @@ __kernel void searchsorted(ROW_TENSOR(const T, sorted), ROW_TENSOR(const T, x), 
       VALUE v[LANES];
       int at[LANES];
       EACH_LANE {
-        v[l] = LOAD(x, x_row + min(e + l * step, last - 1) * x_axis);
+        v[l] = LOAD(x, x_row + min(e + l * step, last - 1) * x_s.axis);
         at[l] = 0;
       }
       for (int left = n; left > 1; left -= left / 2) {
@@ -51,9 +51,9 @@ __kernel void searchsorted(ROW_TENSOR(const T, sorted), ROW_TENSOR(const T, x), 
       }
       if (n > 0) EACH_LANE at[l] += IN_FRONT(SORTED(at[l]), v[l]);
       if (e + (LANES - 1) * step < last) {
-        EACH_LANE y[y_row + (e + l * step) * y_axis] = (Y_T)at[l];
+        EACH_LANE y[y_row + (e + l * step) * y_s.axis] = (Y_T)at[l];
       } else {
-        EACH_LANE if (e + l * step < last) y[y_row + (e + l * step) * y_axis] = (Y_T)at[l];
+        EACH_LANE if (e + l * step < last) y[y_row + (e + l * step) * y_s.axis] = (Y_T)at[l];
       }
     }
   }

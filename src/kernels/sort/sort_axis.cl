@@ -4,15 +4,13 @@
 #define ROW_DIMS 1
 #endif
 
-// The sizes of the dimensions besides the axis, but for the first; a tensor with its steps along those and the axis.
-#define ROW_SIZES int s1, int s2, int s3, int s4, int s5, int s6
-#define ROW_TENSOR(type, t)                                                                                      \
-  __global type *t, long t##_o, long t##_0, long t##_1, long t##_2, long t##_3, long t##_4, long t##_5, long t##_6, \
-      long t##_axis
-#define ROW_OFFSET(t, row) \
-  (t##_o + row_offset(row, s1, s2, s3, s4, s5, s6, t##_0, t##_1, t##_2, t##_3, t##_4, t##_5, t##_6))
-static long row_offset(int row, int s1, int s2, int s3, int s4, int s5, int s6, long t0, long t1, long t2, long t3, long t4,
-                       long t5, long t6) {
+#include "lib/int64.h"
+#include "sort/sort_axis.h"
+
+#define ROW_SIZES AxisDims dims
+#define ROW_TENSOR(type, t) __global type *t, long t##_o, AxisSteps t##_s
+#define ROW_OFFSET(t, row) (t##_o + row_offset(row, dims, t##_s))
+static long row_offset(int row, AxisDims dims, AxisSteps steps) {
   long offset = 0;
 #define ROW_STEP(size, step)                 \
   {                                          \
@@ -20,22 +18,22 @@ static long row_offset(int row, int s1, int s2, int s3, int s4, int s5, int s6, 
     row /= (size);                           \
   }
 #if ROW_DIMS > 6
-  ROW_STEP(s6, t6)
+  ROW_STEP(dims.sizes[6], steps.rows[6])
 #endif
 #if ROW_DIMS > 5
-  ROW_STEP(s5, t5)
+  ROW_STEP(dims.sizes[5], steps.rows[5])
 #endif
 #if ROW_DIMS > 4
-  ROW_STEP(s4, t4)
+  ROW_STEP(dims.sizes[4], steps.rows[4])
 #endif
 #if ROW_DIMS > 3
-  ROW_STEP(s3, t3)
+  ROW_STEP(dims.sizes[3], steps.rows[3])
 #endif
 #if ROW_DIMS > 2
-  ROW_STEP(s2, t2)
+  ROW_STEP(dims.sizes[2], steps.rows[2])
 #endif
 #if ROW_DIMS > 1
-  ROW_STEP(s1, t1)
+  ROW_STEP(dims.sizes[1], steps.rows[1])
 #endif
-  return offset + row * t0;
+  return offset + row * steps.rows[0];
 }

@@ -24,9 +24,9 @@ __kernel void sort_backward(ROW_TENSOR(const DY_T, dy), ROW_TENSOR(const INDEX, 
   for (int row = begin; row < end; row++) {
     const long dy_row = ROW_OFFSET(dy, row), i_row = ROW_OFFSET(i, row), dx_row = ROW_OFFSET(dx, row);
     for (int e = (int)get_global_id(0); e < k; e += columns) {
-      const long place = (long)i[i_row + e * i_axis];
+      const long place = (long)i[i_row + e * i_s.axis];
       if (place >= 0 && place < n)
-        JOIN(STORE_, DX_DTYPE)(dx, dx_row + place * dx_axis, JOIN(LOAD_, DY_DTYPE)(dy, dy_row + e * dy_axis));
+        JOIN(STORE_, DX_DTYPE)(dx, dx_row + place * dx_s.axis, JOIN(LOAD_, DY_DTYPE)(dy, dy_row + e * dy_s.axis));
     }
   }
 }

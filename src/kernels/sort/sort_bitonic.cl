@@ -78,7 +78,7 @@ void sort_bitonic(ROW_TENSOR(const RAW, x), ROW_TENSOR(RAW, y), ROW_TENSOR(INDEX
 #if FROM_WORDS
       w = WORDS_IN(const, from)[(long)row * n + column];
 #else
-      w = word_of(key_of(x[ROW_OFFSET(x, row) + column * x_axis], flip), (uint)column);
+      w = word_of(key_of(x[ROW_OFFSET(x, row) + column * x_s.axis], flip), (uint)column);
 #endif
     }
     words[AT(ROW_OF(e) * ROW + column)] = w;

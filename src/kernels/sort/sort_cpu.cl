@@ -18,10 +18,10 @@ __kernel void sort_rows(ROWS_OF_TENSORS, __global ulong* space, long space_o) {
   for (int row = begin; row < end; row++) {
     const long x_row = ROW_OFFSET(x, row);
     const long y_row = HAS_Y ? ROW_OFFSET(y, row) : 0, i_row = HAS_INDICES ? ROW_OFFSET(i, row) : 0;
-    if (x_axis == 1)
+    if (x_s.axis == 1)
       for (int e = 0; e < n; e++) words[e] = word_of(key_of(x[x_row + e], flip), (uint)e);
     else
-      for (int e = 0; e < n; e++) words[e] = word_of(key_of(x[x_row + e * x_axis], flip), (uint)e);
+      for (int e = 0; e < n; e++) words[e] = word_of(key_of(x[x_row + e * x_s.axis], flip), (uint)e);
     __global const Word* sorted = sort_words(words, words + n, n);
     for (int e = 0; e < k; e++) {
       const Word w = sorted[e];
@@ -66,7 +66,7 @@ __kernel void sort_lanes(ROWS_OF_TENSORS) {
     const int count = min(LANES, end - first);
     for (int lane = 0; lane < LANES; lane++) {
       const long x_row = ROW_OFFSET(x, first + min(lane, count - 1));
-      for (int e = 0; e < n; e++) words[e * LANES + lane] = word_of(key_of(x[x_row + e * x_axis], flip), (uint)e);
+      for (int e = 0; e < n; e++) words[e * LANES + lane] = word_of(key_of(x[x_row + e * x_s.axis], flip), (uint)e);
     }
     for (int e = 0; e < n; e++) v[e] = LOAD_LANES(e, words);
     sort_network(v, n);

@@ -24,7 +24,7 @@
 #define AT(e) ((e) + (e) / EACH)
 
 #if FIRST
-#define WORD_AT(e) WORD_OF(x[x_row + (e) * x_axis], e)
+#define WORD_AT(e) WORD_OF(x[x_row + (e) * x_s.axis], e)
 #else
 #define WORD_AT(e) WORDS_IN(const, from)[(long)row * n + (e)]
 #endif

@@ -12,7 +12,7 @@
 #define DIGIT(w) ((int)(KEY_OF(w) >> shift) & (DIGITS - 1))
 
 #if FIRST
-#define WORD_AT(e) word_of(key_of(x[x_row + (e) * x_axis], flip), (uint)(e))
+#define WORD_AT(e) word_of(key_of(x[x_row + (e) * x_s.axis], flip), (uint)(e))
 #else
 #define WORD_AT(e) WORDS_IN(const, from)[(long)row * n + (e)]
 #endif

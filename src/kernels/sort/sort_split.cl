@@ -15,7 +15,7 @@
 __kernel void sort_split(ROW_AND_PAIRS) {
   SETUP
   for (int e = begin; e < end; e++) {
-    keys[e] = key_of(x[x_row + e * x_axis], flip);
+    keys[e] = key_of(x[x_row + e * x_s.axis], flip);
     places[e] = (uint)e;
   }
 }
@@ -25,7 +25,7 @@ __kernel void sort_join(ROW_AND_PAIRS) {
   const long y_row = HAS_Y ? ROW_OFFSET(y, 0) : 0, i_row = HAS_INDICES ? ROW_OFFSET(i, 0) : 0;
   for (int e = begin; e < end; e++) {
     const uint place = places[e];
-    if (HAS_Y) y[y_row + e * y_axis] = element_of(keys[e], x + x_row + (long)place * x_axis, flip);
-    if (HAS_INDICES) i[i_row + e * i_axis] = (INDEX)place;
+    if (HAS_Y) y[y_row + e * y_s.axis] = element_of(keys[e], x + x_row + (long)place * x_s.axis, flip);
+    if (HAS_INDICES) i[i_row + e * i_s.axis] = (INDEX)place;
   }
 }

@@ -107,11 +107,11 @@ static Word last_word(void) { return ~(Word)0; }
 
 // Writes the result at `place` of a row: x_row, y_row and i_row are the row's offsets.
 #if KEYS_ALONE
-#define STORE_WORD(w, place) y[y_row + (place) * y_axis] = (w);
+#define STORE_WORD(w, place) y[y_row + (place) * y_s.axis] = (w);
 #else
 #define STORE_WORD(w, place)                                                                                   \
   {                                                                                                            \
-    if (HAS_Y) y[y_row + (place) * y_axis] = element_of(KEY_OF(w), x + x_row + (long)INDEX_OF(w) * x_axis, flip); \
-    if (HAS_INDICES) i[i_row + (place) * i_axis] = (INDEX)INDEX_OF(w);                                         \
+    if (HAS_Y) y[y_row + (place) * y_s.axis] = element_of(KEY_OF(w), x + x_row + (long)INDEX_OF(w) * x_s.axis, flip); \
+    if (HAS_INDICES) i[i_row + (place) * i_s.axis] = (INDEX)INDEX_OF(w);                                       \
   }
 #endif

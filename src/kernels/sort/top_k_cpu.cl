@@ -61,7 +61,7 @@ static Word keep_first(__global Word* a, __global Word* b, int n, int k) {
 #if FROM_WORDS
 #define WORD_AT(e) source[e]
 #else
-#define WORD_AT(e) word_of(key_of(x[x_row + (e) * x_axis], flip), (uint)(e))
+#define WORD_AT(e) word_of(key_of(x[x_row + (e) * x_s.axis], flip), (uint)(e))
 #endif
 
 // Work-group (piece, row); the last piece of a row takes the rest. `space` has room for 2 * room words of each, where room
@@ -82,7 +82,7 @@ __kernel void top_k(ROW_TENSOR(const RAW, x), ROW_TENSOR(RAW, y), ROW_TENSOR(IND
       limit = keep_first(kept, kept + room, count, k);
       count = k;
     }
-    int any = FROM_WORDS || x_axis != 1 || here < 16;
+    int any = FROM_WORDS || x_s.axis != 1 || here < 16;
 #if !FROM_WORDS
     if (!any)
       for (int m = 0; m < 16; m++) any |= key_of(from[e + m], flip) <= KEY_OF(limit);

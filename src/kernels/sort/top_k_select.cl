@@ -64,7 +64,7 @@ void select_count(PART) {
   barrier(CLK_LOCAL_MEM_FENCE);
 #pragma unroll 4
   for (int e = begin + item; e < end; e += GROUP) {
-    const Key key = key_of(from[e * x_axis], flip);
+    const Key key = key_of(from[e * x_s.axis], flip);
     if ((key & mask) == prefix) atomic_inc(&found[(int)(key >> shift) & (DIGITS - 1)]);
   }
   barrier(CLK_LOCAL_MEM_FENCE);
@@ -107,7 +107,7 @@ void select_tally(PART) {
   uint below = 0, equal = 0;
 #pragma unroll 4
   for (int e = begin + item; e < end; e += GROUP) {
-    const Key key = key_of(from[e * x_axis], flip);
+    const Key key = key_of(from[e * x_s.axis], flip);
     below += key < last;
     equal += key == last;
   }
@@ -134,7 +134,7 @@ void select_collect(PART, __global ulong* words, long words_o) {
   uint below = before[0], equal = before[1];
   for (int first = begin; first < end; first += GROUP) {
     const int e = first + item;
-    const Key key = e < end ? key_of(from[e * x_axis], flip) : ALL;
+    const Key key = e < end ? key_of(from[e * x_s.axis], flip) : ALL;
     const int is_below = e < end && key < last, is_equal = e < end && key == last;
     // Both counts of a group fit in 16 bits.
     uint total;

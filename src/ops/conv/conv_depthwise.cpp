@@ -4,8 +4,8 @@
 
 #include "core/launch.hpp"
 #include "core/state.hpp"
+#include "ops/conv/conv_depthwise.hpp"
 #include "ops/conv/conv_parts.hpp"
-#include "ops/lib/divisor.hpp"
 #include "ops/lib/epilogue.hpp"
 
 namespace dlprim::detail {
@@ -182,11 +182,12 @@ class Depthwise : public ConvImpl {
 
   void run(const Stream& stream, const ConvTensors& t, const Tensor& workspace) const override {
     Launch launch(stream, kernel_);
+    const DepthwiseGeometry g = geometry();
     const auto lanes_c = static_cast<size_t>(tile_.lanes_c), lanes_p = static_cast<size_t>(tile_.lanes_p);
     const auto across = static_cast<size_t>(channel_groups()) * lanes_c;
     if (sums_) {
       launch.arg(t.x).arg(t.y).arg(t.w).arg(sums_->partial(workspace)).arg(parts_.steps);
-      bind_geometry(launch);
+      launch.arg(g).arg(strips(g));
       launch.run({across, static_cast<size_t>(tap_groups()) * lanes_p, static_cast<size_t>(parts_.count)},
                  {lanes_c, lanes_p, 1});
       sums_->add_up(stream, workspace, t.w);
@@ -194,7 +195,7 @@ class Depthwise : public ConvImpl {
     }
     const bool forward = p_.direction == ConvDirection::forward;
     launch.arg(forward ? t.x : t.y).arg(t.w).arg(forward ? t.y : t.x);
-    bind_geometry(launch);
+    launch.arg(g).arg(strips(g));
     bind_epilogue(launch, p_.dtype, t.with);
     launch.run({across, static_cast<size_t>(round_up(strips_, tile_.lanes_p)), 1}, {lanes_c, lanes_p, 1});
   }
@@ -227,24 +228,15 @@ class Depthwise : public ConvImpl {
   }
   int64_t tap_groups() const { return compiled(p_) ? p_.w_space[0] : p_.taps(); }
 
-  void bind_geometry(Launch& launch) const {
-    const bool data = p_.direction == ConvDirection::backward_data,
-               filter = p_.direction == ConvDirection::backward_filter;
-    launch.arg(static_cast<int>(strips_));
-    for (int divisor : {across_[2], across_[1], sides_.target_space[0], channels(),
-                        filter ? p_.group_c() : sides_.group_target})
-      bind_divisor(launch, divisor);
-    launch.arg(filter ? p_.group_k() : sides_.group_source);
-    for (int size : sides_.source_space) launch.arg(size);
-    launch.arg(sides_.target_space[1]).arg(sides_.target_space[2]);
-    for (const Spatial& first : {target_first_, source_first_}) launch.arg(first[1]).arg(first[2]);
-    for (const Spatial& numbers : {p_.w_space, p_.stride, p_.pad, p_.dilation})
-      for (int value : numbers) launch.arg(value);
-    for (const ConvStrides& strides : {sides_.source, sides_.target})
-      for (int stride : narrow(strides)) launch.arg(stride);
-    const std::array<int, 5> w = narrow(p_.w);
-    launch.arg(p_.group_k() * w[0]).arg(data ? w[1] : w[0]).arg(data ? w[0] : w[1]);
-    launch.arg(w[2]).arg(w[3]).arg(w[4]);
+  DepthwiseGeometry geometry() const {
+    DepthwiseGeometry g = depthwise_geometry(p_);
+    g.t_first_h = target_first_[1], g.t_first_w = target_first_[2];
+    g.s_first_h = source_first_[1], g.s_first_w = source_first_[2];
+    return g;
+  }
+  DepthwiseStrips strips(const DepthwiseGeometry& g) const {
+    return {static_cast<int>(strips_), divisor_of(across_[2]), divisor_of(across_[1]),
+            divisor_of(g.target.d),    divisor_of(g.channels), divisor_of(g.group_t)};
   }
 
   const ConvProblem p_;

@@ -2,9 +2,11 @@
 // (conv_depthwise_cpu.cl).
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "core/launch.hpp"
 #include "core/state.hpp"
+#include "ops/conv/conv_depthwise.hpp"
 #include "ops/conv/conv_parts.hpp"
 #include "ops/lib/epilogue.hpp"
 
@@ -122,7 +124,6 @@ class DepthwiseCpu : public ConvImpl {
     Launch launch(stream, kernel_);
     if (filter(p_)) {
       launch.arg(t.x).arg(t.y).arg(t.w).arg(sums_->partial(workspace));
-      launch.arg(static_cast<int>(p_.y_extent)).arg(static_cast<int>(blocks_.count()));
       bind_geometry(launch, parts_.steps);
       launch.run({static_cast<size_t>(packs()), static_cast<size_t>(p_.w_space[0]),
                   static_cast<size_t>(parts_.count)},
@@ -146,26 +147,18 @@ class DepthwiseCpu : public ConvImpl {
   int64_t packs() const { return ceil_div(channels(), channels_last(p_) ? lanes_ : 1); }
 
   void bind_geometry(Launch& launch, int chunk) const {
-    const bool data = backward_data(p_);
-    const Spatial &source = data ? p_.y_space : p_.x_space, &target = data ? p_.x_space : p_.y_space;
-    const int group_c = p_.group_c(), group_k = p_.group_k();
-    launch.arg(p_.n).arg(channels());
-    // The target's channels in a group, and the source's; in backward filter, of x and of y.
-    launch.arg(data || filter(p_) ? group_c : group_k).arg(data || filter(p_) ? group_k : group_c);
-    for (const Spatial& sizes : {source, target, p_.w_space, p_.stride})
-      for (int size : sizes) launch.arg(size);
-    launch.arg(p_.pad[0]);
-    for (int dilation : p_.dilation) launch.arg(dilation);
-    for (const ConvStrides& strides : {data ? p_.y : p_.x, data ? p_.x : p_.y})
-      for (int stride : narrow(strides)) launch.arg(stride);
-    const std::array<int, 5> w = narrow(p_.w);
-    launch.arg(group_k * w[0]).arg(data ? w[1] : w[0]).arg(data ? w[0] : w[1]);
-    launch.arg(w[2]).arg(w[3]).arg(w[4]);
-    for (const Spatial& first : {blocks_.first_seen, blocks_.first}) launch.arg(first[1]).arg(first[2]);
-    for (int64_t size : {blocks_.h + blocks_.ahead[1], blocks_.w + blocks_.ahead[2], blocks_.h, blocks_.w,
-                         std::max<int64_t>(1, blocks_.across())})
-      launch.arg(static_cast<int>(size));
-    launch.arg(chunk).arg(static_cast<int>(data ? p_.y_extent : p_.x_extent));
+    DepthwiseGeometry g = depthwise_geometry(p_);
+    g.t_first_h = blocks_.first[1], g.t_first_w = blocks_.first[2];
+    g.s_first_h = blocks_.first_seen[1], g.s_first_w = blocks_.first_seen[2];
+    const auto number = [](int64_t value) { return static_cast<int>(value); };
+    DepthwiseBlocks b{};
+    b.count = number(blocks_.count()), b.across = number(std::max<int64_t>(1, blocks_.across()));
+    b.h = number(blocks_.h), b.w = number(blocks_.w);
+    b.lines = number(blocks_.h + blocks_.ahead[1]), b.pitch = number(blocks_.w + blocks_.ahead[2]);
+    b.images = p_.n, b.chunk = chunk;
+    b.s_extent = number(p_.x_extent), b.t_extent = number(p_.y_extent);
+    if (backward_data(p_)) std::swap(b.s_extent, b.t_extent);
+    launch.arg(g).arg(b);
   }
 
   const ConvProblem p_;

@@ -7,12 +7,9 @@
 
 namespace dlprim::detail {
 
-/// A value, and its reciprocal rounded up to 32 bits; as divisor.cl's struct has them.
-struct Divisor {
-  int32_t d;
-  uint32_t magic, shift;
-};
+#include "kernels/lib/divisor.h"
 
+/// With the reciprocal rounded up to 32 bits.
 inline Divisor divisor_of(int d) {
   uint32_t shift = 0;
   while ((int64_t{1} << shift) < d) shift++;

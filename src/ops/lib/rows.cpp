@@ -68,14 +68,16 @@ void RowNest::bind(Launch& launch, const std::vector<Tensor>& tensors, int64_t p
     int64_t offset = 0, rest = part;
     for (size_t i = peeled(); i-- > 0; rest /= nest_.kept[i].size)
       offset += rest % nest_.kept[i].size * nest_.kept[i].strides[t];
-    launch.arg(offset && tensors[t].defined() ? tensors[t].as_strided({1}, {1}, offset) : tensors[t])
-        .arg(axis_stride(t));
-    for (size_t i = 0; i < kKept; i++)
-      launch.arg(i < nest_.kept.size() ? nest_.kept[nest_.kept.size() - 1 - i].strides[t] : int64_t{0});
+    launch.arg(offset && tensors[t].defined() ? tensors[t].as_strided({1}, {1}, offset) : tensors[t]);
+    RowStrides strides{axis_stride(t), {}};
+    for (size_t i = 0; i < std::min(kKept, nest_.kept.size()); i++)
+      strides.kept[i] = nest_.kept[nest_.kept.size() - 1 - i].strides[t];
+    launch.arg(strides);
   }
-  launch.arg(rows_a_launch()).arg(size());
-  for (size_t i = 0; i + 1 < kKept; i++)
-    launch.arg(i < nest_.kept.size() ? nest_.kept[nest_.kept.size() - 1 - i].size : int64_t{1});
+  RowKept kept{{1, 1, 1, 1}};
+  for (size_t i = 0; i < std::min(kKept, nest_.kept.size()); i++)
+    kept.size[i] = nest_.kept[nest_.kept.size() - 1 - i].size;
+  launch.arg(rows_a_launch()).arg(size()).arg(kept);
 }
 
 void RowForm::try_ragged(const RowNest& nest, const std::vector<size_t>& numbers,

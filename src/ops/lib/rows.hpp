@@ -10,6 +10,9 @@
 
 namespace dlprim::detail {
 
+#include "kernels/lib/int64.h"
+#include "kernels/lib/rows.h"
+
 /// `shape` with size 1 along the axis.
 Shape row_shape(Shape shape, int axis);
 

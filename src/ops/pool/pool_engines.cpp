@@ -10,16 +10,18 @@
 
 namespace dlprim::detail {
 
+#include "kernels/pool/pool.h"
+
 namespace {
 
 /// What the kernel's parameters end with; `space` is `block` and a workspace of sums.
-enum class Tail : uint8_t { grid, divisors, block, space };
+enum class Tail : uint8_t { grid, block, space };
 
 struct KernelPool : PoolPlan {
   PoolProblem problem;
   Kernel kernel;
   std::optional<Pointwise> zero;  ///< what dx is filled with before
-  Shape grid;                     ///< of the elements that items make, for Tail::grid and Tail::divisors
+  Shape grid;                     ///< of the elements that items make, for Tail::grid
   std::array<size_t, 3> global{1, 1, 1}, local{1, 1, 1};
   Tail tail = Tail::block;
   bool wide_index = false;
@@ -38,13 +40,20 @@ struct KernelPool : PoolPlan {
         launch.arg(static_cast<int>(stride));
     }
   }
-  void bind_axes(Launch& launch) const {
-    const int64_t divided = problem.divisor ? problem.divisor : problem.volume();
-    launch.arg(static_cast<int>(problem.x.shape[1])).arg(static_cast<int>(divided));
-    launch.real(problem.x.dtype, problem.norm);
-    for (const PoolAxis& a : problem.axes)
-      for (int64_t number : {a.size, a.out, a.kernel, a.stride, a.dilation, a.pad, a.limit})
-        launch.arg(static_cast<int>(number));
+  PoolAxes axes() const {
+    const auto windows = [](const PoolAxis& a) {
+      const auto n = [](int64_t number) { return static_cast<int>(number); };
+      return PoolWindows{n(a.size), n(a.out), n(a.kernel), n(a.stride), n(a.dilation), n(a.pad), n(a.limit)};
+    };
+    const auto& [d, h, w] = problem.axes;
+    return {static_cast<int>(problem.x.shape[1]),
+            static_cast<int>(problem.divisor ? problem.divisor : problem.volume()), windows(d), windows(h),
+            windows(w)};
+  }
+  PoolGrid places() const {
+    const auto by = [](int64_t number) { return divisor_of(static_cast<int>(number)); };
+    return {
+        static_cast<int>(images), static_cast<int>(items), by(groups), by(grid[4]), by(grid[3]), by(grid[2])};
   }
   void run(const Stream& stream, const PoolTensors& t, const Tensor& workspace) const override {
     if (zero) zero->run(stream, {}, {t.x.as_strided(problem.x.shape, problem.x.strides)}, {});
@@ -57,13 +66,9 @@ struct KernelPool : PoolPlan {
       bind(launch, t.saved_x, problem.saved_x);
       bind(launch, t.saved_y, problem.saved_y);
     }
-    bind_axes(launch);
-    if (tail == Tail::grid) {
-      launch.arg(static_cast<int>(images)).arg(static_cast<int>(items));
-      bind_divisor(launch, static_cast<int>(groups));
-    }
-    if (tail == Tail::grid || tail == Tail::divisors)
-      for (int i = 4; i >= 2; i--) bind_divisor(launch, static_cast<int>(grid[i]));
+    launch.arg(axes()).real(problem.x.dtype, problem.norm);
+    if (tail == Tail::grid)
+      launch.arg(places());
     else
       launch.arg(static_cast<int>(block));
     if (tail == Tail::space) launch.arg(sums ? workspace_part(workspace, 0, {sums}, real()) : Tensor());
@@ -275,7 +280,7 @@ std::unique_ptr<const PoolPlan> make_wide(const Context& context, const PoolProb
   const int64_t lanes_h = power_of_two_from(std::min(height, kGroup / lanes_w));
   Defines defines = common_defines(problem, needs_wide_index(problem));
   defines.set("LANES_W", lanes_w).set("LANES_H", lanes_h);
-  auto plan = make_kernel(context, problem, "pool_wide", kernel_of(problem), defines, Tail::divisors);
+  auto plan = make_kernel(context, problem, "pool_wide", kernel_of(problem), defines, Tail::grid);
   const Shape& y = problem.y.shape;
   plan->local = {static_cast<size_t>(lanes_w), static_cast<size_t>(lanes_h), 1};
   plan->global = {static_cast<size_t>(y[1] * y[2] * y[3] * y[4] * lanes_w), static_cast<size_t>(lanes_h),

@@ -37,7 +37,7 @@ BitonicSorter::BitonicSorter(const Context& context, const SortProblem& p, int n
   while ((1 << log_row) < n) log_row++;
   const int64_t row = int64_t{1} << log_row;
   const DeviceFacts& facts = context.device().facts();
-  const SortRows::Steps& steps = p.at.steps[0];
+  const AxisSteps& steps = p.at.steps[0];
   const bool across = steps.rows[static_cast<size_t>(p.at.dims - 1)] == 1 && steps.axis != 1 && !from_words;
   // Many rows side by side for whole lines of memory.
   const int64_t word_bytes = halves(p) && !from_words ? 4 : p.word_bytes();

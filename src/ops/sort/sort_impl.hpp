@@ -12,16 +12,15 @@
 namespace dlprim::detail {
 
 /// Rows of tensors along an axis: what is left of the other dimensions where neighbours are merged.
+#include "kernels/lib/int64.h"
+#include "kernels/sort/sort_axis.h"
+
 struct SortRows {
   static constexpr int kMost = 7;
-  struct Steps {
-    std::array<int64_t, kMost> rows{};  ///< of a tensor, along dims
-    int64_t axis = 1;
-  };
   int rows = 1;  ///< their product
   int dims = 1;
-  std::array<int, kMost> sizes{1, 1, 1, 1, 1, 1, 1};
-  std::vector<Steps> steps;  ///< of each tensor
+  AxisDims kept{{1, 1, 1, 1, 1, 1, 1}};
+  std::vector<AxisSteps> steps;  ///< of each tensor
 
   /// The tensors have one shape but along the axis, which is in range; an undefined one is an empty one here.
   /// Throws ValidationError (more than 2^31 - 1 rows).

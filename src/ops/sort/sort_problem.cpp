@@ -19,7 +19,7 @@ SortRows::SortRows(const std::vector<const TensorDesc*>& tensors, int axis) : st
       merges = merges && steps[t].rows[static_cast<size_t>(dims - 1)] == shape[d] * tensors[t]->strides[d];
     if (!merges) dims++;
     const auto at = static_cast<size_t>(dims - 1);
-    sizes[at] = static_cast<int>(merges ? sizes[at] * shape[d] : shape[d]);
+    kept.sizes[at] = static_cast<int>(merges ? kept.sizes[at] * shape[d] : shape[d]);
     for (size_t t = 0; t < tensors.size(); t++) steps[t].rows[at] = tensors[t]->strides[d];
   }
   dims = std::max(dims, 1);
@@ -28,9 +28,7 @@ SortRows::SortRows(const std::vector<const TensorDesc*>& tensors, int axis) : st
 }
 
 void SortRows::bind(Launch& launch, size_t which, const Tensor& tensor) const {
-  launch.arg(tensor);
-  for (int64_t step : steps[which].rows) launch.arg(step);
-  launch.arg(steps[which].axis);
+  launch.arg(tensor).arg(steps[which]);
 }
 
 int SortRows::compiled_dims() const {
@@ -38,7 +36,7 @@ int SortRows::compiled_dims() const {
 }
 
 void SortRows::bind_sizes(Launch& launch) const {
-  for (size_t d = 1; d < sizes.size(); d++) launch.arg(sizes[d]);
+  launch.arg(kept);
 }
 
 void SortRows::bind_all(Launch& launch, std::initializer_list<const Tensor*> tensors) const {
