@@ -47,7 +47,7 @@ void gemms(const MatrixFragment& fragment, int form) {
         const GemmProblem p = problem_of(dtype, c_dtype, large);
         Options options;
         options.math = math;
-        const GemmFragmentKernel kernel(fragment, p, options, form, kUnits);
+        const GemmFragmentKernel kernel(fragment, p, EngineOptions(options), form, kUnits);
         kernel.require_valid();
         line(fragment.engine, form,
              cat(name_of(dtype), math == MathMode::tf32 ? " by tf32" : "", " to ", name_of(c_dtype),
@@ -87,7 +87,7 @@ void convs(const MatrixFragment& fragment, int form) {
     for (const DType dtype : {DType::f32, DType::f16})
       for (const bool last : {true, false}) {
         const ConvProblem p = conv_of(direction, dtype, last);
-        const ConvFragmentKernel kernel(fragment, p, {}, form, kUnits);
+        const ConvFragmentKernel kernel(fragment, p, EngineOptions(Options()), form, kUnits);
         kernel.kernel.require_valid();
         // In what computes rare sums again, beside the loop: docs/matrix-hardware.md.
         const bool spills = &fragment == &kIntelDpas && direction != ConvDirection::backward_filter &&

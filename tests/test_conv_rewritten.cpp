@@ -58,7 +58,7 @@ bool check(const ConvCase& c, ConvDirection direction, const Inner& inner, const
   const Options options = tf32();
   if (!inner(problem, options)) return false;
   INFO("direction " << static_cast<int>(direction) << ", " << again(c.text()));
-  const auto impl = make(context(), problem, options, detail::kConvNaive.make);
+  const auto impl = make(context(), problem, detail::EngineOptions(options), detail::kConvNaive.make);
   const Guarded workspace({static_cast<int64_t>(impl->workspace_size())}, DType::u8);
   const EpilogueTensors none;
   for (int run = 0; run < 2; run++)

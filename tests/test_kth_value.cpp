@@ -222,7 +222,7 @@ TEST_CASE("kth value: refusals", "[small]") {
   CHECK(refused(x, 1, y, y) == "indices: dtype f32 must be i32 or i64");
   CHECK(refused(Tensor(context(), {2, 0}), 1, y, {}) == "k: 1 is more than the 0 elements along axis 1");
   CHECK(refused(x, 1, x.slice(1, 0, 1), {}) == "y: shares memory with x");
-  CHECK(refused(Tensor(context(), {2, 129}), 1, y, {}, "bitonic") ==
-        "engine: kth_value: bitonic refused:\n  bitonic: rows of 129 are longer than 128");
+  CHECK(refused(Tensor(context(), {2, 5000}), 1, y, {}, "bitonic")
+            .find("engine: kth_value: bitonic refused:\n  bitonic: rows of 5000 are longer than ") == 0);
   CHECK(refused(x, 1, y, {}, "magic") == "engine: kth_value has no engine 'magic'");
 }

@@ -270,6 +270,7 @@ TEST_CASE("pooling in every form of memory", "[small]") {
     for (Placing placing : {Placing::row_major, Placing::gaps})
       CHECK(check(large, PoolMode::max, "planes", {placing, dtype}) > 0);
   const Case columns[] = {{{2, 3, 7, 24}, {3, 2}, {2, 3}, {1, 1}},
+                          {{2, 3, 7, 24}, {3, 5}, {2, 2}, {1, 2}},  // overlaps: by name
                           {{2, 3, 5, 16}, {2, 3}, {1, 4}, {1, 0}, {0, 1}, {1, 2}, {}, true, false},
                           {{1, 2, 6, 8}, {2, 2}, {3, 3}},
                           {{2, 3, 4, 5, 16}, {2, 2, 2}, {2, 2, 2}},
@@ -424,7 +425,7 @@ TEST_CASE("pooling plans list their engines", "[small]") {
   const bool cpu = context().device().kind() == DeviceKind::cpu;
   CHECK(plan.engine() == (cpu ? "cpu" : "direct"));
   for (const char* line : {"cpu: ", "direct: ", "generated: refused, for one window over the whole plane",
-                           "wide: refused, a window has 4 elements, fewer than 32"})
+                           "wide: avoided, a window has 4 elements, fewer than 32"})
     CHECK(plan.explain().find(line) != std::string::npos);
   const Pool global(context(),
                     {TensorDesc({1, 1, 4, 4}), TensorDesc({1, 1, 1, 1}), global_pool(PoolMode::average, 2)});

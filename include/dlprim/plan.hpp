@@ -81,7 +81,7 @@ class DLPRIM_API Plan {
   /// Bytes of the workspace that run() takes, at most Options::workspace_limit.
   size_t workspace_size() const noexcept;
   /// Every engine of the operator, one a line: the chosen one and what chose it (a row of which table, a
-  /// prediction, its place), and for the others their refusal or prediction.
+  /// prediction, its place), and for the others why they refuse or avoid the problem, or their prediction.
   std::string explain() const;
 
  protected:

@@ -14,7 +14,7 @@ std::shared_ptr<const PlanInfo> single_engine(const char* op, const char* engine
   info.text = cat("op=", op, " engine=", engine, " ", info.text);
   info.engine = info.request = engine;
   info.reason = "it has no other";
-  info.engines = {{engine, ""}};
+  info.engines = {{engine, {}, {}}};
   info.context = &context.state();
   return std::make_shared<const PlanInfo>(std::move(info));
 }

@@ -34,13 +34,36 @@ EngineRequest::EngineRequest(const Options& options) {
   }
 }
 
-void EngineRequest::take(std::initializer_list<std::pair<const char*, int*>> values) const {
+void EngineRequest::take(const char* engine,
+                         std::initializer_list<std::pair<const char*, int*>> values) const {
+  if (!names(engine)) return;
   for (const auto& [name, number] : parameters_) {
     const auto* known =
         std::find_if(values.begin(), values.end(), [&, &n = name](const auto& v) { return n == v.first; });
     require(known != values.end(), "engine", name_, " has no parameter '", name, "'");
     *known->second = number;
   }
+}
+
+std::string for_cpus(const Device& device) {
+  return device.kind() == DeviceKind::cpu ? std::string()
+                                          : cat("is for CPUs, the device is a ", name_of(device.kind()));
+}
+
+std::string for_gpus(const Device& device) {
+  return device.kind() == DeviceKind::cpu ? "is for GPUs, the device is a CPU" : std::string();
+}
+
+bool ranks_above(const EngineVerdict& b, const EngineVerdict& a) {
+  if (a.avoidance.empty() != b.avoidance.empty()) return b.avoidance.empty();
+  return a.prediction > 0 && b.prediction > 0 && b.prediction < a.prediction;
+}
+
+std::string reason_for(const EngineVerdict& chosen, const EngineRequest& request) {
+  if (!request.automatic()) return "asked for by name";
+  if (!chosen.avoidance.empty()) return cat("all others refused; avoided, ", chosen.avoidance);
+  return chosen.prediction > 0 ? cat("predicted to take ", chosen.prediction, " us")
+                               : "first of those that accept";
 }
 
 bool plain_is_cheap(const Device& device, double flops) {

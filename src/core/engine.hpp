@@ -1,5 +1,5 @@
 // Engines: the ways an operator can be computed. An operator has one ordered list of them, best first; each
-// says why it cannot serve a problem, or makes the implementation that does.
+// says why it cannot or should not serve a problem, and makes the implementation that does.
 #pragma once
 
 #include <initializer_list>
@@ -18,6 +18,14 @@
 
 namespace dlprim::detail {
 
+/// What an engine says of a problem.
+struct EngineVerdict {
+  std::string name;
+  std::string refusal;    ///< why it cannot serve; empty: it can
+  std::string avoidance;  ///< why it should not, though it can; empty: it may
+  double prediction = 0;  ///< in microseconds; 0: none
+};
+
 /// What Plan shows of itself.
 struct PlanInfo {
   std::string text;  ///< "op=gemm engine=cpu m=64 ..." for the log
@@ -26,28 +34,86 @@ struct PlanInfo {
   std::string reason;   ///< what chose the engine
   std::string record;   ///< see plan_record.hpp; empty for operators that have none
   size_t workspace = 0;
-  double flops = 0;                                          ///< of one run
-  double bytes = 0;                                          ///< least device memory traffic of one run
-  std::vector<std::pair<std::string, std::string>> engines;  ///< name and refusal (empty: it could serve)
-  std::vector<double> predictions;                           ///< of the engines, in microseconds; 0: none
+  double flops = 0;  ///< of one run
+  double bytes = 0;  ///< least device memory traffic of one run
+  std::vector<EngineVerdict> engines;
   const ContextState* context = nullptr;  ///< whose plan it is. Never a Context: the context owns its plans.
+};
+
+/// What Options::engine asks for: "auto", a name, or a name with parameters of that engine,
+/// "fma:tm=64,parts=4".
+class EngineRequest {
+ public:
+  /// Throws ValidationError if what stands behind the colon is not NAME=NUMBER,...
+  explicit EngineRequest(const Options& options);
+  bool automatic() const { return name_ == "auto"; }
+  bool names(const char* engine) const { return name_ == engine; }
+  /// Sets those of `values` that were given, if the engine was asked for. Throws ValidationError if others
+  /// were given.
+  void take(const char* engine, std::initializer_list<std::pair<const char*, int*>> values) const;
+
+ private:
+  std::string name_;
+  std::vector<std::pair<std::string, int>> parameters_;
+};
+
+/// Options as engines see them.
+struct EngineOptions : Options {
+  /// Throws ValidationError as EngineRequest does.
+  explicit EngineOptions(const Options& options) : Options(options), request(options) {}
+
+  EngineRequest request;  ///< what `engine` says
 };
 
 template <class Problem, class Impl>
 struct Engine {
+  using Text = std::string (*)(const Context&, const Problem&, const EngineOptions&);
+  using Make = std::unique_ptr<const Impl> (*)(const Context&, const Problem&, const EngineOptions&);
+
   const char* name;
-  /// Why the engine cannot serve, with the value that failed; empty if it can.
-  std::string (*refuse)(const Context&, const Problem&, const Options&);
-  std::unique_ptr<const Impl> (*make)(const Context&, const Problem&, const Options&);
+  /// Why the engine cannot serve, with the value that failed; empty if it can. Null: it always can.
+  Text refuse;
+  Make make;
+  /// Why it should not serve though it can; empty if it may. It serves if it is asked for by name, or if all
+  /// others refuse. Asked only where it does not refuse. Null: it always may.
+  Text avoid = nullptr;
   /// Microseconds that a run will take, to compare with other engines that predict; null, or 0: it ranks by
   /// its place.
-  double (*predict)(const Context&, const Problem&, const Options&) = nullptr;
+  double (*predict)(const Context&, const Problem&, const EngineOptions&) = nullptr;
   /// What tuning tries of the engine, as texts of Options::engine, those first that fit near problems best;
   /// null: its name. A few, or with TuneMode::exhaustive all that may be worth a measurement.
-  std::vector<std::string> (*candidates)(const Context&, const Problem&, const Options&) = nullptr;
-  /// Tuning tries it also where it serves only if asked for by name.
+  std::vector<std::string> (*candidates)(const Context&, const Problem&, const EngineOptions&) = nullptr;
+  /// Tuning tries it also where it avoids a problem.
   bool tried = false;
+
+  EngineVerdict judge(const Context& context, const Problem& problem, const EngineOptions& options) const {
+    EngineVerdict verdict{name, {}, {}};
+    if (refuse) verdict.refusal = refuse(context, problem, options);
+    if (!verdict.refusal.empty()) return verdict;
+    if (avoid) verdict.avoidance = avoid(context, problem, options);
+    if (predict) verdict.prediction = predict(context, problem, options);
+    return verdict;
+  }
 };
+
+/// The engines of an operator, best first, in one order for every device and problem. Constants in static
+/// memory: `constexpr EngineList<Problem, Impl> kEngines = {&kFirst, &kSecond};`
+template <class Problem, class Impl>
+using EngineList = std::initializer_list<const Engine<Problem, Impl>*>;
+
+/// Why an engine that is the slower one on all other devices should not serve; empty on CPUs.
+std::string for_cpus(const Device& device);
+/// The same of an engine that is the slower one on CPUs.
+std::string for_gpus(const Device& device);
+// As Engine::avoid.
+template <class Problem>
+std::string avoid_unless_cpu(const Context& context, const Problem&, const EngineOptions&) {
+  return for_cpus(context.device());
+}
+template <class Problem>
+std::string avoid_on_cpus(const Context& context, const Problem&, const EngineOptions&) {
+  return for_gpus(context.device());
+}
 
 /// The base of implementations.
 struct EngineImpl {
@@ -59,22 +125,6 @@ struct EngineImpl {
   virtual std::string parameters() const { return {}; }
 };
 
-/// What Options::engine asks for: "auto", a name, or a name with parameters of that engine,
-/// "fma:tm=64,parts=4".
-class EngineRequest {
- public:
-  /// Throws ValidationError if what stands behind the colon is not NAME=NUMBER,...
-  explicit EngineRequest(const Options& options);
-  bool automatic() const { return name_ == "auto"; }
-  bool names(const char* engine) const { return name_ == engine; }
-  /// Sets those of `values` that were given. Throws ValidationError if others were.
-  void take(std::initializer_list<std::pair<const char*, int*>> values) const;
-
- private:
-  std::string name_;
-  std::vector<std::pair<std::string, int>> parameters_;
-};
-
 /// What tuning measures, and what it compares results with: see TuneSubject.
 struct TuneCandidates {
   std::vector<std::string> timed, references;
@@ -83,28 +133,29 @@ struct TuneCandidates {
 /// Whether a run of the plain engine takes about a second at most.
 bool plain_is_cheap(const Device& device, double flops);
 
-/// The candidates of every engine that accepts, or that is tried all the same, in the list's order. The last,
-/// the plain one, is timed if it is alone, or (`times_plain`) where it does not take long, by the `flops` of
-/// a run. Results are compared with its, or where it would take long with those of the last engine before it.
+/// The candidates of every engine that accepts, in the list's order; of those that avoid the problem only
+/// where they are tried all the same. The last, the plain one, is timed if it is alone, or (`times_plain`)
+/// where it does not take long, by the `flops` of a run. Results are compared with its, or where it would
+/// take long with those of the last engine before it.
 template <class Problem, class Impl>
-TuneCandidates candidates_of(const std::vector<Engine<Problem, Impl>>& engines, const Context& context,
-                             const Problem& problem, const Options& options, double flops, bool times_plain) {
+TuneCandidates candidates_of(const EngineList<Problem, Impl>& engines, const Context& context,
+                             const Problem& problem, const Options& asked, double flops, bool times_plain) {
   TuneCandidates result;
+  const EngineOptions options(asked);
+  const auto* plain = *(engines.end() - 1);
   const char* last = nullptr;
   const bool cheap = plain_is_cheap(context.device(), flops);
-  for (const auto& engine : engines) {
-    const bool plain = &engine == &engines.back();
-    Options asked = options;
-    if (engine.tried) asked.engine = engine.name;
-    if (!engine.refuse(context, problem, asked).empty()) continue;
-    if (plain && last && !(times_plain && cheap)) continue;
-    if (!plain) last = engine.name;
-    if (!engine.candidates) result.timed.emplace_back(engine.name);
-    if (engine.candidates)
-      for (std::string& request : engine.candidates(context, problem, options))
+  for (const auto* engine : engines) {
+    const EngineVerdict verdict = engine->judge(context, problem, options);
+    if (!verdict.refusal.empty() || !(engine->tried || verdict.avoidance.empty())) continue;
+    if (engine == plain && last && !(times_plain && cheap)) continue;
+    if (engine != plain) last = engine->name;
+    if (!engine->candidates) result.timed.emplace_back(engine->name);
+    if (engine->candidates)
+      for (std::string& request : engine->candidates(context, problem, options))
         result.timed.push_back(std::move(request));
   }
-  result.references = {engines.back().name};
+  result.references = {plain->name};
   if (last && !cheap) result.references.insert(result.references.begin(), last);
   return result;
 }
@@ -122,23 +173,23 @@ inline std::string workspace_refusal(size_t bytes, const Options& options) {
 
 /// The engine of the first row for `tuned` that serves; null if none does.
 template <class Problem, class Impl>
-std::unique_ptr<const Impl> tuned_engine(const std::vector<Engine<Problem, Impl>>& engines,
-                                         const Context& context, const Problem& problem,
-                                         const Options& options, const TuneProblem& tuned, PlanInfo& info) {
+std::unique_ptr<const Impl> tuned_engine(const EngineList<Problem, Impl>& engines, const Context& context,
+                                         const Problem& problem, const Options& options,
+                                         const TuneProblem& tuned, PlanInfo& info) {
   for (const TuneAnswer& answer : tuned_answers(context, tuned)) {
     Options asked = options;
     asked.engine = answer.engine;
     std::string reason = "there is no such engine";
     try {
-      const EngineRequest request(asked);
-      for (const auto& engine : engines) {
-        if (!request.names(engine.name)) continue;
-        reason = engine.refuse(context, problem, asked);
+      const EngineOptions row(asked);
+      for (const auto* engine : engines) {
+        if (!row.request.names(engine->name)) continue;
+        reason = engine->refuse ? engine->refuse(context, problem, row) : std::string();
         if (!reason.empty()) break;
-        auto impl = engine.make(context, problem, asked);
+        auto impl = engine->make(context, problem, row);
         reason = workspace_refusal(impl->workspace_size(), options);
         if (!reason.empty()) break;
-        info.engine = engine.name;
+        info.engine = engine->name;
         info.request = answer.engine;
         info.reason = answer.source;
         return impl;
@@ -153,66 +204,66 @@ std::unique_ptr<const Impl> tuned_engine(const std::vector<Engine<Problem, Impl>
   return nullptr;
 }
 
-/// The first engine that accepts and that `request` allows, or one behind it that predicts less time.
+/// Of engines that accept, in the list's order: whether `b` serves before `a`.
+bool ranks_above(const EngineVerdict& b, const EngineVerdict& a);
+/// What chose the engine.
+std::string reason_for(const EngineVerdict& chosen, const EngineRequest& request);
+
+/// The first engine that accepts and that the request allows, or one behind it that predicts less time; one
+/// that avoids the problem only if there is no other.
 template <class Problem, class Impl>
-std::unique_ptr<const Impl> predicted_engine(const std::vector<Engine<Problem, Impl>>& engines,
-                                             const Context& context, const Problem& problem,
-                                             const Options& options, const EngineRequest& request,
-                                             PlanInfo& info) {
+std::unique_ptr<const Impl> ranked_engine(const EngineList<Problem, Impl>& engines, const Context& context,
+                                          const Problem& problem, const EngineOptions& options,
+                                          PlanInfo& info) {
+  const EngineRequest& request = options.request;
   for (;;) {
     size_t best = engines.size();
     for (size_t i = 0; i < engines.size(); i++) {
-      if (!info.engines[i].second.empty() || !(request.automatic() || request.names(engines[i].name)))
-        continue;
-      const auto predicts = [&](size_t engine) { return info.predictions[engine] > 0; };
-      if (best == engines.size() ||
-          (predicts(i) && predicts(best) && info.predictions[i] < info.predictions[best]))
-        best = i;
+      const EngineVerdict& verdict = info.engines[i];
+      if (!verdict.refusal.empty() || !(request.automatic() || request.names(verdict.name.c_str()))) continue;
+      if (best == engines.size() || ranks_above(verdict, info.engines[best])) best = i;
     }
     if (best == engines.size()) return nullptr;
-    auto impl = engines[best].make(context, problem, options);
-    info.engines[best].second = workspace_refusal(impl->workspace_size(), options);
-    if (info.engines[best].second.empty()) {
-      info.engine = engines[best].name;
-      const std::string parameters = impl->parameters();
-      info.request = !request.automatic() ? options.engine
-                     : parameters.empty() ? info.engine
-                                          : cat(info.engine, ":", parameters);
-      info.reason = !request.automatic()         ? "asked for by name"
-                    : info.predictions[best] > 0 ? cat("predicted to take ", info.predictions[best], " us")
-                                                 : "first of those that accept";
-      return impl;
-    }
+    auto impl = engines.begin()[best]->make(context, problem, options);
+    EngineVerdict& chosen = info.engines[best];
+    chosen.refusal = workspace_refusal(impl->workspace_size(), options);
+    if (!chosen.refusal.empty()) continue;
+    const std::string parameters = impl->parameters();
+    info.engine = chosen.name;
+    info.request = !request.automatic() ? options.engine
+                   : parameters.empty() ? info.engine
+                                        : cat(info.engine, ":", parameters);
+    info.reason = reason_for(chosen, request);
+    return impl;
   }
 }
 
 /// Of the engines that accept: the one that `options.engine` names; else what the tables say of `tuned`, if
-/// it is given; else the first, or one behind it that predicts less time than it. Fills `info`. Throws
-/// ValidationError when none accepts, or the named one does not exist or refuses.
+/// it is given; else the one that ranks first. Fills `info`. Throws ValidationError when none accepts, or the
+/// named one does not exist or refuses.
 template <class Problem, class Impl>
-std::unique_ptr<const Impl> choose_engine(const char* op, const std::vector<Engine<Problem, Impl>>& engines,
+std::unique_ptr<const Impl> choose_engine(const char* op, const EngineList<Problem, Impl>& engines,
                                           const Context& context, const Problem& problem,
-                                          const Options& options, PlanInfo& info,
+                                          const Options& asked, PlanInfo& info,
                                           const TuneProblem* tuned = nullptr) {
-  require(options.plan.empty(), "plan", "is given, but ", op, " loads none");
-  const EngineRequest request(options);
-  bool known = request.automatic();
-  for (const auto& engine : engines) {
-    known |= request.names(engine.name);
-    info.engines.emplace_back(engine.name, engine.refuse(context, problem, options));
-    const bool predicts = engine.predict && info.engines.back().second.empty();
-    info.predictions.push_back(predicts ? engine.predict(context, problem, options) : 0);
+  require(asked.plan.empty(), "plan", "is given, but ", op, " loads none");
+  const EngineOptions options(asked);
+  bool known = options.request.automatic();
+  for (const auto* engine : engines) {
+    known |= options.request.names(engine->name);
+    info.engines.push_back(engine->judge(context, problem, options));
   }
   require(known, "engine", op, " has no engine '", options.engine, "'");
 
   std::unique_ptr<const Impl> chosen;
-  if (request.automatic() && tuned) chosen = tuned_engine(engines, context, problem, options, *tuned, info);
-  if (!chosen) chosen = predicted_engine(engines, context, problem, options, request, info);
+  if (tuned && options.request.automatic())
+    chosen = tuned_engine(engines, context, problem, options, *tuned, info);
+  if (!chosen) chosen = ranked_engine(engines, context, problem, options, info);
   std::string refusals;
-  for (const auto& [name, refusal] : info.engines)
-    if (!refusal.empty()) refusals += cat("\n  ", name, ": ", refusal);
-  require(chosen != nullptr, "engine", op, ": ", request.automatic() ? "every engine" : options.engine,
-          " refused:", refusals);
+  for (const EngineVerdict& verdict : info.engines)
+    if (!verdict.refusal.empty()) refusals += cat("\n  ", verdict.name, ": ", verdict.refusal);
+  require(chosen != nullptr, "engine", op, ": ",
+          options.request.automatic() ? "every engine" : options.engine, " refused:", refusals);
   info.workspace = chosen->workspace_size();
   info.context = &context.state();
   return chosen;

@@ -22,15 +22,15 @@ std::string Plan::serialize() const {
 
 std::string Plan::explain() const {
   std::string text = info_->text + "\n";
-  for (size_t i = 0; i < info_->engines.size(); i++) {
-    const auto& [name, refusal] = info_->engines[i];
-    const double prediction = i < info_->predictions.size() ? info_->predictions[i] : 0;
+  for (const auto& [name, refusal, avoidance, prediction] : info_->engines) {
     text += "  " + name + ": ";
     if (name == info_->engine) {
       text += detail::cat("chosen, ", info_->reason, ", workspace ", info_->workspace, " bytes");
       if (info_->request != name) text += ", as " + info_->request;
     } else if (!refusal.empty()) {
       text += "refused, " + refusal;
+    } else if (!avoidance.empty()) {
+      text += "avoided, " + avoidance;
     } else {
       text += "could serve, ranks below or was not asked for";
       if (prediction > 0) text += detail::cat(", predicted to take ", prediction, " us");

@@ -440,9 +440,12 @@ Options gemm_engine(const std::string& name) {
 
 std::string gemm_refusal(const std::string& engine) {
   const std::string text = small_plan(gemm_engine("naive")).explain();
-  const std::string mark = "  " + engine + ": refused, ";  // "fma" ends other names
-  const auto at = text.find(mark);
-  return at == std::string::npos ? "" : text.substr(at + mark.size(), text.find('\n', at) - at - mark.size());
+  for (const char* verdict : {": refused, ", ": avoided, "}) {
+    const std::string mark = "  " + engine + verdict;  // "fma" ends other names
+    const auto at = text.find(mark);
+    if (at != std::string::npos) return text.substr(at + mark.size(), text.find('\n', at) - at - mark.size());
+  }
+  return "";
 }
 
 std::string gemm_refusal_by_name(const std::string& engine) {

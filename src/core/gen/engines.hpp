@@ -25,22 +25,19 @@ struct GeneratedProblem {
   }
 };
 
-/// The list of engines, first the one of the device's kind.
+template <class Problem>
+std::string refuse_generated_gpu(const Context& context, const Problem&, const EngineOptions&) {
+  const int most = context.device().facts().max_work_group;
+  return most < kGpuGroup ? cat("groups of ", kGpuGroup, " exceed the device's ", most) : std::string();
+}
+
 template <class Problem, class Impl>
-std::vector<Engine<Problem, Impl>> generated_engines(const Context& context,
-                                                     decltype(Engine<Problem, Impl>::make) make_cpu,
-                                                     decltype(Engine<Problem, Impl>::make) make_gpu) {
-  const Engine<Problem, Impl> cpu = {
-      "cpu", [](const Context&, const Problem&, const Options&) { return std::string(); }, make_cpu};
-  const Engine<Problem, Impl> gpu = {
-      "gpu",
-      [](const Context& c, const Problem&, const Options&) {
-        const int most = c.device().facts().max_work_group;
-        return most < kGpuGroup ? cat("groups of ", kGpuGroup, " exceed the device's ", most) : std::string();
-      },
-      make_gpu};
-  if (context.device().kind() == DeviceKind::cpu) return {cpu, gpu};
-  return {gpu, cpu};
+constexpr Engine<Problem, Impl> generated_gpu(typename Engine<Problem, Impl>::Make make) {
+  return {"gpu", refuse_generated_gpu, make, avoid_on_cpus};
+}
+template <class Problem, class Impl>
+constexpr Engine<Problem, Impl> generated_cpu(typename Engine<Problem, Impl>::Make make) {
+  return {"cpu", nullptr, make};
 }
 
 }  // namespace dlprim::detail

@@ -30,11 +30,10 @@ GemmCpuTiles tiles_for(const Device& device, const ConvProblem& p) {
 }
 
 /// The same with the blocks that were asked for.
-GemmCpuTiles tiles_for(const Device& device, const ConvProblem& p, const Options& options) {
+GemmCpuTiles tiles_for(const Device& device, const ConvProblem& p, const EngineOptions& options) {
   GemmCpuTiles tiles = tiles_for(device, p);
-  const EngineRequest request(options);
-  if (!request.names(kConvCpu.name)) return tiles;
-  request.take({{"kc", &tiles.kc}, {"nc", &tiles.nc}, {"mc", &tiles.mc}});
+  if (!options.request.names(kConvCpu.name)) return tiles;
+  options.request.take(kConvCpu.name, {{"kc", &tiles.kc}, {"nc", &tiles.nc}, {"mc", &tiles.mc}});
   const bool fit = tiles.kc > 0 && tiles.kc % tiles.vw == 0 && tiles.nc > 0 && tiles.nc <= 256 &&
                    tiles.nc % tiles.nr() == 0 && tiles.mc > 0 && tiles.mc % tiles.mr == 0;
   require(fit, "engine", "blocks of ", tiles.mc, "x", tiles.nc, "x", tiles.kc, " are no multiples of ",
@@ -75,7 +74,7 @@ uint64_t least_bytes(const ConvProblem& p, const GemmCpuTiles& tiles) {
 
 class CpuBase : public ConvImpl {
  public:
-  CpuBase(const Context& context, const ConvProblem& problem, const Options& options)
+  CpuBase(const Context& context, const ConvProblem& problem, const EngineOptions& options)
       : p_(in_one_row(problem)), tiles_(tiles_for(context.device(), problem, options)) {
     const ConvGemm g = conv_gemm(p_);
     m_ = static_cast<int>(g.m), n_ = static_cast<int>(g.n), k_ = static_cast<int>(g.k);
@@ -99,7 +98,7 @@ class CpuBase : public ConvImpl {
 /// Forward and backward data, pass by pass.
 class CpuRows : public CpuBase {
  public:
-  CpuRows(const Context& context, const ConvProblem& problem, const Options& options)
+  CpuRows(const Context& context, const ConvProblem& problem, const EngineOptions& options)
       : CpuBase(context, problem, options),
         data_(p_.direction == ConvDirection::backward_data),
         weights_(p_, packed_count(p_, tiles_), workspace_) {
@@ -201,7 +200,7 @@ ConvProblem arranged(const ConvProblem& p) {
 
 class CpuFilter : public CpuBase {
  public:
-  CpuFilter(const Context& context, const ConvProblem& problem, const Options& options)
+  CpuFilter(const Context& context, const ConvProblem& problem, const EngineOptions& options)
       : CpuBase(context, arranged(problem), options), exchanged_(exchanges(problem)) {
     const size_t real = size_of(conv_real(p_));
     const auto room = static_cast<int64_t>(workspace_.rest(options).workspace_limit / real / 2);
@@ -234,8 +233,8 @@ class CpuFilter : public CpuBase {
   Kernel multiply_;
 };
 
-std::string refuse(const Context& context, const ConvProblem& p, const Options& options) {
-  std::string reason = refuse_gemm_cpu(context.device(), EngineRequest(options).names(kConvCpu.name));
+std::string refuse(const Context& context, const ConvProblem& p, const EngineOptions& options) {
+  std::string reason = refuse_gemm_cpu(context.device());
   if (reason.empty()) reason = refuse_large(p);
   // Gathering whole rows still pays where it is all there is to do (2 x naive); gathering a filter's does not
   // (0.3 x).
@@ -250,7 +249,7 @@ std::string refuse(const Context& context, const ConvProblem& p, const Options& 
 }
 
 std::unique_ptr<const ConvImpl> make(const Context& context, const ConvProblem& problem,
-                                     const Options& options) {
+                                     const EngineOptions& options) {
   if (problem.direction == ConvDirection::backward_filter)
     return std::make_unique<CpuFilter>(context, problem, options);
   return std::make_unique<CpuRows>(context, problem, options);
@@ -258,7 +257,8 @@ std::unique_ptr<const ConvImpl> make(const Context& context, const ConvProblem& 
 
 /// Half as long blocks of k (backward filter of 512 channels of 7 x 7: 7.5 against 8.0 ms), and twice as long
 /// ones with as many numbers in the panels; exhaustively, smaller panels too.
-std::vector<std::string> candidates(const Context& context, const ConvProblem& p, const Options& options) {
+std::vector<std::string> candidates(const Context& context, const ConvProblem& p,
+                                    const EngineOptions& options) {
   std::vector<std::string> result = {kConvCpu.name};
   const ConvProblem as = arranged(p);
   const GemmCpuTiles own = tiles_for(context.device(), as);
@@ -280,6 +280,6 @@ std::vector<std::string> candidates(const Context& context, const ConvProblem& p
 
 }  // namespace
 
-const ConvEngine kConvCpu = {"cpu", refuse, make, nullptr, candidates};
+const ConvEngine kConvCpu = {"cpu", refuse, make, avoid_unless_cpu, nullptr, candidates};
 
 }  // namespace dlprim::detail

@@ -266,8 +266,8 @@ class LastFilter : public ConvImpl {
   Kernel multiply_;
 };
 
-std::string refuse(const Context& context, const ConvProblem& p, const Options& options) {
-  std::string reason = refuse_gemm_cpu(context.device(), EngineRequest(options).names(kConvCpuLast.name));
+std::string refuse(const Context& context, const ConvProblem& p, const EngineOptions& options) {
+  std::string reason = refuse_gemm_cpu(context.device());
   if (reason.empty()) reason = refuse_large(p);
   if (reason.empty()) reason = refuse_depthwise(p);
   if (reason.empty()) reason = refuse_many_phases(p);
@@ -280,13 +280,13 @@ std::string refuse(const Context& context, const ConvProblem& p, const Options& 
 }
 
 std::unique_ptr<const ConvImpl> make(const Context& context, const ConvProblem& problem,
-                                     const Options& options) {
+                                     const EngineOptions& options) {
   if (is_filter(problem)) return std::make_unique<LastFilter>(context, problem, options);
   return std::make_unique<LastRows>(context, problem);
 }
 
 }  // namespace
 
-const ConvEngine kConvCpuLast = {"cpu_last", refuse, make};
+const ConvEngine kConvCpuLast = {"cpu_last", refuse, make, avoid_unless_cpu};
 
 }  // namespace dlprim::detail

@@ -95,7 +95,7 @@ bool takes_squares(const ConvProblem& p, const Tile& t, const Sides& sides) {
 }
 
 /// Everything to tune, in one place.
-Tile tile_for(const ConvProblem& p, const Device& device, const Options& options) {
+Tile tile_for(const ConvProblem& p, const Device& device, const EngineOptions& options) {
   const bool filter = p.direction == ConvDirection::backward_filter;
   const Sides sides = sides_of(p);
   Tile t;
@@ -127,8 +127,8 @@ Tile tile_for(const ConvProblem& p, const Device& device, const Options& options
     for (int fewer : {16, 8})
       if (round_up(blocks, fewer) < round_up(blocks, t.lanes_c)) t.lanes_c = fewer;
   }
-  EngineRequest(options).take(
-      {{"tile_h", &t.h}, {"tile_w", &t.w}, {"lanes", &lanes}, {"lanes_c", &t.lanes_c}});
+  options.request.take(kConvDepthwise.name,
+                       {{"tile_h", &t.h}, {"tile_w", &t.w}, {"lanes", &lanes}, {"lanes_c", &t.lanes_c}});
   const bool data = p.direction == ConvDirection::backward_data;
   for (size_t i : {1, 2}) {
     const int size = i == 1 ? t.h : t.w;
@@ -152,7 +152,7 @@ Tile tile_for(const ConvProblem& p, const Device& device, const Options& options
 
 class Depthwise : public ConvImpl {
  public:
-  Depthwise(const Context& context, const ConvProblem& problem, const Options& options)
+  Depthwise(const Context& context, const ConvProblem& problem, const EngineOptions& options)
       : p_(problem), sides_(sides_of(p_)), tile_(tile_for(p_, context.device(), options)) {
     place_strips();
     Defines defines = conv_defines(p_);
@@ -252,7 +252,7 @@ class Depthwise : public ConvImpl {
 };
 
 /// Matrix hardware multiplies several groups as one, in dtypes that it has (conv_nv_groups.hpp).
-std::string refuse_for_matrices(const Context& context, const ConvProblem& p, const Options& options) {
+std::string avoid(const Context& context, const ConvProblem& p, const EngineOptions& options) {
   constexpr int kLeastChannels = 4;
   constexpr double kLeastFlops = 2e8;  // its launches take longer than fewer do here
   const bool dtype = size_of(p.dtype) == 2 || (p.dtype == DType::f32 && options.math == MathMode::tf32);
@@ -262,21 +262,19 @@ std::string refuse_for_matrices(const Context& context, const ConvProblem& p, co
              " filters to the device's matrix engine");
 }
 
-std::string refuse(const Context& context, const ConvProblem& p, const Options& options) {
-  std::string reason = refuse_large(p);
-  if (reason.empty()) reason = refuse_wide_groups(p, kMostChannels);
-  if (reason.empty() && !EngineRequest(options).names(kConvDepthwise.name))
-    reason = refuse_for_matrices(context, p, options);
-  return reason;
+std::string refuse(const Context&, const ConvProblem& p, const EngineOptions&) {
+  const std::string reason = refuse_large(p);
+  return reason.empty() ? refuse_wide_groups(p, kMostChannels) : reason;
 }
 
 std::unique_ptr<const ConvImpl> make(const Context& context, const ConvProblem& problem,
-                                     const Options& options) {
+                                     const EngineOptions& options) {
   return std::make_unique<Depthwise>(context, problem, options);
 }
 
 /// The engine's own tile, and others. On a CPU the engine is the slower one.
-std::vector<std::string> candidates(const Context& context, const ConvProblem& p, const Options& options) {
+std::vector<std::string> candidates(const Context& context, const ConvProblem& p,
+                                    const EngineOptions& options) {
   std::vector<std::string> result = {kConvDepthwise.name};
   if (context.device().kind() == DeviceKind::cpu) return result;
   const bool data = p.direction == ConvDirection::backward_data, all = options.tune == TuneMode::exhaustive;
@@ -300,6 +298,6 @@ std::vector<std::string> candidates(const Context& context, const ConvProblem& p
 
 }  // namespace
 
-const ConvEngine kConvDepthwise = {"depthwise", refuse, make, nullptr, candidates, true};
+const ConvEngine kConvDepthwise = {"depthwise", refuse, make, avoid, nullptr, candidates, true};
 
 }  // namespace dlprim::detail

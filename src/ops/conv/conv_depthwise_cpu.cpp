@@ -170,10 +170,7 @@ class DepthwiseCpu : public ConvImpl {
   Kernel kernel_;
 };
 
-std::string refuse(const Context& context, const ConvProblem& p, const Options& options) {
-  const Device& device = context.device();
-  if (device.kind() != DeviceKind::cpu && !EngineRequest(options).names(kConvDepthwiseCpu.name))
-    return cat("is for CPUs, the device is a ", name_of(device.kind()));
+std::string refuse(const Context& context, const ConvProblem& p, const EngineOptions&) {
   std::string reason = refuse_large(p);
   if (reason.empty()) reason = refuse_wide_groups(p, kMostChannels);
   if (!reason.empty()) return reason;
@@ -182,18 +179,18 @@ std::string refuse(const Context& context, const ConvProblem& p, const Options& 
                " in backward data");
   const int64_t window = int64_t{p.w_space[1]} * p.w_space[2];
   if (window > kMostTaps) return cat(window, " taps exceed ", kMostTaps);
-  const int64_t room = room_for(p, device), needed = blocks_for(p, room).room(1, 1);
+  const int64_t room = room_for(p, context.device()), needed = blocks_for(p, room).room(1, 1);
   if (needed > room) return cat("one result sees up to ", needed, " elements, there is room for ", room);
   return {};
 }
 
 std::unique_ptr<const ConvImpl> make(const Context& context, const ConvProblem& problem,
-                                     const Options& options) {
+                                     const EngineOptions& options) {
   return std::make_unique<DepthwiseCpu>(context, problem, options);
 }
 
 }  // namespace
 
-const ConvEngine kConvDepthwiseCpu = {"depthwise_cpu", refuse, make};
+const ConvEngine kConvDepthwiseCpu = {"depthwise_cpu", refuse, make, avoid_unless_cpu};
 
 }  // namespace dlprim::detail

@@ -117,19 +117,10 @@ class DepthwiseCpuLastFilter : public ConvImpl {
   Kernel kernel_;
 };
 
-std::string refuse(const Context& context, const ConvProblem& p, const Options& options) {
-  const Device& device = context.device();
-  const bool asked_by_name = EngineRequest(options).names(kConvDepthwiseCpuLast.name);
-  if (device.kind() != DeviceKind::cpu && !asked_by_name)
-    return cat("is for CPUs, the device is a ", name_of(device.kind()));
+std::string refuse(const Context&, const ConvProblem& p, const EngineOptions&) {
   if (p.group_c() != 1 || p.group_k() != 1)
     return cat("is for one channel and one filter in each group, they are ", p.group_c(), " and ",
                p.group_k());
-  // Columns at the edges are summed up tap by tap (960 channels, 7x7: 0.175 against 0.144 ms).
-  constexpr int kFewColumns = 8;
-  if (p.direction == ConvDirection::backward_filter && p.y_space[2] < kFewColumns && !asked_by_name)
-    return cat("rows of ", p.y_space[2], " pixels are mostly edges, fewer than ", kFewColumns,
-               " are for depthwise_cpu");
   std::string reason = refuse_large(p);
   if (reason.empty()) reason = refuse_many_phases(p);
   if (reason.empty()) reason = refuse_channels_apart(p);
@@ -137,8 +128,18 @@ std::string refuse(const Context& context, const ConvProblem& p, const Options& 
   return reason;
 }
 
+std::string avoid(const Context& context, const ConvProblem& p, const EngineOptions&) {
+  const std::string reason = for_cpus(context.device());
+  // Columns at the edges are summed up tap by tap (960 channels, 7x7: 0.175 against 0.144 ms).
+  constexpr int kFewColumns = 8;
+  if (!reason.empty() || p.direction != ConvDirection::backward_filter || p.y_space[2] >= kFewColumns)
+    return reason;
+  return cat("rows of ", p.y_space[2], " pixels are mostly edges, fewer than ", kFewColumns,
+             " are for depthwise_cpu");
+}
+
 std::unique_ptr<const ConvImpl> make(const Context& context, const ConvProblem& problem,
-                                     const Options& options) {
+                                     const EngineOptions& options) {
   if (problem.direction == ConvDirection::backward_filter)
     return std::make_unique<DepthwiseCpuLastFilter>(context, problem, options);
   return std::make_unique<DepthwiseCpuLast>(context, problem);
@@ -146,6 +147,6 @@ std::unique_ptr<const ConvImpl> make(const Context& context, const ConvProblem& 
 
 }  // namespace
 
-const ConvEngine kConvDepthwiseCpuLast = {"depthwise_cpu_last", refuse, make};
+const ConvEngine kConvDepthwiseCpuLast = {"depthwise_cpu_last", refuse, make, avoid};
 
 }  // namespace dlprim::detail

@@ -157,7 +157,8 @@ struct Form {
 
 class Fma : public ConvImpl {
  public:
-  Fma(const Context& context, const ConvProblem& problem, const Options& options) : p_(problem), form_(p_) {
+  Fma(const Context& context, const ConvProblem& problem, const EngineOptions& options)
+      : p_(problem), form_(p_) {
     const ConvGemm g = conv_gemm(p_);
     m_ = static_cast<int>(g.m), n_ = static_cast<int>(g.n), k_ = static_cast<int>(g.k);
     largest_ = n_;
@@ -218,15 +219,14 @@ class Fma : public ConvImpl {
 
  private:
   /// A tile, and parts, that were asked for.
-  void take_request(const Device& device, const Options& options, int& parts) {
-    const EngineRequest request(options);
-    if (!request.names(kConvFma.name)) return;
-    request.take({{"tm", &tile_.tm},
-                  {"tn", &tile_.tn},
-                  {"tk", &tile_.tk},
-                  {"rm", &tile_.rm},
-                  {"rn", &tile_.rn},
-                  {"parts", &parts}});
+  void take_request(const Device& device, const EngineOptions& options, int& parts) {
+    if (!options.request.names(kConvFma.name)) return;
+    options.request.take(kConvFma.name, {{"tm", &tile_.tm},
+                                         {"tn", &tile_.tn},
+                                         {"tk", &tile_.tk},
+                                         {"rm", &tile_.rm},
+                                         {"rn", &tile_.rn},
+                                         {"parts", &parts}});
     require_gemm_fma_tile(tile_);
     const std::string refusal = refuse_gemm_fma_tile(device, tile_, bytes_of_real(p_));
     require(refusal.empty(), "engine", "fma ", refusal);
@@ -305,7 +305,7 @@ class Fma : public ConvImpl {
   Kernel kernel_, add_;
 };
 
-std::string refuse(const Context& context, const ConvProblem& p, const Options&) {
+std::string refuse(const Context& context, const ConvProblem& p, const EngineOptions&) {
   std::string reason;
   for (const Candidate& candidate : kCandidates)
     if (reason.empty()) reason = refuse_gemm_fma_tile(context.device(), candidate.tile, bytes_of_real(p));
@@ -315,14 +315,14 @@ std::string refuse(const Context& context, const ConvProblem& p, const Options&)
 }
 
 std::unique_ptr<const ConvImpl> make(const Context& context, const ConvProblem& problem,
-                                     const Options& options) {
+                                     const EngineOptions& options) {
   return std::make_unique<Fma>(context, problem, options);
 }
 
 /// In f32 without groups, as fitted to the convolutions of ten networks at batch 1, 16 and 64 on an H200
 /// (root mean square of the logarithm's error: 0.21 forward, 0.28 and 0.27 backward); for other problems and
 /// on CPUs nothing. A launch, what multiply-adds take, or else the latency of a long sum, memory.
-double predict(const Context& context, const ConvProblem& p, const Options& options) {
+double predict(const Context& context, const ConvProblem& p, const EngineOptions& options) {
   const Device& device = context.device();
   if (device.kind() != DeviceKind::gpu || p.dtype != DType::f32 || p.groups != 1) return 0;
   const ConvGemm g = conv_gemm(p);
@@ -340,7 +340,8 @@ double predict(const Context& context, const ConvProblem& p, const Options& opti
 
 /// The engine's own choice, every tile, and parts. On a CPU the engine is the slower
 /// one whatever its tile is.
-std::vector<std::string> candidates(const Context& context, const ConvProblem& p, const Options& options) {
+std::vector<std::string> candidates(const Context& context, const ConvProblem& p,
+                                    const EngineOptions& options) {
   std::vector<std::string> result = {kConvFma.name};
   const Device& device = context.device();
   if (device.kind() == DeviceKind::cpu) return result;
@@ -369,6 +370,6 @@ std::vector<std::string> candidates(const Context& context, const ConvProblem& p
 
 }  // namespace
 
-const ConvEngine kConvFma = {"fma", refuse, make, predict, candidates};
+const ConvEngine kConvFma = {"fma", refuse, make, nullptr, predict, candidates};
 
 }  // namespace dlprim::detail

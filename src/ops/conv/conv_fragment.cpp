@@ -37,7 +37,7 @@ GemmProblem product_of(const ConvProblem& p, const ConvGather& gather, bool sour
 }  // namespace
 
 ConvFragmentKernel::ConvFragmentKernel(const MatrixFragment& fragment, const ConvProblem& p,
-                                       const Options& options, int lanes, int units)
+                                       const EngineOptions& options, int lanes, int units)
     : gather(p),
       // Neighbouring lanes store neighbouring columns.
       source_rows(!gather.filter() && gather.target.strides[1] == 1),
@@ -62,7 +62,7 @@ int64_t ConvFragmentKernel::other_tiles() const {
 namespace {
 
 ConvFragmentKernel kernel_for(const MatrixFragment& fragment, const Context& context, const ConvProblem& p,
-                              const Options& options) {
+                              const EngineOptions& options) {
   const Device& device = context.device();
   const bool there = device.probes().matrix == fragment.matrix;
   return {fragment, p, options, there ? device.probes().matrix_lanes : 0, device.facts().compute_units};
@@ -71,7 +71,7 @@ ConvFragmentKernel kernel_for(const MatrixFragment& fragment, const Context& con
 class FragmentConv : public ConvImpl {
  public:
   FragmentConv(const MatrixFragment& fragment, const Context& context, const ConvProblem& problem,
-               const Options& options)
+               const EngineOptions& options)
       : p_(problem), choice_(kernel_for(fragment, context, p_, options)) {
     choice_.kernel.require_valid();
     const ConvGather& gather = choice_.gather;
@@ -115,23 +115,24 @@ class FragmentConv : public ConvImpl {
 };
 
 template <const MatrixFragment& fragment>
-std::string refuse(const Context& context, const ConvProblem& p, const Options& options) {
+std::string refuse(const Context& context, const ConvProblem& p, const EngineOptions& options) {
   std::string reason = refuse_large(p);
   if (reason.empty()) reason = refuse_depthwise(p);
   if (!reason.empty()) return reason;
   const ConvFragmentKernel choice = kernel_for(fragment, context, p, options);
-  return refuse_fragment(choice.kernel, context, choice.product, options);
+  return refuse_fragment(choice.kernel, context, choice.product);
 }
 
 template <const MatrixFragment& fragment>
 std::unique_ptr<const ConvImpl> make(const Context& context, const ConvProblem& problem,
-                                     const Options& options) {
+                                     const EngineOptions& options) {
   return std::make_unique<FragmentConv>(fragment, context, problem, options);
 }
 
 }  // namespace
 
-const ConvEngine kConvNvFragment = {kNvFragment.engine, refuse<kNvFragment>, make<kNvFragment>};
+const ConvEngine kConvNvFragment = {kNvFragment.engine, refuse<kNvFragment>, make<kNvFragment>,
+                                    avoid_nv_fragment};
 const ConvEngine kConvAmdWmma = {kAmdWmma.engine, refuse<kAmdWmma>, make<kAmdWmma>};
 const ConvEngine kConvAmdMfma = {kAmdMfma.engine, refuse<kAmdMfma>, make<kAmdMfma>};
 const ConvEngine kConvIntelDpas = {kIntelDpas.engine, refuse<kIntelDpas>, make<kIntelDpas>};

@@ -8,7 +8,7 @@ namespace dlprim::detail {
 
 struct ConvFragmentKernel {
   /// Tiles are chosen as for the product, those of backward filter as if there were many parts.
-  ConvFragmentKernel(const MatrixFragment& fragment, const ConvProblem& problem, const Options& options,
+  ConvFragmentKernel(const MatrixFragment& fragment, const ConvProblem& problem, const EngineOptions& options,
                      int lanes, int units);
   /// `parts`: sums go to parts.
   Defines defines(const ConvProblem& problem, bool parts) const;

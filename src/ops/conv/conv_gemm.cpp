@@ -184,7 +184,7 @@ class ConvAsGemm : public ConvImpl {
 
 /// Engines for CPUs compute such products, too. Measured with 2 cores and 16 floats a vector, batch 8, on
 /// mobilenet_v2's layers: times of those over this engine's.
-std::string refuse_on_cpu(const ConvProblem& p, bool rows) {
+std::string slower_on_cpu(const ConvProblem& p, bool rows) {
   const int64_t pixels = p.n * p.y_pixels();
   switch (p.direction) {
     case ConvDirection::backward_data:
@@ -207,21 +207,24 @@ std::string refuse_on_cpu(const ConvProblem& p, bool rows) {
   return cat("is faster on CPUs up to ", kMost, " pixels, these are ", pixels);
 }
 
-std::string refuse(const Context& context, const ConvProblem& p, const Options& options) {
+std::string refuse(const Context&, const ConvProblem& p, const EngineOptions&) {
   Product product;
-  std::string reason = product_of(p, product);
-  if (!reason.empty() || EngineRequest(options).names(kConvGemm.name)) return reason;
-  return context.device().kind() == DeviceKind::cpu ? refuse_on_cpu(p, product.rows) : std::string();
+  return product_of(p, product);
 }
 
-std::unique_ptr<const ConvImpl> make(const Context& context, const ConvProblem& p, const Options& options) {
+std::string avoid(const Context& context, const ConvProblem& p, const EngineOptions&) {
+  return context.device().kind() == DeviceKind::cpu ? slower_on_cpu(p, product_of(p).rows) : std::string();
+}
+
+std::unique_ptr<const ConvImpl> make(const Context& context, const ConvProblem& p,
+                                     const EngineOptions& options) {
   return std::make_unique<ConvAsGemm>(context, p, options);
 }
 
 /// Fitted to an H200 and the 1x1 layers of ten networks, with 1, 16 and 64 images, together with the other
 /// engines' predictions: what they choose takes 6 % longer than the best forward, 5 % backward data, 3 %
 /// backward filter.
-double predict(const Context& context, const ConvProblem& p, const Options& options) {
+double predict(const Context& context, const ConvProblem& p, const EngineOptions& options) {
   if (context.device().kind() == DeviceKind::cpu) return 0;
   const double product =
       predicted_gemm_time(context, gemm_problem(product_of(p).desc), inner_gemm_options(options));
@@ -231,6 +234,6 @@ double predict(const Context& context, const ConvProblem& p, const Options& opti
 
 }  // namespace
 
-const ConvEngine kConvGemm = {"gemm", refuse, make, predict, nullptr, true};
+const ConvEngine kConvGemm = {"gemm", refuse, make, avoid, predict, nullptr, true};
 
 }  // namespace dlprim::detail

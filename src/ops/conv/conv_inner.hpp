@@ -12,9 +12,9 @@ namespace dlprim::detail {
 class ConvInner {
  public:
   /// Within what `workspace` leaves of the limit.
-  ConvInner(const Context& context, const ConvProblem& problem, const Options& options, MakeConv make,
+  ConvInner(const Context& context, const ConvProblem& problem, const EngineOptions& options, MakeConv make,
             WorkspaceParts& workspace) {
-    Options rest = options;
+    EngineOptions rest = options;
     rest.workspace_limit = workspace.rest(options).workspace_limit;
     impl_ = make(context, problem, rest);
     at_ = workspace.add(impl_->workspace_size());

@@ -74,17 +74,13 @@ class Naive : public ConvImpl {
   Kernel kernel_;
 };
 
-std::string refuse(const Context&, const ConvProblem&, const Options&) {
-  return {};
-}
-
 std::unique_ptr<const ConvImpl> make(const Context& context, const ConvProblem& problem,
-                                     const Options& options) {
+                                     const EngineOptions& options) {
   return std::make_unique<Naive>(context, problem, options);
 }
 
 }  // namespace
 
-const ConvEngine kConvNaive = {"naive", refuse, make};
+const ConvEngine kConvNaive = {"naive", nullptr, make};
 
 }  // namespace dlprim::detail

@@ -44,7 +44,7 @@ struct Padded {
 /// x and w as the other convolution has them.
 class Rows : public ConvImpl {
  public:
-  Rows(const Context& context, const ConvProblem& p, const Options& options, MakeConv make)
+  Rows(const Context& context, const ConvProblem& p, const EngineOptions& options, MakeConv make)
       : p_(p), rows_(*conv_nv_rows(p, options)), padded_(p) {
     const auto bytes = size_of(p.dtype);
     x_at_ = parts_.add(static_cast<size_t>(rows_.x_extent) * bytes);
@@ -130,7 +130,7 @@ struct BlockAxis {
 
 class Blocks : public ConvImpl {
  public:
-  Blocks(const Context& context, const ConvProblem& p, const Options& options, MakeConv make)
+  Blocks(const Context& context, const ConvProblem& p, const EngineOptions& options, MakeConv make)
       : p_(p), blocks_(*conv_nv_blocks(p, options)) {
     w_at_ = parts_.add(static_cast<size_t>(blocks_.w_extent) * size_of(p.dtype));
     y_at_ = parts_.add(static_cast<size_t>(blocks_.y_extent) * size_of(p.result_dtype));
@@ -252,7 +252,7 @@ std::optional<ConvProblem> conv_nv_rows(const ConvProblem& p, const Options& opt
 }
 
 std::unique_ptr<const ConvImpl> make_conv_nv_rows(const Context& context, const ConvProblem& problem,
-                                                  const Options& options, MakeConv make) {
+                                                  const EngineOptions& options, MakeConv make) {
   return std::make_unique<Rows>(context, problem, options, make);
 }
 
@@ -282,7 +282,7 @@ std::optional<ConvProblem> conv_nv_blocks(const ConvProblem& p, const Options&) 
 }
 
 std::unique_ptr<const ConvImpl> make_conv_nv_blocks(const Context& context, const ConvProblem& problem,
-                                                    const Options& options, MakeConv make) {
+                                                    const EngineOptions& options, MakeConv make) {
   return std::make_unique<Blocks>(context, problem, options, make);
 }
 

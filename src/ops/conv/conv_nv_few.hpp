@@ -14,12 +14,12 @@ namespace dlprim::detail {
 /// one tap. Pixels of the new x overlap. Nothing if the channels are many, or lie so that this does not help.
 std::optional<ConvProblem> conv_nv_rows(const ConvProblem& problem, const Options& options);
 std::unique_ptr<const ConvImpl> make_conv_nv_rows(const Context& context, const ConvProblem& problem,
-                                                  const Options& options, MakeConv make);
+                                                  const EngineOptions& options, MakeConv make);
 
 /// Backward data to few channels with a stride: pixels of dx in blocks of the stride's size see one window of
 /// dy; together their channels become the channels of a forward convolution of dy without a stride.
 std::optional<ConvProblem> conv_nv_blocks(const ConvProblem& problem, const Options& options);
 std::unique_ptr<const ConvImpl> make_conv_nv_blocks(const Context& context, const ConvProblem& problem,
-                                                    const Options& options, MakeConv make);
+                                                    const EngineOptions& options, MakeConv make);
 
 }  // namespace dlprim::detail

@@ -10,6 +10,9 @@
 #include "ops/lib/divisor.hpp"
 
 namespace dlprim::detail {
+
+extern const ConvEngine kConvNvWgmma;
+
 namespace {
 
 constexpr int kWarpGroups = 2;  ///< that multiply
@@ -131,7 +134,7 @@ size_t room_for_slices(const Options& options) {
 
 class NvFilter : public ConvImpl {
  public:
-  NvFilter(const Context& context, const ConvProblem& problem, const Options& options)
+  NvFilter(const Context& context, const ConvProblem& problem, const EngineOptions& options)
       : p_(problem),
         form_(form_of(p_, options)),
         share_(choose(p_, form_, context.device(), room_for_slices(options))) {
@@ -188,12 +191,12 @@ class NvFilter : public ConvImpl {
   int blocks_c() const { return static_cast<int>(ceil_div(p_.group_c(), channels_of(form_))); }
 
   /// Parameters that were asked for.
-  void take_request(const Context& context, const Options& options) {
-    const EngineRequest request(options);
-    if (request.automatic()) return;
+  void take_request(const Context& context, const EngineOptions& options) {
+    if (!options.request.names(kConvNvWgmma.name)) return;
     Tile tile = share_.tile;
     int workers = 0;  // the best number
-    request.take(
+    options.request.take(
+        kConvNvWgmma.name,
         {{"mb", &tile.m_blocks}, {"nb", &tile.n_blocks}, {"stages", &tile.stages}, {"workers", &workers}});
     require(tile.m_blocks == 1 || tile.m_blocks == 2, "engine", "mb ", tile.m_blocks, " is neither 1 nor 2");
     const int most = form_ == Form::half ? 256 : 192;
@@ -254,7 +257,8 @@ class NvFilter : public ConvImpl {
 
 }  // namespace
 
-std::string refuse_conv_nv_filter(const Context& context, const ConvProblem& p, const Options& options) {
+std::string refuse_conv_nv_filter(const Context& context, const ConvProblem& p,
+                                  const EngineOptions& options) {
   if (p.n == 0 || p.c == 0 || p.k == 0) return "has an empty side";
   // A block has 32 or 64 channels: with a few of them other engines waste less.
   if (p.group_c() < kLeastChannels)
@@ -272,7 +276,7 @@ std::string refuse_conv_nv_filter(const Context& context, const ConvProblem& p, 
 }
 
 std::unique_ptr<const ConvImpl> make_conv_nv_filter(const Context& context, const ConvProblem& problem,
-                                                    const Options& options) {
+                                                    const EngineOptions& options) {
   return std::make_unique<NvFilter>(context, problem, options);
 }
 

@@ -47,7 +47,7 @@ struct Diagonal {
 
 class Groups : public ConvImpl {
  public:
-  Groups(const Context& context, const ConvProblem& p, const Options& options, MakeConv make)
+  Groups(const Context& context, const ConvProblem& p, const EngineOptions& options, MakeConv make)
       : p_(p), merged_(*conv_nv_groups(p, options)), diagonal_(p_, merged_) {
     const DType dtype = is_filter(p) ? p.result_dtype : p.dtype;
     if (!kept()) w_at_ = parts_.add(static_cast<size_t>(merged_.w_extent) * size_of(dtype));
@@ -117,7 +117,7 @@ std::optional<ConvProblem> conv_nv_groups(const ConvProblem& p, const Options&) 
 }
 
 std::unique_ptr<const ConvImpl> make_conv_nv_groups(const Context& context, const ConvProblem& problem,
-                                                    const Options& options, MakeConv make) {
+                                                    const EngineOptions& options, MakeConv make) {
   return std::make_unique<Groups>(context, problem, options, make);
 }
 

@@ -13,6 +13,6 @@ namespace dlprim::detail {
 /// channel or filter, or if they are so few that too much would be multiplied by zeros.
 std::optional<ConvProblem> conv_nv_groups(const ConvProblem& problem, const Options& options);
 std::unique_ptr<const ConvImpl> make_conv_nv_groups(const Context& context, const ConvProblem& problem,
-                                                    const Options& options, MakeConv make);
+                                                    const EngineOptions& options, MakeConv make);
 
 }  // namespace dlprim::detail

@@ -109,17 +109,15 @@ namespace {
 
 class NvMma : public ConvImpl {
  public:
-  NvMma(const Context& context, const ConvProblem& problem, const Options& options)
+  NvMma(const Context& context, const ConvProblem& problem, const EngineOptions& options)
       : p_(problem), gather_(p_), split_(is_split(p_, options)), tile_(choose(context, p_, split_)) {
-    const EngineRequest request(options);
     int parts = 0;
-    if (request.names(kConvNvMma.name))
-      request.take({{"tm", &tile_.m},
-                    {"tn", &tile_.n},
-                    {"wm", &tile_.warps_m},
-                    {"wn", &tile_.warps_n},
-                    {"stages", &tile_.stages},
-                    {"parts", &parts}});
+    options.request.take(kConvNvMma.name, {{"tm", &tile_.m},
+                                           {"tn", &tile_.n},
+                                           {"wm", &tile_.warps_m},
+                                           {"wn", &tile_.warps_n},
+                                           {"stages", &tile_.stages},
+                                           {"parts", &parts}});
     require_tile(context);
     const bool data = p_.direction == ConvDirection::backward_data;
     round_up_channels(gather_, p_);
@@ -213,13 +211,11 @@ std::string refuse_packed(const ConvProblem& p) {
   return {};
 }
 
-std::string refuse(const Context& context, const ConvProblem& p, const Options& options) {
+std::string refuse(const Context& context, const ConvProblem& p, const EngineOptions& options) {
   const Device& device = context.device();
   const MatrixEngine matrix = device.probes().matrix;
   if (matrix != MatrixEngine::nv_mma && matrix != MatrixEngine::nv_wgmma)
     return cat("needs the matrix engine nv_mma, the device has ", name_of(matrix));
-  if (matrix == MatrixEngine::nv_wgmma && !EngineRequest(options).names(kConvNvMma.name))
-    return "is for devices without nv_wgmma, unless it is asked for by name";
   if (p.dtype == DType::f64) return "is for f32, f16 and bf16, the operands are f64";
   if (p.n == 0 || p.c == 0 || p.k == 0 || p.x_pixels() == 0) return "has an empty side";
   std::string reason = refuse_large(p);
@@ -230,13 +226,18 @@ std::string refuse(const Context& context, const ConvProblem& p, const Options& 
   return reason;
 }
 
+std::string avoid(const Context& context, const ConvProblem&, const EngineOptions&) {
+  const bool newer = context.device().probes().matrix == MatrixEngine::nv_wgmma;
+  return newer ? "is for devices without nv_wgmma" : "";
+}
+
 std::unique_ptr<const ConvImpl> make(const Context& context, const ConvProblem& problem,
-                                     const Options& options) {
+                                     const EngineOptions& options) {
   return std::make_unique<NvMma>(context, problem, options);
 }
 
 }  // namespace
 
-const ConvEngine kConvNvMma = {"nv_mma", refuse, make};
+const ConvEngine kConvNvMma = {"nv_mma", refuse, make, avoid};
 
 }  // namespace dlprim::detail

@@ -123,15 +123,14 @@ uint64_t local_bytes(const Tile& tile, bool split) {
 
 class NvWgmma : public ConvImpl {
  public:
-  NvWgmma(const Context& context, const ConvProblem& problem, const Options& options)
+  NvWgmma(const Context& context, const ConvProblem& problem, const EngineOptions& options)
       : p_(problem),
         sides_(p_),
         split_(is_split(p_, options)),
         planes_(reads_planes(sides_, split_)),
         tile_(choose(p_, sides_, split_, context.device())) {
-    const EngineRequest request(options);
-    if (request.names(kConvNvWgmma.name))
-      request.take({{"tn", &tile_.n}, {"stages", &tile_.stages}, {"groups", &tile_.groups}});
+    options.request.take(kConvNvWgmma.name,
+                         {{"tn", &tile_.n}, {"stages", &tile_.stages}, {"groups", &tile_.groups}});
     require_tile(context);
     if (!planes_) source_.emplace(context, p_, sides_.backward, parts_);
     weights_.emplace(context, p_, split_ ? 2 : 1, parts_);
@@ -237,7 +236,7 @@ class NvWgmma : public ConvImpl {
 };
 
 std::unique_ptr<const ConvImpl> make_product(const Context& context, const ConvProblem& p,
-                                             const Options& options) {
+                                             const EngineOptions& options) {
   if (p.direction == ConvDirection::backward_filter) return make_conv_nv_filter(context, p, options);
   return std::make_unique<NvWgmma>(context, p, options);
 }
@@ -245,14 +244,14 @@ std::unique_ptr<const ConvImpl> make_product(const Context& context, const ConvP
 /// Convolutions that are turned into others, and the way there.
 struct Form {
   std::optional<ConvProblem> (*inner)(const ConvProblem&, const Options&);
-  std::unique_ptr<const ConvImpl> (*make)(const Context&, const ConvProblem&, const Options&, MakeConv);
+  std::unique_ptr<const ConvImpl> (*make)(const Context&, const ConvProblem&, const EngineOptions&, MakeConv);
 };
 constexpr Form kForms[] = {{conv_nv_rows, make_conv_nv_rows},
                            {conv_nv_blocks, make_conv_nv_blocks},
                            {conv_spread_inner, make_conv_spread},
                            {conv_nv_groups, make_conv_nv_groups}};
 
-std::string refuse_product(const Context& context, const ConvProblem& p, const Options& options) {
+std::string refuse_product(const Context& context, const ConvProblem& p, const EngineOptions& options) {
   std::string reason = refuse_large(p);
   if (reason.empty()) reason = refuse_depthwise(p);
   if (!reason.empty()) return reason;
@@ -276,7 +275,7 @@ std::string refuse_product(const Context& context, const ConvProblem& p, const O
   return {};
 }
 
-std::string refuse(const Context& context, const ConvProblem& p, const Options& options) {
+std::string refuse(const Context& context, const ConvProblem& p, const EngineOptions& options) {
   const MatrixEngine matrix = context.device().probes().matrix;
   if (matrix != MatrixEngine::nv_wgmma)
     return cat("needs the matrix engine nv_wgmma, the device has ", name_of(matrix));
@@ -290,7 +289,7 @@ std::string refuse(const Context& context, const ConvProblem& p, const Options& 
 }
 
 std::unique_ptr<const ConvImpl> make(const Context& context, const ConvProblem& problem,
-                                     const Options& options) {
+                                     const EngineOptions& options) {
   for (const Form& form : kForms)
     if (form.inner(problem, options)) return form.make(context, problem, options, make_product);
   return make_product(context, problem, options);
@@ -298,7 +297,7 @@ std::unique_ptr<const ConvImpl> make(const Context& context, const ConvProblem& 
 
 /// The engine's own choice, and every tile; exhaustively, with fewer stages too.
 std::vector<std::string> candidates(const Context& context, const ConvProblem& problem,
-                                    const Options& options) {
+                                    const EngineOptions& options) {
   ConvProblem p = problem;
   for (const Form& form : kForms)
     if (const auto inner = form.inner(problem, options)) {
@@ -327,7 +326,7 @@ std::vector<std::string> candidates(const Context& context, const ConvProblem& p
 /// Of f32 by split products, if the product has no groups or puts them together, as fitted together with
 /// `fma` (0.27 forward, 0.33 backward data, 0.13 backward filter); where nothing was measured, nothing. The
 /// first number: packing w and rearranging pixels are launches of their own.
-double predict(const Context&, const ConvProblem& problem, const Options& options) {
+double predict(const Context&, const ConvProblem& problem, const EngineOptions& options) {
   const std::optional<ConvProblem> merged = conv_nv_groups(problem, options);
   const ConvProblem& p = merged ? *merged : problem;
   if (!is_split(p, options) || (problem.groups != 1 && !merged)) return 0;
@@ -342,6 +341,6 @@ double predict(const Context&, const ConvProblem& problem, const Options& option
 
 }  // namespace
 
-const ConvEngine kConvNvWgmma = {"nv_wgmma", refuse, make, predict, candidates};
+const ConvEngine kConvNvWgmma = {"nv_wgmma", refuse, make, nullptr, predict, candidates};
 
 }  // namespace dlprim::detail

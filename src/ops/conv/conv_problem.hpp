@@ -116,6 +116,7 @@ Defines conv_defines(const ConvProblem& problem, ConvChannels channels = ConvCha
 
 using ConvEngine = Engine<ConvProblem, ConvImpl>;
 /// Makes what computes the convolution that another one was turned into.
-using MakeConv = std::unique_ptr<const ConvImpl> (*)(const Context&, const ConvProblem&, const Options&);
+using MakeConv = std::unique_ptr<const ConvImpl> (*)(const Context&, const ConvProblem&,
+                                                     const EngineOptions&);
 
 }  // namespace dlprim::detail

@@ -12,25 +12,22 @@ extern const ConvEngine kConvNvWgmma, kConvNvMma, kConvNvFragment, kConvAmdMfma,
 
 namespace {
 
-const std::vector<ConvEngine>& engines() {
-  static const std::vector<ConvEngine> list = {kConvDepthwiseCpuLast,
-                                               kConvDepthwiseCpu,
-                                               kConvDepthwise,
-                                               kConvNvWgmma,
-                                               kConvNvMma,
-                                               kConvAmdMfma,
-                                               kConvAmdWmma,
-                                               kConvIntelDpas,
-                                               kConvNvFragment,
-                                               kConvWinograd,
-                                               kConvWinogradFused,
-                                               kConvGemm,
-                                               kConvCpuLast,
-                                               kConvCpu,
-                                               kConvFma,
-                                               kConvNaive};
-  return list;
-}
+constexpr EngineList<ConvProblem, ConvImpl> kEngines = {&kConvDepthwiseCpuLast,
+                                                        &kConvDepthwiseCpu,
+                                                        &kConvDepthwise,
+                                                        &kConvNvWgmma,
+                                                        &kConvNvMma,
+                                                        &kConvAmdMfma,
+                                                        &kConvAmdWmma,
+                                                        &kConvIntelDpas,
+                                                        &kConvNvFragment,
+                                                        &kConvWinograd,
+                                                        &kConvWinogradFused,
+                                                        &kConvGemm,
+                                                        &kConvCpuLast,
+                                                        &kConvCpu,
+                                                        &kConvFma,
+                                                        &kConvNaive};
 
 TensorDesc channels(int64_t count, DType dtype) {
   return {{count}, {1}, dtype, false};
@@ -78,7 +75,7 @@ std::string description_of(const ConvProblem& p, const ConvDesc& desc, Write wri
 }  // namespace
 
 TuneCandidates conv_candidates(const Context& context, const ConvProblem& p, const Options& options) {
-  return candidates_of(engines(), context, p, options, conv_flops(p), false);
+  return candidates_of(kEngines, context, p, options, conv_flops(p), false);
 }
 
 ConvRunner::ConvRunner(const char* op, ConvDirection direction, const Context& context, const ConvDesc& desc,
@@ -101,7 +98,7 @@ ConvRunner::ConvRunner(const char* op, ConvDirection direction, const Context& c
     measure_conv_on_first_use(context, direction, inner, rest);
   const TuneProblem tuned = conv_tune_problem(problem, options);
   auto info = std::make_shared<PlanInfo>();
-  impl_ = choose_engine(op, engines(), context, problem, rest, *info, &tuned);
+  impl_ = choose_engine(op, kEngines, context, problem, rest, *info, &tuned);
   impl_at_ = parts_.add(impl_->workspace_size());
   info->workspace = parts_.size();
   info->text = cat("op=", op, " engine=", info->request, " ", conv_text(problem));

@@ -8,7 +8,7 @@ namespace {
 
 class Spread : public ConvImpl {
  public:
-  Spread(const Context& context, const ConvProblem& p, const Options& options, MakeConv make)
+  Spread(const Context& context, const ConvProblem& p, const EngineOptions& options, MakeConv make)
       : p_(p), dense_(*conv_spread_inner(p, options)) {
     x_at_ = parts_.add(static_cast<size_t>(dense_.x_extent) * size_of(p.result_dtype));
     inner_.emplace(context, dense_, options, make, parts_);
@@ -66,7 +66,7 @@ std::optional<ConvProblem> conv_spread_inner(const ConvProblem& p, const Options
 }
 
 std::unique_ptr<const ConvImpl> make_conv_spread(const Context& context, const ConvProblem& problem,
-                                                 const Options& options, MakeConv make) {
+                                                 const EngineOptions& options, MakeConv make) {
   return std::make_unique<Spread>(context, problem, options, make);
 }
 

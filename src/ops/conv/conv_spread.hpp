@@ -13,6 +13,6 @@ namespace dlprim::detail {
 /// has its channels side by side, where zeros are written fast.
 std::optional<ConvProblem> conv_spread_inner(const ConvProblem& problem, const Options& options);
 std::unique_ptr<const ConvImpl> make_conv_spread(const Context& context, const ConvProblem& problem,
-                                                 const Options& options, MakeConv make);
+                                                 const EngineOptions& options, MakeConv make);
 
 }  // namespace dlprim::detail

@@ -166,12 +166,16 @@ class WinogradFilter : public WinogradBase {
   size_t x_at_ = 0, dy_at_ = 0, dw_at_ = 0;
 };
 
-std::string refuse(const Context& context, const ConvProblem& p, const Options& options) {
+std::string refuse(const Context& context, const ConvProblem& p, const EngineOptions& options) {
   return winograd_choice(context, p, options, kConvWinograd.name).refusal;
 }
 
+std::string avoid(const Context& context, const ConvProblem& p, const EngineOptions& options) {
+  return avoid_winograd(context, p, winograd_choice(context, p, options, kConvWinograd.name));
+}
+
 std::unique_ptr<const ConvImpl> make(const Context& context, const ConvProblem& problem,
-                                     const Options& options) {
+                                     const EngineOptions& options) {
   const WinogradChoice choice = winograd_choice(context, problem, options, kConvWinograd.name);
   require(choice.refusal.empty(), "engine", kConvWinograd.name, ": ", choice.refusal);
   if (problem.direction == ConvDirection::backward_filter)
@@ -180,18 +184,18 @@ std::unique_ptr<const ConvImpl> make(const Context& context, const ConvProblem& 
 }
 
 std::vector<std::string> candidates(const Context& context, const ConvProblem& problem,
-                                    const Options& options) {
+                                    const EngineOptions& options) {
   std::vector<std::string> result;
   for (const int m : {4, 2}) {
     Options asked = options;
     asked.engine = cat(kConvWinograd.name, ":m=", m);
-    if (refuse(context, problem, asked).empty()) result.push_back(asked.engine);
+    if (refuse(context, problem, EngineOptions(asked)).empty()) result.push_back(asked.engine);
   }
   return result;
 }
 
 }  // namespace
 
-const ConvEngine kConvWinograd = {"winograd", refuse, make, nullptr, candidates, true};
+const ConvEngine kConvWinograd = {"winograd", refuse, make, avoid, nullptr, candidates, true};
 
 }  // namespace dlprim::detail

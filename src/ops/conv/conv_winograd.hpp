@@ -20,10 +20,11 @@ struct WinogradChoice {
 /// Why no form of these engines can serve: dtypes, groups, sizes; empty if one may.
 std::string refuse_winograd_problem(const ConvProblem& p);
 
-/// `name`: the engine's. Asked for by name it takes m (2 or 4), rows (the chunk) and cpu (0 or 1), and serves
-/// where it does not pay, too.
-WinogradChoice winograd_choice(const Context& context, const ConvProblem& p, const Options& options,
+/// `name`: the engine's. Asked for by name it takes m (2 or 4), rows (the chunk) and cpu (0 or 1).
+WinogradChoice winograd_choice(const Context& context, const ConvProblem& p, const EngineOptions& options,
                                const char* name);
+/// Why the choice does not pay; empty if it does.
+std::string avoid_winograd(const Context& context, const ConvProblem& p, const WinogradChoice& choice);
 
 // The problem's tensors as tiles. The source is what is convolved: x, or dy in backward data. In backward
 // filter the source is x, the target dy, and the filter, dw, is written.

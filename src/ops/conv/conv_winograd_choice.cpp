@@ -167,32 +167,29 @@ WinogradChoice choice_of(const ConvProblem& p, const Options& options, bool cpu,
 
 }  // namespace
 
-WinogradChoice winograd_choice(const Context& context, const ConvProblem& p, const Options& options,
+WinogradChoice winograd_choice(const Context& context, const ConvProblem& p, const EngineOptions& options,
                                const char* name) {
-  const EngineRequest request(options);
-  const DeviceKind kind = context.device().kind();
-  int m = 0, rows = 0, cpu = kind == DeviceKind::cpu;
+  int m = 0, rows = 0, cpu = context.device().kind() == DeviceKind::cpu;
   WinogradChoice choice;
-  const bool named = request.names(name);
-  if (named) request.take({{"m", &m}, {"rows", &rows}, {"cpu", &cpu}});
+  options.request.take(name, {{"m", &m}, {"rows", &rows}, {"cpu", &cpu}});
   choice.refusal = refuse_winograd_problem(p);
   if (choice.refusal.empty() && m != 0 && m != 2 && m != 4)
     choice.refusal = cat("tiles of ", m, ", must be 2 or 4");
-  if (choice.refusal.empty() && !named && kind != DeviceKind::cpu)
-    choice.refusal = cat("was measured on CPUs alone, the device is a ", name_of(kind));
   if (!choice.refusal.empty()) return choice;
   if (m != 0) return choice_of(p, options, cpu != 0, m, rows);
   choice = choice_of(p, options, cpu != 0, 2, rows);
   WinogradChoice larger = choice_of(p, options, cpu != 0, 4, rows);
   const bool better =
       larger.refusal.empty() && (!choice.refusal.empty() || cost_of(p, larger) < cost_of(p, choice));
-  if (better) choice = larger;
-  if (named || !choice.refusal.empty()) return choice;
+  return better ? larger : choice;
+}
+
+std::string avoid_winograd(const Context& context, const ConvProblem& p, const WinogradChoice& choice) {
+  const DeviceKind kind = context.device().kind();
+  if (kind != DeviceKind::cpu) return cat("was measured on CPUs alone, the device is a ", name_of(kind));
   const double direct = conv_flops(p) / 2, ratio = cost_of(p, choice) / std::max(1., direct);
-  if (ratio > kMostCost)
-    choice.refusal =
-        cat("is expected to take ", ratio, " times as long as multiply-adds, must be at most ", kMostCost);
-  return choice;
+  if (ratio <= kMostCost) return {};
+  return cat("is expected to take ", ratio, " times as long as multiply-adds, should be at most ", kMostCost);
 }
 
 }  // namespace dlprim::detail

@@ -25,14 +25,12 @@ struct Tile {
 };
 
 /// The largest tile that fits, or the one asked for.
-Tile tile_for(const Device& device, const ConvProblem& p, const Options& options) {
+Tile tile_for(const Device& device, const ConvProblem& p, const EngineOptions& options) {
   Tile tile;
   const int filters = p.direction == ConvDirection::backward_data ? p.c : p.k;
   if (filters <= 32) tile.filters = 32;
   while (tile.channels > 2 && tile.local_bytes() > device.facts().local_memory) tile.channels /= 2;
-  const EngineRequest request(options);
-  if (request.names(kConvWinogradFused.name))
-    request.take({{"filters", &tile.filters}, {"channels", &tile.channels}});
+  options.request.take(kConvWinogradFused.name, {{"filters", &tile.filters}, {"channels", &tile.channels}});
   return tile;
 }
 
@@ -52,7 +50,7 @@ WinogradImages filter_of(const ConvProblem& p, WinogradChoice choice) {
 
 class WinogradFused : public ConvImpl {
  public:
-  WinogradFused(const Context& context, const ConvProblem& p, const Options& options)
+  WinogradFused(const Context& context, const ConvProblem& p, const EngineOptions& options)
       : p_(p),
         choice_(choice_for(p)),
         tile_(tile_for(context.device(), p, options)),
@@ -104,7 +102,7 @@ class WinogradFused : public ConvImpl {
   Kernel kernel_;
 };
 
-std::string refuse(const Context& context, const ConvProblem& p, const Options& options) {
+std::string refuse(const Context& context, const ConvProblem& p, const EngineOptions& options) {
   const Device& device = context.device();
   if (p.direction == ConvDirection::backward_filter) return "is for forward and backward data";
   std::string reason = refuse_winograd_problem(p);
@@ -114,8 +112,6 @@ std::string refuse(const Context& context, const ConvProblem& p, const Options& 
     reason = cat("is for 3x3 windows, not ", p.w_space[1], "x", p.w_space[2]);
   if (reason.empty() && options.math == MathMode::strict) reason = refuse_winograd_strict(p, choice.form, 0);
   if (!reason.empty()) return reason;
-  if (!EngineRequest(options).names(kConvWinogradFused.name))
-    return cat("no device is known where it is the fastest; this is a ", name_of(device.kind()));
   const Tile tile = tile_for(device, p, options);
   if ((tile.filters != 32 && tile.filters != 64) ||
       (tile.channels != 2 && tile.channels != 4 && tile.channels != 8))
@@ -130,13 +126,17 @@ std::string refuse(const Context& context, const ConvProblem& p, const Options& 
   return {};
 }
 
+std::string avoid(const Context& context, const ConvProblem&, const EngineOptions&) {
+  return cat("no device is known where it is the fastest; this is a ", name_of(context.device().kind()));
+}
+
 std::unique_ptr<const ConvImpl> make(const Context& context, const ConvProblem& problem,
-                                     const Options& options) {
+                                     const EngineOptions& options) {
   return std::make_unique<WinogradFused>(context, problem, options);
 }
 
 }  // namespace
 
-const ConvEngine kConvWinogradFused = {"winograd_fused", refuse, make};
+const ConvEngine kConvWinogradFused = {"winograd_fused", refuse, make, avoid};
 
 }  // namespace dlprim::detail

@@ -24,12 +24,9 @@ extern const GemmEngine kGemmGemv, kGemmNvWgmma, kGemmNvMma, kGemmNvFragment, kG
 
 namespace {
 
-const std::vector<GemmEngine>& engines() {
-  static const std::vector<GemmEngine> list = {
-      kGemmGemv,      kGemmNvWgmma, kGemmNvMma,      kGemmNvFragment, kGemmAmdMfma, kGemmAmdWmma,
-      kGemmIntelDpas, kGemmCpu,     kGemmFmaShuffle, kGemmFmaDirect,  kGemmFma,     kGemmNaive};
-  return list;
-}
+constexpr EngineList<GemmProblem, Gemm::Impl> kEngines = {
+    &kGemmGemv,      &kGemmNvWgmma, &kGemmNvMma,      &kGemmNvFragment, &kGemmAmdMfma, &kGemmAmdWmma,
+    &kGemmIntelDpas, &kGemmCpu,     &kGemmFmaShuffle, &kGemmFmaDirect,  &kGemmFma,     &kGemmNaive};
 
 /// Kernels count in int, and step past the end by less than a tile.
 int to_size(const char* argument, int64_t size) {
@@ -209,14 +206,16 @@ GemmProblem gemm_problem(const GemmDesc& desc) {
 
 TuneCandidates gemm_candidates(const Context& context, const GemmProblem& p, const Options& options) {
   // The plain one is the fastest for 256^3 on an H200.
-  return candidates_of(engines(), context, p, options, 2.0 * p.batch * p.m * p.n * p.k, true);
+  return candidates_of(kEngines, context, p, options, 2.0 * p.batch * p.m * p.n * p.k, true);
 }
 
-double predicted_gemm_time(const Context& context, const GemmProblem& p, const Options& options) {
+double predicted_gemm_time(const Context& context, const GemmProblem& p, const Options& asked) {
   double least = 0;
-  for (const GemmEngine& engine : engines()) {
-    if (!engine.predict || !engine.refuse(context, p, options).empty()) continue;
-    const double time = engine.predict(context, p, options);
+  const EngineOptions options(asked);
+  for (const GemmEngine* engine : kEngines) {
+    const EngineVerdict verdict = engine->judge(context, p, options);
+    if (!verdict.refusal.empty() || !verdict.avoidance.empty()) continue;
+    const double time = verdict.prediction;
     if (time > 0 && (least == 0 || time < least)) least = time;
   }
   return least;
@@ -232,7 +231,7 @@ Defines gemm_defines(const GemmProblem& p) {
   return defines.set("ACTIVATION", name_of(p.activation));
 }
 
-std::string refuse_long_and_few(const GemmProblem& p, int64_t groups, int compute_units) {
+std::string avoid_long_and_few(const GemmProblem& p, int64_t groups, int compute_units) {
   constexpr int kLong = 1024;
   if (p.k < kLong || groups * 4 >= compute_units) return {};
   return cat("has ", groups, " groups of work for ", compute_units, " compute units and takes K of ", p.k,
@@ -253,7 +252,7 @@ Gemm::Gemm(const Context& context, const GemmDesc& desc, const Options& asked)
   const TuneProblem tuned = detail::gemm_tune_problem(p, options);
   if (options.tune != TuneMode::table && options.engine == "auto" && !Rehearsal::active())
     detail::measure_gemm_on_first_use(context, batches_->product, p, options);
-  impl_ = detail::choose_engine("gemm", detail::engines(), context, p, options, *info, &tuned);
+  impl_ = detail::choose_engine("gemm", detail::kEngines, context, p, options, *info, &tuned);
   const double m = p.m, n = p.n, k = p.k, batch = p.batch, count = static_cast<double>(batches_->count());
   info->text = detail::cat("op=gemm engine=", info->request, " ", detail::text_of(p));
   if (!batches_->outer.empty()) info->text += detail::cat(" batches=", batches_->count());

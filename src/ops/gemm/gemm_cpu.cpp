@@ -41,19 +41,16 @@ uint64_t sum_bytes(const GemmProblem& p, const GemmCpuTiles& tiles, int64_t rows
 }
 
 struct Cpu : Gemm::Impl {
-  Cpu(const Context& context, const GemmProblem& problem, const Options& options)
+  Cpu(const Context& context, const GemmProblem& problem, const EngineOptions& options)
       : Impl(problem), tiles(tiles_for(context, p)), slab(p.m) {
     int before = ceil_div(p.n, tiles.nc) >= many_blocks(p);
-    const EngineRequest request(options);
-    if (request.names(kGemmCpu.name)) {
-      request.take({{"kc", &tiles.kc},
-                    {"nc", &tiles.nc},
-                    {"mc", &tiles.mc},
-                    {"mr", &tiles.mr},
-                    {"nv", &tiles.nv},
-                    {"before", &before}});
-      require_tiles(context.device());
-    }
+    options.request.take(kGemmCpu.name, {{"kc", &tiles.kc},
+                                         {"nc", &tiles.nc},
+                                         {"mc", &tiles.mc},
+                                         {"mr", &tiles.mr},
+                                         {"nv", &tiles.nv},
+                                         {"before", &before}});
+    if (options.request.names(kGemmCpu.name)) require_tiles(context.device());
     if (sum_bytes(p, tiles, slab) > options.workspace_limit)
       slab = static_cast<int>(options.workspace_limit / sum_bytes(p, tiles, tiles.mr)) * tiles.mr;
     sums_size = sum_bytes(p, tiles, slab);
@@ -172,8 +169,8 @@ struct Cpu : Gemm::Impl {
   Constants constants_a, constants_b;
 };
 
-std::string refuse(const Context& context, const GemmProblem& p, const Options& options) {
-  std::string reason = refuse_gemm_cpu(context.device(), EngineRequest(options).names(kGemmCpu.name));
+std::string refuse(const Context& context, const GemmProblem& p, const EngineOptions& options) {
+  std::string reason = refuse_gemm_cpu(context.device());
   if (!reason.empty()) return reason;
   const GemmCpuTiles tiles = tiles_for(context, p);
   const uint64_t least = sum_bytes(p, tiles, std::min(p.m, tiles.mr));
@@ -183,13 +180,13 @@ std::string refuse(const Context& context, const GemmProblem& p, const Options& 
 }
 
 std::unique_ptr<const Gemm::Impl> make(const Context& context, const GemmProblem& problem,
-                                       const Options& options) {
+                                       const EngineOptions& options) {
   return std::make_unique<Cpu>(context, problem, options);
 }
 
 /// Blocks of k as they are, twice and half as long, with as many numbers in the panels; A packed by each
 /// work-group, and before.
-std::vector<std::string> candidates(const Context& context, const GemmProblem& p, const Options&) {
+std::vector<std::string> candidates(const Context& context, const GemmProblem& p, const EngineOptions&) {
   std::vector<std::string> result = {kGemmCpu.name};
   const GemmCpuTiles own = tiles_for(context, p);
   const auto scaled = [&](int size, int kc, int unit) {
@@ -206,6 +203,6 @@ std::vector<std::string> candidates(const Context& context, const GemmProblem& p
 
 }  // namespace
 
-const GemmEngine kGemmCpu = {"cpu", refuse, make, nullptr, candidates};
+const GemmEngine kGemmCpu = {"cpu", refuse, make, avoid_unless_cpu, nullptr, candidates};
 
 }  // namespace dlprim::detail

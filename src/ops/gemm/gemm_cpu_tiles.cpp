@@ -82,9 +82,7 @@ GemmCpuShare gemm_cpu_share_for(const GemmCpuTiles& tiles, const Device& device,
   return best;
 }
 
-std::string refuse_gemm_cpu(const Device& device, bool asked_by_name) {
-  if (device.kind() != DeviceKind::cpu && !asked_by_name)
-    return cat("is for CPUs, the device is a ", name_of(device.kind()));
+std::string refuse_gemm_cpu(const Device& device) {
   constexpr int64_t kWidestStrip = 32;
   if (panel_columns(device, kLeastBlock, kWidestStrip, sizeof(float)) == 0)
     return cat("needs ", 2 * kLeastBlock * kWidestStrip * sizeof(float),

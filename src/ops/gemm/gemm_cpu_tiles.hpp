@@ -47,8 +47,7 @@ struct GemmCpuPacking {
 /// Shares that keep all compute units busy for `batch` products, with as little packing as that allows.
 GemmCpuShare gemm_cpu_share_for(const GemmCpuTiles& tiles, const Device& device, int64_t m, int64_t n,
                                 int64_t batch, GemmCpuPacking packing = {});
-/// Why gemm_cpu_loop.cl cannot run on the device, or should not unless it was asked for by name; empty if it
-/// may.
-std::string refuse_gemm_cpu(const Device& device, bool asked_by_name = false);
+/// Why gemm_cpu_loop.cl cannot run on the device; empty if it can.
+std::string refuse_gemm_cpu(const Device& device);
 
 }  // namespace dlprim::detail

@@ -96,18 +96,16 @@ Choice choose(const Context& context, const GemmProblem& p, const Options& optio
 }
 
 struct Fma : Gemm::Impl {
-  Fma(const Context& context, const GemmProblem& problem, const Options& options) : Impl(problem) {
+  Fma(const Context& context, const GemmProblem& problem, const EngineOptions& options) : Impl(problem) {
     Choice choice = choose(context, p, options);
     tile = choice.tile;
     int parts = choice.parts;
-    const EngineRequest request(options);
-    if (request.names(kGemmFma.name))
-      request.take({{"tm", &tile.tm},
-                    {"tn", &tile.tn},
-                    {"tk", &tile.tk},
-                    {"rm", &tile.rm},
-                    {"rn", &tile.rn},
-                    {"parts", &parts}});
+    options.request.take(kGemmFma.name, {{"tm", &tile.tm},
+                                         {"tn", &tile.tn},
+                                         {"tk", &tile.tk},
+                                         {"rm", &tile.rm},
+                                         {"rn", &tile.rn},
+                                         {"parts", &parts}});
     require_gemm_fma_tile(tile);
     const std::string refusal = refuse_gemm_fma_tile(context.device(), tile, bytes_of_sum(p));
     require(refusal.empty(), "engine", "fma ", refusal);
@@ -159,7 +157,7 @@ struct Fma : Gemm::Impl {
   Kernel kernel, add;
 };
 
-std::string refuse(const Context& context, const GemmProblem& p, const Options&) {
+std::string refuse(const Context& context, const GemmProblem& p, const EngineOptions&) {
   std::string refusal;
   for (const Candidate& candidate : kCandidates) {
     refusal = refuse_gemm_fma_tile(context.device(), candidate.tile, bytes_of_sum(p));
@@ -169,11 +167,11 @@ std::string refuse(const Context& context, const GemmProblem& p, const Options&)
 }
 
 std::unique_ptr<const Gemm::Impl> make(const Context& context, const GemmProblem& problem,
-                                       const Options& options) {
+                                       const EngineOptions& options) {
   return std::make_unique<Fma>(context, problem, options);
 }
 
-double predict(const Context& context, const GemmProblem& p, const Options& options) {
+double predict(const Context& context, const GemmProblem& p, const EngineOptions& options) {
   return choose(context, p, options).time;
 }
 
@@ -184,7 +182,8 @@ std::string request_for(const GemmFmaTile& t, int parts) {
 
 /// The engine's own choice, every tile with the parts predicted for it, and the best of these with half and
 /// twice as many. On a CPU the engine is the slower one whatever its tile is.
-std::vector<std::string> candidates(const Context& context, const GemmProblem& p, const Options& options) {
+std::vector<std::string> candidates(const Context& context, const GemmProblem& p,
+                                    const EngineOptions& options) {
   std::vector<std::string> result = {kGemmFma.name};
   const Device& device = context.device();
   if (device.kind() == DeviceKind::cpu) return result;
@@ -239,6 +238,6 @@ std::string refuse_gemm_fma_tile(const Device& device, const GemmFmaTile& tile, 
   return {};
 }
 
-const GemmEngine kGemmFma = {"fma", refuse, make, predict, candidates};
+const GemmEngine kGemmFma = {"fma", refuse, make, nullptr, predict, candidates};
 
 }  // namespace dlprim::detail

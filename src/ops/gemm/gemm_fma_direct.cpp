@@ -27,11 +27,9 @@ Tile choose(const Device& device, const GemmProblem& p) {
 }
 
 struct Direct : Gemm::Impl {
-  Direct(const Context& context, const GemmProblem& problem, const Options& options)
+  Direct(const Context& context, const GemmProblem& problem, const EngineOptions& options)
       : Impl(problem), tile(choose(context.device(), p)) {
-    const EngineRequest request(options);
-    if (request.names(kGemmFmaDirect.name))
-      request.take({{"rm", &tile.rm}, {"rn", &tile.rn}, {"gx", &tile.gx}});
+    options.request.take(kGemmFmaDirect.name, {{"rm", &tile.rm}, {"rn", &tile.rn}, {"gx", &tile.gx}});
     const auto sums = [](int lines) { return lines == 4 || lines == 8 || lines == 16; };
     require(sums(tile.rm) && sums(tile.rn) && tile.gx > 0 && kItems % tile.gx == 0, "engine", "tiles of ",
             tile.rm, "x", tile.rn, " an item in groups ", tile.gx, " wide do not divide, or are too large");
@@ -58,23 +56,25 @@ struct Direct : Gemm::Impl {
   Kernel kernel;
 };
 
-std::string refuse(const Context& context, const GemmProblem& p, const Options& options) {
+std::string refuse(const Context& context, const GemmProblem&, const EngineOptions&) {
+  const int most = context.device().facts().max_work_group;
+  return most < kItems ? cat("needs work-groups of ", kItems, ", the device has ", most) : std::string();
+}
+
+std::string avoid(const Context& context, const GemmProblem& p, const EngineOptions&) {
   const DeviceFacts& facts = context.device().facts();
-  if (facts.max_work_group < kItems)
-    return cat("needs work-groups of ", kItems, ", the device has ", facts.max_work_group);
-  if (EngineRequest(options).names(kGemmFmaDirect.name)) return {};
   if (facts.sharing != Sharing::cache)
     return cat("is for devices that share best by cache, this one does by ", name_of(facts.sharing));
-  return refuse_long_and_few(p, Tile{}.groups(p), facts.compute_units);
+  return avoid_long_and_few(p, Tile{}.groups(p), facts.compute_units);
 }
 
 std::unique_ptr<const Gemm::Impl> make(const Context& context, const GemmProblem& problem,
-                                       const Options& options) {
+                                       const EngineOptions& options) {
   return std::make_unique<Direct>(context, problem, options);
 }
 
 }  // namespace
 
-const GemmEngine kGemmFmaDirect = {"fma_direct", refuse, make};
+const GemmEngine kGemmFmaDirect = {"fma_direct", refuse, make, avoid};
 
 }  // namespace dlprim::detail

@@ -20,14 +20,12 @@ struct Tile {
 };
 
 /// Sets those of the tile's sizes that the engine's name comes with.
-void take(const Options& options, Tile& tile) {
-  const EngineRequest request(options);
-  if (!request.names(kGemmFmaShuffle.name)) return;
-  request.take({{"tm", &tile.tm},
-                {"tn", &tile.tn},
-                {"tk", &tile.tk},
-                {"width", &tile.width},
-                {"groups", &tile.groups}});
+void take(const EngineOptions& options, Tile& tile) {
+  options.request.take(kGemmFmaShuffle.name, {{"tm", &tile.tm},
+                                              {"tn", &tile.tn},
+                                              {"tk", &tile.tk},
+                                              {"width", &tile.width},
+                                              {"groups", &tile.groups}});
 }
 
 /// The narrowest that fills a register of a GPU (8 floats) or a CPU; 0 if a kernel cannot demand it.
@@ -40,7 +38,7 @@ int width_for(const DeviceFacts& facts) {
 
 /// The largest tile whose sums, with the elements on their way, fit the 128 registers of a thread, as a
 /// compiler for such GPUs reports it; smaller ones where C has too few to keep every compute unit busy.
-Tile choose(const Device& device, const GemmProblem& p, const Options& options) {
+Tile choose(const Device& device, const GemmProblem& p, const EngineOptions& options) {
   Tile tile;
   tile.width = width_for(device.facts());
   take(options, tile);
@@ -57,7 +55,7 @@ Tile choose(const Device& device, const GemmProblem& p, const Options& options) 
 }
 
 struct Shuffle : Gemm::Impl {
-  Shuffle(const Context& context, const GemmProblem& problem, const Options& options)
+  Shuffle(const Context& context, const GemmProblem& problem, const EngineOptions& options)
       : Impl(problem), tile(choose(context.device(), p, options)) {
     constexpr int kMostSums = 256;  // of a lane
     const auto divides = [](int a, int b) { return a > 0 && b > 0 && b % a == 0; };
@@ -95,30 +93,34 @@ struct Shuffle : Gemm::Impl {
   Kernel kernel;
 };
 
-std::string refuse(const Context& context, const GemmProblem& p, const Options& options) {
+std::string refuse(const Context& context, const GemmProblem& p, const EngineOptions& options) {
   const Device& device = context.device();
-  const DeviceFacts& facts = device.facts();
   const Tile tile = choose(device, p, options);
-  const std::vector<int>& widths = facts.sub_group_widths;
+  const std::vector<int>& widths = device.facts().sub_group_widths;
   if (tile.width == 0) return "needs sub-groups of a width that a kernel can demand, the device has none";
   if (tile.width > 1) {  // items alone are for all who ask
     if (std::find(widths.begin(), widths.end(), tile.width) == widths.end())
       return cat("needs sub-groups of ", tile.width, ", which a kernel cannot demand of the device");
     if (device.probes().sub_group_width == 0) return "needs sub-groups, which failed their probe";
   }
-  if (EngineRequest(options).names(kGemmFmaShuffle.name)) return {};
+  return {};
+}
+
+std::string avoid(const Context& context, const GemmProblem& p, const EngineOptions& options) {
+  const Device& device = context.device();
+  const DeviceFacts& facts = device.facts();
   if (facts.sharing != Sharing::sub_group)
     return cat("is for devices that share best by sub-groups, this one does by ", name_of(facts.sharing));
-  return refuse_long_and_few(p, tile.tiles(p), facts.compute_units);
+  return avoid_long_and_few(p, choose(device, p, options).tiles(p), facts.compute_units);
 }
 
 std::unique_ptr<const Gemm::Impl> make(const Context& context, const GemmProblem& problem,
-                                       const Options& options) {
+                                       const EngineOptions& options) {
   return std::make_unique<Shuffle>(context, problem, options);
 }
 
 }  // namespace
 
-const GemmEngine kGemmFmaShuffle = {"fma_shuffle", refuse, make};
+const GemmEngine kGemmFmaShuffle = {"fma_shuffle", refuse, make, avoid};
 
 }  // namespace dlprim::detail

@@ -61,19 +61,18 @@ void choose_type(GemmFragmentKernel& kernel, const GemmProblem& p, MathMode math
 }  // namespace
 
 GemmFragmentKernel::GemmFragmentKernel(const MatrixFragment& fragment_, const GemmProblem& p,
-                                       const Options& options, int lanes_of_device, int units, bool gathered)
+                                       const EngineOptions& options, int lanes_of_device, int units,
+                                       bool gathered)
     : fragment(&fragment_) {
-  const EngineRequest request(options);
   split = p.dtype == DType::f32 ? 0 : 1;
-  if (request.names(fragment->engine))
-    request.take({{"emulate", &emulate},
-                  {"form", &form},
-                  {"split", &split},
-                  {"tm", &tile.tm},
-                  {"tn", &tile.tn},
-                  {"tk", &tile.tk},
-                  {"sm", &tile.sm},
-                  {"sn", &tile.sn}});
+  options.request.take(fragment->engine, {{"emulate", &emulate},
+                                          {"form", &form},
+                                          {"split", &split},
+                                          {"tm", &tile.tm},
+                                          {"tn", &tile.tn},
+                                          {"tk", &tile.tk},
+                                          {"sm", &tile.sm},
+                                          {"sn", &tile.sn}});
   // Off line, and of a sub-group's width, the compiler knows nothing.
   if (form == 0 && fragment == &kIntelDpas && lanes_of_device != 0) form = lanes_of_device;
   if (form == 0 && (emulate != 0 || fragment == &kIntelDpas)) form = fragment->forms[0];
@@ -135,14 +134,13 @@ void GemmFragmentKernel::define(Defines& defines, const GemmProblem& p) const {
 }
 
 GemmFragmentKernel fragment_kernel(const MatrixFragment& fragment, const Context& context,
-                                   const GemmProblem& p, const Options& options) {
+                                   const GemmProblem& p, const EngineOptions& options) {
   const Device& device = context.device();
   const bool there = device.probes().matrix == fragment.matrix;
   return {fragment, p, options, there ? device.probes().matrix_lanes : 0, device.facts().compute_units};
 }
 
-std::string refuse_fragment(const GemmFragmentKernel& kernel, const Context& context, const GemmProblem& p,
-                            const Options& options) {
+std::string refuse_fragment(const GemmFragmentKernel& kernel, const Context& context, const GemmProblem& p) {
   const DeviceProbes& probes = context.device().probes();
   const MatrixFragment& fragment = *kernel.fragment;
   // Hopper has the older instructions too.
@@ -151,9 +149,6 @@ std::string refuse_fragment(const GemmFragmentKernel& kernel, const Context& con
   if (!there && kernel.emulate == 0)
     return cat("needs the matrix engine ", name_of(fragment.matrix), ", the device has ",
                name_of(probes.matrix));
-  if (fragment.matrix == MatrixEngine::nv_mma && !EngineRequest(options).names(fragment.engine))
-    return "is a test of the kernel that other makers' engines share; nv_mma is faster by the same "
-           "instructions";
   if (kernel.type.empty())
     return cat("has no form for ", name_of(p.dtype), kernel.split != 1 ? " in these parts" : "");
   const DeviceFacts& facts = context.device().facts();
@@ -169,7 +164,7 @@ namespace {
 
 struct FragmentGemm : Gemm::Impl {
   FragmentGemm(const MatrixFragment& fragment, const Context& context, const GemmProblem& problem,
-               const Options& options)
+               const EngineOptions& options)
       : Impl(problem), choice(fragment_kernel(fragment, context, p, options)) {
     choice.require_valid();
     kernel = context.state().programs.kernel("gemm_fragment", "gemm_fragment", choice.defines(p));
@@ -192,19 +187,20 @@ struct FragmentGemm : Gemm::Impl {
 };
 
 template <const MatrixFragment& fragment>
-std::string refuse(const Context& context, const GemmProblem& p, const Options& options) {
-  return refuse_fragment(fragment_kernel(fragment, context, p, options), context, p, options);
+std::string refuse(const Context& context, const GemmProblem& p, const EngineOptions& options) {
+  return refuse_fragment(fragment_kernel(fragment, context, p, options), context, p);
 }
 
 template <const MatrixFragment& fragment>
 std::unique_ptr<const Gemm::Impl> make(const Context& context, const GemmProblem& problem,
-                                       const Options& options) {
+                                       const EngineOptions& options) {
   return std::make_unique<FragmentGemm>(fragment, context, problem, options);
 }
 
 }  // namespace
 
-const GemmEngine kGemmNvFragment = {kNvFragment.engine, refuse<kNvFragment>, make<kNvFragment>};
+const GemmEngine kGemmNvFragment = {kNvFragment.engine, refuse<kNvFragment>, make<kNvFragment>,
+                                    avoid_nv_fragment};
 const GemmEngine kGemmAmdWmma = {kAmdWmma.engine, refuse<kAmdWmma>, make<kAmdWmma>};
 const GemmEngine kGemmAmdMfma = {kAmdMfma.engine, refuse<kAmdMfma>, make<kAmdMfma>};
 const GemmEngine kGemmIntelDpas = {kIntelDpas.engine, refuse<kIntelDpas>, make<kIntelDpas>};

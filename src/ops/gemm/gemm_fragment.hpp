@@ -34,7 +34,7 @@ struct GemmFragmentKernel {
 
   /// For a device with so many units whose matrix instructions take so many lanes; the tile is to be filled
   /// up only where it is 0. `gathered`: places of operands' rows take registers too.
-  GemmFragmentKernel(const MatrixFragment& fragment, const GemmProblem& problem, const Options& options,
+  GemmFragmentKernel(const MatrixFragment& fragment, const GemmProblem& problem, const EngineOptions& options,
                      int lanes, int units, bool gathered = false);
   int lanes() const;
   int items() const { return tile.tm / tile.sm * (tile.tn / tile.sn) * lanes(); }
@@ -49,9 +49,15 @@ struct GemmFragmentKernel {
 
 /// What the context's device takes.
 GemmFragmentKernel fragment_kernel(const MatrixFragment& fragment, const Context& context,
-                                   const GemmProblem& problem, const Options& options);
+                                   const GemmProblem& problem);
 /// Why the device cannot run it; empty if it can.
 std::string refuse_fragment(const GemmFragmentKernel& kernel, const Context& context,
-                            const GemmProblem& problem, const Options& options);
+                            const GemmProblem& problem);
+/// Engine::avoid of nv_fragment.
+template <class Problem>
+std::string avoid_nv_fragment(const Context&, const Problem&, const EngineOptions&) {
+  return "is a test of the kernel that other makers' engines share; nv_mma is faster by the same "
+         "instructions";
+}
 
 }  // namespace dlprim::detail

@@ -92,14 +92,14 @@ struct Gemv : Gemm::Impl {
   size_t scratch_at = 0, sums_at = 0;
 };
 
-std::string refuse(const Context&, const GemmProblem& p, const Options&) {
+std::string refuse(const Context&, const GemmProblem& p, const EngineOptions&) {
   if (p.m != 1 && p.n != 1) return cat("is for M or N of 1, they are ", p.m, " and ", p.n);
   if (p.dtype == DType::i8) return "is for floating-point numbers, the operands are i8";
   return {};
 }
 
 std::unique_ptr<const Gemm::Impl> make(const Context& context, const GemmProblem& problem,
-                                       const Options& options) {
+                                       const EngineOptions& options) {
   return std::make_unique<Gemv>(context, problem, options);
 }
 

@@ -51,7 +51,7 @@ inline void bind_operands(Launch& launch, const GemmProblem& p, const Tensor& a,
 Defines gemm_defines(const GemmProblem& problem);
 /// Why an engine that never takes K in parts leaves a long K with few groups of work to one that does; empty
 /// if it need not.
-std::string refuse_long_and_few(const GemmProblem& problem, int64_t groups, int compute_units);
+std::string avoid_long_and_few(const GemmProblem& problem, int64_t groups, int compute_units);
 
 /// The problem of a checked description. Throws ValidationError.
 GemmProblem gemm_problem(const GemmDesc& desc);

@@ -28,17 +28,14 @@ struct Naive : Gemm::Impl {
   size_t items;
 };
 
-std::string refuse(const Context&, const GemmProblem&, const Options&) {
-  return {};
-}
-
-std::unique_ptr<const Gemm::Impl> make(const Context& context, const GemmProblem& problem, const Options&) {
+std::unique_ptr<const Gemm::Impl> make(const Context& context, const GemmProblem& problem,
+                                       const EngineOptions&) {
   return std::make_unique<Naive>(context, problem);
 }
 
 }  // namespace
 
 extern const GemmEngine kGemmNaive;
-const GemmEngine kGemmNaive = {"naive", refuse, make};
+const GemmEngine kGemmNaive = {"naive", nullptr, make};
 
 }  // namespace dlprim::detail

@@ -74,18 +74,16 @@ Choice choose(const Context& context, const GemmProblem& p, bool split) {
 }
 
 struct NvMma : Gemm::Impl {
-  NvMma(const Context& context, const GemmProblem& problem, const Options& options)
+  NvMma(const Context& context, const GemmProblem& problem, const EngineOptions& options)
       : Impl(problem), split(is_split(p, options)), tile(choose(context, p, split).tile) {
     int band = 16;
-    const EngineRequest request(options);
-    if (request.names(kGemmNvMma.name))
-      request.take({{"tm", &tile.m},
-                    {"tn", &tile.n},
-                    {"wm", &tile.warps_m},
-                    {"wn", &tile.warps_n},
-                    {"step", &tile.step_bytes},
-                    {"stages", &tile.stages},
-                    {"band", &band}});
+    options.request.take(kGemmNvMma.name, {{"tm", &tile.m},
+                                           {"tn", &tile.n},
+                                           {"wm", &tile.warps_m},
+                                           {"wn", &tile.warps_n},
+                                           {"step", &tile.step_bytes},
+                                           {"stages", &tile.stages},
+                                           {"band", &band}});
     tile.b_parts = split ? 2 : 1;
     require_tile(tile, split);
     const std::string refusal = refuse_tile(context.device(), tile);
@@ -154,7 +152,7 @@ struct NvMma : Gemm::Impl {
   Kernel kernel;
 };
 
-std::string refuse(const Context& context, const GemmProblem& p, const Options& options) {
+std::string refuse(const Context& context, const GemmProblem& p, const EngineOptions& options) {
   const Device& device = context.device();
   const MatrixEngine matrix = device.probes().matrix;
   if (matrix != MatrixEngine::nv_mma && matrix != MatrixEngine::nv_wgmma)
@@ -165,15 +163,16 @@ std::string refuse(const Context& context, const GemmProblem& p, const Options& 
 }
 
 std::unique_ptr<const Gemm::Impl> make(const Context& context, const GemmProblem& problem,
-                                       const Options& options) {
+                                       const EngineOptions& options) {
   return std::make_unique<NvMma>(context, problem, options);
 }
 
-double predict(const Context& context, const GemmProblem& p, const Options& options) {
+double predict(const Context& context, const GemmProblem& p, const EngineOptions& options) {
   return choose(context, p, is_split(p, options)).time;
 }
 
-std::vector<std::string> candidates(const Context& context, const GemmProblem& p, const Options& options) {
+std::vector<std::string> candidates(const Context& context, const GemmProblem& p,
+                                    const EngineOptions& options) {
   std::vector<std::string> result = {kGemmNvMma.name};
   // Where there are warp-group instructions, these rarely win: more than one try is not worth the time.
   if (context.device().probes().matrix != MatrixEngine::nv_mma) return result;
@@ -192,6 +191,6 @@ std::vector<std::string> candidates(const Context& context, const GemmProblem& p
 
 }  // namespace
 
-const GemmEngine kGemmNvMma = {"nv_mma", refuse, make, predict, candidates};
+const GemmEngine kGemmNvMma = {"nv_mma", refuse, make, nullptr, predict, candidates};
 
 }  // namespace dlprim::detail

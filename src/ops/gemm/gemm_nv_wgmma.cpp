@@ -95,15 +95,13 @@ void require_tile(const Context& context, const Tile& tile, bool split, int band
 }
 
 struct NvWgmma : Gemm::Impl {
-  NvWgmma(const Context& context, const GemmProblem& problem, const Options& options)
+  NvWgmma(const Context& context, const GemmProblem& problem, const EngineOptions& options)
       : Impl(as_computed(problem, options)),
         transposed(is_transposed(problem, options)),
         split(is_split(p, options)),
         tile(choose(p, split, context.device()).tile) {
     int band = 16;
-    const EngineRequest request(options);
-    if (request.names(kGemmNvWgmma.name))
-      request.take({{"tn", &tile.n}, {"stages", &tile.stages}, {"band", &band}});
+    options.request.take(kGemmNvWgmma.name, {{"tn", &tile.n}, {"stages", &tile.stages}, {"band", &band}});
     require_tile(context, tile, split, band);
     const bool tf32 = is_tf32(p, options);
     a = NvOperand(context, p, p.a, p.m, can_be_copied(p.a, p.a.unit_k ? p.m : p.k), NvOperand::Form::one,
@@ -168,7 +166,7 @@ struct NvWgmma : Gemm::Impl {
   Kernel kernel;
 };
 
-std::string refuse(const Context& context, const GemmProblem& problem, const Options& options) {
+std::string refuse(const Context& context, const GemmProblem& problem, const EngineOptions& options) {
   const GemmProblem p = as_computed(problem, options);
   const DeviceProbes& probes = context.device().probes();
   if (probes.matrix != MatrixEngine::nv_wgmma)
@@ -183,13 +181,13 @@ std::string refuse(const Context& context, const GemmProblem& problem, const Opt
 }
 
 std::unique_ptr<const Gemm::Impl> make(const Context& context, const GemmProblem& problem,
-                                       const Options& options) {
+                                       const EngineOptions& options) {
   return std::make_unique<NvWgmma>(context, problem, options);
 }
 
 /// The engine's own choice, then tiles and how many of them side by side follow each other, which
 /// decides what of A and B is still in the cache.
-std::vector<std::string> candidates(const Context&, const GemmProblem& p, const Options& options) {
+std::vector<std::string> candidates(const Context&, const GemmProblem& p, const EngineOptions& options) {
   std::vector<std::string> result = {kGemmNvWgmma.name};
   for (const Tile& tile : is_split(p, options) ? kSplitTiles : kPlainTiles)
     for (const int band : {8, 16, 32})
@@ -197,13 +195,13 @@ std::vector<std::string> candidates(const Context&, const GemmProblem& p, const 
   return result;
 }
 
-double predict(const Context& context, const GemmProblem& problem, const Options& options) {
+double predict(const Context& context, const GemmProblem& problem, const EngineOptions& options) {
   const GemmProblem p = as_computed(problem, options);
   return choose(p, is_split(p, options), context.device()).time;
 }
 
 }  // namespace
 
-const GemmEngine kGemmNvWgmma = {"nv_wgmma", refuse, make, predict, candidates};
+const GemmEngine kGemmNvWgmma = {"nv_wgmma", refuse, make, nullptr, predict, candidates};
 
 }  // namespace dlprim::detail

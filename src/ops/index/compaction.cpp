@@ -9,6 +9,7 @@
 #include "core/gen/expression.hpp"
 #include "ops/index/indexing.hpp"
 #include "ops/lib/divisor.hpp"
+#include "ops/lib/two_forms.hpp"
 
 namespace dlprim::detail {
 namespace {
@@ -48,14 +49,11 @@ bool is_transposed(const TensorDesc& x) {
 }
 
 bool by_tiles(const Context& context, const Options& options) {
-  const EngineRequest request(options);
-  require(request.automatic() || request.names("chunks") || request.names("tiles"), "engine",
-          "there is no engine '", options.engine, "'");
+  if (takes_cpu_form(context, options, "chunks", "tiles")) return false;
   const auto room = static_cast<int64_t>(context.device().facts().max_work_group);
-  if (request.automatic()) return context.device().kind() != DeviceKind::cpu && room >= kLeastGroup;
-  require(request.names("chunks") || room >= kLeastGroup, "engine", "tiles: work-groups of ", room,
+  require(room >= kLeastGroup || options.engine == "auto", "engine", "tiles: work-groups of ", room,
           " items are too small");
-  return request.names("tiles");
+  return room >= kLeastGroup;
 }
 
 }  // namespace

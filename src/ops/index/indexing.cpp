@@ -5,6 +5,7 @@
 
 #include "core/gen/expression.hpp"
 #include "ops/lib/divisor.hpp"
+#include "ops/lib/two_forms.hpp"
 
 namespace dlprim::detail {
 namespace {
@@ -183,10 +184,7 @@ Defines nest_defines(const IndexNest& nest, size_t p_rank, size_t w_rank) {
 IndexRead::IndexRead(const Context& context, IndexNest nest, const TensorDesc& table, const TensorDesc& dense,
                      const Options& options)
     : nest_(std::move(nest)) {
-  const EngineRequest request(options);
-  require(request.automatic() || request.names("cpu") || request.names("direct"), "engine",
-          "there is no engine '", options.engine, "'");
-  const bool cpu = request.automatic() ? context.device().kind() == DeviceKind::cpu : request.names("cpu");
+  const bool cpu = takes_cpu_form(context, options, "cpu", "direct");
   const auto size = static_cast<int64_t>(size_of(dense.dtype));
   const int64_t word = cpu ? 1 : take_words(nest_, table, dense);
   Defines defines = nest_defines(nest_, nest_.dims.size(), 0);

@@ -79,6 +79,9 @@ DType accumulator_of(DType table, DType dense) {
   return table == DType::i64 || dense == DType::i64 ? DType::i64 : DType::i32;
 }
 
+constexpr EngineList<WriteProblem, WritePlan> kEngines = {&kWriteLocal, &kWriteWinners, &kWriteExtremes,
+                                                          &kWriteColumns, &kWriteSorted};
+
 }  // namespace
 
 bool is_indexed_along(const LoopDim& dim) {
@@ -125,12 +128,8 @@ IndexWrite::IndexWrite(const char* op, const Context& context, WriteProblem prob
                        PlanInfo& info) {
   problem.accumulator = accumulator_of(problem.table.dtype, problem.dense.dtype);
   require_real(context, problem.accumulator);
-  const bool cpu = context.device().kind() == DeviceKind::cpu;
-  std::vector<WriteEngine> engines = {kWriteLocal, kWriteWinners, kWriteExtremes, kWriteColumns,
-                                      kWriteSorted};
-  if (cpu) std::rotate(engines.begin(), engines.begin() + 3, engines.end());
   empty_ = problem.nest.count == 0 || element_count(problem.table.shape) == 0;
-  impl_ = choose_engine(op, engines, context, problem, options, info);
+  impl_ = choose_engine(op, kEngines, context, problem, options, info);
   info.text = cat("op=", op, " engine=", info.engine, " ", info.text);
 }
 

@@ -71,9 +71,11 @@ constexpr int64_t kPlacesPerElement = 8;
 Defines write_defines(const WriteProblem& problem, const WriteLoops& loops);
 /// Why sorting cannot serve; empty if it can.
 std::string refuse_sorting(const WriteProblem& problem);
-/// Why a workspace of 32-bit words, one for each place, and atomic operations on it cannot serve, or with
-/// `auto` are not worth it; empty if they are.
-std::string refuse_atomics(const Context& context, const WriteProblem& problem, const Options& options);
+/// Why a workspace of 32-bit words, one for each place, and atomic operations on it cannot serve; empty if
+/// they can.
+std::string refuse_atomics(const WriteProblem& problem);
+/// Engine::avoid of the engines that use them.
+std::string avoid_atomics(const Context& context, const WriteProblem& problem, const EngineOptions& options);
 
 using WriteEngine = Engine<WriteProblem, WritePlan>;
 extern const WriteEngine kWriteColumns, kWriteSorted, kWriteLocal, kWriteWinners, kWriteExtremes;

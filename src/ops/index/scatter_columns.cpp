@@ -46,11 +46,15 @@ struct Columns : WritePlan {
   Kernel kernel;
 };
 
-std::string refuse(const Context& context, const WriteProblem& problem, const Options& options) {
+std::string refuse(const Context&, const WriteProblem& problem, const EngineOptions&) {
   if (problem.params.reduce == ScatterReduce::mean) return "a mean needs counts";
   if (!folds_in_place(problem.table.dtype, problem.params.reduce))
     return cat("sums in ", name_of(problem.table.dtype), " would lose bits");
-  if (!EngineRequest(options).automatic() || context.device().kind() == DeviceKind::cpu) return {};
+  return {};
+}
+
+std::string avoid(const Context& context, const WriteProblem& problem, const EngineOptions&) {
+  if (context.device().kind() == DeviceKind::cpu) return {};
   const WriteLoops loops = loops_by_table(problem.nest);
   if (loops.columns >= kManyColumns || loops.walked <= kFewWalked || !refuse_sorting(problem).empty())
     return {};
@@ -60,8 +64,10 @@ std::string refuse(const Context& context, const WriteProblem& problem, const Op
 }  // namespace
 
 const WriteEngine kWriteColumns{
-    "columns", refuse, [](const Context& context, const WriteProblem& problem, const Options&) {
+    "columns", refuse,
+    [](const Context& context, const WriteProblem& problem, const EngineOptions&) {
       return std::unique_ptr<const WritePlan>(std::make_unique<const Columns>(context, problem));
-    }};
+    },
+    avoid};
 
 }  // namespace dlprim::detail

@@ -45,7 +45,7 @@ struct Extremes : WritePlan {
   Kernel clear, images, extremes;
 };
 
-std::string refuse(const Context& context, const WriteProblem& problem, const Options& options) {
+std::string refuse(const Context&, const WriteProblem& problem, const EngineOptions&) {
   const ScatterParams& params = problem.params;
   if (params.reduce != ScatterReduce::min && params.reduce != ScatterReduce::max)
     return "it finds minima and maxima only";
@@ -54,14 +54,16 @@ std::string refuse(const Context& context, const WriteProblem& problem, const Op
   if (!params.include_self && problem.dense.dtype == DType::i32) return "i32 has no number for nothing";
   const WriteLoops loops = loops_by_index(problem.nest);
   if (loops.columns > 1) return cat("an index says where ", loops.columns, " columns go, not one");
-  return refuse_atomics(context, problem, options);
+  return refuse_atomics(problem);
 }
 
 }  // namespace
 
 const WriteEngine kWriteExtremes{
-    "extremes", refuse, [](const Context& context, const WriteProblem& problem, const Options&) {
+    "extremes", refuse,
+    [](const Context& context, const WriteProblem& problem, const EngineOptions&) {
       return std::unique_ptr<const WritePlan>(std::make_unique<const Extremes>(context, problem));
-    }};
+    },
+    avoid_atomics};
 
 }  // namespace dlprim::detail

@@ -19,10 +19,9 @@ constexpr int64_t kManyGroups = 1024;             ///< from which on a group has
 /// places.
 struct Division {
   Division(const Context& context, const WriteProblem& problem, const WriteLoops& loops,
-           const Options& options) {
-    const EngineRequest request(options);
+           const EngineOptions& options) {
     int asked_columns = 0, asked_parts = 0;
-    if (request.names("local")) request.take({{"columns", &asked_columns}, {"parts", &asked_parts}});
+    options.request.take("local", {{"columns", &asked_columns}, {"parts", &asked_parts}});
     require(asked_columns >= 0 && asked_columns <= 8 && (asked_columns & (asked_columns - 1)) == 0, "engine",
             "local has 1, 2, 4 or 8 columns, not ", asked_columns);
     require(asked_parts >= 0, "engine", "local has no ", asked_parts, " parts");
@@ -63,7 +62,7 @@ bool keeps_bits(DType dtype, DType accumulator) {
 }
 
 struct Local : WritePlan {
-  Local(const Context& context, const WriteProblem& problem, const Options& options)
+  Local(const Context& context, const WriteProblem& problem, const EngineOptions& options)
       : nest(problem.nest),
         loops(loops_by_table(problem.nest)),
         division(context, problem, loops, options),
@@ -110,7 +109,7 @@ struct Local : WritePlan {
   Kernel kernel;
 };
 
-std::string refuse(const Context& context, const WriteProblem& problem, const Options& options) {
+std::string refuse(const Context& context, const WriteProblem& problem, const EngineOptions& options) {
   if (problem.nest.indices() != 1) return cat("it takes one index, not ", problem.nest.indices());
   const WriteLoops loops = loops_by_table(problem.nest);
   const Division division(context, problem, loops, options);
@@ -119,7 +118,13 @@ std::string refuse(const Context& context, const WriteProblem& problem, const Op
     return cat(places, " places of a column are more than ", kMostParts, " groups hold in local memory");
   if (division.columns * division.places > division.most)
     return cat(division.columns, " columns of ", division.places, " places are more than ", division.most);
-  if (!EngineRequest(options).automatic()) return {};
+  return {};
+}
+
+std::string avoid(const Context& context, const WriteProblem& problem, const EngineOptions& options) {
+  const WriteLoops loops = loops_by_table(problem.nest);
+  const Division division(context, problem, loops, options);
+  const int64_t places = problem.nest.sizes[0];
   if (context.device().kind() == DeviceKind::cpu) return "a CPU's local memory is no faster";
   if (!std::any_of(loops.p.begin(), loops.p.end(), is_indexed_along))
     return "all columns have one index: sorting it is faster";
@@ -133,8 +138,10 @@ std::string refuse(const Context& context, const WriteProblem& problem, const Op
 }  // namespace
 
 const WriteEngine kWriteLocal{
-    "local", refuse, [](const Context& context, const WriteProblem& problem, const Options& options) {
+    "local", refuse,
+    [](const Context& context, const WriteProblem& problem, const EngineOptions& options) {
       return std::unique_ptr<const WritePlan>(std::make_unique<const Local>(context, problem, options));
-    }};
+    },
+    avoid};
 
 }  // namespace dlprim::detail

@@ -80,7 +80,7 @@ struct Sorted : WritePlan {
   size_t pairs_at[4] = {}, sort_at = 0, parts_at = 0;  ///< pairs: keys, values, and both sorted
 };
 
-std::string refuse(const Context& /*context*/, const WriteProblem& problem, const Options& /*options*/) {
+std::string refuse(const Context&, const WriteProblem& problem, const EngineOptions&) {
   return refuse_sorting(problem);
 }
 
@@ -98,7 +98,7 @@ std::string refuse_sorting(const WriteProblem& problem) {
 }
 
 const WriteEngine kWriteSorted{
-    "sorted", refuse, [](const Context& context, const WriteProblem& problem, const Options&) {
+    "sorted", refuse, [](const Context& context, const WriteProblem& problem, const EngineOptions&) {
       return std::unique_ptr<const WritePlan>(std::make_unique<const Sorted>(context, problem));
     }};
 

@@ -69,20 +69,25 @@ struct Winners : WritePlan {
   Kernel unclaimed, claim, settle;
 };
 
-std::string refuse(const Context& context, const WriteProblem& problem, const Options& options) {
+std::string refuse(const Context&, const WriteProblem& problem, const EngineOptions&) {
   if (problem.params.reduce != ScatterReduce::none) return "there is a reduction";
-  return refuse_atomics(context, problem, options);
+  return refuse_atomics(problem);
 }
 
 }  // namespace
 
-std::string refuse_atomics(const Context& context, const WriteProblem& problem, const Options& options) {
+std::string refuse_atomics(const WriteProblem& problem) {
   constexpr int64_t kMost = (int64_t{1} << 31) - 1;
   const WriteLoops loops = loops_by_index(problem.nest);
   const int64_t places = WriteKeys(problem.nest, loops).largest + 1;
   if (places > kMost) return cat(places, " places in the table are more than 2^31 - 1");
   if (loops.walked > kMost) return cat(loops.walked, " elements to number are more than 2^31 - 1");
-  if (!EngineRequest(options).automatic()) return {};
+  return {};
+}
+
+std::string avoid_atomics(const Context& context, const WriteProblem& problem, const EngineOptions&) {
+  const WriteLoops loops = loops_by_index(problem.nest);
+  const int64_t places = WriteKeys(problem.nest, loops).largest + 1;
   if (context.device().kind() == DeviceKind::cpu) return "atomic operations cost a CPU more than walking";
   const int64_t met = loops_by_table(problem.nest).walked;
   if (met <= kFewWalked) return cat(met, " elements that may meet are few");
@@ -92,8 +97,10 @@ std::string refuse_atomics(const Context& context, const WriteProblem& problem, 
 }
 
 const WriteEngine kWriteWinners{
-    "winners", refuse, [](const Context& context, const WriteProblem& problem, const Options&) {
+    "winners", refuse,
+    [](const Context& context, const WriteProblem& problem, const EngineOptions&) {
       return std::unique_ptr<const WritePlan>(std::make_unique<const Winners>(context, problem));
-    }};
+    },
+    avoid_atomics};
 
 }  // namespace dlprim::detail

@@ -33,7 +33,6 @@ struct CrossEntropyImpl : EngineImpl {
 namespace {
 
 using Problem = CrossEntropyProblem;
-using Engines = std::vector<Engine<Problem, CrossEntropyImpl>>;
 
 /// `dx` is null forward.
 Problem problem_of(const ClassLoss& loss, const TensorDesc* dx) {
@@ -62,11 +61,8 @@ const char* kernel_name(const Problem& p) {
   return p.backward ? "cross_entropy_backward" : "cross_entropy";
 }
 
-std::string serves_all(const Context&, const Problem&, const Options&) {
-  return {};
-}
-
-std::unique_ptr<const CrossEntropyImpl> make_row(const Context& context, const Problem& p, const Options&) {
+std::unique_ptr<const CrossEntropyImpl> make_row(const Context& context, const Problem& p,
+                                                 const EngineOptions&) {
   Defines defines;
   auto impl = start(p, defines);
   const auto vectors = [&](size_t tensor, int v) {
@@ -87,7 +83,8 @@ std::unique_ptr<const CrossEntropyImpl> make_row(const Context& context, const P
   return impl;
 }
 
-std::unique_ptr<const CrossEntropyImpl> make_cpu(const Context& context, const Problem& p, const Options&) {
+std::unique_ptr<const CrossEntropyImpl> make_cpu(const Context& context, const Problem& p,
+                                                 const EngineOptions&) {
   Defines defines;
   auto impl = start(p, defines);
   const RowNest& nest = impl->nest;
@@ -103,11 +100,13 @@ std::unique_ptr<const CrossEntropyImpl> make_cpu(const Context& context, const P
   return impl;
 }
 
+constexpr Engine<Problem, CrossEntropyImpl> kRow{"row", nullptr, make_row, avoid_on_cpus},
+    kCpu{"cpu", nullptr, make_cpu};
+constexpr EngineList<Problem, CrossEntropyImpl> kEngines = {&kRow, &kCpu};
+
 std::shared_ptr<const CrossEntropyImpl> choose(const Context& context, const Problem& p,
                                                const Options& options, PlanInfo& info) {
-  Engines engines = {{"row", serves_all, make_row}, {"cpu", serves_all, make_cpu}};
-  if (context.device().kind() == DeviceKind::cpu) std::swap(engines[0], engines[1]);
-  return choose_engine(kernel_name(p), engines, context, p, options, info);
+  return choose_engine(kernel_name(p), kEngines, context, p, options, info);
 }
 
 /// What a run's log shows, and the workspace that the sums want, within the limit.

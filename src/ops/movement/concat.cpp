@@ -38,11 +38,12 @@ struct Copies : Concat::Impl {
   std::vector<Part> parts;
 };
 
-const ConcatEngine kCopies{
-    "copies", [](const Context&, const ConcatDesc&, const Options&) { return std::string(); },
-    [](const Context& context, const ConcatDesc& d, const Options&) -> std::unique_ptr<const Concat::Impl> {
-      return std::make_unique<Copies>(context, d);
-    }};
+constexpr ConcatEngine kCopies{"copies", nullptr,
+                               [](const Context& context, const ConcatDesc& d,
+                                  const EngineOptions&) -> std::unique_ptr<const Concat::Impl> {
+                                 return std::make_unique<Copies>(context, d);
+                               }};
+constexpr EngineList<ConcatDesc, Concat::Impl> kEngines = {&kConcatWords, &kCopies};
 
 /// The description with an axis that counts from the front.
 ConcatDesc checked(ConcatDesc d) {
@@ -96,8 +97,7 @@ std::vector<Tensor> split(const Tensor& x, int64_t size, int axis) {
 Concat::Concat(const Context& context, const ConcatDesc& desc, const Options& options) : Plan(nullptr) {
   const ConcatDesc d = checked(desc);
   PlanInfo info;
-  impl_ =
-      choose_engine("concat", std::vector<ConcatEngine>{kConcatWords, kCopies}, context, d, options, info);
+  impl_ = choose_engine("concat", kEngines, context, d, options, info);
   info.text =
       cat("op=concat engine=", info.engine, " inputs=", d.inputs.size(), " y=", brief(d.y), " axis=", d.axis);
   info.bytes = 2 * traffic({d.y});

@@ -144,22 +144,21 @@ void Words::launch(const Stream& stream, const Kernel& kernel, int64_t word, siz
   l.run({static_cast<size_t>(table.first[kInputs] * kLocal)}, {static_cast<size_t>(kLocal)});
 }
 
-std::string refuse(const Context& context, const ConcatDesc& d, const Options& options) {
+std::string refuse(const Context&, const ConcatDesc& d, const EngineOptions&) {
   const Runs runs = find_runs(d);
   constexpr int64_t kMost = INT_MAX - kLocal * kUnroll;
   if (runs.parts.empty()) return "there are no elements, or not of one dtype and dense in one order";
   const int64_t words = runs.outer * runs.y_run / least_word(d, runs);
-  if (words > kMost) return cat(words, " words are too many");
-  const bool asked = EngineRequest(options).names("words");
-  return context.device().kind() == DeviceKind::cpu && !asked ? "the device is a CPU" : "";
+  return words > kMost ? cat(words, " words are too many") : std::string();
 }
 
 }  // namespace
 
-const ConcatEngine kConcatWords{
-    "words", refuse,
-    [](const Context& context, const ConcatDesc& d, const Options&) -> std::unique_ptr<const Concat::Impl> {
-      return std::make_unique<Words>(context, d);
-    }};
+const ConcatEngine kConcatWords{"words", refuse,
+                                [](const Context& context, const ConcatDesc& d,
+                                   const EngineOptions&) -> std::unique_ptr<const Concat::Impl> {
+                                  return std::make_unique<Words>(context, d);
+                                },
+                                avoid_on_cpus};
 
 }  // namespace dlprim::detail

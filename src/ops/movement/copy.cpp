@@ -34,7 +34,6 @@ struct Fill::Impl {
 namespace {
 
 using Form = Engine<CopyDesc, Copy::Impl>;
-using Made = std::unique_ptr<const Copy::Impl>;
 
 /// A few planes at a time, or tiles.
 template <class Kernels>
@@ -72,28 +71,20 @@ struct Generated : Copy::Impl {
 };
 
 template <class Kernels>
-std::string refuse_unsuited(const Context&, const CopyDesc& d, const Options&) {
+std::string refuse_unsuited(const Context&, const CopyDesc& d, const EngineOptions&) {
   return Kernels::suits(d.x, d.y) ? std::string()
                                   : cat(brief(d.x), " and ", brief(d.y), " are not such neighbours");
 }
 
-const std::vector<Form>& engines() {
-  static const std::vector<Form> list = {
-      {"interleave", refuse_unsuited<Interleave>,
-       [](const Context& c, const CopyDesc& d, const Options&) -> Made {
-         return std::make_unique<Moved<Interleave>>(c, d);
-       }},
-      {"tiles", refuse_unsuited<Transpose>,
-       [](const Context& c, const CopyDesc& d, const Options&) -> Made {
-         return std::make_unique<Moved<Transpose>>(c, d);
-       }},
-      {"generated", [](const Context&, const CopyDesc&, const Options&) { return std::string(); },
-       [](const Context& c, const CopyDesc& d, const Options&) -> Made {
-         return std::make_unique<Generated>(c, d);
-       }},
-  };
-  return list;
+template <class Made>
+std::unique_ptr<const Copy::Impl> make(const Context& context, const CopyDesc& d, const EngineOptions&) {
+  return std::make_unique<Made>(context, d);
 }
+
+constexpr Form kInterleave{"interleave", refuse_unsuited<Interleave>, make<Moved<Interleave>>},
+    kTiles{"tiles", refuse_unsuited<Transpose>, make<Moved<Transpose>>},
+    kGenerated{"generated", nullptr, make<Generated>};
+constexpr EngineList<CopyDesc, Copy::Impl> kEngines = {&kInterleave, &kTiles, &kGenerated};
 
 void check(const CopyDesc& d) {
   require_strides("x", d.x);
@@ -112,7 +103,7 @@ void check(const CopyDesc& d) {
 Copy::Copy(const Context& context, const CopyDesc& desc, const Options& options) : Plan(nullptr) {
   check(desc);
   PlanInfo info;
-  impl_ = choose_engine("copy", engines(), context, desc, options, info);
+  impl_ = choose_engine("copy", kEngines, context, desc, options, info);
   info.text = cat("op=copy engine=", info.engine, " x=", brief(desc.x), " y=", brief(desc.y));
   info.bytes = 2 * traffic({desc.y});
   info_ = std::make_shared<const PlanInfo>(std::move(info));

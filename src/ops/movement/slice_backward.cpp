@@ -57,28 +57,22 @@ struct Copies : SliceBackward::Impl {
   std::optional<Fill> zeros;
 };
 
-std::string refuse_direct(const Context& context, const SliceBackwardDesc& d, const Options& options) {
+std::string refuse_direct(const Context&, const SliceBackwardDesc& d, const EngineOptions&) {
   if (element_count(d.dy.shape) == 0) return "dy has no elements";
   if (covers(d)) return "dy is all of dx";
   if (!SliceBackwardDirect::suits(d.dx)) return cat(element_count(d.dx.shape), " elements are too many");
-  const bool asked = EngineRequest(options).names("direct");
-  return context.device().kind() == DeviceKind::cpu && !asked ? "the device is a CPU" : "";
+  return {};
 }
 
-const std::vector<Form>& engines() {
-  using Made = std::unique_ptr<const SliceBackward::Impl>;
-  static const std::vector<Form> list = {
-      {"direct", refuse_direct,
-       [](const Context& c, const SliceBackwardDesc& d, const Options&) -> Made {
-         return std::make_unique<Direct>(c, d);
-       }},
-      {"copies", [](const Context&, const SliceBackwardDesc&, const Options&) { return std::string(); },
-       [](const Context& c, const SliceBackwardDesc& d, const Options&) -> Made {
-         return std::make_unique<Copies>(c, d);
-       }},
-  };
-  return list;
+template <class Made>
+std::unique_ptr<const SliceBackward::Impl> make(const Context& context, const SliceBackwardDesc& d,
+                                                const EngineOptions&) {
+  return std::make_unique<Made>(context, d);
 }
+
+constexpr Form kDirect{"direct", refuse_direct, make<Direct>, avoid_on_cpus},
+    kCopies{"copies", nullptr, make<Copies>};
+constexpr EngineList<SliceBackwardDesc, SliceBackward::Impl> kEngines = {&kDirect, &kCopies};
 
 /// The description with an axis that counts from the front.
 SliceBackwardDesc checked(SliceBackwardDesc d) {
@@ -100,7 +94,7 @@ SliceBackward::SliceBackward(const Context& context, const SliceBackwardDesc& de
     : Plan(nullptr) {
   const SliceBackwardDesc d = checked(desc);
   PlanInfo info;
-  impl_ = choose_engine("slice_backward", engines(), context, d, options, info);
+  impl_ = choose_engine("slice_backward", kEngines, context, d, options, info);
   info.text = cat("op=slice_backward engine=", info.engine, " dy=", brief(d.dy), " dx=", brief(d.dx),
                   " axis=", d.axis, " start=", d.start, " end=", d.end, " step=", d.step);
   info.bytes = traffic({d.dy, d.dx});

@@ -106,10 +106,8 @@ Reduction merged_moments(bool variance) {
               (variance ? "; y2 = a2 / (a0 - 1)" : "")};
 }
 
-}  // namespace
-
-std::unique_ptr<const NormImpl> detail::make_generated_groups(const Context& context, const NormProblem& p,
-                                                              const Options& options) {
+std::unique_ptr<const NormImpl> make_generated(const Context& context, const NormProblem& p,
+                                               const EngineOptions& options) {
   const DType real = p.real();
   const TensorDesc channels = image_channels(p.x, real), by_group = channels_by_group(p.x, p.groups, real);
   const TensorDesc group = group_desc(p.x, p.groups, real);
@@ -139,6 +137,10 @@ std::unique_ptr<const NormImpl> detail::make_generated_groups(const Context& con
   return impl;
 }
 
+}  // namespace
+
+const NormEngine detail::kNormGroups = {"generated", nullptr, make_generated};
+
 NormProblem detail::group_norm_problem(const GroupNormDesc& d) {
   NormProblem p;
   p.x = d.x, p.y = d.y, p.weight = d.weight, p.bias = d.bias;
@@ -160,7 +162,7 @@ NormProblem detail::group_norm_problem(const GroupNormDesc& d) {
 GroupNorm::GroupNorm(const Context& context, const GroupNormDesc& desc, const Options& options)
     : Plan(nullptr) {
   const NormProblem p = group_norm_problem(desc);
-  auto engine = norm_plan("group_norm", norm_engines(context, make_generated_groups), context, p, options,
+  auto engine = norm_plan("group_norm", kGroupNormEngines, context, p, options,
                           cat(" groups=", desc.groups, " statistics=", desc.statistics), info_);
   const Shape statistics{desc.x.shape[0], desc.groups};
   impl_ = std::make_shared<const Impl>(Impl{{std::move(engine), p, statistics_desc(statistics, p.real())}});

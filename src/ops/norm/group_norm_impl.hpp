@@ -11,8 +11,8 @@ namespace dlprim::detail {
 /// The checked problem; instance normalisation is one with a group for each channel.
 NormProblem group_norm_problem(const GroupNormDesc& desc);
 /// The engine of generated kernels.
-std::unique_ptr<const NormImpl> make_generated_groups(const Context& context, const NormProblem& problem,
-                                                      const Options& options);
+extern const NormEngine kNormGroups;
+inline constexpr EngineList<NormProblem, NormImpl> kGroupNormEngines = {&kNormRows, &kNormCpu, &kNormGroups};
 
 /// Throws ValidationError: rank, groups.
 void require_groups(const TensorDesc& x, int64_t groups);

@@ -66,7 +66,7 @@ InstanceNorm::InstanceNorm(const Context& context, const InstanceNormDesc& desc,
 
   Options rest = options;
   rest.workspace_limit = parts.rest(options).workspace_limit;
-  impl->engine = norm_plan("instance_norm", norm_engines(context, make_generated_groups), context, p, rest,
+  impl->engine = norm_plan("instance_norm", kGroupNormEngines, context, p, rest,
                            cat(" statistics=", desc.statistics, " running=", desc.running), info_);
   size_t scratch = impl->engine_bytes = impl->engine->workspace_size();
   if (desc.running) {

@@ -72,7 +72,7 @@ struct Generated : NormImpl {
 };
 
 std::unique_ptr<const NormImpl> make_generated(const Context& context, const NormProblem& p,
-                                               const Options& options) {
+                                               const EngineOptions& options) {
   TensorDesc row(p.x.shape, p.real());
   row.shape = statistics_shape(p.x.shape, p.axes);
   row.strides = contiguous_strides(row.shape);
@@ -128,14 +128,16 @@ NormProblem check(const LayerNormDesc& d) {
   return p;
 }
 
+constexpr NormEngine kGenerated = {"generated", nullptr, make_generated};
+constexpr EngineList<NormProblem, NormImpl> kEngines = {&kNormRows, &kNormCpu, &kGenerated};
+
 }  // namespace
 
 LayerNorm::LayerNorm(const Context& context, const LayerNormDesc& desc, const Options& options)
     : Plan(nullptr) {
   const NormProblem p = check(desc);
-  auto engine =
-      norm_plan(desc.rms ? "rms_norm" : "layer_norm", norm_engines(context, make_generated), context, p,
-                options, cat(" axes=", desc.axes, " statistics=", desc.statistics), info_);
+  auto engine = norm_plan(desc.rms ? "rms_norm" : "layer_norm", kEngines, context, p, options,
+                          cat(" axes=", desc.axes, " statistics=", desc.statistics), info_);
   const Shape statistics = statistics_shape(desc.x.shape, desc.axes);
   impl_ = std::make_shared<const Impl>(Impl{{std::move(engine), p, statistics_desc(statistics, p.real())}});
 }

@@ -35,20 +35,19 @@ LayerNormGradients check(const LayerNormBackwardDesc& d) {
   return p;
 }
 
+constexpr EngineList<LayerNormGradients, LayerNormBackwardImpl> kEngines = {
+    &kLayerNormBackwardRows, &kLayerNormBackwardCpu, &kLayerNormBackwardGenerated};
+
 }  // namespace
 
 LayerNormBackward::LayerNormBackward(const Context& context, const LayerNormBackwardDesc& desc,
                                      const Options& options)
     : Plan(nullptr) {
   const LayerNormGradients p = check(desc);
-  const auto &gpu = kLayerNormBackwardRows, &cpu = kLayerNormBackwardCpu,
-             &generated = kLayerNormBackwardGenerated;
-  std::vector<LayerNormBackwardEngine> engines = {gpu, generated, cpu};
-  // The CPU's kernel would leave a GPU idle, and is not chosen there.
-  if (context.device().kind() == DeviceKind::cpu) engines = {cpu, generated, gpu};
   PlanInfo made;
   const char* op = desc.rms ? "rms_norm_backward" : "layer_norm_backward";
-  std::shared_ptr<const LayerNormBackwardImpl> engine = choose_engine(op, engines, context, p, options, made);
+  std::shared_ptr<const LayerNormBackwardImpl> engine =
+      choose_engine(op, kEngines, context, p, options, made);
   made.text = cat("op=", op, " engine=", made.engine, " dy=", brief(desc.dy), " x=", brief(desc.x), " ",
                   optional_text(p), " axes=", desc.axes);
   made.flops = 12 * static_cast<double>(element_count(desc.x.shape));

@@ -36,7 +36,7 @@ struct Generated : LayerNormBackwardImpl {
 
 std::unique_ptr<const LayerNormBackwardImpl> make_generated(const Context& context,
                                                             const LayerNormGradients& p,
-                                                            const Options& options) {
+                                                            const EngineOptions& options) {
   auto impl = std::make_unique<Generated>();
   impl->row = p.statistics;
   impl->center = p.center;
@@ -83,8 +83,6 @@ std::unique_ptr<const LayerNormBackwardImpl> make_generated(const Context& conte
 
 }  // namespace
 
-const LayerNormBackwardEngine kLayerNormBackwardGenerated = {
-    "generated", [](const Context&, const LayerNormGradients&, const Options&) { return std::string(); },
-    make_generated};
+const LayerNormBackwardEngine kLayerNormBackwardGenerated = {"generated", nullptr, make_generated};
 
 }  // namespace dlprim::detail

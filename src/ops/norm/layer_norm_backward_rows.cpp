@@ -9,7 +9,9 @@
 
 namespace dlprim::detail {
 
-extern const LayerNormBackwardEngine kLayerNormBackwardRows, kLayerNormBackwardCpu;
+extern  // The CPU's kernel would leave a GPU idle.
+    const LayerNormBackwardEngine kLayerNormBackwardRows,
+    kLayerNormBackwardCpu;
 
 namespace {
 
@@ -45,7 +47,7 @@ std::optional<std::array<int64_t, 3>> distances(const LayerNormGradients& p) {
   return std::array<int64_t, 3>{*dy, *x, *dx};
 }
 
-std::string refuse_rows(const Context&, const LayerNormGradients& p, const Options&) {
+std::string refuse_rows(const Context&, const LayerNormGradients& p, const EngineOptions&) {
   if (!distances(p)) return "dy, x or dx is not made of rows at equal distances";
   if (p.weight && !is_row_major(*p.weight)) return "weight has gaps";
   return too_many(p.rows, p.length);
@@ -101,7 +103,7 @@ RowLanes lanes_of(const Context& context, const LayerNormGradients& p, bool fuse
                    std::min(context.device().facts().max_work_group, fused ? 512 : 1024));
 }
 
-std::string refuse_gpu(const Context& context, const LayerNormGradients& p, const Options& options) {
+std::string refuse_gpu(const Context& context, const LayerNormGradients& p, const EngineOptions& options) {
   const std::string reason = refuse_rows(context, p, options);
   if (!reason.empty()) return reason;
   if (!lanes_of(context, p, !p.dx).held) return cat("rows of ", p.length, " do not fit into registers");
@@ -119,7 +121,7 @@ int64_t parts_for(const LayerNormGradients& p, int64_t together, const Options& 
 }
 
 std::unique_ptr<const LayerNormBackwardImpl> make_gpu(const Context& context, const LayerNormGradients& p,
-                                                      const Options& options) {
+                                                      const EngineOptions& options) {
   const bool fused = p.columns() && lanes_of(context, p, true).held;
   auto impl = start(context, p, fused);
   const RowLanes form = lanes_of(context, p, fused);
@@ -143,7 +145,7 @@ std::unique_ptr<const LayerNormBackwardImpl> make_gpu(const Context& context, co
 }
 
 std::unique_ptr<const LayerNormBackwardImpl> make_cpu(const Context& context, const LayerNormGradients& p,
-                                                      const Options& options) {
+                                                      const EngineOptions& options) {
   constexpr int kChunksPerUnit = 4;
   auto impl = start(context, p, p.columns());
   impl->cpu = true;
@@ -159,7 +161,8 @@ std::unique_ptr<const LayerNormBackwardImpl> make_cpu(const Context& context, co
 
 }  // namespace
 
-const LayerNormBackwardEngine kLayerNormBackwardRows = {"rows", refuse_gpu, make_gpu};
-const LayerNormBackwardEngine kLayerNormBackwardCpu = {"cpu", refuse_rows, make_cpu};
+// The CPU's kernel would leave a GPU idle.
+const LayerNormBackwardEngine kLayerNormBackwardRows = {"rows", refuse_gpu, make_gpu, avoid_on_cpus};
+const LayerNormBackwardEngine kLayerNormBackwardCpu = {"cpu", refuse_rows, make_cpu, avoid_unless_cpu};
 
 }  // namespace dlprim::detail

@@ -39,7 +39,7 @@ struct RowsImpl : NormImpl {
   }
 };
 
-std::string refuse(const Context&, const NormProblem& p, const Options&) {
+std::string refuse(const Context&, const NormProblem& p, const EngineOptions&) {
   if (!p.no_rows.empty()) return p.no_rows;
   if (const std::string reason = too_many(p.rows, p.length); !reason.empty()) return reason;
   if (p.weight && p.bias && p.weight->dtype != p.bias->dtype) return "weight and bias have two dtypes";
@@ -67,7 +67,7 @@ std::unique_ptr<RowsImpl> start(const Context& context, const NormProblem& p) {
   return impl;
 }
 
-std::unique_ptr<const NormImpl> make_gpu(const Context& context, const NormProblem& p, const Options&) {
+std::unique_ptr<const NormImpl> make_gpu(const Context& context, const NormProblem& p, const EngineOptions&) {
   auto impl = start(context, p);
   const TensorDesc* weight = p.weight && !p.plane ? &*p.weight : nullptr;
   const TensorDesc* bias = p.bias && !p.plane ? &*p.bias : nullptr;
@@ -83,7 +83,7 @@ std::unique_ptr<const NormImpl> make_gpu(const Context& context, const NormProbl
   return impl;
 }
 
-std::unique_ptr<const NormImpl> make_cpu(const Context& context, const NormProblem& p, const Options&) {
+std::unique_ptr<const NormImpl> make_cpu(const Context& context, const NormProblem& p, const EngineOptions&) {
   auto impl = start(context, p);
   impl->cpu = true;
   impl->kernel = context.state().programs.kernel("norm_rows_cpu", "norm_rows", common_defines(p));
@@ -94,31 +94,24 @@ std::unique_ptr<const NormImpl> make_cpu(const Context& context, const NormProbl
 }
 
 /// A row is one work-group's: with fewer of them than compute units a generated reduction in parts is better.
-std::string refuse_few(const Context& context, const NormProblem& p, const Options& options) {
+std::string avoid_few(const Context& context, const NormProblem& p, const EngineOptions&) {
   const int units = context.device().facts().compute_units;
   constexpr int64_t kLong = 1 << 16;
-  if (p.rows < units && p.length > kLong && options.engine == "auto")
-    return cat(p.rows, " long rows for ", units, " compute units");
-  return refuse(context, p, options);
+  return p.rows < units && p.length > kLong ? cat(p.rows, " long rows for ", units, " compute units")
+                                            : std::string();
+}
+
+std::string avoid_gpu(const Context& context, const NormProblem& p, const EngineOptions& options) {
+  const std::string reason = for_gpus(context.device());
+  return reason.empty() ? avoid_few(context, p, options) : reason;
 }
 
 }  // namespace
 
-std::vector<Engine<NormProblem, NormImpl>> norm_engines(
-    const Context& context, decltype(Engine<NormProblem, NormImpl>::make) make_generated) {
-  const Engine<NormProblem, NormImpl> gpu = {"rows", refuse_few, make_gpu},
-                                      cpu = {"cpu", refuse_few, make_cpu},
-                                      generated = {"generated",
-                                                   [](const Context&, const NormProblem&, const Options&) {
-                                                     return std::string();
-                                                   },
-                                                   make_generated};
-  if (context.device().kind() == DeviceKind::cpu) return {cpu, gpu, generated};
-  return {gpu, cpu, generated};
-}
+const NormEngine kNormRows = {"rows", refuse, make_gpu, avoid_gpu};
+const NormEngine kNormCpu = {"cpu", refuse, make_cpu, avoid_few};
 
-std::shared_ptr<const NormImpl> norm_plan(const char* op,
-                                          const std::vector<Engine<NormProblem, NormImpl>>& engines,
+std::shared_ptr<const NormImpl> norm_plan(const char* op, const EngineList<NormProblem, NormImpl>& engines,
                                           const Context& context, const NormProblem& problem,
                                           const Options& options, const std::string& text,
                                           std::shared_ptr<const PlanInfo>& info) {

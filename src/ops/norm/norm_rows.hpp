@@ -35,14 +35,13 @@ struct NormImpl : EngineImpl {
   virtual void run(const Stream& stream, const NormTensors& t) const = 0;
 };
 
-/// For GPUs and for CPUs, best first for this device; each runs everywhere. Behind them `generated`, which
-/// serves everything.
-std::vector<Engine<NormProblem, NormImpl>> norm_engines(
-    const Context& context, decltype(Engine<NormProblem, NormImpl>::make) make_generated);
+using NormEngine = Engine<NormProblem, NormImpl>;
+/// For GPUs and for CPUs; each runs everywhere. Behind them operators have `generated`, which serves
+/// everything.
+extern const NormEngine kNormRows, kNormCpu;
 
 /// Makes the plan's info out of what the problem has in common and `text`, what an operator adds.
-std::shared_ptr<const NormImpl> norm_plan(const char* op,
-                                          const std::vector<Engine<NormProblem, NormImpl>>& engines,
+std::shared_ptr<const NormImpl> norm_plan(const char* op, const EngineList<NormProblem, NormImpl>& engines,
                                           const Context& context, const NormProblem& problem,
                                           const Options& options, const std::string& text,
                                           std::shared_ptr<const PlanInfo>& info);

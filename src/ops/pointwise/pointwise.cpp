@@ -38,7 +38,8 @@ std::unique_ptr<Pointwise::Impl> make_impl(const Context& context, const Problem
   return impl;
 }
 
-std::unique_ptr<const Pointwise::Impl> make_gpu(const Context& context, const Problem& p, const Options&) {
+std::unique_ptr<const Pointwise::Impl> make_gpu(const Context& context, const Problem& p,
+                                                const EngineOptions&) {
   PointwiseForm form = p.form;
   form.local = kGpuGroup;
   form.vector = vector_width(p.form.operands, p.tensors(), p.nest, false);
@@ -51,7 +52,8 @@ std::unique_ptr<const Pointwise::Impl> make_gpu(const Context& context, const Pr
   return impl;
 }
 
-std::unique_ptr<const Pointwise::Impl> make_cpu(const Context& context, const Problem& p, const Options&) {
+std::unique_ptr<const Pointwise::Impl> make_cpu(const Context& context, const Problem& p,
+                                                const EngineOptions&) {
   auto impl = make_impl(context, p, pointwise_cpu_source(p.form));
   const int64_t most = int64_t{context.device().facts().compute_units} * kGroupsPerUnit;
   const int64_t groups = std::clamp<int64_t>(p.nest.kept_count / kChunk, 1, std::max<int64_t>(most, 1));
@@ -65,6 +67,10 @@ void require_elementwise_alias(const Tensor& y, size_t i, const Tensor& x, size_
   require(!memory_overlaps(y, x) || same_elements(y, x), ArgName("outputs", i), "overlaps inputs[", j,
           "] without being the same elements");
 }
+
+constexpr auto kGpu = generated_gpu<Problem, Pointwise::Impl>(make_gpu);
+constexpr auto kCpu = generated_cpu<Problem, Pointwise::Impl>(make_cpu);
+constexpr EngineList<Problem, Pointwise::Impl> kEngines = {&kGpu, &kCpu};
 
 }  // namespace
 
@@ -84,8 +90,7 @@ Pointwise::Pointwise(const Context& context, const std::vector<TensorDesc>& inpu
   require_real(context, p.form.real);
   for (size_t i = 0; i < outputs.size(); i++) require_writable(ArgName("outputs", i), outputs[i]);
   auto info = std::make_shared<PlanInfo>();
-  const auto engines = generated_engines<Problem, Impl>(context, make_cpu, make_gpu);
-  impl_ = choose_engine("pointwise", engines, context, p, options, *info);
+  impl_ = choose_engine("pointwise", kEngines, context, p, options, *info);
   info->text = cat("op=pointwise engine=", info->engine, generated_text(inputs, outputs, "body", body),
                    impl_->form_text);
   info->bytes = traffic(inputs) + traffic(outputs);

@@ -178,25 +178,23 @@ struct Gpu : Impl {
   Kernel clear, claim, write, backward;
 };
 
+template <class Made>
+std::unique_ptr<const Impl> make(const Context& context, const Problem& p, const EngineOptions&) {
+  return std::make_unique<const Made>(context, p);
+}
+
+constexpr UnpoolEngine kClaims{"claims", nullptr, make<Gpu>, avoid_on_cpus},
+    kDirect{"direct", nullptr, make<Gpu>, avoid_on_cpus}, kCpu{"cpu", nullptr, make<Cpu>, avoid_unless_cpu};
+constexpr EngineList<Problem, Impl> kEngines = {&kUnpoolPlanes, &kUnpoolTiles, &kClaims, &kCpu},
+                                    kBackwardEngines = {&kDirect, &kCpu};
+
 std::shared_ptr<const Impl> plan(const Context& context, const Problem& problem, const Options& options,
                                  std::shared_ptr<const PlanInfo>& info) {
   check(problem);
-  const auto never = [](const Context&, const Problem&, const Options&) { return std::string(); };
-  using Form = Engine<Problem, Impl>;
-  const Form cpu{"cpu", never, [](const Context& c, const Problem& p, const Options&) {
-                   return std::unique_ptr<const Impl>(std::make_unique<const Cpu>(c, p));
-                 }};
-  const Form gpu{problem.backward ? "direct" : "claims", never,
-                 [](const Context& c, const Problem& p, const Options&) {
-                   return std::unique_ptr<const Impl>(std::make_unique<const Gpu>(c, p));
-                 }};
-  std::vector<Form> engines{cpu, gpu};
-  if (context.device().kind() != DeviceKind::cpu) std::swap(engines[0], engines[1]);
-  if (!problem.backward)
-    engines.insert(engines.begin() + (engines[0].name == cpu.name), {kUnpoolPlanes, kUnpoolTiles});
   const char* op = problem.backward ? "max_unpool_backward" : "max_unpool";
   PlanInfo made;
-  auto impl = choose_engine(op, engines, context, problem, options, made);
+  auto impl =
+      choose_engine(op, problem.backward ? kBackwardEngines : kEngines, context, problem, options, made);
   const MaxUnpoolDesc& d = problem.desc;
   made.text = cat("op=", op, " engine=", made.engine, " x=", brief(d.x), " indices=", brief(d.indices),
                   " y=", brief(d.y));

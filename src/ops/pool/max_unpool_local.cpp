@@ -35,7 +35,7 @@ struct Planes : Impl {
         return &form;
     return nullptr;
   }
-  static std::string refuse(const Context& context, const Problem& p, const Options&) {
+  static std::string refuse(const Context& context, const Problem& p, const EngineOptions&) {
     for (const TensorDesc* t : {&p.desc.x, &p.desc.indices, &p.desc.y})
       if (t->strides != contiguous_strides(t->shape))
         return cat("strides ", t->strides, " are not row-major");
@@ -104,7 +104,7 @@ struct Tiles : Impl {
         std::max(needed(), std::min({ceil_div(groups, n * form.parts), q / kLeastPlaces, kMostRanges}));
     return form;
   }
-  static std::string refuse(const Context& context, const Problem& p, const Options&) {
+  static std::string refuse(const Context& context, const Problem& p, const EngineOptions&) {
     const DeviceFacts& facts = context.device().facts();
     if (facts.max_work_group < kGroup) return cat("work-groups have ", facts.max_work_group, " work-items");
     if (facts.local_memory < (kTile + kGroup + 1) * 4)
@@ -171,13 +171,13 @@ struct Tiles : Impl {
 };
 
 template <class T>
-std::unique_ptr<const Impl> make(const Context& context, const Problem& problem, const Options&) {
+std::unique_ptr<const Impl> make(const Context& context, const Problem& problem, const EngineOptions&) {
   return std::make_unique<const T>(context, problem);
 }
 
 }  // namespace
 
-const UnpoolEngine kUnpoolPlanes{"planes", Planes::refuse, make<Planes>},
-    kUnpoolTiles{"tiles", Tiles::refuse, make<Tiles>};
+const UnpoolEngine kUnpoolPlanes{"planes", Planes::refuse, make<Planes>, avoid_on_cpus},
+    kUnpoolTiles{"tiles", Tiles::refuse, make<Tiles>, avoid_on_cpus};
 
 }  // namespace dlprim::detail

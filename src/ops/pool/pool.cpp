@@ -135,20 +135,17 @@ std::string joined(const Dims& dims) {
   return text;
 }
 
+constexpr EngineList<PoolProblem, PoolPlan> kEngines = {
+    &kPoolGenerated, &kPoolWide, &kPoolScatter, &kPoolColumns, &kPoolDirect, &kPoolPlanes, &kPoolCpu};
+
 std::shared_ptr<const PoolPlan> plan(const Context& context, const PoolProblem& problem, const PoolParams& p,
                                      const TensorDesc& x, const TensorDesc& y, const Options& options,
                                      std::shared_ptr<const PlanInfo>& info) {
   require(problem.x.dtype != DType::f64 || context.device().probes().fp64, "dtype", "f64 on ",
           context.device().name(), ", which has none");
-  using Engines = std::vector<Engine<PoolProblem, PoolPlan>>;
-  const Engines engines =
-      context.device().kind() == DeviceKind::cpu
-          ? Engines{kPoolGenerated, kPoolPlanes, kPoolCpu, kPoolWide, kPoolScatter, kPoolColumns, kPoolDirect}
-          : Engines{kPoolGenerated, kPoolWide,   kPoolScatter, kPoolColumns,
-                    kPoolDirect,    kPoolPlanes, kPoolCpu};
   PlanInfo made;
   const char* op = problem.backward ? "pool_backward" : "pool";
-  std::shared_ptr<const PoolPlan> impl = choose_engine(op, engines, context, problem, options, made);
+  std::shared_ptr<const PoolPlan> impl = choose_engine(op, kEngines, context, problem, options, made);
   made.text =
       cat("op=", op, " engine=", made.engine, " mode=", mode_name(p.mode), " x=", brief(x), " y=", brief(y));
   const std::pair<const char*, const Dims&> lists[] = {

@@ -149,10 +149,6 @@ std::unique_ptr<KernelPool> make_kernel(const Context& context, const PoolProble
   return plan;
 }
 
-std::string never(const Context&, const PoolProblem&, const Options&) {
-  return {};
-}
-
 /// All tensors have stride 1 along the axis.
 bool unit_strides(const PoolProblem& problem, int axis) {
   const std::vector<TensorDesc> tensors = problem.tensors();
@@ -205,7 +201,7 @@ void spread_items(KernelPool& plan, const Shape& grid, int64_t groups) {
 }
 
 std::unique_ptr<const PoolPlan> make_direct(const Context& context, const PoolProblem& problem,
-                                            const Options&) {
+                                            const EngineOptions&) {
   const int64_t together = channels_together(problem);
   Defines defines = common_defines(problem, needs_wide_index(problem));
   defines.set("V", together);
@@ -214,20 +210,24 @@ std::unique_ptr<const PoolPlan> make_direct(const Context& context, const PoolPr
   return plan;
 }
 
-std::string refuse_columns(const Context&, const PoolProblem& p, const Options&) {
+std::string refuse_columns(const Context&, const PoolProblem& p, const EngineOptions&) {
   if (!p.backward || p.mode != PoolMode::average) return "for the backward direction of averages";
   const int64_t together = elements_together(p);
   if (together < 4) return cat("columns go by four or more, but elements are ", name_of(p.x.dtype));
   if (p.x.strides[4] != 1) return "dx's columns do not lie side by side";
-  const PoolAxis& w = p.axes[2];
-  if (!p.adaptive && w.kernel > w.stride)
-    return "windows overlap, which `direct` has the bounds compiled in for";
   if (!lie_together(p.x, 4, together)) return cat("dx's rows are not made of aligned ", together, " columns");
   return {};
 }
 
+std::string avoid_columns(const Context& context, const PoolProblem& p, const EngineOptions&) {
+  const PoolAxis& w = p.axes[2];
+  if (!p.adaptive && w.kernel > w.stride)
+    return "windows overlap, which `direct` has the bounds compiled in for";
+  return for_gpus(context.device());
+}
+
 std::unique_ptr<const PoolPlan> make_columns(const Context& context, const PoolProblem& problem,
-                                             const Options&) {
+                                             const EngineOptions&) {
   const int64_t together = elements_together(problem);
   Defines defines = common_defines(problem, needs_wide_index(problem));
   defines.set("V", together);
@@ -240,15 +240,18 @@ std::unique_ptr<const PoolPlan> make_columns(const Context& context, const PoolP
 
 constexpr int64_t kFewWindows = 8;  // elements of x a window, from which on maxima are put where they belong
 
-std::string refuse_scatter(const Context&, const PoolProblem& p, const Options&) {
-  if (!p.backward || p.mode != PoolMode::max) return "for the backward direction of maxima";
+std::string refuse_maxima(const Context&, const PoolProblem& p, const EngineOptions&) {
+  return p.backward && p.mode == PoolMode::max ? "" : "for the backward direction of maxima";
+}
+
+std::string avoid_scatter(const Context& context, const PoolProblem& p, const EngineOptions&) {
   const int64_t from = element_count(p.y.shape), to = element_count(p.x.shape);
   if (from * kFewWindows > to) return cat("dy has ", from, " elements, more than an eighth of dx's ", to);
-  return {};
+  return for_gpus(context.device());
 }
 
 std::unique_ptr<const PoolPlan> make_scatter(const Context& context, const PoolProblem& problem,
-                                             const Options&) {
+                                             const EngineOptions&) {
   const Defines defines = common_defines(problem, needs_wide_index(problem));
   auto plan = make_kernel(context, problem, "pool", "pool_scatter", defines, Tail::grid);
   plan->zero.emplace(context, std::vector<TensorDesc>{}, std::vector<TensorDesc>{problem.x}, 0, "y0 = 0");
@@ -256,10 +259,13 @@ std::unique_ptr<const PoolPlan> make_scatter(const Context& context, const PoolP
   return plan;
 }
 
-std::string refuse_wide(const Context&, const PoolProblem& p, const Options&) {
-  constexpr int64_t kLeastVolume = 32, kLeastStride = 4;
+std::string refuse_wide(const Context&, const PoolProblem& p, const EngineOptions&) {
   if (p.backward) return "for the forward direction";
-  if (p.channels_last()) return "columns do not lie side by side";
+  return p.channels_last() ? "columns do not lie side by side" : "";
+}
+
+std::string avoid_wide(const Context& context, const PoolProblem& p, const EngineOptions&) {
+  constexpr int64_t kLeastVolume = 32, kLeastStride = 4;
   constexpr int64_t kMany = 1 << 18, kMedium = 256;  // results that keep a GPU busy, with an item for each
   const int64_t results = element_count(p.y.shape);
   if (results >= kMany && p.volume() <= kMedium)
@@ -269,11 +275,11 @@ std::string refuse_wide(const Context&, const PoolProblem& p, const Options&) {
   const int64_t stride = p.axes[2].stride;
   if (stride < kLeastStride && p.axes[2].out > 1)
     return cat("windows are ", stride, " apart, less than ", kLeastStride);
-  return {};
+  return for_gpus(context.device());
 }
 
 std::unique_ptr<const PoolPlan> make_wide(const Context& context, const PoolProblem& problem,
-                                          const Options&) {
+                                          const EngineOptions&) {
   constexpr int64_t kGroup = 128;
   const int64_t width = problem.axes[2].kernel, height = problem.axes[1].kernel;
   const int64_t lanes_w = power_of_two_from(std::min<int64_t>(width, height > 1 ? 32 : kGroup));
@@ -288,7 +294,8 @@ std::unique_ptr<const PoolPlan> make_wide(const Context& context, const PoolProb
   return plan;
 }
 
-std::unique_ptr<const PoolPlan> make_cpu(const Context& context, const PoolProblem& problem, const Options&) {
+std::unique_ptr<const PoolPlan> make_cpu(const Context& context, const PoolProblem& problem,
+                                         const EngineOptions&) {
   constexpr int64_t kElements = 4096;  // of one work-group: far above the cost of starting it
   const bool last = problem.channels_last();
   const Shape& written = problem.written().shape;
@@ -324,9 +331,12 @@ bool holds_plane(const PoolProblem& p) {
   return plane_of(p) * (p.x.dtype == DType::f64 ? 8 : 4) <= 65536;
 }
 
-std::string refuse_planes(const Context& context, const PoolProblem& p, const Options&) {
-  if (!p.backward || p.mode != PoolMode::max) return "for the backward direction of maxima";
-  if (p.channels_last()) return "columns do not lie side by side";
+std::string refuse_planes(const Context& context, const PoolProblem& p, const EngineOptions& options) {
+  const std::string reason = refuse_maxima(context, p, options);
+  return reason.empty() && p.channels_last() ? "columns do not lie side by side" : reason;
+}
+
+std::string avoid_planes(const Context& context, const PoolProblem& p, const EngineOptions&) {
   constexpr int64_t kLittle = 1 << 16;  // elements that one compute unit may have alone
   const int64_t planes = p.x.shape[0] * p.x.shape[1], units = context.device().facts().compute_units;
   if (planes < units && planes * plane_of(p) > kLittle)
@@ -334,11 +344,11 @@ std::string refuse_planes(const Context& context, const PoolProblem& p, const Op
   const int64_t from = element_count(p.y.shape), to = element_count(p.x.shape);
   if (from * kFewWindows > to && unit_strides(p, 4))
     return cat("dy has ", from, " elements, more than an eighth of dx's ", to, ", and rows without gaps");
-  return {};
+  return for_cpus(context.device());
 }
 
 std::unique_ptr<const PoolPlan> make_planes(const Context& context, const PoolProblem& problem,
-                                            const Options&) {
+                                            const EngineOptions&) {
   constexpr int64_t kElements = 4096;
   Defines defines = common_defines(problem, needs_wide_index(problem));
   defines.set("HELD", holds_plane(problem) ? plane_of(problem) : 0);
@@ -359,11 +369,11 @@ std::unique_ptr<const PoolPlan> make_planes(const Context& context, const PoolPr
 
 }  // namespace
 
-const Engine<PoolProblem, PoolPlan> kPoolWide{"wide", refuse_wide, make_wide};
-const Engine<PoolProblem, PoolPlan> kPoolScatter{"scatter", refuse_scatter, make_scatter};
-const Engine<PoolProblem, PoolPlan> kPoolColumns{"columns", refuse_columns, make_columns};
-const Engine<PoolProblem, PoolPlan> kPoolDirect{"direct", never, make_direct};
-const Engine<PoolProblem, PoolPlan> kPoolCpu{"cpu", never, make_cpu};
-const Engine<PoolProblem, PoolPlan> kPoolPlanes{"planes", refuse_planes, make_planes};
+const PoolEngine kPoolWide{"wide", refuse_wide, make_wide, avoid_wide};
+const PoolEngine kPoolScatter{"scatter", refuse_maxima, make_scatter, avoid_scatter};
+const PoolEngine kPoolColumns{"columns", refuse_columns, make_columns, avoid_columns};
+const PoolEngine kPoolDirect{"direct", nullptr, make_direct, avoid_on_cpus};
+const PoolEngine kPoolPlanes{"planes", refuse_planes, make_planes, avoid_planes};
+const PoolEngine kPoolCpu{"cpu", nullptr, make_cpu, avoid_unless_cpu};
 
 }  // namespace dlprim::detail

@@ -34,7 +34,7 @@ struct GeneratedPool : PoolPlan {
   }
 };
 
-std::string refuse_generated(const Context&, const PoolProblem& p, const Options&) {
+std::string refuse_generated(const Context&, const PoolProblem& p, const EngineOptions&) {
   if (!p.global()) return "for one window over the whole plane";
   if (p.indices) return "reductions give no indices";
   if (p.backward && p.mode != PoolMode::average) return "its backward direction is for averages";
@@ -42,7 +42,7 @@ std::string refuse_generated(const Context&, const PoolProblem& p, const Options
 }
 
 std::unique_ptr<const PoolPlan> make_generated(const Context& context, const PoolProblem& p,
-                                               const Options& options) {
+                                               const EngineOptions& options) {
   auto plan = std::make_unique<GeneratedPool>();
   plan->x = p.x;
   plan->y = p.y;
@@ -60,6 +60,6 @@ std::unique_ptr<const PoolPlan> make_generated(const Context& context, const Poo
 
 }  // namespace
 
-const Engine<PoolProblem, PoolPlan> kPoolGenerated{"generated", refuse_generated, make_generated};
+const PoolEngine kPoolGenerated{"generated", refuse_generated, make_generated};
 
 }  // namespace dlprim::detail

@@ -55,9 +55,10 @@ struct PoolPlan : EngineImpl {
   virtual void run(const Stream& stream, const PoolTensors& tensors, const Tensor& workspace) const = 0;
 };
 
+using PoolEngine = Engine<PoolProblem, PoolPlan>;
 /// Generated kernels for global windows; a kernel for large ones; one that puts maxima's gradients where they
 /// belong; the plain one; those for CPUs, of which `planes` is for maxima's gradients.
-extern const Engine<PoolProblem, PoolPlan> kPoolGenerated, kPoolWide, kPoolScatter, kPoolColumns, kPoolDirect,
-    kPoolPlanes, kPoolCpu;
+extern const PoolEngine kPoolGenerated, kPoolWide, kPoolScatter, kPoolColumns, kPoolDirect, kPoolPlanes,
+    kPoolCpu;
 
 }  // namespace dlprim::detail

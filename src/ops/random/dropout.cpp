@@ -33,20 +33,20 @@ std::string refuse_f64(const DropoutDesc& desc) {
   return f64 ? "it computes in float, too little for f64" : "";
 }
 
-std::string refuse_strides(const Context&, const DropoutDesc& desc, const Options&) {
+std::string refuse_strides(const Context&, const DropoutDesc& desc, const EngineOptions&) {
   if (std::string refusal = refuse_f64(desc); !refusal.empty()) return refusal;
   if (!is_row_major(desc.x)) return cat("x is not row-major, its strides are ", to_string(desc.x.strides));
   return is_row_major(desc.y) ? "" : cat("y is not row-major, its strides are ", to_string(desc.y.strides));
 }
 
-std::string refuse_masked(const Context&, const DropoutDesc& desc, const Options& options) {
+std::string refuse_masked(const Context&, const DropoutDesc& desc, const EngineOptions& options) {
   const auto bytes = static_cast<size_t>(element_count(desc.y.shape));
   return bytes > options.workspace_limit
              ? cat("workspace of ", bytes, " bytes exceeds ", options.workspace_limit)
              : "";
 }
 
-std::string refuse_tiles(const Context&, const DropoutDesc& desc, const Options&) {
+std::string refuse_tiles(const Context&, const DropoutDesc& desc, const EngineOptions&) {
   std::string refusal = refuse_f64(desc);
   return refusal.empty() ? RandomTiles::refuse(&desc.x, desc.y) : refusal;
 }
@@ -65,24 +65,24 @@ std::unique_ptr<const Dropout::Impl> make_whole(const Context& context, const Dr
 }
 
 std::unique_ptr<const Dropout::Impl> make_tiles(const Context& context, const DropoutDesc& desc,
-                                                const Options&) {
+                                                const EngineOptions&) {
   auto impl = std::make_unique<Dropout::Impl>();
   impl->tiles.emplace(context, &desc.x, desc.y, defines_of(desc));
   return impl;
 }
 
 std::unique_ptr<const Dropout::Impl> make_cpu(const Context& context, const DropoutDesc& desc,
-                                              const Options&) {
+                                              const EngineOptions&) {
   return make_whole(context, desc, true);
 }
 
 std::unique_ptr<const Dropout::Impl> make_direct(const Context& context, const DropoutDesc& desc,
-                                                 const Options&) {
+                                                 const EngineOptions&) {
   return make_whole(context, desc, false);
 }
 
 std::unique_ptr<const Dropout::Impl> make_masked(const Context& context, const DropoutDesc& desc,
-                                                 const Options&) {
+                                                 const EngineOptions&) {
   const TensorDesc mask(desc.x.shape, DType::u8);
   auto impl = std::make_unique<Dropout::Impl>();
   impl->fill.emplace(context, mask, Defines(), RandomFill::prefers_cpu(context));
@@ -93,24 +93,22 @@ std::unique_ptr<const Dropout::Impl> make_masked(const Context& context, const D
   return impl;
 }
 
+using Form = Engine<DropoutDesc, Dropout::Impl>;
+constexpr Form kDirect{"direct", refuse_strides, make_direct, avoid_on_cpus},
+    kCpu{"cpu", refuse_strides, make_cpu}, kTiles{"tiles", refuse_tiles, make_tiles, avoid_on_cpus},
+    kMasked{"masked", refuse_masked, make_masked};
+constexpr EngineList<DropoutDesc, Dropout::Impl> kEngines = {&kDirect, &kCpu, &kTiles, &kMasked};
+
 }  // namespace
 
 Dropout::Dropout(const Context& context, const DropoutDesc& desc, const Options& options)
     : Plan(nullptr), desc_(desc) {
-  std::vector<Engine<DropoutDesc, Impl>> engines = {{"cpu", refuse_strides, make_cpu},
-                                                    {"direct", refuse_strides, make_direct},
-                                                    {"masked", refuse_masked, make_masked},
-                                                    {"tiles", refuse_tiles, make_tiles}};
-  if (!RandomFill::prefers_cpu(context)) {
-    std::swap(engines[0], engines[1]);
-    std::swap(engines[2], engines[3]);
-  }
   require_floating("x", desc.x, true);
   require_floating("y", desc.y, true);
   require_shape("y", desc.y, desc.x.shape);
   require_writable("y", desc.y);
   PlanInfo info;
-  impl_ = choose_engine("dropout", engines, context, desc, options, info);
+  impl_ = choose_engine("dropout", kEngines, context, desc, options, info);
   info.text = cat("op=dropout engine=", info.engine, " x=", brief(desc.x), " y=", brief(desc.y));
   info.bytes = traffic({desc.x, desc.y});
   info_ = std::make_shared<const PlanInfo>(std::move(info));

@@ -29,15 +29,15 @@ struct Random::Impl : EngineImpl {
 
 namespace {
 
-std::string refuse_strides(const Context&, const RandomDesc& desc, const Options&) {
+std::string refuse_strides(const Context&, const RandomDesc& desc, const EngineOptions&) {
   return is_row_major(desc.y) ? "" : cat("y is not row-major, its strides are ", to_string(desc.y.strides));
 }
 
-std::string refuse_copied(const Context&, const RandomDesc& desc, const Options& options) {
+std::string refuse_copied(const Context&, const RandomDesc& desc, const EngineOptions& options) {
   return workspace_refusal(static_cast<size_t>(element_count(desc.y.shape)) * size_of(desc.y.dtype), options);
 }
 
-std::string refuse_tiles(const Context&, const RandomDesc& desc, const Options&) {
+std::string refuse_tiles(const Context&, const RandomDesc& desc, const EngineOptions&) {
   return RandomTiles::refuse(nullptr, desc.y);
 }
 
@@ -54,24 +54,25 @@ std::unique_ptr<Random::Impl> make_fill(const Context& context, const RandomDesc
   return impl;
 }
 
-std::unique_ptr<const Random::Impl> make_cpu(const Context& context, const RandomDesc& desc, const Options&) {
+std::unique_ptr<const Random::Impl> make_cpu(const Context& context, const RandomDesc& desc,
+                                             const EngineOptions&) {
   return make_fill(context, desc, true);
 }
 
 std::unique_ptr<const Random::Impl> make_direct(const Context& context, const RandomDesc& desc,
-                                                const Options&) {
+                                                const EngineOptions&) {
   return make_fill(context, desc, false);
 }
 
 std::unique_ptr<const Random::Impl> make_tiles(const Context& context, const RandomDesc& desc,
-                                               const Options&) {
+                                               const EngineOptions&) {
   auto impl = std::make_unique<Random::Impl>();
   impl->tiles.emplace(context, nullptr, desc.y, defines_of(desc));
   return impl;
 }
 
 std::unique_ptr<const Random::Impl> make_copied(const Context& context, const RandomDesc& desc,
-                                                const Options&) {
+                                                const EngineOptions&) {
   const TensorDesc plain(desc.y.shape, desc.y.dtype);
   auto impl = make_fill(context, {plain, desc.distribution}, RandomFill::prefers_cpu(context));
   impl->copy = std::make_unique<const Pointwise>(context, std::vector<TensorDesc>{plain},
@@ -80,24 +81,22 @@ std::unique_ptr<const Random::Impl> make_copied(const Context& context, const Ra
   return impl;
 }
 
+// The forms run on every device, and each is the better one on its own kind.
+using Form = Engine<RandomDesc, Random::Impl>;
+constexpr Form kDirect{"direct", refuse_strides, make_direct, avoid_on_cpus},
+    kCpu{"cpu", refuse_strides, make_cpu}, kTiles{"tiles", refuse_tiles, make_tiles, avoid_on_cpus},
+    kCopied{"copied", refuse_copied, make_copied};
+constexpr EngineList<RandomDesc, Random::Impl> kEngines = {&kDirect, &kCpu, &kTiles, &kCopied};
+
 }  // namespace
 
 Random::Random(const Context& context, const RandomDesc& desc, const Options& options)
     : Plan(nullptr), desc_(desc) {
-  // The forms run on every device, and each is the better one on its own kind.
-  std::vector<Engine<RandomDesc, Impl>> engines = {{"cpu", refuse_strides, make_cpu},
-                                                   {"direct", refuse_strides, make_direct},
-                                                   {"copied", refuse_copied, make_copied},
-                                                   {"tiles", refuse_tiles, make_tiles}};
-  if (!RandomFill::prefers_cpu(context)) {
-    std::swap(engines[0], engines[1]);
-    std::swap(engines[2], engines[3]);
-  }
   require_writable("y", desc.y);
   require_real(context, desc.y.dtype);
   PlanInfo info;
   const char* distribution = names_of(desc.distribution).text;
-  impl_ = choose_engine("random", engines, context, desc, options, info);
+  impl_ = choose_engine("random", kEngines, context, desc, options, info);
   info.text = cat("op=random engine=", info.engine, " distribution=", distribution, " y=", brief(desc.y));
   info.bytes = traffic({desc.y});
   info_ = std::make_shared<const PlanInfo>(std::move(info));

@@ -87,14 +87,15 @@ void require_whole(DType dtype) {
   require(!is_floating(dtype), "x", "dtype ", name_of(dtype), " must be an integer");
 }
 
+constexpr EngineList<HistogramProblem, HistogramImpl> kCounting = {&kHistogramAtomics, &kHistogramParts},
+                                                      kWeighing = {&kHistogramExact, &kHistogramSorted,
+                                                                   &kHistogramParts};
+
 std::shared_ptr<const HistogramImpl> plan(const char* op, const Context& context, const HistogramProblem& p,
                                           const Options& options, std::shared_ptr<const PlanInfo>& info) {
-  std::vector<HistogramEngine> engines{kHistogramAtomics, kHistogramParts};
-  if (p.weights) engines = {kHistogramExact, kHistogramSorted, kHistogramParts};
-  if (context.device().kind() == DeviceKind::cpu)
-    std::rotate(engines.begin(), engines.end() - 1, engines.end());
   PlanInfo made;
-  std::shared_ptr<const HistogramImpl> impl = choose_engine(op, engines, context, p, options, made);
+  std::shared_ptr<const HistogramImpl> impl =
+      choose_engine(op, p.weights ? kWeighing : kCounting, context, p, options, made);
   made.text = cat("op=", op, " engine=", made.engine, " x=", brief(p.x), " y=", brief(p.y));
   if (p.weights) made.text += cat(" weights=", brief(*p.weights));
   if (p.ranged) made.text += cat(" low=", p.range.low, " high=", p.range.high);

@@ -120,21 +120,15 @@ struct Atomics : Bins {
   int64_t groups = 1;
 };
 
-std::string never(const Context&, const HistogramProblem&, const Options&) {
-  return {};
+template <class Made>
+std::unique_ptr<const HistogramImpl> make(const Context& context, const HistogramProblem& p,
+                                          const EngineOptions& options) {
+  return std::make_unique<Made>(context, p, options);
 }
 
 }  // namespace
 
-const HistogramEngine kHistogramParts{"parts", never,
-                                      [](const Context& c, const HistogramProblem& p,
-                                         const Options& o) -> std::unique_ptr<const HistogramImpl> {
-                                        return std::make_unique<Parts>(c, p, o);
-                                      }};
-const HistogramEngine kHistogramAtomics{"atomics", never,
-                                        [](const Context& c, const HistogramProblem& p,
-                                           const Options& o) -> std::unique_ptr<const HistogramImpl> {
-                                          return std::make_unique<Atomics>(c, p, o);
-                                        }};
+const HistogramEngine kHistogramParts{"parts", nullptr, make<Parts>};
+const HistogramEngine kHistogramAtomics{"atomics", nullptr, make<Atomics>, avoid_on_cpus};
 
 }  // namespace dlprim::detail

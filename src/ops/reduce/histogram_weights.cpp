@@ -13,12 +13,11 @@ namespace {
 struct Exact : HistogramImpl {
   static constexpr int64_t kMostBins = 1 << 20;  // of 136 bytes or 264
 
-  Exact(const Context& context, const HistogramProblem& problem, const Options& options)
+  Exact(const Context& context, const HistogramProblem& problem, const EngineOptions& options)
       : p(problem), x(context, p.x, layout), weights(context, *p.weights, layout) {
     const DeviceFacts& facts = context.device().facts();
     int bits = 16, halves = 0, narrow = 0;
-    const EngineRequest request(options);
-    if (request.names("exact")) request.take({{"halves", &halves}, {"narrow", &narrow}});
+    options.request.take("exact", {{"halves", &halves}, {"narrow", &narrow}});
     if (narrow || p.count() > 1 << 24) bits = 8, words = 33;
     while (group > facts.max_work_group) group /= 2;
     const int64_t rounded = round_up(p.bins(), 64);
@@ -61,7 +60,7 @@ struct Exact : HistogramImpl {
   size_t sums_at = 0;
 };
 
-std::string refuse_exact(const Context&, const HistogramProblem& p, const Options&) {
+std::string refuse_exact(const Context&, const HistogramProblem& p, const EngineOptions&) {
   if (p.accumulator(false) == DType::f64) return "takes no f64";
   if (p.bins() > Exact::kMostBins) return cat(p.bins(), " bins are more than ", Exact::kMostBins);
   return {};
@@ -101,16 +100,15 @@ struct Sorted : HistogramImpl {
   size_t places_at = 0, scratch_at = 0;
 };
 
+template <class Made>
+std::unique_ptr<const HistogramImpl> make(const Context& context, const HistogramProblem& p,
+                                          const EngineOptions& options) {
+  return std::make_unique<Made>(context, p, options);
+}
+
 }  // namespace
 
-const HistogramEngine kHistogramExact{"exact", refuse_exact,
-                                      [](const Context& c, const HistogramProblem& p,
-                                         const Options& o) -> std::unique_ptr<const HistogramImpl> {
-                                        return std::make_unique<Exact>(c, p, o);
-                                      }};
-const HistogramEngine kHistogramSorted{
-    "sorted", [](const Context&, const HistogramProblem&, const Options&) { return std::string(); },
-    [](const Context& c, const HistogramProblem& p, const Options& o)
-        -> std::unique_ptr<const HistogramImpl> { return std::make_unique<Sorted>(c, p, o); }};
+const HistogramEngine kHistogramExact{"exact", refuse_exact, make<Exact>, avoid_on_cpus};
+const HistogramEngine kHistogramSorted{"sorted", nullptr, make<Sorted>, avoid_on_cpus};
 
 }  // namespace dlprim::detail

@@ -106,7 +106,7 @@ bool outputs_are_neighbours(const std::vector<Operand>& operands) {
 }
 
 std::unique_ptr<const Reduce::Impl> make_gpu(const Context& context, const Problem& p,
-                                             const Options& options) {
+                                             const EngineOptions& options) {
   auto impl = start_impl(p, false);
   ReduceForm form = p.form;
   form.along_reduced = p.nest.reduced_innermost || p.nest.kept.empty();
@@ -173,7 +173,7 @@ int64_t longest_chain(const Problem& p, const ReduceForm& form, int64_t part) {
 }
 
 std::unique_ptr<const Reduce::Impl> make_cpu(const Context& context, const Problem& p,
-                                             const Options& options) {
+                                             const EngineOptions& options) {
   auto impl = start_impl(p, true);
   ReduceForm form = p.form;
   form.along_reduced = p.nest.kept.empty();
@@ -232,6 +232,10 @@ DType narrowest(const std::vector<TensorDesc>& outputs) {
   return least;
 }
 
+constexpr auto kGpu = generated_gpu<Problem, Reduce::Impl>(make_gpu);
+constexpr auto kCpu = generated_cpu<Problem, Reduce::Impl>(make_cpu);
+constexpr EngineList<Problem, Reduce::Impl> kEngines = {&kGpu, &kCpu};
+
 }  // namespace
 
 Reduction sum_of(const std::string& element, const std::string& finish) {
@@ -284,8 +288,7 @@ Reduce::Reduce(const Context& context, const std::vector<TensorDesc>& inputs,
   require_real(context, p.form.real);
   for (size_t i = 0; i < outputs.size(); i++) require_writable(ArgName("outputs", i), outputs[i]);
   auto info = std::make_shared<PlanInfo>();
-  const auto engines = generated_engines<Problem, Impl>(context, make_cpu, make_gpu);
-  impl_ = choose_engine("reduce", engines, context, p, options, *info);
+  impl_ = choose_engine("reduce", kEngines, context, p, options, *info);
   info->text = cat("op=reduce engine=", info->engine,
                    generated_text(inputs, outputs, "accumulate", reduction.accumulate), impl_->form_text);
   info->bytes = traffic(inputs) + traffic(outputs);

@@ -71,26 +71,27 @@ void check(const Problem& problem) {
   }
 }
 
+using Form = Engine<Problem, GridSampleImpl>;
+constexpr Form kDirect{"direct", nullptr,
+                       [](const Context&c, const Problem&p, const EngineOptions&) {
+                         return p.direction == Direction::backward_input ? make_grid_lists(c, p)
+                                                                         : make_grid_sampler(c, p, false);
+                       },
+                       avoid_on_cpus},
+    kCpu{"cpu", nullptr, [](const Context&c, const Problem&p, const EngineOptions&) {
+           return make_grid_sampler(c, p, true);
+         }};
+constexpr EngineList<Problem, GridSampleImpl> kEngines = {&kDirect, &kCpu};
+
 std::shared_ptr<const GridSampleImpl> plan(const Context& context, const Problem& problem,
                                            const Options& options, std::shared_ptr<const PlanInfo>& info) {
   check(problem);
   require_real(context, problem.real());
-  const auto never = [](const Context&, const Problem&, const Options&) { return std::string(); };
-  using Form = Engine<Problem, GridSampleImpl>;
-  const Form cpu{"cpu", never, [](const Context& c, const Problem& p, const Options&) {
-                   return make_grid_sampler(c, p, true);
-                 }};
-  const Form direct{"direct", never, [](const Context& c, const Problem& p, const Options&) {
-                      return p.direction == Direction::backward_input ? make_grid_lists(c, p)
-                                                                      : make_grid_sampler(c, p, false);
-                    }};
-  const bool first = context.device().kind() == DeviceKind::cpu;
   PlanInfo made;
   const char* ops[] = {"grid_sample", "grid_sample_backward_input", "grid_sample_backward_grid"};
   const char* op = ops[static_cast<int>(problem.direction)];
   const GridSampleDesc& d = problem.desc;
-  auto impl = choose_engine(op, std::vector<Form>{first ? cpu : direct, first ? direct : cpu}, context,
-                            problem, options, made);
+  auto impl = choose_engine(op, kEngines, context, problem, options, made);
   made.text = cat("op=", op, " engine=", made.engine, " mode=", name_of(d.params.mode),
                   " padding=", name_of(d.params.padding), " align_corners=", d.params.align_corners,
                   " x=", brief(d.x), " grid=", brief(d.grid), " y=", brief(d.y));

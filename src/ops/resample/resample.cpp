@@ -462,22 +462,25 @@ void Resample::run(const Stream& stream, const Tensor& x, const Tensor& y, doubl
   }
 }
 
+namespace {
+
+// Each form runs on every device, and is the better one on its own kind.
+template <bool cpu>
+std::unique_ptr<const Resample> make(const Context& context, const ResampleProblem& p, const EngineOptions&) {
+  return std::make_unique<const Resample>(context, p, cpu);
+}
+
+constexpr Engine<ResampleProblem, Resample> kDirect{"direct", nullptr, make<false>, avoid_on_cpus},
+    kCpu{"cpu", nullptr, make<true>};
+constexpr EngineList<ResampleProblem, Resample> kEngines = {&kDirect, &kCpu};
+
+}  // namespace
+
 std::shared_ptr<const Resample> choose_resample(const char* op, const Context& context,
                                                 const ResampleProblem& problem, const Options& options,
                                                 PlanInfo& info) {
   require_real(context, real_of(problem.x, problem.y));
-  using Form = Engine<ResampleProblem, Resample>;
-  // Each form runs on every device, and is the better one on its own kind.
-  const auto never = [](const Context&, const ResampleProblem&, const Options&) { return std::string(); };
-  const Form direct{"direct", never, [](const Context& c, const ResampleProblem& p, const Options&) {
-                      return std::make_unique<const Resample>(c, p, false);
-                    }};
-  const Form cpu{"cpu", never, [](const Context& c, const ResampleProblem& p, const Options&) {
-                   return std::make_unique<const Resample>(c, p, true);
-                 }};
-  const bool rows = context.device().kind() == DeviceKind::cpu;
-  return choose_engine(op, std::vector<Form>{rows ? cpu : direct, rows ? direct : cpu}, context, problem,
-                       options, info);
+  return choose_engine(op, kEngines, context, problem, options, info);
 }
 
 void run_resample(const PlanInfo& info, const Resample& resample, const Stream& stream, const Named& x,

@@ -288,7 +288,8 @@ void compile(ScanKernel& kernel, const Context& context, const Problem& p, const
   kernel.result = programs.generated("scan", source(2), "scan");
 }
 
-std::unique_ptr<const ScanKernel> make_gpu(const Context& context, const Problem& p, const Options& options) {
+std::unique_ptr<const ScanKernel> make_gpu(const Context& context, const Problem& p,
+                                           const EngineOptions& options) {
   auto kernel = start(p, false);
   std::vector<Operand> operands;
   std::vector<TensorDesc> tensors;
@@ -326,7 +327,8 @@ std::unique_ptr<const ScanKernel> make_gpu(const Context& context, const Problem
   return kernel;
 }
 
-std::unique_ptr<const ScanKernel> make_cpu(const Context& context, const Problem& p, const Options& options) {
+std::unique_ptr<const ScanKernel> make_cpu(const Context& context, const Problem& p,
+                                           const EngineOptions& options) {
   auto kernel = start(p, true);
   Form form;
   form.lanes_x = p.along ? 1 : kCpuColumns;
@@ -341,6 +343,10 @@ std::unique_ptr<const ScanKernel> make_cpu(const Context& context, const Problem
   compile(*kernel, context, p, form);
   return kernel;
 }
+
+constexpr auto kGpu = generated_gpu<Problem, ScanKernel>(make_gpu);
+constexpr auto kCpu = generated_cpu<Problem, ScanKernel>(make_cpu);
+constexpr EngineList<Problem, ScanKernel> kEngines = {&kGpu, &kCpu};
 
 }  // namespace
 
@@ -357,8 +363,7 @@ std::shared_ptr<const ScanKernel> make_scan_kernel(const Context& context, const
   p.real = real_type(tensors, {});
   p.along = p.nest.reduced_innermost || p.nest.kept.empty();
   require_real(context, p.real);
-  const auto engines = generated_engines<Problem, ScanKernel>(context, make_cpu, make_gpu);
-  return choose_engine("scan", engines, context, p, options, info);
+  return choose_engine("scan", kEngines, context, p, options, info);
 }
 
 void run_scan_kernel(const ScanKernel& kernel, const Stream& stream, const std::vector<Tensor>& tensors,

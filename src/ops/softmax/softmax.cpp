@@ -40,13 +40,13 @@ std::string name_of(const SoftmaxProblem& p) {
   return cat(kNames[static_cast<int>(p.kind)], p.backward ? "_backward" : "");
 }
 
+constexpr EngineList<SoftmaxProblem, SoftmaxImpl> kEngines = {&kSoftmaxRow, &kSoftmaxCpu, &kSoftmaxGenerated};
+
 std::shared_ptr<const SoftmaxImpl> plan(const Context& context, const SoftmaxProblem& p,
                                         const Options& options, std::shared_ptr<const PlanInfo>& info) {
-  std::vector<SoftmaxEngine> engines = {kSoftmaxRow, kSoftmaxCpu, kSoftmaxGenerated};
-  if (context.device().kind() == DeviceKind::cpu) std::swap(engines[0], engines[1]);
   PlanInfo made;
   const std::string op = name_of(p);
-  std::shared_ptr<const SoftmaxImpl> impl = choose_engine(op.c_str(), engines, context, p, options, made);
+  std::shared_ptr<const SoftmaxImpl> impl = choose_engine(op.c_str(), kEngines, context, p, options, made);
   made.text = cat("op=", op, " engine=", made.engine, " x=", brief(p.x), " y=", brief(p.y), " axis=", p.axis);
   if (p.mask) made.text += cat(" mask=", brief(*p.mask));
   made.flops = 4 * static_cast<double>(element_count(p.x.shape));

@@ -120,18 +120,14 @@ struct Backward : SoftmaxImpl {
   Pointwise finish;
 };
 
-std::string refuse(const Context&, const SoftmaxProblem&, const Options&) {
-  return {};
-}
-
 std::unique_ptr<const SoftmaxImpl> make(const Context& context, const SoftmaxProblem& p,
-                                        const Options& options) {
+                                        const EngineOptions& options) {
   if (p.backward) return std::make_unique<Backward>(context, p, options, WorkspaceParts());
   return std::make_unique<Forward>(context, p, options, WorkspaceParts());
 }
 
 }  // namespace
 
-const SoftmaxEngine kSoftmaxGenerated = {"generated", refuse, make};
+const SoftmaxEngine kSoftmaxGenerated = {"generated", nullptr, make};
 
 }  // namespace dlprim::detail

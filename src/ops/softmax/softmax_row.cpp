@@ -53,11 +53,8 @@ const char* kernel_name(const SoftmaxProblem& p) {
   return p.backward ? "softmax_backward" : "softmax";
 }
 
-std::string serves_all(const Context&, const SoftmaxProblem&, const Options&) {
-  return {};
-}
-
-std::unique_ptr<const SoftmaxImpl> make_row(const Context& context, const SoftmaxProblem& p, const Options&) {
+std::unique_ptr<const SoftmaxImpl> make_row(const Context& context, const SoftmaxProblem& p,
+                                            const EngineOptions&) {
   auto impl = start(p, false);
   const RowNest& nest = impl->nest;
   const std::vector<TensorDesc> tensors = tensors_of(p);
@@ -84,7 +81,8 @@ std::unique_ptr<const SoftmaxImpl> make_row(const Context& context, const Softma
   return impl;
 }
 
-std::unique_ptr<const SoftmaxImpl> make_cpu(const Context& context, const SoftmaxProblem& p, const Options&) {
+std::unique_ptr<const SoftmaxImpl> make_cpu(const Context& context, const SoftmaxProblem& p,
+                                            const EngineOptions&) {
   auto impl = start(p, true);
   const RowNest& nest = impl->nest;
   Defines defines = common_defines(p, nest);
@@ -106,7 +104,7 @@ std::unique_ptr<const SoftmaxImpl> make_cpu(const Context& context, const Softma
 
 }  // namespace
 
-const SoftmaxEngine kSoftmaxRow = {"row", serves_all, make_row};
-const SoftmaxEngine kSoftmaxCpu = {"cpu", serves_all, make_cpu};
+const SoftmaxEngine kSoftmaxRow = {"row", nullptr, make_row, avoid_on_cpus};
+const SoftmaxEngine kSoftmaxCpu = {"cpu", nullptr, make_cpu};
 
 }  // namespace dlprim::detail

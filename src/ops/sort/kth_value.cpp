@@ -39,13 +39,13 @@ struct Rows : SortImpl {
 };
 
 struct Select : SortImpl {
-  Select(const Context& context, const SortProblem& problem, const Options& options) : SortImpl(problem) {
+  Select(const Context& context, const SortProblem& problem, const EngineOptions& options)
+      : SortImpl(problem) {
     const DeviceFacts& facts = context.device().facts();
     constexpr int kLong = 16384;  // elements of a row from which on parts are worth their launches
     const int rows = std::max(1, p.at.rows);
     int in_parts = p.n >= kLong && rows < 2 * facts.compute_units;
-    const EngineRequest request(options);
-    if (request.names("select")) request.take({{"group", &group}, {"parts", &in_parts}});
+    options.request.take("select", {{"group", &group}, {"parts", &in_parts}});
     while (group > facts.max_work_group) group /= 2;
     lanes = p.n <= 2048 ? std::min(32, group) : group;
     Defines defines = kth_defines(p);
@@ -103,22 +103,19 @@ struct Select : SortImpl {
   Kernel all, start, nans, rank, find, store;
 };
 
-std::string refuse(const Context&, const SortProblem&, const Options&) {
-  return {};
-}
-
-std::unique_ptr<const SortImpl> make_rows(const Context& context, const SortProblem& p, const Options&) {
+std::unique_ptr<const SortImpl> make_rows(const Context& context, const SortProblem& p,
+                                          const EngineOptions&) {
   return std::make_unique<Rows>(context, p);
 }
 
 std::unique_ptr<const SortImpl> make_select(const Context& context, const SortProblem& p,
-                                            const Options& options) {
+                                            const EngineOptions& options) {
   return std::make_unique<Select>(context, p, options);
 }
 
 }  // namespace
 
-const SortEngine kKthRows = {"rows", refuse, make_rows};
-const SortEngine kKthSelect = {"select", refuse, make_select};
+const SortEngine kKthRows = {"rows", nullptr, make_rows, avoid_unless_cpu};
+const SortEngine kKthSelect = {"select", nullptr, make_select};
 
 }  // namespace dlprim::detail

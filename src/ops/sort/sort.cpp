@@ -35,32 +35,13 @@ struct Asked {
   Median median = Median::none;
 };
 
-const std::vector<SortEngine>& sort_engines(const Context& context) {
-  static const std::vector<SortEngine> cpu = {kSortLanes,        kSortRows,    kSortPieces,
-                                              kSortBoostCompute, kSortBitonic, kSortRadix};
-  static const std::vector<SortEngine> gpu = {kSortBitonic, kSortRadix, kSortBoostCompute,
-                                              kSortLanes,   kSortRows,  kSortPieces};
-  return context.device().kind() == DeviceKind::cpu ? cpu : gpu;
-}
-
-/// A whole sort of short rows, of which the front is kept, is as fast as selecting.
-const std::vector<SortEngine>& top_k_engines(const Context& context) {
-  static const std::vector<SortEngine> cpu = {kTopKFilter,  kSortLanes,  kSortRows, kSortPieces,
-                                              kSortBitonic, kTopKSelect, kSortRadix};
-  static const std::vector<SortEngine> gpu = {kSortBitonic, kTopKSelect, kSortRadix, kTopKFilter,
-                                              kSortLanes,   kSortRows,   kSortPieces};
-  return context.device().kind() == DeviceKind::cpu ? cpu : gpu;
-}
-
-const std::vector<SortEngine>& kth_engines(const Context& context) {
-  static const std::vector<SortEngine> cpu = {kKthRows, kKthSelect, kKthBitonic},
-                                       gpu = {kKthBitonic, kKthSelect, kKthRows};
-  return context.device().kind() == DeviceKind::cpu ? cpu : gpu;
-}
-
-const std::vector<SortEngine>& engines_of(const Context& context, const Asked& asked) {
-  return asked.k ? kth_engines(context) : asked.top ? top_k_engines(context) : sort_engines(context);
-}
+// A whole sort of short rows, of which the front is kept, is as fast as selecting.
+constexpr EngineList<SortProblem, SortImpl> kSortEngines = {&kSortLanes,   &kSortRows,  &kSortPieces,
+                                                            &kSortBitonic, &kSortRadix, &kSortBoostCompute},
+                                            kTopKEngines = {&kTopKFilter, &kSortLanes,   &kSortRows,
+                                                            &kSortPieces, &kSortBitonic, &kTopKSelect,
+                                                            &kSortRadix},
+                                            kKthEngines = {&kKthRows, &kKthBitonic, &kKthSelect};
 
 int to_count(int64_t size) {
   require(size < INT_MAX, "x", "size ", size, " along the axis is not less than ", INT_MAX);
@@ -117,8 +98,11 @@ std::shared_ptr<const SortImpl> plan(const Context& context, const Asked& asked,
                                      std::shared_ptr<const PlanInfo>& info) {
   const SortProblem p = problem_of(asked);
   PlanInfo made;
-  std::shared_ptr<const SortImpl> impl =
-      choose_engine(asked.op, engines_of(context, asked), context, p, options, made);
+  std::shared_ptr<const SortImpl> impl = choose_engine(asked.op,
+                                                       asked.k     ? kKthEngines
+                                                       : asked.top ? kTopKEngines
+                                                                   : kSortEngines,
+                                                       context, p, options, made);
   made.text = cat("op=", asked.op, " engine=", made.engine, " x=", brief(asked.x), " axis=", asked.axis);
   made.bytes = traffic({asked.x});
   for (const auto& [name, desc] : {std::pair("y", &asked.y), std::pair("indices", &asked.indices)})

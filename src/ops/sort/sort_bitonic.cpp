@@ -72,25 +72,25 @@ struct Bitonic : SortImpl {
   BitonicSorter sorter;
 };
 
-std::string refuse(const Context& context, const SortProblem& p, const Options&) {
+std::string refuse(const Context& context, const SortProblem& p, const EngineOptions&) {
   const int longest = BitonicSorter::longest(context, halves(p) ? 4 : p.word_bytes());
   if (p.n > longest) return cat("rows of ", p.n, " are longer than ", longest);
   return {};
 }
 
 /// Sorting all for one element is worth it where rows are short.
-std::string refuse_kth(const Context&, const SortProblem& p, const Options&) {
+std::string avoid_kth(const Context& context, const SortProblem& p, const EngineOptions&) {
   constexpr int kLongest = 128;
-  return p.n > kLongest ? cat("rows of ", p.n, " are longer than ", kLongest) : std::string();
+  return p.n > kLongest ? cat("rows of ", p.n, " are longer than ", kLongest) : for_gpus(context.device());
 }
 
-std::unique_ptr<const SortImpl> make(const Context& context, const SortProblem& p, const Options&) {
+std::unique_ptr<const SortImpl> make(const Context& context, const SortProblem& p, const EngineOptions&) {
   return std::make_unique<Bitonic>(context, p);
 }
 
 }  // namespace
 
-const SortEngine kSortBitonic = {"bitonic", refuse, make};
-const SortEngine kKthBitonic = {"bitonic", refuse_kth, make};
+const SortEngine kSortBitonic = {"bitonic", refuse, make, avoid_on_cpus};
+const SortEngine kKthBitonic = {"bitonic", refuse, make, avoid_kth};
 
 }  // namespace dlprim::detail

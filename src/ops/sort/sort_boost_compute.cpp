@@ -78,7 +78,7 @@ struct BoostCompute : SortImpl {
   Kernel split, join;
 };
 
-std::string refuse(const Context&, const SortProblem& p, const Options&) {
+std::string refuse(const Context&, const SortProblem& p, const EngineOptions&) {
   // Its merge sort left keys of 16 and 64 bits as they were, on PoCL with Boost 1.74: shorter keys are kept
   // in 32.
   if (p.key_bits() == 64) return cat("elements of ", name_of(p.dtype), " have 64 bits");
@@ -86,17 +86,17 @@ std::string refuse(const Context&, const SortProblem& p, const Options&) {
   return {};
 }
 
-std::unique_ptr<const SortImpl> make(const Context& context, const SortProblem& p, const Options&) {
+std::unique_ptr<const SortImpl> make(const Context& context, const SortProblem& p, const EngineOptions&) {
   return std::make_unique<BoostCompute>(context, p);
 }
 
 #else
 
-std::string refuse(const Context&, const SortProblem&, const Options&) {
+std::string refuse(const Context&, const SortProblem&, const EngineOptions&) {
   return "was built without Boost.Compute";
 }
 
-std::unique_ptr<const SortImpl> make(const Context&, const SortProblem&, const Options&) {
+std::unique_ptr<const SortImpl> make(const Context&, const SortProblem&, const EngineOptions&) {
   return nullptr;
 }
 

@@ -33,32 +33,34 @@ struct Cpu : SortImpl {
   int64_t block = 1, bytes = 0;
 };
 
-std::string refuse_lanes(const Context&, const SortProblem& p, const Options&) {
+std::string refuse_lanes(const Context&, const SortProblem& p, const EngineOptions&) {
   if (p.key_bits() == 64) return cat("elements of ", name_of(p.dtype), " have 64 bits");
   if (p.n > kLongestInLanes) return cat("rows of ", p.n, " are longer than ", kLongestInLanes);
   return {};
 }
 
 /// A row is sorted by one core.
-std::string refuse_rows(const Context& context, const SortProblem& p, const Options& options) {
+std::string avoid_rows(const Context& context, const SortProblem& p, const EngineOptions&) {
   constexpr int kLong = 1 << 16;
   const int units = context.device().facts().compute_units;
-  if (EngineRequest(options).automatic() && p.n >= kLong && p.at.rows < 2 * units)
+  if (p.n >= kLong && p.at.rows < 2 * units)
     return cat(p.at.rows, " rows of ", p.n, " are too few for ", units, " compute units");
-  return {};
+  return for_cpus(context.device());
 }
 
-std::unique_ptr<const SortImpl> make_lanes(const Context& context, const SortProblem& p, const Options&) {
+std::unique_ptr<const SortImpl> make_lanes(const Context& context, const SortProblem& p,
+                                           const EngineOptions&) {
   return std::make_unique<Cpu>(context, p, true);
 }
 
-std::unique_ptr<const SortImpl> make_rows(const Context& context, const SortProblem& p, const Options&) {
+std::unique_ptr<const SortImpl> make_rows(const Context& context, const SortProblem& p,
+                                          const EngineOptions&) {
   return std::make_unique<Cpu>(context, p, false);
 }
 
 }  // namespace
 
-const SortEngine kSortLanes = {"lanes", refuse_lanes, make_lanes};
-const SortEngine kSortRows = {"rows", refuse_rows, make_rows};
+const SortEngine kSortLanes = {"lanes", refuse_lanes, make_lanes, avoid_unless_cpu};
+const SortEngine kSortRows = {"rows", nullptr, make_rows, avoid_rows};
 
 }  // namespace dlprim::detail

@@ -14,7 +14,7 @@ namespace {
 constexpr int kDigits = 256;
 
 struct Radix : SortImpl {
-  Radix(const Context& context, const SortProblem& problem, const Options& options, bool pieces)
+  Radix(const Context& context, const SortProblem& problem, const EngineOptions& options, bool pieces)
       : SortImpl(problem), cpu(pieces) {
     const DeviceFacts& facts = context.device().facts();
     int each = 1;
@@ -30,8 +30,7 @@ struct Radix : SortImpl {
           word_bytes() <= 8 && 256 * 17 * word_bytes() + kOthers <= static_cast<int64_t>(facts.local_memory)
               ? 16
               : 8;
-      const EngineRequest request(options);
-      if (request.names("radix")) request.take({{"group", &items}, {"each", &each}});
+      options.request.take("radix", {{"group", &items}, {"each", &each}});
       while (items > facts.max_work_group) items /= 2;
       group = static_cast<size_t>(items);
       tile = static_cast<int>(group) * each;
@@ -129,23 +128,19 @@ struct Radix : SortImpl {
   std::vector<Kernel> count, move;  ///< of each pass
 };
 
-std::string refuse(const Context&, const SortProblem&, const Options&) {
-  return {};
-}
-
 std::unique_ptr<const SortImpl> make_radix(const Context& context, const SortProblem& p,
-                                           const Options& options) {
+                                           const EngineOptions& options) {
   return std::make_unique<Radix>(context, p, options, false);
 }
 
 std::unique_ptr<const SortImpl> make_pieces(const Context& context, const SortProblem& p,
-                                            const Options& options) {
+                                            const EngineOptions& options) {
   return std::make_unique<Radix>(context, p, options, true);
 }
 
 }  // namespace
 
-const SortEngine kSortRadix = {"radix", refuse, make_radix};
-const SortEngine kSortPieces = {"pieces", refuse, make_pieces};
+const SortEngine kSortRadix = {"radix", nullptr, make_radix, avoid_on_cpus};
+const SortEngine kSortPieces = {"pieces", nullptr, make_pieces, avoid_unless_cpu};
 
 }  // namespace dlprim::detail

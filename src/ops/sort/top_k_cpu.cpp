@@ -53,17 +53,17 @@ struct Filter : SortImpl {
   Kernel kernels[2];
 };
 
-std::string refuse(const Context&, const SortProblem& p, const Options&) {
+std::string refuse(const Context&, const SortProblem& p, const EngineOptions&) {
   if (p.k > 1 << 20) return cat("k of ", p.k, " is more than ", 1 << 20);
   return {};
 }
 
-std::unique_ptr<const SortImpl> make(const Context& context, const SortProblem& p, const Options&) {
+std::unique_ptr<const SortImpl> make(const Context& context, const SortProblem& p, const EngineOptions&) {
   return std::make_unique<Filter>(context, p);
 }
 
 }  // namespace
 
-const SortEngine kTopKFilter = {"filter", refuse, make};
+const SortEngine kTopKFilter = {"filter", refuse, make, avoid_unless_cpu};
 
 }  // namespace dlprim::detail

@@ -12,11 +12,10 @@ extern const SortEngine kTopKSelect;
 namespace {
 
 struct Select : SortImpl {
-  Select(const Context& context, const SortProblem& problem, const Options& options)
+  Select(const Context& context, const SortProblem& problem, const EngineOptions& options)
       : SortImpl(problem), sorter(context, problem, problem.k, true) {
     int group = 256;
-    const EngineRequest request(options);
-    if (request.names("select")) request.take({{"group", &group}});
+    options.request.take("select", {{"group", &group}});
     while (group > context.device().facts().max_work_group) group /= 2;
     const Defines defines = sort_defines(p).set("GROUP", group);
     search.emplace(context, p, "top_k_select", defines, group);
@@ -55,14 +54,15 @@ struct Select : SortImpl {
   Kernel start, tally, collect;
 };
 
-std::string refuse(const Context& context, const SortProblem& p, const Options&) {
+std::string refuse(const Context& context, const SortProblem& p, const EngineOptions&) {
   const int longest = BitonicSorter::longest(context, p.word_bytes());
   if (p.k > longest) return cat("k of ", p.k, " is more than ", longest);
   if (p.k == 0) return "k is 0";
   return {};
 }
 
-std::unique_ptr<const SortImpl> make(const Context& context, const SortProblem& p, const Options& options) {
+std::unique_ptr<const SortImpl> make(const Context& context, const SortProblem& p,
+                                     const EngineOptions& options) {
   return std::make_unique<Select>(context, p, options);
 }
 
@@ -104,6 +104,6 @@ void DigitSearch::run(const Stream& stream, const SortProblem& p, const Tensor& 
   }
 }
 
-const SortEngine kTopKSelect = {"select", refuse, make};
+const SortEngine kTopKSelect = {"select", refuse, make, avoid_on_cpus};
 
 }  // namespace dlprim::detail

@@ -11,6 +11,7 @@
 #include "core/gen/expression.hpp"
 #include "ops/index/indexing.hpp"
 #include "ops/lib/row_major.hpp"
+#include "ops/lib/two_forms.hpp"
 
 namespace dlprim::detail {
 template <>
@@ -49,10 +50,7 @@ struct Shares {
   int group = 1, chunk = 1, chunks = 0;
 
   Shares(const Context& context, const Options& options, int count) {
-    const EngineRequest request(options);
-    require(request.automatic() || request.names("chunks") || request.names("tiles"), "engine",
-            "there is no engine '", options.engine, "'");
-    cpu = request.automatic() ? context.device().kind() == DeviceKind::cpu : request.names("chunks");
+    cpu = takes_cpu_form(context, options, "chunks", "tiles");
     const DeviceFacts& facts = context.device().facts();
     while (!cpu && group < 256 && 2 * group <= facts.max_work_group) group *= 2;
     constexpr int64_t kItems = 8;  // ITEMS of unique.cl
