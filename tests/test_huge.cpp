@@ -55,7 +55,7 @@ float element(int64_t row, int64_t column) {
 Tensor numbers(int64_t first, int64_t rows) {
   const Tensor r(context(), {rows, 1}), c(context(), {1, kColumns});
   const Tensor x(context(), {rows, kColumns}, DType::f16);
-  arange(stream(), 7.0 * static_cast<double>(first), 7, r.reshape({rows}));
+  arange(stream(), 7 * first, 7, r.reshape({rows}));
   arange(stream(), 0, 1, c.reshape({kColumns}));
   pointwise(stream(), {r, c}, {x}, {}, "y0 = x0 + x1 - 61 * floor((x0 + x1 + 0.5) / 61) - 30");
   return x;

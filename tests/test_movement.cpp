@@ -318,6 +318,9 @@ TEST_CASE("arange and linspace", "[small]") {
   arange(stream(), 0x1p52, -1, wide.tensor());
   CHECK(read<int64_t>(stream(), wide.tensor()) ==
         std::vector<int64_t>{int64_t{1} << 52, (int64_t{1} << 52) - 1, (int64_t{1} << 52) - 2});
+  const int64_t odd = (int64_t{1} << 62) + 1;  // no double
+  arange(stream(), odd, -odd, wide.tensor());
+  CHECK(read<int64_t>(stream(), wide.tensor()) == std::vector<int64_t>{odd, 0, -odd});
   linspace(stream(), -1, 0.1, lines.tensor());
   Values expected;
   for (int i = 0; i <= 1000; i++) expected.push_back(-1 + 1.1 * i / 1000);
@@ -340,7 +343,7 @@ TEST_CASE("linspace of whole numbers", "[small]") {
     for (DType dtype : {DType::i8, DType::i16, DType::i32, DType::i64}) {
       INFO(name_of(dtype) << " from " << c.start << " to " << c.end << " in " << c.count);
       const Guarded y({c.count}, Strides{2}, dtype);
-      linspace(stream(), static_cast<double>(c.start), static_cast<double>(c.end), y.tensor());
+      linspace(stream(), c.start, c.end, y.tensor());
       std::vector<float> expected;
       for (int64_t i = 0; i < c.count; i++)  // C's division leaves the fraction out
         expected.push_back(
@@ -358,6 +361,9 @@ TEST_CASE("linspace of whole numbers", "[small]") {
   CHECK(read<int64_t>(stream(), far) == std::vector<int64_t>{int64_t{1} << 60, 0, -(int64_t{1} << 60)});
   linspace(stream(), 0x1p53, 0x1p53 + 4, far);
   CHECK(read<int64_t>(stream(), far)[1] == (int64_t{1} << 53) + 2);
+  const int64_t odd = (int64_t{1} << 60) + 1;
+  linspace(stream(), odd, -odd, far);
+  CHECK(read<int64_t>(stream(), far) == std::vector<int64_t>{odd, 0, -odd});
   linspace(stream(), 1, 2, none);
   CHECK_THAT(error_of<ValidationError>([&] { linspace(stream(), 0.5, 2, far); }),
              contains("start: 0.5 for "));

@@ -5,6 +5,7 @@
 
 #include <dlprim/export.hpp>
 #include <dlprim/plan.hpp>
+#include <dlprim/scalar.hpp>
 #include <dlprim/stream.hpp>
 #include <dlprim/tensor.hpp>
 
@@ -61,7 +62,7 @@ class DLPRIM_API Arange : public Plan {
   /// Its engine is `direct`.
   explicit Arange(const Context& context, const ArangeDesc& desc, const Options& options = {});
   /// If y holds integers both are whole numbers, or ValidationError is thrown.
-  void run(const Stream& stream, double start, double step, const Tensor& y,
+  void run(const Stream& stream, Scalar start, Scalar step, const Tensor& y,
            const Tensor& workspace = {}) const;
 
   struct Impl;
@@ -83,7 +84,7 @@ class DLPRIM_API Linspace : public Plan {
   /// If y holds integers start and end are whole numbers, or ValidationError is thrown; and so is each
   /// element: without what is behind the point, of an exact quotient (PyTorch's is rounded to f64 first,
   /// which can leave one less).
-  void run(const Stream& stream, double start, double end, const Tensor& y,
+  void run(const Stream& stream, Scalar start, Scalar end, const Tensor& y,
            const Tensor& workspace = {}) const;
 
   struct Impl;
@@ -117,9 +118,9 @@ DLPRIM_API void triu(const Stream& stream, const Tensor& x, int64_t k, const Ten
                      const Options& options = {}, const Tensor& workspace = {});
 DLPRIM_API void eye(const Stream& stream, int64_t k, const Tensor& y, const Options& options = {},
                     const Tensor& workspace = {});
-DLPRIM_API void arange(const Stream& stream, double start, double step, const Tensor& y,
+DLPRIM_API void arange(const Stream& stream, Scalar start, Scalar step, const Tensor& y,
                        const Options& options = {}, const Tensor& workspace = {});
-DLPRIM_API void linspace(const Stream& stream, double start, double end, const Tensor& y,
+DLPRIM_API void linspace(const Stream& stream, Scalar start, Scalar end, const Tensor& y,
                          const Options& options = {}, const Tensor& workspace = {});
 DLPRIM_API void one_hot(const Stream& stream, const Tensor& index, const Tensor& y,
                         const Options& options = {}, const Tensor& workspace = {});

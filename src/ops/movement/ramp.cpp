@@ -34,16 +34,14 @@ struct Ramp {
     defines.set("REAL", integers ? "long" : f64 ? "double" : "float");
     kernel = context.state().programs.kernel("ramp", "ramp", defines);
   }
-  void run(const Stream& stream, double start, double step, double end, int64_t half, const Tensor& y) const {
+  void run(const Stream& stream, Scalar start, Scalar step, Scalar end, int64_t half, const Tensor& y) const {
     Launch launch(stream, kernel);
     launch.arg(y).arg(y.strides()[0]).arg(y.numel()).arg(half);
-    for (double value : {start, step, end}) {
+    for (const Scalar value : {start, step, end}) {
       if (integers)
-        launch.arg(static_cast<int64_t>(value));
-      else if (f64)
-        launch.arg(value);
+        launch.arg(value.whole());
       else
-        launch.arg(static_cast<float>(value));
+        launch.real(f64 ? DType::f64 : DType::f32, value.real());
     }
     launch.run({items_in_groups(y.numel(), 64)}, {64});
   }
@@ -53,9 +51,11 @@ struct Ramp {
 };
 
 /// linspace of whole numbers, which are below 2^63; so is the distance.
-void run_whole(const Stream& stream, const Kernel& kernel, double start, double end, const Tensor& y) {
-  require(std::abs(start) < 0x1p62 && std::abs(end) < 0x1p62, "end", end, " is too far from ", start);
-  const auto first = static_cast<int64_t>(start), distance = static_cast<int64_t>(end) - first;
+void run_whole(const Stream& stream, const Kernel& kernel, int64_t first, int64_t last, const Tensor& y) {
+  constexpr int64_t kFar = int64_t{1} << 62;
+  require(std::max(first, last) < kFar && std::min(first, last) > -kFar, "end", last, " is too far from ",
+          first);
+  const int64_t distance = last - first;
   const int64_t intervals = std::max<int64_t>(y.numel() - 1, 1);
   const int64_t rest = (distance % intervals + intervals) % intervals;
   Launch launch(stream, kernel);
@@ -78,9 +78,9 @@ void check_run(const PlanInfo& info, const Stream& stream, const TensorDesc& des
 }
 
 /// y can hold the number.
-void require_fitting(const char* name, double value, const Tensor& y) {
-  const bool fits = is_floating(y.dtype()) || (value == std::floor(value) && std::abs(value) < 0x1p63);
-  require(fits, name, value, " for ", y);
+void require_fitting(const char* name, Scalar value, const Tensor& y) {
+  const bool whole = value.is_whole() || (value.fits_i64() && value.real() == std::floor(value.real()));
+  require(whole || is_floating(y.dtype()), name, value.real(), " for ", y);
 }
 
 std::shared_ptr<const PlanInfo> info_of(const char* op, const Context& context, const TensorDesc& y,
@@ -104,7 +104,7 @@ Arange::Arange(const Context& context, const ArangeDesc& desc, const Options& op
   impl_ = std::make_shared<const Impl>(Impl{desc, Ramp(context, desc.y)});
 }
 
-void Arange::run(const Stream& stream, double start, double step, const Tensor& y,
+void Arange::run(const Stream& stream, Scalar start, Scalar step, const Tensor& y,
                  const Tensor& workspace) const {
   check_run(*info_, stream, impl_->desc.y, y, workspace);
   require_fitting("start", start, y);
@@ -137,7 +137,7 @@ Linspace::Linspace(const Context& context, const LinspaceDesc& desc, const Optio
   impl_ = std::make_shared<const Impl>(std::move(impl));
 }
 
-void Linspace::run(const Stream& stream, double start, double end, const Tensor& y,
+void Linspace::run(const Stream& stream, Scalar start, Scalar end, const Tensor& y,
                    const Tensor& workspace) const {
   check_run(*info_, stream, impl_->desc.y, y, workspace);
   require_fitting("start", start, y);
@@ -145,19 +145,19 @@ void Linspace::run(const Stream& stream, double start, double end, const Tensor&
   const int64_t count = y.numel();
   if (count == 0) return;
   const OperatorScope scope(stream, *info_);
-  if (!impl_->ramp) return run_whole(stream, impl_->whole, start, end, y);
-  const double step = count > 1 ? (end - start) / static_cast<double>(count - 1) : 0;
+  if (!impl_->ramp) return run_whole(stream, impl_->whole, start.whole(), end.whole(), y);
+  const double step = count > 1 ? (end.real() - start.real()) / static_cast<double>(count - 1) : 0;
   impl_->ramp->run(stream, start, step, end, std::max<int64_t>(1, count / 2), y);
 }
 
-void arange(const Stream& stream, double start, double step, const Tensor& y, const Options& options,
+void arange(const Stream& stream, Scalar start, Scalar step, const Tensor& y, const Options& options,
             const Tensor& workspace) {
   require_defined({{"y", y}});
   const ArangeDesc desc{y};
   cached_plan<Arange>(stream, "arange", desc, options, workspace)->run(stream, start, step, y, workspace);
 }
 
-void linspace(const Stream& stream, double start, double end, const Tensor& y, const Options& options,
+void linspace(const Stream& stream, Scalar start, Scalar end, const Tensor& y, const Options& options,
               const Tensor& workspace) {
   require_defined({{"y", y}});
   const LinspaceDesc desc{y};
