@@ -86,9 +86,11 @@ struct Engine {
   /// Tuning tries it also where it avoids a problem.
   bool tried = false;
 
+  std::string refusal(const Context& context, const Problem& problem, const EngineOptions& options) const {
+    return refuse ? refuse(context, problem, options) : std::string();
+  }
   EngineVerdict judge(const Context& context, const Problem& problem, const EngineOptions& options) const {
-    EngineVerdict verdict{name, {}, {}};
-    if (refuse) verdict.refusal = refuse(context, problem, options);
+    EngineVerdict verdict{name, refusal(context, problem, options), {}};
     if (!verdict.refusal.empty()) return verdict;
     if (avoid) verdict.avoidance = avoid(context, problem, options);
     if (predict) verdict.prediction = predict(context, problem, options);
@@ -184,7 +186,7 @@ std::unique_ptr<const Impl> tuned_engine(const EngineList<Problem, Impl>& engine
       const EngineOptions row(asked);
       for (const auto* engine : engines) {
         if (!row.request.names(engine->name)) continue;
-        reason = engine->refuse ? engine->refuse(context, problem, row) : std::string();
+        reason = engine->refusal(context, problem, row);
         if (!reason.empty()) break;
         auto impl = engine->make(context, problem, row);
         reason = workspace_refusal(impl->workspace_size(), options);

@@ -153,7 +153,10 @@ Tile tile_for(const ConvProblem& p, const Device& device, const EngineOptions& o
 class Depthwise : public ConvImpl {
  public:
   Depthwise(const Context& context, const ConvProblem& problem, const EngineOptions& options)
-      : p_(problem), sides_(sides_of(p_)), tile_(tile_for(p_, context.device(), options)) {
+      : p_(problem),
+        sides_(sides_of(p_)),
+        tile_(tile_for(p_, context.device(), options)),
+        geometry_(depthwise_geometry(p_)) {
     place_strips();
     Defines defines = conv_defines(p_);
     const bool last = channels_last(p_), filter = p_.direction == ConvDirection::backward_filter;
@@ -169,7 +172,7 @@ class Depthwise : public ConvImpl {
     }
     if (filter) {
       const int64_t results = int64_t{p_.k} * p_.group_c() * p_.taps();
-      parts_ = conv_parts_for(strips_, tile_.lanes_p, channel_groups() * tap_groups(), context.device(),
+      parts_ = conv_parts_for(strips_.count, tile_.lanes_p, channel_groups() * tap_groups(), context.device(),
                               results, static_cast<int64_t>(options.workspace_limit / sizeof(double) / 2));
       sums_.emplace(context, p_, parts_.count, workspace_);
       defines.set("PARTS", parts_.count > 1);
@@ -182,12 +185,11 @@ class Depthwise : public ConvImpl {
 
   void run(const Stream& stream, const ConvTensors& t, const Tensor& workspace) const override {
     Launch launch(stream, kernel_);
-    const DepthwiseGeometry g = geometry();
     const auto lanes_c = static_cast<size_t>(tile_.lanes_c), lanes_p = static_cast<size_t>(tile_.lanes_p);
     const auto across = static_cast<size_t>(channel_groups()) * lanes_c;
     if (sums_) {
       launch.arg(t.x).arg(t.y).arg(t.w).arg(sums_->partial(workspace)).arg(parts_.steps);
-      launch.arg(g).arg(strips(g));
+      launch.arg(geometry_).arg(strips_);
       launch.run({across, static_cast<size_t>(tap_groups()) * lanes_p, static_cast<size_t>(parts_.count)},
                  {lanes_c, lanes_p, 1});
       sums_->add_up(stream, workspace, t.w);
@@ -195,56 +197,46 @@ class Depthwise : public ConvImpl {
     }
     const bool forward = p_.direction == ConvDirection::forward;
     launch.arg(forward ? t.x : t.y).arg(t.w).arg(forward ? t.y : t.x);
-    launch.arg(g).arg(strips(g));
+    launch.arg(geometry_).arg(strips_);
     bind_epilogue(launch, p_.dtype, t.with);
-    launch.run({across, static_cast<size_t>(round_up(strips_, tile_.lanes_p)), 1}, {lanes_c, lanes_p, 1});
+    launch.run({across, static_cast<size_t>(round_up(int64_t{strips_.count}, tile_.lanes_p)), 1},
+               {lanes_c, lanes_p, 1});
   }
 
  private:
   /// Where tiles lie in the target, and where what they see begins in the source.
   void place_strips() {
+    Spatial target_first{0, 0, 0}, source_first{0, 0, 0}, across{1, 1, 1};
     for (size_t i = 1; i < 3; i++) {
       const int size = i == 1 ? tile_.h : tile_.w;
-      source_first_[i] = -p_.pad[i];
+      source_first[i] = -p_.pad[i];
       if (p_.direction == ConvDirection::backward_data && compiled(p_)) {
         // Row u of the padded target meets tap r in the source's row (u - r * dilation) / stride.
         const auto first = static_cast<int>(floor_div(p_.pad[i], p_.stride[i]));
-        target_first_[i] = first * p_.stride[i] - p_.pad[i];
-        source_first_[i] = first - (p_.w_space[i] - 1) * dilation(p_, i) / p_.stride[i];
+        target_first[i] = first * p_.stride[i] - p_.pad[i];
+        source_first[i] = first - (p_.w_space[i] - 1) * dilation(p_, i) / p_.stride[i];
       }
-      across_[i] = static_cast<int>(ceil_div(sides_.target_space[i] - target_first_[i], size));
+      across[i] = static_cast<int>(ceil_div(sides_.target_space[i] - target_first[i], size));
     }
-    strips_ = int64_t{p_.n} * sides_.target_space[0] * across_[1] * across_[2];
-    if (p_.direction != ConvDirection::backward_filter && !channels_last(p_))
-      strips_ *= sides_.target_channels;
-  }
-  /// Planes of dw, or where channels are neighbours those of the target.
-  int channels() const {
-    return p_.direction == ConvDirection::backward_filter ? p_.k * p_.group_c() : sides_.target_channels;
+    DepthwiseGeometry& g = geometry_;
+    g.t_first_h = target_first[1], g.t_first_w = target_first[2];
+    g.s_first_h = source_first[1], g.s_first_w = source_first[2];
+    int64_t count = int64_t{p_.n} * g.target.d * across[1] * across[2];
+    if (p_.direction != ConvDirection::backward_filter && !channels_last(p_)) count *= g.channels;
+    strips_ = {static_cast<int>(count), divisor_of(across[2]),  divisor_of(across[1]),
+               divisor_of(g.target.d),  divisor_of(g.channels), divisor_of(g.group_t)};
   }
   int64_t channel_groups() const {
     if (p_.direction != ConvDirection::backward_filter && !channels_last(p_)) return 1;
-    return ceil_div(channels(), int64_t{tile_.v} * tile_.lanes_c);
+    return ceil_div(geometry_.channels, int64_t{tile_.v} * tile_.lanes_c);
   }
   int64_t tap_groups() const { return compiled(p_) ? p_.w_space[0] : p_.taps(); }
-
-  DepthwiseGeometry geometry() const {
-    DepthwiseGeometry g = depthwise_geometry(p_);
-    g.t_first_h = target_first_[1], g.t_first_w = target_first_[2];
-    g.s_first_h = source_first_[1], g.s_first_w = source_first_[2];
-    return g;
-  }
-  DepthwiseStrips strips(const DepthwiseGeometry& g) const {
-    return {static_cast<int>(strips_), divisor_of(across_[2]), divisor_of(across_[1]),
-            divisor_of(g.target.d),    divisor_of(g.channels), divisor_of(g.group_t)};
-  }
 
   const ConvProblem p_;
   const Sides sides_;
   const Tile tile_;
-  Spatial target_first_{0, 0, 0}, source_first_{0, 0, 0};
-  Spatial across_{1, 1, 1};  ///< strips along an axis
-  int64_t strips_ = 0;
+  DepthwiseGeometry geometry_;
+  DepthwiseStrips strips_{};
   ConvParts parts_;
   WorkspaceParts workspace_;
   std::optional<ConvPartSums> sums_;  ///< backward filter

@@ -21,11 +21,12 @@ struct KernelPool : PoolPlan {
   PoolProblem problem;
   Kernel kernel;
   std::optional<Pointwise> zero;  ///< what dx is filled with before
-  Shape grid;                     ///< of the elements that items make, for Tail::grid
   std::array<size_t, 3> global{1, 1, 1}, local{1, 1, 1};
   Tail tail = Tail::block;
   bool wide_index = false;
-  int64_t images = 0, items = 0, groups = 0, block = 0;
+  PoolAxes axes{};
+  PoolGrid grid{};  ///< for Tail::grid
+  int64_t block = 0;
   int64_t sums = 0;  ///< numbers in the workspace
 
   DType real() const { return problem.x.dtype == DType::f64 ? DType::f64 : DType::f32; }
@@ -40,21 +41,6 @@ struct KernelPool : PoolPlan {
         launch.arg(static_cast<int>(stride));
     }
   }
-  PoolAxes axes() const {
-    const auto windows = [](const PoolAxis& a) {
-      const auto n = [](int64_t number) { return static_cast<int>(number); };
-      return PoolWindows{n(a.size), n(a.out), n(a.kernel), n(a.stride), n(a.dilation), n(a.pad), n(a.limit)};
-    };
-    const auto& [d, h, w] = problem.axes;
-    return {static_cast<int>(problem.x.shape[1]),
-            static_cast<int>(problem.divisor ? problem.divisor : problem.volume()), windows(d), windows(h),
-            windows(w)};
-  }
-  PoolGrid places() const {
-    const auto by = [](int64_t number) { return divisor_of(static_cast<int>(number)); };
-    return {
-        static_cast<int>(images), static_cast<int>(items), by(groups), by(grid[4]), by(grid[3]), by(grid[2])};
-  }
   void run(const Stream& stream, const PoolTensors& t, const Tensor& workspace) const override {
     if (zero) zero->run(stream, {}, {t.x.as_strided(problem.x.shape, problem.x.strides)}, {});
     if (t.y.numel() == 0) return;
@@ -66,9 +52,9 @@ struct KernelPool : PoolPlan {
       bind(launch, t.saved_x, problem.saved_x);
       bind(launch, t.saved_y, problem.saved_y);
     }
-    launch.arg(axes()).real(problem.x.dtype, problem.norm);
+    launch.arg(axes).real(problem.x.dtype, problem.norm);
     if (tail == Tail::grid)
-      launch.arg(places());
+      launch.arg(grid);
     else
       launch.arg(static_cast<int>(block));
     if (tail == Tail::space) launch.arg(sums ? workspace_part(workspace, 0, {sums}, real()) : Tensor());
@@ -138,11 +124,22 @@ const char* kernel_of(const PoolProblem& problem) {
   return problem.backward ? "pool_backward" : "pool_forward";
 }
 
+PoolAxes axes_of(const PoolProblem& problem) {
+  const auto windows = [](const PoolAxis& a) {
+    const auto n = [](int64_t number) { return static_cast<int>(number); };
+    return PoolWindows{n(a.size), n(a.out), n(a.kernel), n(a.stride), n(a.dilation), n(a.pad), n(a.limit)};
+  };
+  const auto& [d, h, w] = problem.axes;
+  return {static_cast<int>(problem.x.shape[1]),
+          static_cast<int>(problem.divisor ? problem.divisor : problem.volume()), windows(d), windows(h),
+          windows(w)};
+}
+
 std::unique_ptr<KernelPool> make_kernel(const Context& context, const PoolProblem& problem, const char* file,
                                         const char* kernel, const Defines& defines, Tail tail) {
   auto plan = std::make_unique<KernelPool>();
   plan->problem = problem;
-  plan->grid = problem.written().shape;
+  plan->axes = axes_of(problem);
   plan->tail = tail;
   plan->wide_index = needs_wide_index(problem);
   plan->kernel = context.state().programs.kernel(file, kernel, defines);
@@ -188,16 +185,25 @@ int64_t power_of_two_from(int64_t n) {
   return result;
 }
 
-/// An item for each element of `grid`, or for some channels of it, of which there are `groups`.
-void spread_items(KernelPool& plan, const Shape& grid, int64_t groups) {
-  plan.grid = grid;
-  plan.images = grid[0];
-  plan.groups = groups;
-  plan.items = plan.groups * grid[2] * grid[3] * grid[4];
+/// An item for each place of `shape` and each of `groups` channels, or vectors of channels.
+PoolGrid grid_of(const Shape& shape, int64_t groups) {
+  const auto by = [](int64_t number) { return divisor_of(static_cast<int>(number)); };
+  const int64_t items = groups * shape[2] * shape[3] * shape[4];
+  return {static_cast<int>(shape[0]),
+          static_cast<int>(items),
+          by(groups),
+          by(shape[4]),
+          by(shape[3]),
+          by(shape[2])};
+}
+
+void spread_items(KernelPool& plan, const Shape& shape, int64_t groups) {
+  plan.grid = grid_of(shape, groups);
   const int64_t most = std::min<int64_t>(256, static_cast<int64_t>(plan.kernel.max_work_group()));
-  const int64_t across = std::min(most, power_of_two_from(plan.items));
+  const int64_t across = std::min(most, power_of_two_from(plan.grid.items));
   plan.local = {static_cast<size_t>(across), static_cast<size_t>(most / across), 1};
-  plan.global = {items_in_groups(plan.items, across), items_in_groups(plan.images, most / across), 1};
+  plan.global = {items_in_groups(plan.grid.items, across), items_in_groups(plan.grid.images, most / across),
+                 1};
 }
 
 std::unique_ptr<const PoolPlan> make_direct(const Context& context, const PoolProblem& problem,
@@ -288,6 +294,7 @@ std::unique_ptr<const PoolPlan> make_wide(const Context& context, const PoolProb
   defines.set("LANES_W", lanes_w).set("LANES_H", lanes_h);
   auto plan = make_kernel(context, problem, "pool_wide", kernel_of(problem), defines, Tail::grid);
   const Shape& y = problem.y.shape;
+  plan->grid = grid_of(y, y[1]);
   plan->local = {static_cast<size_t>(lanes_w), static_cast<size_t>(lanes_h), 1};
   plan->global = {static_cast<size_t>(y[1] * y[2] * y[3] * y[4] * lanes_w), static_cast<size_t>(lanes_h),
                   static_cast<size_t>(y[0])};
