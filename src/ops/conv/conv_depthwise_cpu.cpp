@@ -95,7 +95,8 @@ class DepthwiseCpu : public ConvImpl {
   DepthwiseCpu(const Context& context, const ConvProblem& problem, const Options& options)
       : p_(problem),
         lanes_(lanes_for(p_, context.device())),
-        blocks_(blocks_for(p_, room_for(p_, context.device()))) {
+        blocks_(blocks_for(p_, room_for(p_, context.device()))),
+        geometry_(depthwise_geometry(p_)) {
     const bool last = channels_last(p_);
     Defines defines = conv_defines(p_);
     defines.set("DIRECTION", static_cast<int>(p_.direction)).set("CHANNELS_LAST", last).set("VW", lanes_);
@@ -114,6 +115,7 @@ class DepthwiseCpu : public ConvImpl {
       sums_.emplace(context, p_, parts_.count, workspace_);
       defines.set("PARTS", parts_.count > 1);
     }
+    place_blocks();
     kernel_ = context.state().programs.kernel(
         "conv_depthwise_cpu", filter(p_) ? "conv_depthwise_filter" : "conv_depthwise", defines);
   }
@@ -123,8 +125,7 @@ class DepthwiseCpu : public ConvImpl {
   void run(const Stream& stream, const ConvTensors& t, const Tensor& workspace) const override {
     Launch launch(stream, kernel_);
     if (filter(p_)) {
-      launch.arg(t.x).arg(t.y).arg(t.w).arg(sums_->partial(workspace));
-      bind_geometry(launch, parts_.steps);
+      launch.arg(t.x).arg(t.y).arg(t.w).arg(sums_->partial(workspace)).arg(geometry_).arg(told_);
       launch.run({static_cast<size_t>(packs()), static_cast<size_t>(p_.w_space[0]),
                   static_cast<size_t>(parts_.count)},
                  {1, 1, 1});
@@ -132,38 +133,37 @@ class DepthwiseCpu : public ConvImpl {
       return;
     }
     const bool data = backward_data(p_);
-    const int64_t planes = p_.n * packs() * (data ? p_.x_space : p_.y_space)[0];
-    const int64_t work = blocks_.h * blocks_.w * blocks_.sums * (channels_last(p_) ? lanes_ : 1);
-    const int64_t chunk = std::clamp<int64_t>(kWork / work, 1, std::max<int64_t>(planes, 1));
-    launch.arg(data ? t.y : t.x).arg(t.w).arg(data ? t.x : t.y);
-    bind_geometry(launch, static_cast<int>(chunk));
+    launch.arg(data ? t.y : t.x).arg(t.w).arg(data ? t.x : t.y).arg(geometry_).arg(told_);
     bind_epilogue(launch, p_.dtype, t.with);
-    launch.run({static_cast<size_t>(blocks_.count()), static_cast<size_t>(ceil_div(planes, chunk))}, {1, 1});
+    launch.run({static_cast<size_t>(told_.count), static_cast<size_t>(ceil_div(planes(), told_.chunk))},
+               {1, 1});
   }
 
  private:
   /// Planes of the target in an image, or of dw; where lanes run along the channels, by as many as those are.
-  int channels() const { return filter(p_) ? p_.k * p_.group_c() : backward_data(p_) ? p_.c : p_.k; }
-  int64_t packs() const { return ceil_div(channels(), channels_last(p_) ? lanes_ : 1); }
+  int64_t packs() const { return ceil_div(geometry_.channels, channels_last(p_) ? lanes_ : 1); }
+  int64_t planes() const { return p_.n * packs() * geometry_.target.d; }
 
-  void bind_geometry(Launch& launch, int chunk) const {
-    DepthwiseGeometry g = depthwise_geometry(p_);
-    g.t_first_h = blocks_.first[1], g.t_first_w = blocks_.first[2];
-    g.s_first_h = blocks_.first_seen[1], g.s_first_w = blocks_.first_seen[2];
+  void place_blocks() {
+    geometry_.t_first_h = blocks_.first[1], geometry_.t_first_w = blocks_.first[2];
+    geometry_.s_first_h = blocks_.first_seen[1], geometry_.s_first_w = blocks_.first_seen[2];
+    const int64_t work = blocks_.h * blocks_.w * blocks_.sums * (channels_last(p_) ? lanes_ : 1);
+    const int64_t chunk = std::clamp<int64_t>(kWork / work, 1, std::max<int64_t>(planes(), 1));
     const auto number = [](int64_t value) { return static_cast<int>(value); };
-    DepthwiseBlocks b{};
+    DepthwiseBlocks& b = told_;
     b.count = number(blocks_.count()), b.across = number(std::max<int64_t>(1, blocks_.across()));
     b.h = number(blocks_.h), b.w = number(blocks_.w);
     b.lines = number(blocks_.h + blocks_.ahead[1]), b.pitch = number(blocks_.w + blocks_.ahead[2]);
-    b.images = p_.n, b.chunk = chunk;
+    b.images = p_.n, b.chunk = filter(p_) ? parts_.steps : number(chunk);
     b.s_extent = number(p_.x_extent), b.t_extent = number(p_.y_extent);
     if (backward_data(p_)) std::swap(b.s_extent, b.t_extent);
-    launch.arg(g).arg(b);
   }
 
   const ConvProblem p_;
   const int lanes_;
   const Blocks blocks_;
+  DepthwiseGeometry geometry_;
+  DepthwiseBlocks told_{};  ///< blocks_ as the kernel has them
   ConvParts parts_;
   WorkspaceParts workspace_;
   std::optional<ConvPartSums> sums_;  ///< backward filter
