@@ -1,8 +1,10 @@
 // Losses of classes, the negative log-likelihood and cross-entropy, against plain loops in double.
 #include <dlprim/class_loss.hpp>
+#include <dlprim/rehearsal.hpp>
 
 #include <cmath>
 #include <limits>
+#include <thread>
 
 #include "cases/loss.hpp"
 #include "catch.hpp"
@@ -164,6 +166,25 @@ TEST_CASE("cross_entropy of rows that start anywhere goes in vectors", "[small]"
   check(c, "row");
   c.shape = {3, 1027}, c.dtype = DType::bf16, c.weighted = true;
   check(c, "row");
+}
+
+TEST_CASE("cross_entropy: a rehearsal asks for no program that the operator does not use", "[small]") {
+  const Context own(context().device());  // with no program in memory
+  const Stream stream(own);
+  const Tensor x(stream, {6, 10}), target(stream, {6}, DType::i32), loss(stream, {6});
+  fill(stream, 0.5, x);
+  fill(stream, 1, target);
+  const auto run = [&] { cross_entropy(stream, x, target, {}, {LossReduction::none}, loss, engine("row")); };
+  const auto made = [&] { return own.program_stats().built + own.program_stats().from_disk; };
+  const uint64_t before = made();
+  std::thread([&] {
+    const Rehearsal rehearsal;
+    run();
+    while (made() == before) std::this_thread::yield();
+  }).join();  // what has begun to build beside it is waited for
+  run();
+  stream.finish();
+  CHECK(made() == before + 1);
 }
 
 TEST_CASE("cross_entropy of long rows") {

@@ -112,7 +112,7 @@ TEST_CASE("program cache: in a rehearsal programs are built in the background, a
     for (int value = 0; value < 9; value++) {
       const Kernel kernel = programs.generated("p", source, "set", Defines().set("VALUE", value % 5));
       Launch(stream, kernel).arg(x).run({1}, {1});
-      CHECK(kernel.max_work_group() > 0);
+      CHECK(kernel.max_work_group() >= 1024);  // forms are chosen as if any group would do
     }
     CHECK_NOTHROW(programs.generated("broken", broken, "set", {}));
   }
@@ -234,7 +234,7 @@ TEST_CASE("program cache: what a kernel says of itself", "[program_cache][small]
       test::context().state().programs.generated("p", unique_source(kSet), "set", Defines().set("VALUE", 1));
   CHECK(kernel.name() == "set");
   CHECK(kernel.max_work_group() >= 1);
-  CHECK(kernel.max_work_group() <= static_cast<size_t>(test::context().device().facts().max_work_group));
+  CHECK(kernel.max_work_group() <= test::context().device().facts().max_work_group);
 }
 
 TEST_CASE("program cache: embedded kernels are there", "[program_cache][small]") {

@@ -66,7 +66,7 @@ void Launch::run(std::initializer_list<size_t> global, std::initializer_list<siz
     items *= g;
     group *= l;
   }
-  require(group <= kernel.max_work_group, "range", kernel.name, ": groups of ", group,
+  require(group <= static_cast<size_t>(kernel.max_work_group), "range", kernel.name, ": groups of ", group,
           " exceed the device's ", kernel.max_work_group);
   if (items == 0) return;
 

@@ -25,8 +25,8 @@ constexpr const char* kKeyVersion = "program 1";
 const std::string& Kernel::name() const {
   return shared_->name;
 }
-size_t Kernel::max_work_group() const {
-  return shared_ ? shared_->max_work_group : std::numeric_limits<size_t>::max();
+int64_t Kernel::max_work_group() const {
+  return shared_ ? shared_->max_work_group : std::numeric_limits<int64_t>::max();
 }
 
 cl::Kernel Kernel::Shared::borrow() {
@@ -91,15 +91,15 @@ std::shared_ptr<Kernel::Shared> make_kernel(std::shared_ptr<const Program> progr
   cl_uint arguments = 0;
   cl_check(clGetKernelInfo(first(), CL_KERNEL_NUM_ARGS, sizeof arguments, &arguments, nullptr),
            "clGetKernelInfo");
-  cl_check(clGetKernelWorkGroupInfo(first(), device, CL_KERNEL_WORK_GROUP_SIZE, sizeof shared->max_work_group,
-                                    &shared->max_work_group, nullptr),
+  size_t most = 0;
+  cl_check(clGetKernelWorkGroupInfo(first(), device, CL_KERNEL_WORK_GROUP_SIZE, sizeof most, &most, nullptr),
            "clGetKernelWorkGroupInfo");
   // Some drivers report a power of two, less than what the kernel itself requires and gets.
   std::array<size_t, 3> required{};
   cl_check(clGetKernelWorkGroupInfo(first(), device, CL_KERNEL_COMPILE_WORK_GROUP_SIZE, sizeof required,
                                     required.data(), nullptr),
            "clGetKernelWorkGroupInfo");
-  shared->max_work_group = std::max(shared->max_work_group, required[0] * required[1] * required[2]);
+  shared->max_work_group = static_cast<int64_t>(std::max(most, required[0] * required[1] * required[2]));
   shared->arguments = arguments;
   shared->give_back(std::move(first));
   return shared;

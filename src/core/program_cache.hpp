@@ -30,8 +30,8 @@ class Kernel {
  public:
   Kernel() = default;
   const std::string& name() const;
-  /// Work-items that a group of this kernel may have on this device.
-  size_t max_work_group() const;
+  /// Work-items that a group of this kernel may have on this device; of an empty kernel, any number.
+  int64_t max_work_group() const;
 
   struct Shared;
   explicit Kernel(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {}
@@ -44,7 +44,7 @@ class Kernel {
 struct Kernel::Shared {
   std::shared_ptr<const Program> program;
   std::string name;
-  size_t max_work_group = 0;
+  int64_t max_work_group = 0;
   unsigned arguments = 0;
   std::mutex mutex;
   std::vector<cl::Kernel> idle;

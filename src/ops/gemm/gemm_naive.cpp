@@ -9,7 +9,7 @@ struct Naive : Gemm::Impl {
   Naive(const Context& context, const GemmProblem& problem)
       : Impl(problem),
         kernel(context.state().programs.kernel("gemm_naive", "gemm_naive", gemm_defines(problem))),
-        items(std::min<size_t>(64, kernel.max_work_group())) {}
+        items(static_cast<size_t>(std::min<int64_t>(64, kernel.max_work_group()))) {}
 
   void run(const Stream& stream, const Tensor& a, const Tensor& b, const EpilogueTensors& with,
            const Tensor& c, const Tensor&) const override {

@@ -23,7 +23,7 @@ struct Sorted : WritePlan {
     make_keys = programs.kernel("scatter_sorted", "scatter_keys", defines);
     fold_chunks = programs.kernel("scatter_sorted", "scatter_chunks", defines);
     combine = programs.kernel("scatter_sorted", "scatter_combine", defines);
-    const auto most = static_cast<int64_t>(std::min<size_t>(256, fold_chunks.max_work_group()));
+    const int64_t most = std::min<int64_t>(256, fold_chunks.max_work_group());
     size_t across = 1;
     while (static_cast<int64_t>(across) < loops.columns && static_cast<int64_t>(across) < most) across *= 2;
     local[0] = across;

@@ -125,7 +125,7 @@ Kernel RowForm::kernel(const Context& context, const char* file, const char* nam
         .set("HOLD", hold)
         .set("RAGGED", ragged);
     const Kernel made = context.state().programs.kernel(file, name, all);
-    if (group() <= static_cast<int64_t>(made.max_work_group()) || group() == 1) return made;
+    if (group() <= made.max_work_group() || group() == 1) return made;
     if (rows > 1) {
       rows /= 2;
     } else {

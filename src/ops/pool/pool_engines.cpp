@@ -199,7 +199,7 @@ PoolGrid grid_of(const Shape& shape, int64_t groups) {
 
 void spread_items(KernelPool& plan, const Shape& shape, int64_t groups) {
   plan.grid = grid_of(shape, groups);
-  const int64_t most = std::min<int64_t>(256, static_cast<int64_t>(plan.kernel.max_work_group()));
+  const int64_t most = std::min<int64_t>(256, plan.kernel.max_work_group());
   const int64_t across = std::min(most, power_of_two_from(plan.grid.items));
   plan.local = {static_cast<size_t>(across), static_cast<size_t>(most / across), 1};
   plan.global = {items_in_groups(plan.grid.items, across), items_in_groups(plan.grid.images, most / across),

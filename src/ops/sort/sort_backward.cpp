@@ -69,7 +69,7 @@ SortBackward::SortBackward(const Context& context, const SortBackwardDesc& desc,
   if (context.device().kind() == DeviceKind::cpu) {
     impl->block = static_cast<int>(std::clamp(4096 / std::max(1, impl->k), 1, 4096));
   } else {
-    const int64_t most = std::min<int64_t>(256, static_cast<int64_t>(impl->scatter.max_work_group()));
+    const int64_t most = std::min<int64_t>(256, impl->scatter.max_work_group());
     int64_t lanes = 1;
     while (lanes * 2 <= most && lanes < impl->k) lanes *= 2;
     impl->group[0] = static_cast<size_t>(lanes);
