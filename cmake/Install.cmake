@@ -49,6 +49,7 @@ foreach(library IN LISTS libraries)
   install(FILES "${PROJECT_BINARY_DIR}/dlprim-${library}.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 endforeach()
 
+install(TARGETS dlprim-compiler RUNTIME DESTINATION "${CMAKE_INSTALL_LIBEXECDIR}/dlprim")
 if(TARGET dlprim)
   dlprim_path_to_prefix("${CMAKE_INSTALL_BINDIR}" bin_to_prefix)
   set_target_properties(dlprim PROPERTIES INSTALL_RPATH "$ORIGIN/${bin_to_prefix}/${CMAKE_INSTALL_LIBDIR}")

@@ -30,7 +30,9 @@ TEST_CASE("exit: exit() while programs are compiled in the background", "[exit][
   // What was learnt of the device lies in the folder from the second time on, and its programs are kept
   // there.
   const TempDir folder;
-  check_ends_well("building_first", 4, "DLPRIM_CACHE_MB=64 DLPRIM_CACHE_DIR='" + folder / "cache" + "'");
+  const std::string kept = "DLPRIM_CACHE_MB=64 DLPRIM_CACHE_DIR='" + folder / "cache" + "'";
+  check_ends_well("building_first", 4, kept);
+  check_ends_well("building", 3, "DLPRIM_BUILD_PROCESSES=2 " + kept);
 }
 
 TEST_CASE("exit: a static that stops its thread", "[exit][threads]") {

@@ -54,6 +54,8 @@ struct DeviceFacts {
   /// The driver keeps compiled programs on disk itself, and compiles them once more for who wants their
   /// binaries.
   bool keeps_programs = false;
+  /// The driver compiles one program at a time in a process, however many threads ask: NVIDIA's.
+  bool compiles_one_at_a_time = false;
   std::vector<int> sub_group_widths;  ///< those that a kernel may demand; empty: it must take what comes
   int index = -1;                     ///< position in Device::list(); -1 for a device that is not there
   int platform_index = -1;

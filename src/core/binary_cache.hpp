@@ -35,6 +35,7 @@ class BinaryCache {
   /// False if nothing will be kept, so that nothing need be made for it.
   bool keeps() const { return !directory_.empty() && limit_ > 0; }
   bool chosen() const { return chosen_; }
+  uint64_t limit() const { return limit_; }
   std::optional<std::string> load(const std::string& key) const;
   void store(const std::string& key, const std::string& content);
   /// Removes the oldest files until three quarters of the limit hold, and temporary files left by a crash.

@@ -39,6 +39,11 @@ void watch_the_end() {
 
 }  // namespace
 
+BuildPool::BuildPool(int at_once)
+    : most_(
+          std::clamp<size_t>(at_once > 0 ? static_cast<size_t>(at_once) : std::thread::hardware_concurrency(),
+                             1, kMostThreads)) {}
+
 BuildPool::~BuildPool() {
   {
     std::lock_guard<std::mutex> lock(pools().mutex);
@@ -58,8 +63,7 @@ void BuildPool::add(Job job) {
     lock.unlock();
     return job.drop();
   }
-  const size_t most = std::clamp<size_t>(std::thread::hardware_concurrency(), 1, kMostThreads);
-  if (working_ < most) {
+  if (working_ < most_) {
     if (working_ == 0) {
       for (std::thread& ended : threads_) ended.join();
       threads_.clear();

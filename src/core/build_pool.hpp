@@ -1,7 +1,7 @@
-// BuildPool: jobs in the background, as many at once as the host has cores, 16 at most. Threads start with
-// the first jobs and end with the last. When the pool or the process ends, jobs that have not begun are
-// dropped, and those that have are waited for: no thread of the library may be inside a driver that takes
-// itself apart.
+// BuildPool: jobs in the background, so many at once as it is told, or as the host has cores, 16 at most.
+// Threads start with the first jobs and end with the last. When the pool or the process ends, jobs that have
+// not begun are dropped, and those that have are waited for: no thread of the library may be inside a driver
+// that takes itself apart.
 #pragma once
 
 #include <condition_variable>
@@ -20,7 +20,8 @@ class BuildPool {
     std::function<void()> run, drop;
   };
 
-  BuildPool() = default;
+  /// 0 at once: as many as there are cores.
+  explicit BuildPool(int at_once);
   ~BuildPool();
   BuildPool(const BuildPool&) = delete;
   BuildPool& operator=(const BuildPool&) = delete;
@@ -36,6 +37,7 @@ class BuildPool {
  private:
   void work();
 
+  const size_t most_;
   std::mutex mutex_;
   std::condition_variable ended_;
   std::deque<Job> jobs_;

@@ -139,6 +139,7 @@ DeviceFacts facts_of(cl_device_id id) {
   f.architecture = architecture_of(id, f);
   f.sharing = sharing_of(f, device_info<cl_device_local_mem_type>(id, CL_DEVICE_LOCAL_MEM_TYPE));
   f.keeps_programs = keeps_programs(f);
+  f.compiles_one_at_a_time = f.platform == "NVIDIA CUDA";
   f.sub_group_widths = sub_group_widths(id, f.extensions);
   return f;
 }

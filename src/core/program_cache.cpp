@@ -11,7 +11,7 @@
 #include <system_error>
 
 #include "core/check.hpp"
-#include "core/device_ptx.hpp"
+#include "core/compile.hpp"
 #include "core/kernel_source.hpp"
 #include "core/program_binary.hpp"
 
@@ -53,8 +53,18 @@ void Kernel::Shared::give_back(cl::Kernel kernel) noexcept {
 }
 
 ProgramCache::ProgramCache(cl::Context context, const Device& device, const ProgramLimits& limits,
-                           BinaryCache& disk, Log log)
-    : context_(std::move(context)), device_(device), disk_(disk), log_(std::move(log)), limits_(limits) {}
+                           BinaryCache& disk, Log log, std::optional<int> processes)
+    : context_(std::move(context)),
+      device_(device),
+      disk_(disk),
+      log_(std::move(log)),
+      limits_(limits),
+      processes_(keeps() ? build_processes(processes, device.facts()) : 0),
+      background_(processes_) {}
+
+bool ProgramCache::keeps() const {
+  return disk_.keeps() && (disk_.chosen() || !device_.facts().keeps_programs);
+}
 
 ProgramStats ProgramCache::held() const {
   ProgramStats stats = stats_;
@@ -197,9 +207,9 @@ void ProgramCache::disclaim(const std::string& key) {
 }
 
 void ProgramCache::fulfil(std::promise<Outcome>& promise, const std::string& key, const std::string& name,
-                          const std::string& source, const std::string& options) {
+                          const std::string& source, const std::string& options, BuildProcess* process) {
   try {
-    const std::shared_ptr<const Program> made = make(name, source, options);
+    const std::shared_ptr<const Program> made = make(name, source, options, process);
     {
       std::lock_guard<std::mutex> lock(mutex_);
       find(key)->program = made;
@@ -235,42 +245,52 @@ void ProgramCache::prefetch(const std::string& key, const std::string& name, con
                             const std::string& options) {
   const auto promise = claim(key).promise;
   if (!promise) return;
-  const BuildPool::Job job = {[=] { fulfil(*promise, key, name, source, options); },
-                              [=] {
+  const auto build = [=] {
+    thread_local BuildProcess process;  // of one of the pool's threads, and ends with it
+    fulfil(*promise, key, name, source, options, processes_ > 0 ? &process : nullptr);
+  };
+  const BuildPool::Job job = {build, [=] {
                                 disclaim(key);
                                 promise->set_value({nullptr, {}, true});
                               }};
   try {
     background_.add(job);
   } catch (const std::system_error&) {  // there is no thread to be had
-    job.run();
+    fulfil(*promise, key, name, source, options, nullptr);
   }
 }
 
 std::shared_ptr<const Program> ProgramCache::make(const std::string& name, const std::string& source,
-                                                  const std::string& options) {
+                                                  const std::string& options, BuildProcess* process) {
   using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();
   const std::string key = cat(kKeyVersion, '\n', device_.identity(), '\n', options, '\n', source);
   auto result = std::make_shared<Program>();
   result->name = name;
   result->bytes = 2 * (options.size() + source.size());  // our key, and the driver's copy of the text
-  if (const auto binary = disk_.load(key)) {
-    result->program = program_from_binary(context_, device_.cl()(), *binary, options);
-    result->bytes += binary->size();
-  }
-  const bool loaded = result->program() != nullptr;
-  if (!loaded) {
-    result->program = build(name, source, options);
-    const bool keep = disk_.keeps() && (disk_.chosen() || !device_.facts().keeps_programs);
-    const std::string binary = keep ? program_binary(result->program) : "";
+  const auto load = [&] {
+    if (const auto binary = disk_.load(key)) {
+      result->program = program_from_binary(context_, device_.cl()(), *binary, options);
+      result->bytes += binary->size();
+    }
+    return result->program() != nullptr;
+  };
+  const bool loaded = load();
+  const DeviceFacts& facts = device_.facts();
+  const bool elsewhere = !loaded && process &&
+                         process->build({facts.platform, cat(facts.device_index), name, source, options,
+                                         disk_.directory(), cat(disk_.limit()), key}) &&
+                         load();
+  if (!loaded && !elsewhere) {
+    result->program = compile_program(context_, device_.cl()(), name, source, options);
+    const std::string binary = keeps() ? program_binary(result->program) : "";
     if (!binary.empty()) disk_.store(key, binary);
     result->bytes += binary.size();
   }
   if (log_.level() >= 1) {
     const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-    log_.line(
-        cat(loaded ? "load" : "build", " program=", name, " seconds=", seconds, " options='", options, "'"));
+    const char* how = loaded ? "load" : elsewhere ? "build elsewhere" : "build";
+    log_.line(cat(how, " program=", name, " seconds=", seconds, " options='", options, "'"));
     // Compilers end even an empty log with a line end.
     const std::string remarks =
         loaded || log_.level() < 2 ? "" : program_log(result->program, device_.cl()());
@@ -280,22 +300,6 @@ std::shared_ptr<const Program> ProgramCache::make(const std::string& name, const
   std::lock_guard<std::mutex> lock(mutex_);
   (loaded ? stats_.from_disk : stats_.built)++;
   return result;
-}
-
-cl::Program ProgramCache::build(const std::string& name, const std::string& source,
-                                const std::string& options) const {
-  const char* text = source.c_str();
-  const size_t size = source.size();
-  const cl_device_id device = device_.cl()();
-  cl_int code = CL_SUCCESS;
-  cl::Program program(clCreateProgramWithSource(context_(), 1, &text, &size, &code));
-  cl_check(code, "clCreateProgramWithSource");
-  code = clBuildProgram(program(), 1, &device, options.c_str(), nullptr, nullptr);
-  if (code == CL_BUILD_PROGRAM_FAILURE || code == CL_INVALID_BUILD_OPTIONS)
-    throw BuildError(name, options, program_log(program, device));
-  cl_check(code, "clBuildProgram");
-  const bool covered = has_covered_ptx(source) && has_covered_ptx(program_binary(program));
-  return covered ? uncover_ptx(context_, device, program, name) : program;
 }
 
 }  // namespace dlprim::detail

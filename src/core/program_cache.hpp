@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@
 
 #include "core/binary_cache.hpp"
 #include "core/build_pool.hpp"
+#include "core/build_process.hpp"
 #include "core/defines.hpp"
 #include "core/log.hpp"
 
@@ -68,9 +70,9 @@ struct ProgramLimits {
 
 class ProgramCache {
  public:
-  /// `disk` outlives the cache.
+  /// `disk` outlives the cache. `processes`: see build_processes().
   ProgramCache(cl::Context context, const Device& device, const ProgramLimits& limits, BinaryCache& disk,
-               Log log);
+               Log log, std::optional<int> processes = {});
 
   /// The kernel `kernel` of the embedded file `file`.cl compiled with `defines`. Throws BuildError.
   Kernel kernel(const std::string& file, const std::string& kernel, const Defines& defines);
@@ -109,9 +111,10 @@ class ProgramCache {
   Claim claim(const std::string& key);
   /// Takes a claim back: who asks later makes another.
   void disclaim(const std::string& key);
-  /// Builds what was claimed. Whatever goes wrong is the promise's.
+  /// Builds what was claimed. Whatever goes wrong is the promise's. `process`, if it is not null, is asked to
+  /// compile it first.
   void fulfil(std::promise<Outcome>& promise, const std::string& key, const std::string& name,
-              const std::string& source, const std::string& options);
+              const std::string& source, const std::string& options, BuildProcess* process = nullptr);
   /// Has the program built in the background, unless it is there or on its way.
   void prefetch(const std::string& key, const std::string& name, const std::string& source,
                 const std::string& options);
@@ -123,8 +126,9 @@ class ProgramCache {
   void trim();
   ProgramStats held() const;
   std::shared_ptr<const Program> make(const std::string& name, const std::string& source,
-                                      const std::string& options);
-  cl::Program build(const std::string& name, const std::string& source, const std::string& options) const;
+                                      const std::string& options, BuildProcess* process);
+  /// Whether binaries are kept on disk, by us.
+  bool keeps() const;
 
   cl::Context context_;
   Device device_;
@@ -135,6 +139,7 @@ class ProgramCache {
   Entries programs_;
   std::list<const std::string*> ages_;  ///< of those that are kept, newest first
   ProgramStats stats_;
+  int processes_;         ///< that compile what is asked for in the background; 0: its threads do
   BuildPool background_;  ///< the last member: its jobs use the others until it ends
 };
 

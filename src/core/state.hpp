@@ -26,7 +26,7 @@ struct ContextState {
         disk(own_disk ? *own_disk : BinaryCache::user()),
         allocator(context_, config.memory_limit.value_or(device_.facts().global_memory),
                   device_.facts().max_allocation, {config.allocate, config.free}, log),
-        programs(context_, device_, {}, disk, log),
+        programs(context_, device_, {}, disk, log, config.build_processes),
         plans([this] { return programs.crowded(); }),
         tuning(device.facts(), UserDatabase::configured(config, disk.directory(), log), shipped_tuning()) {}
 

@@ -1,0 +1,59 @@
+// BuildProcess: the program dlprim-compiler, which compiles for us. Some drivers compile one program at a
+// time in a process, however many threads ask; several processes compile several. What they compiled comes
+// through the folder of compiled programs, and through the driver's own.
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <optional>
+#include <string>
+
+#include <dlprim/device.hpp>
+
+namespace dlprim::detail {
+
+/// A program to be compiled, and where its binary is to be kept; all as texts, as they travel.
+struct BuildRequest {
+  std::string platform, device;  ///< the platform's name, the device's number among the platform's
+  std::string name, source, options;
+  std::string folder, bytes, key;  ///< of the BinaryCache: where, its limit, under what
+
+  std::array<std::string*, 8> fields() {
+    return {&platform, &device, &name, &source, &options, &folder, &bytes, &key};
+  }
+};
+
+/// These return false if the other end is gone, or sends something else.
+bool send_request(int socket, BuildRequest request);
+bool receive_request(int socket, BuildRequest& request);
+bool send_verdict(int socket, bool built);
+bool receive_verdict(int socket, bool& built);
+
+/// How many processes are to compile for a device: `configured`; or as $DLPRIM_BUILD_PROCESSES says; or,
+/// where the driver compiles one program at a time, as many as there are cores, at most 16, and one for each
+/// 4 GiB of the device's memory, since each makes a context there. 0 without the program dlprim-compiler.
+int build_processes(std::optional<int> configured, const DeviceFacts& device);
+
+/// Starts with the first request and ends with the object. Of one thread.
+class BuildProcess {
+ public:
+  BuildProcess() = default;
+  ~BuildProcess();
+  BuildProcess(const BuildProcess&) = delete;
+  BuildProcess& operator=(const BuildProcess&) = delete;
+
+  /// Whether the program was compiled and is kept. If not, compile it here, where errors can be told. A
+  /// process that did not start, or ended, is not asked again.
+  bool build(const BuildRequest& request);
+
+ private:
+  bool start();
+  void end();
+
+  int socket_ = -1;
+  pid_t process_ = -1;
+  bool failed_ = false;
+};
+
+}  // namespace dlprim::detail

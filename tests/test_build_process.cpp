@@ -1,0 +1,224 @@
+// Programs compiled by other processes: what is compiled where, and what happens when they fail.
+#include "core/build_process.hpp"
+
+#include <dlprim/copy.hpp>
+#include <dlprim/rehearsal.hpp>
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "catch.hpp"
+#include "child.hpp"
+#include "core/launch.hpp"
+#include "core/state.hpp"
+#include "core/text.hpp"
+#include "support.hpp"
+
+using namespace dlprim;
+using namespace dlprim::detail;
+using dlprim::test::TempDir;
+
+namespace {
+
+constexpr int kPrograms = 6;
+
+/// A text that no cache has.
+std::string unique_source(const char* body) {
+  static int made = 0;
+  return cat("// ", std::chrono::steady_clock::now().time_since_epoch().count(), ' ', made++, "\n", body);
+}
+
+const char* const kSet = R"(
+__kernel void set(__global int* y, long offset) { y[offset] = VALUE; })";
+
+/// $DLPRIM_COMPILER while it lives.
+class Compiler {
+ public:
+  explicit Compiler(const std::string& path) { setenv("DLPRIM_COMPILER", path.c_str(), 1); }
+  ~Compiler() { unsetenv("DLPRIM_COMPILER"); }
+};
+
+ContextConfig two_processes(const TempDir& folder) {
+  ContextConfig config;
+  config.cache_folder = folder / "cache";
+  config.build_processes = 2;
+  return config;
+}
+
+int value_of(const Context& context, const std::string& source, int value) {
+  const Stream stream(context);
+  const Tensor y(stream, {1}, DType::i32);
+  const Kernel kernel = context.state().programs.generated("p", source, "set", Defines().set("VALUE", value));
+  Launch(stream, kernel).arg(y).run({1}, {1});
+  return read<int32_t>(stream, y).at(0);
+}
+
+/// Asks for programs in a rehearsal, then runs them all.
+void check_runs(const Context& context, const std::string& source) {
+  {
+    const Rehearsal rehearsal;
+    for (int value = 0; value < kPrograms; value++)
+      context.state().programs.generated("p", source, "set", Defines().set("VALUE", value));
+  }
+  for (int value = 0; value < kPrograms; value++) CHECK(value_of(context, source, value) == value);
+}
+
+/// What the log says of programs: where each was compiled.
+struct Lines {
+  std::mutex mutex;
+  std::vector<std::string> lines;
+
+  void in(ContextConfig& config) {
+    config.log = [this](const std::string& line) {
+      const std::lock_guard<std::mutex> lock(mutex);
+      lines.push_back(line);
+    };
+  }
+  int count(const std::string& what) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    return static_cast<int>(std::count_if(lines.begin(), lines.end(),
+                                          [&](const std::string& line) { return line.rfind(what, 0) == 0; }));
+  }
+};
+
+/// Children of this process that have not been waited for.
+int children() {
+  int count = 0;
+  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream list(thread.path() / "children");
+    for (int child = 0; list >> child;) count++;
+  }
+  return count;
+}
+
+}  // namespace
+
+TEST_CASE("build processes: they compile what a rehearsal asks for, and end with it", "[threads]") {
+  const TempDir folder;
+  const std::string source = unique_source(kSet);
+  ContextConfig config = two_processes(folder);
+  Lines log;
+  log.in(config);
+  {
+    const Context context(test::context().device(), config);
+    const uint64_t before = context.program_stats().built;
+    check_runs(context, source);
+    CHECK(log.count("build elsewhere program=p ") == kPrograms);
+    CHECK(log.count("build program=p ") == 0);
+    CHECK(context.program_stats().built == before + kPrograms);
+  }
+  CHECK(children() == 0);
+  // A second context finds them on disk, and no process is started.
+  const Compiler none("/nonexistent");
+  const Context again(test::context().device(), config);
+  check_runs(again, source);
+  CHECK(log.count("load program=p ") == kPrograms);
+}
+
+TEST_CASE("build processes: without a rehearsal, without a folder, or for 0 of them there are none",
+          "[threads]") {
+  const std::string source = unique_source(kSet);
+  const TempDir folder;
+  for (const char* without : {"rehearsal", "folder", "processes"}) {
+    INFO(without);
+    ContextConfig config = two_processes(folder);
+    Lines log;
+    log.in(config);
+    if (without == std::string("folder")) config.cache_folder = "";
+    if (without == std::string("processes")) config.build_processes = 0;
+    const Context context(test::context().device(), config);
+    const std::string own = source + "// " + without;
+    if (without == std::string("rehearsal"))
+      CHECK(value_of(context, own, 3) == 3);
+    else
+      check_runs(context, own);
+    CHECK(log.count("build elsewhere ") == 0);
+    CHECK(log.count("build program=p ") > 0);
+  }
+}
+
+TEST_CASE("build processes: what does not compile is said as ever", "[threads]") {
+  const TempDir folder;
+  const Context context(test::context().device(), two_processes(folder));
+  const std::string broken = unique_source("__kernel void set(__global int* y) { y[0] = no_such_name; }");
+  {
+    const Rehearsal rehearsal;
+    CHECK_NOTHROW(context.state().programs.generated("broken", broken, "set", {}));
+  }
+  CHECK_THROWS_AS(context.state().programs.generated("broken", broken, "set", {}), BuildError);
+  check_runs(context, unique_source(kSet));
+}
+
+TEST_CASE("build processes: one that does not start, ends, or answers something else is done without",
+          "[threads]") {
+  const TempDir folder;
+  test::put(folder / "no_program", "not executable");
+  test::put(folder / "liar", "#!/bin/sh\nprintf 'dlprim verdict of another version' >&0\n");
+  std::filesystem::permissions(folder / "liar", std::filesystem::perms::owner_all);
+  for (const std::string& path :
+       {folder / "no_program", folder / "liar", std::string("/nonexistent"), std::string("/bin/false")}) {
+    INFO(path);
+    const Compiler compiler(path);
+    ContextConfig config = two_processes(folder);
+    Lines log;
+    log.in(config);
+    {
+      const Context context(test::context().device(), config);
+      check_runs(context, unique_source(kSet));
+      CHECK(log.count("build program=p ") == kPrograms);
+    }
+    CHECK(children() == 0);
+  }
+}
+
+TEST_CASE("build processes: requests arrive as they were sent, and nothing else does", "[small]") {
+  int ends[2];
+  REQUIRE(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
+  BuildRequest sent{"platform", "3", "", std::string(3000000, 'x'), std::string("a\0b", 3), "f", "1", "k"};
+  std::thread sender([&] { send_request(ends[0], sent); });
+  BuildRequest got;
+  CHECK(receive_request(ends[1], got));
+  sender.join();
+  for (size_t i = 0; i < got.fields().size(); i++) CHECK(*got.fields()[i] == *sent.fields()[i]);
+
+  bool built = false;
+  CHECK((send_verdict(ends[1], true) && receive_verdict(ends[0], built)));
+  CHECK(built);
+  CHECK((send_verdict(ends[1], false) && receive_verdict(ends[0], built)));
+  CHECK_FALSE(built);
+  CHECK(send_verdict(ends[0], true));  // an answer where a request should come
+  CHECK_FALSE(receive_request(ends[1], got));
+  close(ends[1]);
+  CHECK_FALSE(receive_verdict(ends[0], built));
+  CHECK_FALSE(send_request(ends[0], sent));  // and no signal
+  close(ends[0]);
+}
+
+TEST_CASE("build processes: how many a device has", "[small]") {
+  DeviceFacts one, other;
+  one.compiles_one_at_a_time = true;
+  one.global_memory = other.global_memory = uint64_t{80} << 30;
+  const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  CHECK(build_processes({}, one) == std::min(cores, 16));
+  CHECK(build_processes({}, other) == 0);
+  CHECK(build_processes(3, other) == 3);
+  CHECK(build_processes(99, other) == 16);
+  CHECK(build_processes(0, one) == 0);
+  CHECK(build_processes(-1, one) == 0);
+  one.global_memory = uint64_t{4} << 30;
+  CHECK(build_processes({}, one) == 1);
+  one.global_memory = uint64_t{3} << 30;
+  CHECK(build_processes({}, one) == 0);
+  setenv("DLPRIM_BUILD_PROCESSES", "2", 1);
+  CHECK(build_processes({}, other) == 2);
+  CHECK(build_processes(1, other) == 1);
+  unsetenv("DLPRIM_BUILD_PROCESSES");
+}
