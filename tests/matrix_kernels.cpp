@@ -126,15 +126,14 @@ void nv_wgmma(const char* folder) {
   struct ConvTile {
     int n, stages, groups;
   };
-  for (const ConvDirection direction : {ConvDirection::forward, ConvDirection::backward_data})
+  for (const bool planes : {false, true})
     for (const ConvTile& tile :
          {ConvTile{128, 4, 2}, ConvTile{64, 5, 3}, ConvTile{64, 5, 2}, ConvTile{16, 7, 3}}) {
-      const bool backward = direction == ConvDirection::backward_data;
-      Defines defines = conv_defines(conv_of(direction, DType::f32, true));
-      defines.set("BACKWARD", backward).set("DEPTH", 0).set("SPLIT", 1).set("PLANES", 0);
+      Defines defines = conv_defines(conv_of(ConvDirection::forward, DType::f32, true));
+      defines.set("DEPTH", 0).set("SPLIT", 1).set("PLANES", planes);
       defines.set("TILE_N", tile.n).set("STAGES", tile.stages).set("WARP_GROUPS", tile.groups);
       defines.set("C_BYTES", 4).set("C_PAIRS", 1).set("C_TRANSPOSED", 1);
-      add("conv_nv_wgmma", cat(backward ? "data" : "forward", tile.n, 'x', tile.groups),
+      add("conv_nv_wgmma", cat(planes ? "planes" : "pixels", tile.n, 'x', tile.groups),
           fill_wgmma_slots(kernel_source("conv_nv_wgmma"), {DType::f32, true, tile.n, true, true, false}),
           defines.options());
     }

@@ -21,7 +21,7 @@
 struct Operands {
   __global const float *source, *w;
   long source_n, source_d, source_h, source_w, source_c, w_group, w_source, w_target, w_d, w_h, w_w;
-  int size_d, size_h, size_w, stride_d, stride_h, stride_w, C, N, padded;
+  int size_d, size_h, size_w, step_d, step_h, step_w, C, N, padded;
   __global const ulong* maps;  // of each phase's source, of the upper parts of w and of the lower ones
   int phases;
   uint to, bar;  // where a stage comes, and the barrier that knows
@@ -51,12 +51,12 @@ static struct AgainStep again_step(const struct Again* from, int k) {
 static float again_a(const struct Again* from, const struct AgainStep* step, int row, int i) {
   __local const struct Operands* all = from->all;
   __local const struct Phase* phase = from->phase;
-  const int stride_d = all->stride_d, stride_h = all->stride_h, stride_w = all->stride_w, tile_plane = from->plane;
+  const int tile_plane = from->plane;
   const int channel = step->channel + i;
   if (from->m + row >= phase->M || !step->inside || channel >= all->C) return 0;
   PIXEL(from->m + row)
-  const int at_d = pixel_d * SOURCE_STEP(d) + step->at_d, at_h = pixel_h * SOURCE_STEP(h) + step->at_h;
-  const int at_w = pixel_w * SOURCE_STEP(w) + step->at_w;
+  const int at_d = pixel_d * all->step_d + step->at_d, at_h = pixel_h * all->step_h + step->at_h;
+  const int at_w = pixel_w * all->step_w + step->at_w;
   if (at_d < 0 || at_d >= all->size_d || at_h < 0 || at_h >= all->size_h || at_w < 0 || at_w >= all->size_w) return PADDING;
   return again_number(all->source[image * all->source_n + at_d * all->source_d + at_h * all->source_h + at_w * all->source_w +
                                   ((long)from->group * all->C + channel) * all->source_c]);
@@ -81,7 +81,7 @@ INLINE void again_feed(const struct Again* from, int s, int item) {
   if (item != 0) return;
   __local const struct Operands* all = from->all;
   AGAIN_TAP(from, s)
-  const int stride_d = all->stride_d, stride_h = all->stride_h, stride_w = all->stride_w, tile_plane = from->plane;
+  const int tile_plane = from->plane;
   const int tap = phase->tap + tap_d * phase->tap_d + tap_h * phase->tap_h + tap_w * phase->tap_w;
   PIXEL(from->m)
   mbarrier_expect(all->bar, STAGE_BYTES);
@@ -89,8 +89,8 @@ INLINE void again_feed(const struct Again* from, int s, int item) {
   COPY_ROWS(all->to, all->maps, 0, TILE_ROWS, STEP, channel, from->m, image, all->bar)
 #else
   copy_pixels(all->to, all->maps + 16 * (tile_plane - from->group * all->phases), from->group * all->C + channel, image,
-              phase->d.lower + pixel_d * SOURCE_STEP(d), phase->h.lower + pixel_h * SOURCE_STEP(h),
-              phase->w.lower + pixel_w * SOURCE_STEP(w), tap_d * phase->d.dilation, tap_h * phase->h.dilation,
+              phase->d.lower + pixel_d * all->step_d, phase->h.lower + pixel_h * all->step_h,
+              phase->w.lower + pixel_w * all->step_w, tap_d * phase->d.dilation, tap_h * phase->h.dilation,
               tap_w * phase->w.dilation, all->bar);
 #endif
   __global const ulong* of_w = all->maps + 16 * all->phases;
@@ -102,11 +102,11 @@ INLINE void again_feed(const struct Again* from, int s, int item) {
 static int again_sees(const struct Again* from, int s, int row) {
   __local const struct Operands* all = from->all;
   AGAIN_TAP(from, s)
-  const int stride_d = all->stride_d, stride_h = all->stride_h, stride_w = all->stride_w, tile_plane = from->plane;
+  const int tile_plane = from->plane;
   PIXEL(from->m + row)
-  const int at_d = pixel_d * SOURCE_STEP(d) + phase->d.lower + tap_d * phase->d.dilation;
-  const int at_h = pixel_h * SOURCE_STEP(h) + phase->h.lower + tap_h * phase->h.dilation;
-  const int at_w = pixel_w * SOURCE_STEP(w) + phase->w.lower + tap_w * phase->w.dilation;
+  const int at_d = pixel_d * all->step_d + phase->d.lower + tap_d * phase->d.dilation;
+  const int at_h = pixel_h * all->step_h + phase->h.lower + tap_h * phase->h.dilation;
+  const int at_w = pixel_w * all->step_w + phase->w.lower + tap_w * phase->w.dilation;
   return at_d >= 0 && at_d < all->size_d && at_h >= 0 && at_h < all->size_h && at_w >= 0 && at_w < all->size_w;
 }
 INLINE uint again_bring(const struct Again* from, int s, int item, __local const float* stage, __local float* a, __local float* b) {

@@ -44,6 +44,8 @@
 #define MOST_PHASES 64
 #endif
 #include "conv/conv_nv_feed.cl"
+// Of one program, as it takes seconds to compile.
+#define BACKWARD backward
 
 #define A_UNIT_K !PLANES
 #define TILE_M (64 * WARP_GROUPS)
@@ -171,7 +173,7 @@
   }
 
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_nv_wgmma(
-    int images, int C, int N, int groups, DIVISOR(phases), DIVISOR(tiles_m), DIVISOR(tiles_n), AXIS_PARAMETERS(d),
+    int backward, int images, int C, int N, int groups, DIVISOR(phases), DIVISOR(tiles_m), DIVISOR(tiles_n), AXIS_PARAMETERS(d),
     AXIS_PARAMETERS(h), AXIS_PARAMETERS(w), __global const ELEMENT* restrict source, long source_offset, STRIDES(source),
     long source_stride_c,     __global const ELEMENT* restrict b, long b_offset, __global const ELEMENT* restrict b_lo, long b_lo_offset,
     long b_stride_tap, long b_stride_row, __global C_STORAGE* restrict c, long c_offset, STRIDES(c), long c_stride_c,
@@ -211,7 +213,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_nv_wgmma(
   if (item == 0) {
     const struct Operands all = {source + source_offset, whole_w + whole_w_offset, source_stride_n, source_stride_d,
                                  source_stride_h, source_stride_w, source_stride_c, w_group, w_source, w_target, w_d, w_h, w_w,
-                                 source_d, source_h, source_w, stride_d, stride_h, stride_w, C, N, blocks * STEP, maps, phases, base,
+                                 source_d, source_h, source_w, SOURCE_STEP(d), SOURCE_STEP(h), SOURCE_STEP(w), C, N, blocks * STEP, maps, phases, base,
                                  full_bar + 8 * STAGES};
     operands = all;
   }

@@ -151,7 +151,11 @@ class NvWgmma : public ConvImpl {
     const ConvStrides& strides = planes_ ? sides_.source : source_->strides();
     const Tensor weights = weights_->prepare(stream, t.w, workspace);
     Launch launch(stream, kernel_);
-    launch.arg(p_.n).arg(sides_.source_channels).arg(sides_.target_channels).arg(p_.groups);
+    launch.arg(static_cast<int>(sides_.backward))
+        .arg(p_.n)
+        .arg(sides_.source_channels)
+        .arg(sides_.target_channels)
+        .arg(p_.groups);
     for (int divisor : {sides_.phases, tiles_m_, tiles_n_}) bind_divisor(launch, divisor);
     for (const ConvAxis& axis : sides_.axes) axis.bind(launch);
     launch.arg(source);
@@ -189,7 +193,7 @@ class NvWgmma : public ConvImpl {
     const bool last = sides_.target[1] <= 1;
     Defines defines = conv_defines(p_);
     if (last) defines = conv_defines(p_, ConvChannels::columns);
-    defines.set("BACKWARD", sides_.backward).set("DEPTH", p_.has_depth()).set("SPLIT", split_);
+    defines.set("DEPTH", p_.has_depth()).set("SPLIT", split_);
     defines.set("PLANES", planes_)
         .set("W_UNIT_TARGET", weights_->unit_target())
         .set("TILE_N", tile_.n)
