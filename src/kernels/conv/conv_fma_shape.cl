@@ -39,7 +39,7 @@
   w_##x *= step_##x;                                                     \
   target_at += (long)phase_##x.first * t_##x;                            \
   t_##x *= stride_##x;
-#define PHASE_ON(x, number) axis_of(BACKWARD, number, pixels_##x, taps_##x, stride_##x, step_##x, pad_##x, dilation_##x)
+#define PHASE_ON(x, number) axis_of(number, BACKWARD, pixels_##x, taps_##x, stride_##x, step_##x, pad_##x, dilation_##x)
 
 // The target's sizes, w's, and the steps of taps.
 #define PHASE_PARAMETERS AXES(pixels), AXES(taps), AXES(step),

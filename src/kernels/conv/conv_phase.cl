@@ -18,7 +18,7 @@ struct Axis {
   int first, count, taps, last, step, lower, dilation;
 };
 
-static struct Axis axis_of(int backward, int phase, int target, int taps, int stride, int step, int pad, int dilation) {
+static struct Axis axis_of(int phase, int backward, int target, int taps, int stride, int step, int pad, int dilation) {
   if (!backward) {
     const struct Axis forward = {0, target, taps, 0, -1, -pad, dilation};
     return forward;
