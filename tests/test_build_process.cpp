@@ -82,6 +82,12 @@ struct Lines {
       lines.push_back(line);
     };
   }
+  std::string all() {
+    const std::lock_guard<std::mutex> lock(mutex);
+    std::string result;
+    for (const std::string& line : lines) result += line.substr(0, 500) + "\n";
+    return result;
+  }
   int count(const std::string& what) {
     const std::lock_guard<std::mutex> lock(mutex);
     return static_cast<int>(std::count_if(lines.begin(), lines.end(),
@@ -111,6 +117,7 @@ TEST_CASE("build processes: they compile what a rehearsal asks for, and end with
     const Context context(test::context().device(), config);
     const uint64_t before = context.program_stats().built;
     check_runs(context, source);
+    INFO(log.all());
     CHECK(log.count("build elsewhere program=p ") == kPrograms);
     CHECK(log.count("build program=p ") == 0);
     CHECK(context.program_stats().built == before + kPrograms);
@@ -174,6 +181,7 @@ TEST_CASE("build processes: one that does not start, ends, or answers something 
       const Context context(test::context().device(), config);
       check_runs(context, unique_source(kSet));
       CHECK(log.count("build program=p ") == kPrograms);
+      CHECK(log.count("not built elsewhere program=p: dlprim-compiler ") == kPrograms);
     }
     CHECK(children() == 0);
   }
@@ -189,15 +197,15 @@ TEST_CASE("build processes: requests arrive as they were sent, and nothing else 
   sender.join();
   for (size_t i = 0; i < got.fields().size(); i++) CHECK(*got.fields()[i] == *sent.fields()[i]);
 
-  bool built = false;
-  CHECK((send_verdict(ends[1], true) && receive_verdict(ends[0], built)));
-  CHECK(built);
-  CHECK((send_verdict(ends[1], false) && receive_verdict(ends[0], built)));
-  CHECK_FALSE(built);
-  CHECK(send_verdict(ends[0], true));  // an answer where a request should come
+  std::string verdict = "none";
+  CHECK((send_verdict(ends[1], "") && receive_verdict(ends[0], verdict)));
+  CHECK(verdict.empty());
+  CHECK((send_verdict(ends[1], "no device") && receive_verdict(ends[0], verdict)));
+  CHECK(verdict == "no device");
+  CHECK(send_verdict(ends[0], ""));  // an answer where a request should come
   CHECK_FALSE(receive_request(ends[1], got));
   close(ends[1]);
-  CHECK_FALSE(receive_verdict(ends[0], built));
+  CHECK_FALSE(receive_verdict(ends[0], verdict));
   CHECK_FALSE(send_request(ends[0], sent));  // and no signal
   close(ends[0]);
 }
@@ -206,6 +214,7 @@ TEST_CASE("build processes: how many a device has", "[small]") {
   DeviceFacts one, other;
   one.compiles_one_at_a_time = true;
   one.global_memory = other.global_memory = uint64_t{80} << 30;
+  unsetenv("DLPRIM_BUILD_PROCESSES");
   const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   CHECK(build_processes({}, one) == std::min(cores, 16));
   CHECK(build_processes({}, other) == 0);

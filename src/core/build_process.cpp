@@ -60,6 +60,18 @@ bool receive_word(int socket, const char (&word)[N]) {
   return receive_all(socket, got, N) && std::memcmp(got, word, N) == 0;
 }
 
+void append(std::string& all, const std::string& text) {
+  const uint64_t size = text.size();
+  all.append(reinterpret_cast<const char*>(&size), sizeof size).append(text);
+}
+
+bool receive_text(int socket, std::string& text) {
+  uint64_t size = 0;
+  if (!receive_all(socket, &size, sizeof size) || size > kLongest) return false;
+  text.resize(size);
+  return receive_all(socket, text.data(), size);
+}
+
 /// The program: $DLPRIM_COMPILER, or one beside the library or the program that holds it, as it was built or
 /// installed. Empty if there is none.
 fs::path compiler() {
@@ -79,33 +91,25 @@ fs::path compiler() {
 
 bool send_request(int socket, BuildRequest request) {
   std::string all(kRequest, sizeof kRequest);
-  for (const std::string* field : request.fields()) {
-    const uint64_t size = field->size();
-    all.append(reinterpret_cast<const char*>(&size), sizeof size).append(*field);
-  }
+  for (const std::string* field : request.fields()) append(all, *field);
   return send_all(socket, all.data(), all.size());
 }
 
 bool receive_request(int socket, BuildRequest& request) {
   if (!receive_word(socket, kRequest)) return false;
-  for (std::string* field : request.fields()) {
-    uint64_t size = 0;
-    if (!receive_all(socket, &size, sizeof size) || size > kLongest) return false;
-    field->resize(size);
-    if (!receive_all(socket, field->data(), size)) return false;
-  }
+  for (std::string* field : request.fields())
+    if (!receive_text(socket, *field)) return false;
   return true;
 }
 
-bool send_verdict(int socket, bool built) {
-  return send_all(socket, kVerdict, sizeof kVerdict) && send_all(socket, &built, 1);
+bool send_verdict(int socket, const std::string& failure) {
+  std::string all(kVerdict, sizeof kVerdict);
+  append(all, failure);
+  return send_all(socket, all.data(), all.size());
 }
 
-bool receive_verdict(int socket, bool& built) {
-  char answer = 0;
-  if (!receive_word(socket, kVerdict) || !receive_all(socket, &answer, 1)) return false;
-  built = answer == 1;
-  return true;
+bool receive_verdict(int socket, std::string& failure) {
+  return receive_word(socket, kVerdict) && receive_text(socket, failure);
 }
 
 int build_processes(std::optional<int> configured, const DeviceFacts& device) {
@@ -124,12 +128,13 @@ BuildProcess::~BuildProcess() {
   end();
 }
 
-bool BuildProcess::build(const BuildRequest& request) {
-  if (failed_ || (socket_ < 0 && !start())) return false;
-  bool built = false;
-  failed_ = !send_request(socket_, request) || !receive_verdict(socket_, built);
-  if (failed_) end();
-  return built;
+std::string BuildProcess::build(const BuildRequest& request) {
+  if (failed_ || (socket_ < 0 && !start())) return "dlprim-compiler does not run";
+  std::string failure;
+  failed_ = !send_request(socket_, request) || !receive_verdict(socket_, failure);
+  if (!failed_) return failure;
+  end();
+  return "dlprim-compiler ended";
 }
 
 bool BuildProcess::start() {
@@ -144,8 +149,13 @@ bool BuildProcess::start() {
     // The socket is its standard input; what compilers print there goes nowhere.
     failed_ = posix_spawn_file_actions_adddup2(&actions, ends[1], STDIN_FILENO) != 0 ||
               posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0) != 0 ||
-              posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0) != 0 ||
-              posix_spawn(&process_, path.c_str(), &actions, nullptr, arguments, environ) != 0;
+              posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0) != 0;
+#ifdef __GLIBC_PREREQ
+#if __GLIBC_PREREQ(2, 34)  // what the process has open is none of its business
+    failed_ = failed_ || posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1) != 0;
+#endif
+#endif
+    failed_ = failed_ || posix_spawn(&process_, path.c_str(), &actions, nullptr, arguments, environ) != 0;
     posix_spawn_file_actions_destroy(&actions);
   }
   close(ends[1]);

@@ -27,8 +27,8 @@ struct BuildRequest {
 /// These return false if the other end is gone, or sends something else.
 bool send_request(int socket, BuildRequest request);
 bool receive_request(int socket, BuildRequest& request);
-bool send_verdict(int socket, bool built);
-bool receive_verdict(int socket, bool& built);
+bool send_verdict(int socket, const std::string& failure);
+bool receive_verdict(int socket, std::string& failure);
 
 /// How many processes are to compile for a device: `configured`; or as $DLPRIM_BUILD_PROCESSES says; or,
 /// where the driver compiles one program at a time, as many as there are cores, at most 16, and one for each
@@ -43,9 +43,9 @@ class BuildProcess {
   BuildProcess(const BuildProcess&) = delete;
   BuildProcess& operator=(const BuildProcess&) = delete;
 
-  /// Whether the program was compiled and is kept. If not, compile it here, where errors can be told. A
-  /// process that did not start, or ended, is not asked again.
-  bool build(const BuildRequest& request);
+  /// Empty if the program was compiled and is kept. Else why not, for the log: compile it here, where errors
+  /// can be told. A process that did not start, or ended, is not asked again.
+  std::string build(const BuildRequest& request);
 
  private:
   bool start();

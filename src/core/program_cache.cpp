@@ -276,11 +276,16 @@ std::shared_ptr<const Program> ProgramCache::make(const std::string& name, const
     return result->program() != nullptr;
   };
   const bool loaded = load();
-  const DeviceFacts& facts = device_.facts();
-  const bool elsewhere = !loaded && process &&
-                         process->build({facts.platform, cat(facts.device_index), name, source, options,
-                                         disk_.directory(), cat(disk_.limit()), key}) &&
-                         load();
+  bool elsewhere = false;
+  if (!loaded && process) {
+    const DeviceFacts& facts = device_.facts();
+    const std::string failure = process->build({facts.platform, cat(facts.device_index), name, source,
+                                                options, disk_.directory(), cat(disk_.limit()), key});
+    elsewhere = failure.empty() && load();
+    if (!elsewhere && log_.level() >= 1)
+      log_.line(cat("not built elsewhere program=", name, ": ",
+                    failure.empty() ? "its binary is not in the folder, or does not load" : failure));
+  }
   if (!loaded && !elsewhere) {
     result->program = compile_program(context_, device_.cl()(), name, source, options);
     const std::string binary = keeps() ? program_binary(result->program) : "";

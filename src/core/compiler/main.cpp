@@ -50,23 +50,24 @@ class Target {
   cl::Context context_;
 };
 
-bool serve(Target& target, const BuildRequest& request) {
+/// Why it failed; empty if it did not.
+std::string serve(Target& target, const BuildRequest& request) {
   try {
     target.set(request.platform, request.device);
     const cl::Program program =
         compile_program(target.context(), target.device(), request.name, request.source, request.options);
     const std::string binary = program_binary(program);
-    if (!binary.empty()) BinaryCache(request.folder, std::stoull(request.bytes)).store(request.key, binary);
-    return !binary.empty();
-  } catch (const std::exception&) {  // who asked will compile it, and see why
-    return false;
+    require(!binary.empty(), "program", "has no binary");
+    BinaryCache(request.folder, std::stoull(request.bytes)).store(request.key, binary);
+    return "";
+  } catch (const std::exception& error) {
+    return error.what();
   }
 }
 
 }  // namespace
 
 int main() {
-  for (int file = STDERR_FILENO + 1; file < 1024; file++) close(file);  // not ours
   Target target;
   BuildRequest request;
   while (receive_request(STDIN_FILENO, request))
