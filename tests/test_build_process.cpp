@@ -49,6 +49,7 @@ class Compiler {
 ContextConfig two_processes(const TempDir& folder) {
   ContextConfig config;
   config.cache_folder = folder / "cache";
+  config.cache_bytes = uint64_t{64} << 20;
   config.build_processes = 2;
   return config;
 }

@@ -208,13 +208,15 @@ TEST_CASE("conv: odd cases in parts are exact", "[conv]") {
   }
 }
 
-// Compilers for CPUs take most of the time: there each case has one of the layouts.
+// Compilers for CPUs take most of the time: there each case is either in one of the layouts or of one of the
+// dtypes.
 TEST_CASE("conv: odd cases in other layouts are exact", "[.forms]") {
   size_t turn = 0;
   for (const ConvCase& c : odd_convs()) {
-    const bool last = turn++ % 2 == 0;
+    const bool last = turn % 4 == 0, gaps = turn % 4 == 2;
     if (last || !on_cpu()) check_in(Layout::nhwc, c);
-    if (!last || !on_cpu()) check_in(Layout::gaps, c);
+    if (gaps || !on_cpu()) check_in(Layout::gaps, c);
+    turn++;
   }
 }
 
@@ -229,8 +231,9 @@ TEST_CASE("conv: odd cases in other dtypes are exact", "[.forms]") {
   for (ConvCase c : odd_convs()) {
     const auto [from, to] = kDTypes[turn++ % std::size(kDTypes)];
     c.dtype = from;
-    c.aligned = turn % 2 == 0;
-    if (has(from)) check_all(c, to);
+    c.aligned = turn / 2 % 2 == 0;
+    const bool in_a_layout = turn % 2 == 1;  // see above
+    if (has(from) && !(on_cpu() && in_a_layout)) check_all(c, to);
   }
 }
 
@@ -278,7 +281,7 @@ TEST_CASE("conv: depthwise cases in all layouts and dtypes are exact", "[.many]"
 }
 
 TEST_CASE("conv: random cases are exact", "[.forms]") {
-  for (const ConvCase& c : random_convs(on_cpu() ? 40 : 80, 2024)) check_all(c);
+  for (const ConvCase& c : random_convs(on_cpu() ? 24 : 80, 2024)) check_all(c);
 }
 
 TEST_CASE("conv: cases of many tiles are exact", "[.forms]") {
