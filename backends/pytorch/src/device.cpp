@@ -1,0 +1,170 @@
+// Devices and streams, and the current ones of each thread.
+#include "device.hpp"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <vector>
+
+#include <c10/util/Exception.h>
+
+#include "memory.hpp"
+
+namespace ocl {
+
+namespace {
+
+std::atomic<bool> opencl_asked{false}, forked{false};
+
+thread_local c10::DeviceIndex thread_device = 0;
+thread_local std::array<c10::StreamId, kMaxDevices> thread_streams{};
+
+void register_fork_handler() {
+  static const int once = pthread_atfork(nullptr, nullptr, [] { forked = forked || opencl_asked; });
+  (void)once;
+}
+
+/// Leaked, as the devices are.
+const std::vector<dlprim::Device>& listed() {
+  static const auto* const list = [] {
+    register_fork_handler();
+    opencl_asked = true;
+    auto* devices = new std::vector<dlprim::Device>;
+    try {
+      *devices = dlprim::Device::list();
+    } catch (const std::exception& e) {
+      TORCH_WARN("OpenCL's devices cannot be listed: ", e.what());
+    }
+    std::stable_sort(devices->begin(), devices->end(),
+                     [](const dlprim::Device& a, const dlprim::Device& b) { return a.kind() < b.kind(); });
+    if (devices->size() > kMaxDevices) devices->erase(devices->begin() + kMaxDevices, devices->end());
+    return devices;
+  }();
+  return *list;
+}
+
+std::array<std::atomic<Device*>, kMaxDevices> made{};
+std::mutex making;
+
+c10::DeviceIndex checked(c10::DeviceIndex index) {
+  if (index < 0) index = thread_device;
+  const int count = device_count();
+  TORCH_CHECK(index < count, "there is no device ocl:", int{index}, ": OpenCL has ", count,
+              count == 1 ? " device" : " devices");
+  return index;
+}
+
+}  // namespace
+
+void Queue::finish() {
+  const std::lock_guard lock(mutex);
+  stream.finish();
+  done_ = given_;
+}
+
+bool Queue::idle() {
+  const std::lock_guard lock(mutex);
+  if (done_ == given_) return true;
+  if (asked_ != given_ || !mark_.cl()()) {
+    mark_ = stream.record();
+    asked_ = given_;
+  }
+  if (!mark_.done()) return false;
+  done_ = asked_;
+  return true;
+}
+
+Device::Device(c10::DeviceIndex index_, const dlprim::Device& device)
+    : index(index_), context(device), fp64(device.probes().fp64), memory(std::make_unique<Memory>(*this)) {}
+
+Queue& Device::queue(c10::StreamId id) {
+  std::atomic<Queue*>& slot = queues_.at(static_cast<size_t>(id));
+  if (Queue* queue = slot.load(std::memory_order_acquire)) return *queue;
+  const std::lock_guard lock(mutex_);
+  if (!slot) slot = new Queue(context);
+  return *slot;
+}
+
+void Device::finish() {
+  for (std::atomic<Queue*>& slot : queues_)
+    if (Queue* queue = slot.load(std::memory_order_acquire)) queue->finish();
+}
+
+c10::StreamId Device::next_stream() noexcept {
+  return 1 + turn_++ % (kStreams - 1);
+}
+
+dlprim::Event Device::timed(const dlprim::Event& after) {
+  const std::lock_guard lock(mutex_);
+  if (!timing_()) {
+    cl_int error = CL_SUCCESS;
+    timing_ = cl::CommandQueue(context.cl(), context.device().cl(), CL_QUEUE_PROFILING_ENABLE, &error);
+    if (error != CL_SUCCESS) throw dlprim::DeviceError("clCreateCommandQueue", error);
+  }
+  cl::Event event;
+  const std::vector<cl::Event> before{after.cl()};
+  const cl_int error = timing_.enqueueMarkerWithWaitList(&before, &event);
+  if (error != CL_SUCCESS) throw dlprim::DeviceError("clEnqueueMarkerWithWaitList", error);
+  timing_.flush();
+  return dlprim::Event(event);
+}
+
+int device_count() noexcept {
+  try {
+    return static_cast<int>(listed().size());
+  } catch (...) {
+    return 0;
+  }
+}
+
+const dlprim::Device& device_facts(c10::DeviceIndex index) {
+  return listed()[static_cast<size_t>(checked(index))];
+}
+
+Device& device(c10::DeviceIndex index) {
+  TORCH_CHECK(!in_bad_fork(),
+              "OpenCL cannot be used in a process that was forked from one that used it: start it by 'spawn' "
+              "(torch.multiprocessing.set_start_method('spawn')), or use the device only after the fork");
+  index = checked(index);
+  std::atomic<Device*>& slot = made[static_cast<size_t>(index)];
+  if (Device* found = slot.load(std::memory_order_acquire)) return *found;
+  const std::lock_guard lock(making);
+  if (!slot) slot = new Device(index, listed()[static_cast<size_t>(index)]);
+  return *slot;
+}
+
+bool is_made(c10::DeviceIndex index) noexcept {
+  return index >= 0 && index < kMaxDevices && made[static_cast<size_t>(index)] != nullptr;
+}
+
+bool in_bad_fork() noexcept {
+  return forked;
+}
+
+c10::DeviceIndex current_device() noexcept {
+  return thread_device;
+}
+
+c10::DeviceIndex exchange_device(c10::DeviceIndex index) {
+  if (index < 0 || index == thread_device) return thread_device;
+  return std::exchange(thread_device, checked(index));
+}
+
+c10::StreamId current_stream(c10::DeviceIndex index) noexcept {
+  return thread_streams[static_cast<size_t>(index)];
+}
+
+c10::StreamId exchange_stream(c10::DeviceIndex index, c10::StreamId stream) noexcept {
+  return std::exchange(thread_streams[static_cast<size_t>(index)], stream);
+}
+
+void rethrow(const Device& device) {
+  try {
+    throw;
+  } catch (const dlprim::OutOfMemory& e) {
+    TORCH_CHECK_WITH(OutOfMemoryError, false, "ocl:", int{device.index}, " (", device.context.device().name(),
+                     "): ", e.what());
+  }
+}
+
+}  // namespace ocl

@@ -1,0 +1,232 @@
+// Plans for expressions: the key, the text, the run.
+#include "expression.hpp"
+
+#include <cstring>
+#include <string>
+#include <unordered_map>
+
+#include <dlprim/elementwise.hpp>
+#include <dlprim/pointwise.hpp>
+
+#include "tensor.hpp"
+
+namespace ocl {
+
+namespace {
+
+constexpr int kMostOperands = 5;
+constexpr size_t kMostPlans = 8192;
+
+/// All that a plan depends on, in words.
+struct Key {
+  uint32_t count = 0;
+  std::array<int64_t, 3 + dlprim::kMaxRank + kMostOperands*(1 + dlprim::kMaxRank)> words;
+
+  void add(int64_t word) { words[count++] = word; }
+  friend bool operator==(const Key& a, const Key& b) noexcept {
+    return a.count == b.count && std::memcmp(a.words.data(), b.words.data(), a.count * sizeof(int64_t)) == 0;
+  }
+};
+
+struct KeyHash {
+  size_t operator()(const Key& key) const noexcept {
+    uint64_t hash = key.count;
+    for (uint32_t i = 0; i < key.count; i++) {
+      hash = (hash ^ static_cast<uint64_t>(key.words[i])) * 0x9e3779b97f4a7c15u;
+      hash ^= hash >> 29;
+    }
+    return hash;
+  }
+};
+
+/// Plans of one device.
+struct Plans {
+  std::mutex mutex;
+  std::unordered_map<Key, std::shared_ptr<const dlprim::Pointwise>, KeyHash> map;
+};
+
+Plans& plans_of(const Device& device) {
+  static auto* const all = new std::array<Plans, kMaxDevices>;
+  return (*all)[static_cast<size_t>(device.index)];
+}
+
+/// Reads what common_dtype() gives, or Undefined where that throws.
+struct Peek : at::TensorIteratorBase {
+  static at::ScalarType common_type(const at::TensorIteratorBase& iter) { return iter.*&Peek::common_dtype_; }
+};
+
+/// The dtype that the expression is computed in.
+at::ScalarType common_type(const Row& row, const at::TensorIteratorBase& iter) {
+  if (row.of_output) return iter.dtype(0);
+  const at::ScalarType common = Peek::common_type(iter);
+  return common != at::ScalarType::Undefined ? common : iter.input_dtype(0);
+}
+
+const char* c_type(at::ScalarType type) {
+  switch (type) {
+    case at::kDouble:
+      return "double";
+    case at::kFloat:
+    case at::kHalf:
+    case at::kBFloat16:
+      return "float";
+    case at::kLong:
+      return "long";
+    default:
+      return "int";
+  }
+}
+
+/// Whether a scalar of dlprim's, which has the widest type among the tensors, is floating.
+bool scalars_float(const at::TensorIteratorBase& iter, uint32_t on_host) {
+  for (int i = 0; i < iter.ntensors(); i++)
+    if (!(on_host >> i & 1) && c10::isFloatingType(iter.dtype(i))) return true;
+  return false;
+}
+
+/// Scalar k of the kernel, in the common type. Where all tensors are integers a floating number comes as its
+/// bits.
+std::string scalar_text(int k, at::ScalarType common, bool floats) {
+  const std::string s = "s" + std::to_string(k);
+  if (floats || !c10::isFloatingType(common)) return std::string("(") + c_type(common) + ")" + s;
+  return common == at::kDouble ? "as_double(" + s + ")" : "as_float((int)" + s + ")";
+}
+
+std::string body_of(const Row& row, const at::TensorIteratorBase& iter, at::ScalarType common,
+                    uint32_t on_host, size_t scalars) {
+  static constexpr const char* kInputs[3][3] = {{"x"}, {"a", "b"}, {"x", "a", "b"}};
+  static constexpr const char* kScalars[] = {"p", "q", "r", "t"};
+  const int inputs = iter.ninputs(), outputs = iter.noutputs();
+  TORCH_INTERNAL_ASSERT(outputs == 1 && inputs >= 1 && inputs <= 3 && scalars <= std::size(kScalars));
+  const dlprim::ElementwiseFunction* listed = row.name ? &dlprim::elementwise_function(row.name) : nullptr;
+  const bool floats = scalars_float(iter, on_host);
+  const std::string type = std::string("const ") + c_type(common) + " ";
+  std::string text;
+  int tensor = 0, scalar = 0;
+  for (int i = 0; i < inputs; i++) {
+    text += type + kInputs[inputs - 1][i] + " = ";
+    if (on_host >> (outputs + i) & 1)
+      text += scalar_text(scalar++, common, floats) + "; ";
+    else
+      text += std::string("(") + c_type(common) + ")x" + std::to_string(tensor++) + "; ";
+  }
+  for (size_t i = 0; i < scalars; i++)
+    text += type + (listed ? listed->parameters[i].name.c_str() : kScalars[i]) + " = " +
+            scalar_text(scalar++, common, floats) + "; ";
+  const bool integers = c10::isIntegralType(common, true);
+  if (common == at::kBool && row.bool_text) return text + "y0 = " + row.bool_text;
+  if (integers && row.integer_text) return text + "y0 = " + row.integer_text;
+  if (!listed) return text + "y0 = " + row.text;
+  return text + (listed->let.empty() ? "" : listed->let + "; ") + "y0 = " + listed->result;
+}
+
+/// An integer as the dtype holds it.
+int64_t wrapped(int64_t value, at::ScalarType type) {
+  switch (type) {
+    case at::kBool:
+      return value != 0;
+    case at::kByte:
+      return static_cast<uint8_t>(value);
+    case at::kChar:
+      return static_cast<int8_t>(value);
+    case at::kShort:
+      return static_cast<int16_t>(value);
+    case at::kInt:
+      return static_cast<int32_t>(value);
+    default:
+      return value;
+  }
+}
+
+/// A number of floating common dtype as the kernel takes it.
+dlprim::Scalar floating(double value, at::ScalarType common, bool floats) {
+  if (floats) return value;
+  int64_t bits = 0;
+  if (common == at::kDouble) {
+    std::memcpy(&bits, &value, sizeof value);
+  } else {
+    const auto single = static_cast<float>(value);
+    std::memcpy(&bits, &single, sizeof single);
+  }
+  return bits;
+}
+
+dlprim::Scalar kernel_scalar(const at::Scalar& value, at::ScalarType common, bool floats) {
+  if (c10::isFloatingType(common)) return floating(value.toDouble(), common, floats);
+  return wrapped(value.isFloatingPoint() ? static_cast<int64_t>(value.toDouble()) : value.toLong(), common);
+}
+
+/// An operand that is one number on the CPU.
+dlprim::Scalar host_scalar(const at::OperandInfo& op, at::ScalarType common, bool floats) {
+  const at::ScalarType type = op.tensor_base().scalar_type();
+  if (!c10::isFloatingType(common)) return wrapped(c10::fetch_and_cast<int64_t>(type, op.data), common);
+  double value = c10::fetch_and_cast<double>(type, op.data);
+  if (common == at::kHalf) value = static_cast<float>(c10::Half(static_cast<float>(value)));
+  if (common == at::kBFloat16) value = static_cast<float>(c10::BFloat16(static_cast<float>(value)));
+  return floating(value, common, floats);
+}
+
+}  // namespace
+
+void run_pointwise(const Row& row, at::TensorIteratorBase& iter, c10::ArrayRef<at::Scalar> scalars) {
+  if (iter.numel() == 0) return;
+  Device& on = device(iter.device(0).index());
+  const at::ScalarType common = common_type(row, iter);
+  TORCH_CHECK(iter.ndim() <= dlprim::kMaxRank, "ocl: tensors of ", iter.ndim(),
+              " dimensions that do not fold into 8 are not supported");
+  TORCH_INTERNAL_ASSERT(iter.ntensors() <= kMostOperands);
+
+  Key key;
+  uint32_t on_host = 0;
+  key.add(reinterpret_cast<intptr_t>(&row));
+  key.add(static_cast<int64_t>(common));
+  for (const int64_t size : iter.shape()) key.add(size);
+  for (int i = 0; i < iter.ntensors(); i++) {
+    const at::OperandInfo& op = iter.operand(i);
+    if (op.tensor_base().device().is_cpu()) {
+      on_host |= 1u << i;
+      key.add(-1);
+      continue;
+    }
+    key.add(static_cast<int64_t>(op.current_dtype) << 1 | (reinterpret_cast<uintptr_t>(op.data) % 16 == 0));
+    for (const int64_t stride : op.stride_bytes) key.add(stride);
+  }
+
+  // Their memory is used again from call to call.
+  thread_local std::vector<dlprim::Tensor> inputs, outputs;
+  thread_local std::vector<dlprim::Scalar> values;
+  const auto clear = [] { inputs.clear(), outputs.clear(), values.clear(); };
+  clear();
+  const bool floats = scalars_float(iter, on_host);
+  outputs.push_back(operand(iter, 0));
+  for (int i = 1; i < iter.ntensors(); i++) {
+    if (on_host >> i & 1)
+      values.push_back(host_scalar(iter.operand(i), common, floats));
+    else
+      inputs.push_back(operand(iter, i));
+  }
+  for (const at::Scalar& scalar : scalars) values.push_back(kernel_scalar(scalar, common, floats));
+
+  std::shared_ptr<const dlprim::Pointwise> plan;
+  Plans& plans = plans_of(on);
+  {
+    const std::lock_guard lock(plans.mutex);
+    const auto found = plans.map.find(key);
+    if (found != plans.map.end()) plan = found->second;
+  }
+  submit(on, [&](const dlprim::Stream& stream) {
+    if (!plan) {
+      const std::vector<dlprim::TensorDesc> xs(inputs.begin(), inputs.end()),
+          ys(outputs.begin(), outputs.end());
+      plan = std::make_shared<const dlprim::Pointwise>(on.context, xs, ys, static_cast<int>(values.size()),
+                                                       body_of(row, iter, common, on_host, scalars.size()));
+      const std::lock_guard lock(plans.mutex);
+      if (plans.map.size() >= kMostPlans) plans.map.clear();
+      plans.map.emplace(key, plan);
+    }
+    plan->run(stream, inputs, outputs, values);
+  });
+  clear();
+}
+
+}  // namespace ocl

@@ -1,0 +1,246 @@
+// Addresses, blocks, and the allocators that PyTorch asks.
+#include "memory.hpp"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <cstring>
+
+#include <ATen/core/CachingHostAllocator.h>
+#include <c10/core/CachingDeviceAllocator.h>
+#include <dlprim/copy.hpp>
+
+namespace ocl {
+
+namespace {
+
+constexpr size_t kLargestRange = size_t{1} << 42, kSmallestRange = size_t{1} << 32;
+
+/// Addresses go to whoever asks for as many: an eighth of a power of two apart, at least 512 bytes.
+size_t size_class(size_t bytes) {
+  const size_t step = std::max<size_t>(512, std::bit_floor(std::max<size_t>(bytes, 1)) / 8);
+  return (bytes + step - 1) / step * step + (bytes == 0 ? step : 0);
+}
+
+}  // namespace
+
+Memory::Memory(Device& device) : device_(device) {
+  for (size_t bytes = kLargestRange; bytes >= kSmallestRange && base_ == 0; bytes /= 2) {
+    void* range = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (range == MAP_FAILED) continue;
+    base_ = next_ = reinterpret_cast<uintptr_t>(range);
+    end_ = base_ + bytes;
+  }
+  TORCH_CHECK(base_ != 0, "no addresses can be reserved for ocl:", int{device.index}, ": ",
+              std::strerror(errno), " (is the address space limited, as by ulimit -v?)");
+}
+
+uintptr_t Memory::take_address(size_t bytes) {
+  const size_t size = size_class(bytes);
+  std::vector<uintptr_t>& free = free_[size];
+  if (!free.empty()) {
+    const uintptr_t address = free.back();
+    free.pop_back();
+    return address;
+  }
+  TORCH_CHECK_WITH(OutOfMemoryError, size <= end_ - next_, "ocl:", int{device_.index}, " has no ", size,
+                   " addresses left of the ", end_ - base_, " that are reserved");
+  return std::exchange(next_, next_ + size);
+}
+
+c10::DataPtr Memory::adopt(const dlprim::Tensor& bytes, size_t size) {
+  auto block = std::make_unique<Block>(Block{&device_, 0, size, bytes});
+  const std::lock_guard lock(mutex_);
+  block->address = take_address(size);
+  live_.emplace(block->address, block.get());
+  usage_.allocated += static_cast<int64_t>(size), usage_.total += static_cast<int64_t>(size);
+  usage_.peak = std::max(usage_.peak, usage_.allocated);
+  usage_.blocks++, usage_.total_blocks++;
+  usage_.peak_blocks = std::max(usage_.peak_blocks, usage_.blocks);
+  void* address = reinterpret_cast<void*>(block->address);
+  return {address, block.release(), &Memory::release, c10::Device(kOcl, device_.index)};
+}
+
+c10::DataPtr Memory::allocate(size_t bytes) {
+  if (bytes == 0) return {nullptr, nullptr, &Memory::release, c10::Device(kOcl, device_.index)};
+  // Whole 16-byte words: a view of any dtype divides them.
+  const dlprim::Shape shape{static_cast<int64_t>((bytes + 15) / 16 * 16)};
+  Queue& queue = device_.queue(current_stream(device_.index));
+  try {
+    return adopt(
+        queue.use([&](const dlprim::Stream& s) { return dlprim::Tensor(s, shape, dlprim::DType::u8); }),
+        bytes);
+  } catch (const dlprim::OutOfMemory& e) {
+    const std::lock_guard lock(mutex_);
+    usage_.failures++;
+    TORCH_CHECK_WITH(OutOfMemoryError, false, "ocl:", int{device_.index}, " (",
+                     device_.context.device().name(), ") cannot allocate ", bytes, " bytes: ", e.what(),
+                     "; tensors hold ", usage_.allocated, " bytes");
+  }
+}
+
+void Memory::release(void* context) {
+  if (!context) return;
+  auto* block = static_cast<Block*>(context);
+  // In a forked child the pool's locks may be held by threads that are gone: the memory is the parent's.
+  if (in_bad_fork()) return;
+  Memory& self = *block->device->memory;
+  {
+    const std::lock_guard lock(self.mutex_);
+    self.live_.erase(block->address);
+    self.free_[size_class(block->bytes)].push_back(block->address);
+    self.usage_.allocated -= static_cast<int64_t>(block->bytes);
+    self.usage_.blocks--;
+  }
+  delete block;
+}
+
+Block* Memory::find(const void* address) {
+  const std::lock_guard lock(mutex_);
+  const auto found = live_.find(reinterpret_cast<uintptr_t>(address));
+  return found == live_.end() ? nullptr : found->second;
+}
+
+bool Memory::contains(const void* address) const noexcept {
+  const auto at = reinterpret_cast<uintptr_t>(address);
+  return at >= base_ && at < end_;
+}
+
+Usage Memory::usage() {
+  const std::lock_guard lock(mutex_);
+  return usage_;
+}
+
+void Memory::reset_total() {
+  const std::lock_guard lock(mutex_);
+  usage_.total = usage_.total_blocks = usage_.failures = 0;
+}
+
+void Memory::reset_peak() {
+  const std::lock_guard lock(mutex_);
+  usage_.peak = usage_.allocated, usage_.peak_blocks = usage_.blocks;
+}
+
+const Block& block_of(const c10::Storage& storage) {
+  const c10::DataPtr& data = storage.data_ptr();
+  TORCH_CHECK(data.device().type() == kOcl && data.get_context(), "a storage on ", data.device(),
+              " holds no memory of an OpenCL device");
+  return *static_cast<const Block*>(data.get_context());
+}
+
+Device* device_of_address(const void* address) noexcept {
+  if (in_bad_fork()) return nullptr;
+  for (c10::DeviceIndex i = 0; i < kMaxDevices; i++)
+    if (is_made(i) && device(i).memory->contains(address)) return &device(i);
+  return nullptr;
+}
+
+void resize_storage(c10::StorageImpl& storage, size_t bytes) {
+  TORCH_CHECK(storage.resizable(), "this storage cannot be resized");
+  Device& on = device(storage.device().index());
+  c10::DataPtr data = on.memory->allocate(bytes);
+  const auto kept = static_cast<int64_t>(std::min(bytes, storage.nbytes()));
+  if (kept > 0) {
+    const auto& from = *static_cast<const Block*>(storage.data_ptr().get_context());
+    const auto& to = *static_cast<const Block*>(data.get_context());
+    submit(on, [&](const dlprim::Stream& stream) {
+      dlprim::copy(stream, from.memory.slice(0, 0, kept), to.memory.slice(0, 0, kept));
+    });
+  }
+  storage.set_data_ptr_noswap(std::move(data));
+  storage.set_nbytes(bytes);
+}
+
+namespace {
+
+struct DeviceAllocator final : c10::DeviceAllocator {
+  c10::DataPtr allocate(size_t bytes) override { return device(-1).memory->allocate(bytes); }
+
+  void copy_data(void* to, const void* from, size_t bytes) const override {
+    if (bytes == 0) return;
+    Device* on = device_of_address(to);
+    Block* y = on ? on->memory->find(to) : nullptr;
+    Block* x = on ? on->memory->find(from) : nullptr;
+    TORCH_CHECK(x && y, "copy_data: both addresses must be the beginnings of storages on one OpenCL device");
+    const auto count = static_cast<int64_t>(bytes);
+    submit(*on, [&](const dlprim::Stream& stream) {
+      dlprim::copy(stream, x->memory.slice(0, 0, count), y->memory.slice(0, 0, count));
+    });
+  }
+
+  bool initialized() override { return device_count() > 0; }
+
+  void emptyCache(c10::MempoolId_t) override {
+    for (c10::DeviceIndex i = 0; i < kMaxDevices; i++)
+      if (is_made(i)) device(i).context.empty_cache();
+  }
+
+  /// dlprim's pool learns of every stream that uses a block when a kernel is given it.
+  void recordStream(const c10::DataPtr&, c10::Stream) override {}
+
+  c10::CachingDeviceAllocator::DeviceStats getDeviceStats(c10::DeviceIndex index) override {
+    const Usage usage = device(index).memory->usage();
+    const dlprim::MemoryStats pool = device(index).context.memory_stats();
+    c10::CachingDeviceAllocator::DeviceStats stats;
+    const auto set = [](c10::CachingAllocator::StatArray& array, int64_t now, int64_t peak, int64_t total) {
+      array[0].current = now, array[0].peak = peak, array[0].allocated = total, array[0].freed = total - now;
+    };
+    set(stats.allocated_bytes, usage.allocated, usage.peak, usage.total);
+    set(stats.active_bytes, usage.allocated, usage.peak, usage.total);
+    set(stats.requested_bytes, usage.allocated, usage.peak, usage.total);
+    set(stats.allocation, usage.blocks, usage.peak_blocks, usage.total_blocks);
+    set(stats.active, usage.blocks, usage.peak_blocks, usage.total_blocks);
+    const auto held = static_cast<int64_t>(pool.held), peak = static_cast<int64_t>(pool.held_peak);
+    set(stats.reserved_bytes, held, peak, peak);
+    stats.num_alloc_retries = static_cast<int64_t>(pool.retries);
+    stats.num_ooms = usage.failures;
+    stats.num_device_alloc = static_cast<int64_t>(pool.device_allocations);
+    return stats;
+  }
+  void resetAccumulatedStats(c10::DeviceIndex index) override { device(index).memory->reset_total(); }
+  void resetPeakStats(c10::DeviceIndex index) override { device(index).memory->reset_peak(); }
+
+  std::pair<size_t, size_t> getMemoryInfo(c10::DeviceIndex index) override {
+    const dlprim::MemoryStats pool = device(index).context.memory_stats();
+    return {pool.limit - std::min(pool.limit, pool.allocated), pool.limit};
+  }
+};
+
+struct HostAllocator final : at::HostAllocator {
+  c10::DataPtr allocate(size_t bytes) override {
+    void* memory = bytes ? std::aligned_alloc(64, (bytes + 63) / 64 * 64) : nullptr;
+    TORCH_CHECK_WITH(OutOfMemoryError, memory || !bytes, "the host cannot allocate ", bytes, " bytes");
+    return {memory, memory, &std::free, c10::Device(c10::kCPU)};
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return &std::free; }
+  void copy_data(void* to, const void* from, size_t bytes) const override { std::memcpy(to, from, bytes); }
+  bool record_event(void*, void*, c10::Stream) override { return true; }  // no copy outlives its call
+  void empty_cache() override {}
+  at::HostStats get_stats() override { return {}; }
+  void reset_accumulated_stats() override {}
+  void reset_peak_stats() override {}
+};
+
+}  // namespace
+
+c10::Allocator* device_allocator() {
+  static auto* const allocator = new DeviceAllocator;
+  return allocator;
+}
+
+c10::Allocator* host_allocator() {
+  static auto* const allocator = new HostAllocator;
+  return allocator;
+}
+
+namespace {
+
+const c10::AllocatorRegisterer<kOcl> register_device_allocator(device_allocator());
+const at::HostAllocatorRegistry<kOcl> register_host_allocator(
+    static_cast<at::HostAllocator*>(host_allocator()));
+
+}  // namespace
+
+}  // namespace ocl

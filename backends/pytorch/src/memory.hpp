@@ -1,0 +1,76 @@
+// Memory of a device as PyTorch sees it. A storage's data pointer is an address in a range that is reserved
+// and that nobody may touch: pointer arithmetic and identity work, and a host access faults at once. Its
+// context is a Block, which holds the memory itself. The pool behind it, with its reuse across streams, is
+// dlprim's.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include <c10/core/Storage.h>
+#include <dlprim/tensor.hpp>
+
+#include "device.hpp"
+
+namespace ocl {
+
+/// What a storage on a device holds.
+struct Block {
+  Device* device;
+  uintptr_t address;
+  size_t bytes;           ///< as asked for
+  dlprim::Tensor memory;  ///< u8, a multiple of 16 bytes
+};
+
+/// Bytes and counts of live storages, as asked for.
+struct Usage {
+  int64_t allocated = 0, peak = 0, total = 0;
+  int64_t blocks = 0, peak_blocks = 0, total_blocks = 0;
+  int64_t failures = 0;
+};
+
+class Memory {
+ public:
+  explicit Memory(Device& device);
+
+  /// A new block, in the thread's current stream; a storage's context.
+  c10::DataPtr allocate(size_t bytes);
+  /// A block around memory that somebody else made.
+  c10::DataPtr adopt(const dlprim::Tensor& bytes, size_t size);
+  /// The block that begins at this address, or null.
+  Block* find(const void* address);
+  /// Whether the address lies in this device's range.
+  bool contains(const void* address) const noexcept;
+
+  Usage usage();
+  void reset_total();
+  void reset_peak();
+
+ private:
+  uintptr_t take_address(size_t bytes);
+  static void release(void* block);
+
+  Device& device_;
+  uintptr_t base_ = 0, end_ = 0, next_ = 0;
+  std::mutex mutex_;
+  std::unordered_map<size_t, std::vector<uintptr_t>> free_;  ///< addresses to use again, by their size class
+  std::unordered_map<uintptr_t, Block*> live_;
+  Usage usage_;
+};
+
+/// The block of a storage on a device. Throws for a storage that is not ours.
+const Block& block_of(const c10::Storage& storage);
+/// The device whose range the address is in; null if none.
+Device* device_of_address(const void* address) noexcept;
+/// Makes the storage hold `bytes`, with what it held before.
+void resize_storage(c10::StorageImpl& storage, size_t bytes);
+
+/// The allocator of all devices.
+c10::Allocator* device_allocator();
+/// Host memory for copies. It is plain memory: OpenCL has no way to ask for pages that stay, so no tensor
+/// says that it is pinned.
+c10::Allocator* host_allocator();
+
+}  // namespace ocl

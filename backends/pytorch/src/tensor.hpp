@@ -1,0 +1,38 @@
+// PyTorch's tensors, and the operands of its iterators, as dlprim's. Nothing here copies or launches.
+#pragma once
+
+#include <optional>
+
+#include <ATen/TensorIterator.h>
+#include <ATen/core/Tensor.h>
+#include <dlprim/tensor.hpp>
+
+#include "device.hpp"
+
+namespace ocl {
+
+/// dlprim's dtype for PyTorch's; none for complex, quantised and 8-bit floats and unsigned integers above 8
+/// bits.
+std::optional<dlprim::DType> dtype_of(c10::ScalarType type) noexcept;
+/// The same, throwing with the dtype's name.
+dlprim::DType require_dtype(c10::ScalarType type);
+/// Whether kernels on the device compute with this dtype: dtype_of knows it, and f64 only where there is
+/// double.
+bool computes(const Device& device, c10::ScalarType type) noexcept;
+
+Device& home_of(const at::TensorBase& tensor);
+
+/// The tensor's elements, with its shape and strides. Throws for more than 8 dimensions.
+dlprim::Tensor view(const at::TensorBase& tensor);
+/// The tensor's memory from its first element on, as `count` elements of another dtype.
+dlprim::Tensor flat(const at::TensorBase& tensor, dlprim::DType dtype, int64_t count);
+
+/// How an iterator's operand is looked at.
+enum class Elements : uint8_t {
+  numbers,  ///< in its dtype
+  bits      ///< as integers of the same size; 16 bytes as two, along a dimension of their own at the end
+};
+/// Operand `index` of the iterator, on a device; the iterator's fastest dimension is the last one.
+dlprim::Tensor operand(const at::TensorIteratorBase& iter, int index, Elements elements = Elements::numbers);
+
+}  // namespace ocl

@@ -1,0 +1,47 @@
+"""All tests run with the CPU forbidden (OCL_FALLBACK=error) but where they say otherwise."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+os.environ.setdefault("OCL_FALLBACK", "error")
+
+import torch  # noqa: E402
+import torch_ocl  # noqa: E402
+
+torch_ocl._autoload()  # does nothing where PyTorch has called it
+
+
+def pytest_report_header():
+    if torch_ocl.why_not():
+        return f"torch {torch.__version__}, no ocl: {torch_ocl.why_not()}"
+    return f"torch {torch.__version__}, ocl:0 is {torch.ocl.get_device_name(0)}"
+
+
+@pytest.fixture
+def fallback_allowed():
+    before = torch.ocl.set_fallback_mode("silent")
+    torch.ocl.reset_fallbacks()
+    yield
+    torch.ocl.set_fallback_mode(before)
+
+
+@pytest.fixture
+def python():
+    """Runs a text in a process of its own; gives what it printed, or fails with what it said."""
+
+    def run(text, code=0, **environment):
+        start = "import torch, torch_ocl\ntorch_ocl._autoload()\n"
+        done = subprocess.run(
+            [sys.executable, "-c", start + text],
+            env={**os.environ, **environment},
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        assert done.returncode == code, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
+        return done.stdout
+
+    return run

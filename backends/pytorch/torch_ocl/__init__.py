@@ -1,0 +1,65 @@
+"""PyTorch on any OpenCL device: device="ocl".
+
+PyTorch itself imports this package (entry point torch.backends) and calls _autoload(). What cannot be loaded is no
+error: PyTorch goes on without the device, and why_not() says what was missing.
+"""
+
+import ctypes
+import glob
+import os
+
+__version__ = "0.1.0"
+
+_reason = "not loaded yet"
+
+
+def why_not():
+    """Why device="ocl" is not there; None if it is."""
+    return _reason
+
+
+def _opencl_platforms():
+    """How many OpenCL platforms there are. Asks for no devices: after that, drivers would not survive a fork."""
+    for name in ("libOpenCL.so.1", "libOpenCL.so", "OpenCL.dll"):
+        try:
+            count = ctypes.c_uint(0)
+            error = ctypes.CDLL(name).clGetPlatformIDs(0, None, ctypes.byref(count))
+            return count.value if error == 0 else 0
+        except (OSError, AttributeError):
+            pass
+    return 0
+
+
+def _load():
+    import torch
+
+    if _opencl_platforms() == 0:
+        return "there is no OpenCL platform on this machine (or no OpenCL loader)"
+    minor = ".".join(torch.__version__.split(".")[:2])
+    folder = os.path.dirname(os.path.abspath(__file__))
+    library = os.path.join(folder, f"_glue_{minor}.so")
+    if not os.path.exists(library):
+        built = sorted(os.path.basename(p) for p in glob.glob(os.path.join(folder, "_glue_*.so")))
+        return f"torch-ocl is not built for torch {minor}, only: {', '.join(built) or 'none'}"
+    if torch._C._get_privateuse1_backend_name() not in ("privateuseone", "ocl"):
+        return f"another package has taken PyTorch's only open place: {torch._C._get_privateuse1_backend_name()}"
+    torch.ops.load_library(library)
+
+    from . import ocl
+
+    ocl._register()
+    return None
+
+
+def _autoload():
+    global _reason
+    if _reason is None:
+        return
+    try:
+        _reason = _load()
+    except Exception as e:  # an exception here would break `import torch`
+        _reason = f"{type(e).__name__}: {e}"
+
+
+if os.environ.get("TORCH_DEVICE_BACKEND_AUTOLOAD", "1") == "0":
+    _autoload()  # who switched that off and imports this wants it nevertheless
