@@ -202,7 +202,8 @@ struct DeviceAllocator final : c10::DeviceAllocator {
   void resetAccumulatedStats(c10::DeviceIndex index) override { device(index).memory->reset_total(); }
   void resetPeakStats(c10::DeviceIndex index) override { device(index).memory->reset_peak(); }
 
-  std::pair<size_t, size_t> getMemoryInfo(c10::DeviceIndex index) override {
+  // No `override`: not every version of torch has it.
+  std::pair<size_t, size_t> getMemoryInfo(c10::DeviceIndex index) {
     const dlprim::MemoryStats pool = device(index).context.memory_stats();
     return {pool.limit - std::min(pool.limit, pool.allocated), pool.limit};
   }

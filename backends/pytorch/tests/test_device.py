@@ -141,3 +141,33 @@ def test_handles():
     memory, offset = torch.ocl.cl_mem(x)
     again, later = torch.ocl.cl_mem(x[3:])
     assert memory == again != 0 and later == offset + 12
+
+
+def test_two_devices(python):
+    """PoCL makes two of one CPU if asked; with another driver there are as many as there are."""
+    out = python(
+        "if torch.ocl.device_count() < 2: raise SystemExit(print('one device'))\n"
+        "x = torch.arange(6., device='cpu').to('ocl:1')\n"
+        "assert x.device.index == 1 and torch.ocl.current_device() == 0\n"
+        "y = x.view(2, 3).t().to('ocl:0')\n"
+        "assert y.device.index == 0 and y.cpu().tolist() == [[0, 3], [1, 4], [2, 5]]\n"
+        "assert (x + 1).device.index == 1 and (x + 1).cpu().sum() == 21\n"
+        "y.copy_(torch.ones(2, device='ocl:1'))\n"
+        "assert y.cpu().sum() == 6\n"
+        "try: y + torch.ones(3, 2, device='ocl:1'); raise SystemExit('no error')\n"
+        "except RuntimeError as e: assert 'same device' in str(e)\n"
+        "with torch.ocl.device(1):\n"
+        "  assert torch.ones(1, device='ocl').device.index == 1\n"
+        "  s = torch.ocl.Stream(); assert s.device.index == 1\n"
+        "assert torch.ocl.current_device() == 0\n"
+        "with s:\n"
+        "  assert torch.ocl.current_device() == 1 and torch.ones(1, device='ocl').device.index == 1\n"
+        "assert torch.ocl.current_device() == 0\n"
+        "assert torch.ocl.memory_allocated(1) >= 24\n"
+        "torch.ocl.set_device(1); torch.ocl.synchronize(0); torch.ocl.synchronize()\n"
+        "x.requires_grad_(); (x * 2).backward(torch.ones(6, device='ocl:1'))\n"
+        "assert x.grad.cpu().tolist() == [2] * 6\n"
+        "print('two devices')\n",
+        POCL_DEVICES="pthread pthread",
+    )
+    assert out in ("two devices\n", "one device\n")
