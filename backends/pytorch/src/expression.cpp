@@ -3,52 +3,16 @@
 
 #include <cstring>
 #include <string>
-#include <unordered_map>
 
 #include <dlprim/elementwise.hpp>
 #include <dlprim/pointwise.hpp>
 
+#include "plans.hpp"
 #include "tensor.hpp"
 
 namespace ocl {
 
 namespace {
-
-constexpr int kMostOperands = 5;
-constexpr size_t kMostPlans = 8192;
-
-/// All that a plan depends on, in words.
-struct Key {
-  uint32_t count = 0;
-  std::array<int64_t, 3 + dlprim::kMaxRank + kMostOperands*(1 + dlprim::kMaxRank)> words;
-
-  void add(int64_t word) { words[count++] = word; }
-  friend bool operator==(const Key& a, const Key& b) noexcept {
-    return a.count == b.count && std::memcmp(a.words.data(), b.words.data(), a.count * sizeof(int64_t)) == 0;
-  }
-};
-
-struct KeyHash {
-  size_t operator()(const Key& key) const noexcept {
-    uint64_t hash = key.count;
-    for (uint32_t i = 0; i < key.count; i++) {
-      hash = (hash ^ static_cast<uint64_t>(key.words[i])) * 0x9e3779b97f4a7c15u;
-      hash ^= hash >> 29;
-    }
-    return hash;
-  }
-};
-
-/// Plans of one device.
-struct Plans {
-  std::mutex mutex;
-  std::unordered_map<Key, std::shared_ptr<const dlprim::Pointwise>, KeyHash> map;
-};
-
-Plans& plans_of(const Device& device) {
-  static auto* const all = new std::array<Plans, kMaxDevices>;
-  return (*all)[static_cast<size_t>(device.index)];
-}
 
 /// Reads what common_dtype() gives, or Undefined where that throws.
 struct Peek : at::TensorIteratorBase {
@@ -172,25 +136,8 @@ void run_pointwise(const Row& row, at::TensorIteratorBase& iter, c10::ArrayRef<a
   if (iter.numel() == 0) return;
   Device& on = device(iter.device(0).index());
   const at::ScalarType common = common_type(row, iter);
-  TORCH_CHECK(iter.ndim() <= dlprim::kMaxRank, "ocl: tensors of ", iter.ndim(),
-              " dimensions that do not fold into 8 are not supported");
-  TORCH_INTERNAL_ASSERT(iter.ntensors() <= kMostOperands);
-
-  Key key;
-  uint32_t on_host = 0;
-  key.add(reinterpret_cast<intptr_t>(&row));
-  key.add(static_cast<int64_t>(common));
-  for (const int64_t size : iter.shape()) key.add(size);
-  for (int i = 0; i < iter.ntensors(); i++) {
-    const at::OperandInfo& op = iter.operand(i);
-    if (op.tensor_base().device().is_cpu()) {
-      on_host |= 1u << i;
-      key.add(-1);
-      continue;
-    }
-    key.add(static_cast<int64_t>(op.current_dtype) << 1 | (reinterpret_cast<uintptr_t>(op.data) % 16 == 0));
-    for (const int64_t stride : op.stride_bytes) key.add(stride);
-  }
+  Key key(&row, static_cast<int64_t>(common));
+  const uint32_t on_host = key.add_operands(iter);
 
   // Their memory is used again from call to call.
   thread_local std::vector<dlprim::Tensor> inputs, outputs;
@@ -207,23 +154,14 @@ void run_pointwise(const Row& row, at::TensorIteratorBase& iter, c10::ArrayRef<a
   }
   for (const at::Scalar& scalar : scalars) values.push_back(kernel_scalar(scalar, common, floats));
 
-  std::shared_ptr<const dlprim::Pointwise> plan;
-  Plans& plans = plans_of(on);
-  {
-    const std::lock_guard lock(plans.mutex);
-    const auto found = plans.map.find(key);
-    if (found != plans.map.end()) plan = found->second;
-  }
+  static auto* const plans = new Plans<dlprim::Pointwise>;
   submit(on, [&](const dlprim::Stream& stream) {
-    if (!plan) {
+    const auto plan = plans->get(on, key, [&] {
       const std::vector<dlprim::TensorDesc> xs(inputs.begin(), inputs.end()),
           ys(outputs.begin(), outputs.end());
-      plan = std::make_shared<const dlprim::Pointwise>(on.context, xs, ys, static_cast<int>(values.size()),
-                                                       body_of(row, iter, common, on_host, scalars.size()));
-      const std::lock_guard lock(plans.mutex);
-      if (plans.map.size() >= kMostPlans) plans.map.clear();
-      plans.map.emplace(key, plan);
-    }
+      return dlprim::Pointwise(on.context, xs, ys, static_cast<int>(values.size()),
+                               body_of(row, iter, common, on_host, scalars.size()));
+    });
     plan->run(stream, inputs, outputs, values);
   });
   clear();

@@ -1,0 +1,99 @@
+// Plans of generated kernels, found by all that they depend on: what is computed, dtypes, sizes, strides. A
+// look-up makes no text and takes no memory.
+#pragma once
+
+#include <array>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+#include <ATen/TensorIterator.h>
+#include <dlprim/dims.hpp>
+
+#include "device.hpp"
+
+namespace ocl {
+
+class Key {
+ public:
+  static constexpr int kMostOperands = 5;
+
+  Key(const void* what, int64_t variant) {
+    add(reinterpret_cast<intptr_t>(what));
+    add(variant);
+  }
+
+  /// Sizes, dtypes and strides. Bit i of the result: operand i is a number on the CPU.
+  uint32_t add_operands(const at::TensorIteratorBase& iter) {
+    TORCH_CHECK(iter.ndim() <= dlprim::kMaxRank, "ocl: tensors of ", iter.ndim(),
+                " dimensions that do not fold into 8 are not supported");
+    TORCH_INTERNAL_ASSERT(iter.ntensors() <= kMostOperands);
+    uint32_t on_host = 0;
+    for (const int64_t size : iter.shape()) add(size);
+    for (int i = 0; i < iter.ntensors(); i++) {
+      const at::OperandInfo& op = iter.operand(i);
+      if (op.tensor_base().device().is_cpu()) {
+        on_host |= 1u << i;
+        add(-1);
+        continue;
+      }
+      const bool aligned = reinterpret_cast<uintptr_t>(op.data) % 16 == 0;
+      add(static_cast<int64_t>(op.current_dtype) << 1 | static_cast<int64_t>(aligned));
+      for (const int64_t stride : op.stride_bytes) add(stride);
+    }
+    return on_host;
+  }
+
+  friend bool operator==(const Key& a, const Key& b) noexcept {
+    return a.count_ == b.count_ &&
+           std::memcmp(a.words_.data(), b.words_.data(), a.count_ * sizeof(int64_t)) == 0;
+  }
+
+  struct Hash {
+    size_t operator()(const Key& key) const noexcept {
+      uint64_t hash = key.count_;
+      for (uint32_t i = 0; i < key.count_; i++) {
+        hash = (hash ^ static_cast<uint64_t>(key.words_[i])) * 0x9e3779b97f4a7c15u;
+        hash ^= hash >> 29;
+      }
+      return hash;
+    }
+  };
+
+ private:
+  void add(int64_t word) { words_[count_++] = word; }
+
+  uint32_t count_ = 0;
+  std::array<int64_t, 2 + dlprim::kMaxRank + kMostOperands*(1 + dlprim::kMaxRank)> words_;
+};
+
+/// Plans of all devices. Leaked, as devices are.
+template <class Plan>
+class Plans {
+ public:
+  /// The plan under this key, or else what make() gives. It is made outside of the lock.
+  template <class Make>
+  std::shared_ptr<const Plan> get(const Device& device, const Key& key, Make&& make) {
+    Shelf& shelf = shelves_[static_cast<size_t>(device.index)];
+    {
+      const std::lock_guard lock(shelf.mutex);
+      const auto found = shelf.plans.find(key);
+      if (found != shelf.plans.end()) return found->second;
+    }
+    auto plan = std::make_shared<const Plan>(make());
+    const std::lock_guard lock(shelf.mutex);
+    if (shelf.plans.size() >= kMost) shelf.plans.clear();
+    return shelf.plans.emplace(key, std::move(plan)).first->second;
+  }
+
+ private:
+  static constexpr size_t kMost = 8192;
+  struct Shelf {
+    std::mutex mutex;
+    std::unordered_map<Key, std::shared_ptr<const Plan>, Key::Hash> plans;
+  };
+  std::array<Shelf, kMaxDevices> shelves_;
+};
+
+}  // namespace ocl

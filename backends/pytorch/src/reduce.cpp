@@ -1,0 +1,197 @@
+// Reductions: an iterator of PyTorch's, whose output stands still along the dimensions that are reduced, and
+// a reduction of dlprim's generator. Operators are registered below, beside the stubs that they call.
+#include <ATen/NativeFunctions.h>
+#include <ATen/native/ReduceAllOps.h>
+#include <ATen/native/ReduceOps.h>
+#include <dlprim/pointwise.hpp>
+
+#include "plans.hpp"
+#include "structured.hpp"
+
+namespace ocl {
+
+namespace {
+
+/// The reductions there are.
+enum class Kind : int64_t {
+  sum,
+  mean,
+  product,
+  all,
+  any,
+  least,
+  largest,
+  variance,
+  deviation,
+  norm0,
+  norm1,
+  norm2,
+  norm,
+  largest_magnitude,
+  least_magnitude
+};
+
+dlprim::Reduction logical(const char* identity, const char* operation) {
+  dlprim::Reduction reduction;
+  reduction.init = std::string("a0 = ") + identity;
+  reduction.accumulate = std::string("a0 = a0 != 0 ") + operation + " x0 != 0";
+  reduction.combine = std::string("a0 = a0 != 0 ") + operation + " b0 != 0";
+  reduction.finish = "y0 = a0";
+  return reduction;
+}
+
+dlprim::Reduction reduction_of(Kind kind, int outputs) {
+  switch (kind) {
+    case Kind::sum:
+      return dlprim::sum_of("x0");
+    case Kind::mean:
+      return dlprim::sum_of("x0", "y0 = a0 / s0");
+    case Kind::product:
+      return {1, "a0 = 1", "a0 *= x0", "a0 *= b0", "y0 = a0"};
+    case Kind::all:
+      return logical("1", "&&");
+    case Kind::any:
+      return logical("0", "||");
+    case Kind::least:
+      return dlprim::min_of("x0");
+    case Kind::largest:
+      return dlprim::max_of("x0");
+    case Kind::variance:
+    case Kind::deviation: {
+      // As many as the correction, or fewer: NaN of one element, else infinity.
+      const std::string variance = "a2 / (a0 > s0 ? a0 - s0 : 0)";
+      return dlprim::welford("x0",
+                             (kind == Kind::variance ? "y0 = " + variance : "y0 = sqrt(" + variance + ")") +
+                                 (outputs == 2 ? "; y1 = a1" : ""));
+    }
+    case Kind::norm1:
+      return dlprim::sum_of("fabs(x0)");
+    case Kind::norm2:
+      return dlprim::sum_of("x0 * x0", "y0 = sqrt(a0)");
+    case Kind::norm:
+      return dlprim::sum_of("pow(fabs(x0), s0)", "y0 = pow(a0, 1 / s0)");
+    case Kind::largest_magnitude:
+      return dlprim::max_of("fabs(x0)");
+    case Kind::least_magnitude:
+      return dlprim::min_of("fabs(x0)");
+    case Kind::norm0:
+      return dlprim::sum_of("x0 != 0");
+  }
+  TORCH_INTERNAL_ASSERT(false);
+}
+
+/// Output `index`: of size 1 where the iterator reduces.
+dlprim::Tensor output(const at::TensorIteratorBase& iter, int index) {
+  const dlprim::Tensor moving = operand(iter, index);
+  dlprim::Shape shape = moving.shape();
+  for (int i = 0; i < shape.size(); i++)
+    if (moving.strides()[i] == 0) shape[i] = 1;
+  return moving.as_strided(shape, moving.strides());
+}
+
+void run(Kind kind, at::TensorIteratorBase& iter, std::optional<double> number = std::nullopt) {
+  static auto* const plans = new Plans<dlprim::Reduce>;
+  static const char here = 0;
+  if (iter.numel() == 0) return;
+  Device& on = device(iter.device(0).index());
+  Key key(&here, static_cast<int64_t>(kind));
+  key.add_operands(iter);
+  thread_local std::vector<dlprim::Tensor> inputs, outputs;
+  thread_local std::vector<dlprim::Scalar> values;
+  const auto clear = [] { inputs.clear(), outputs.clear(), values.clear(); };
+  clear();
+  for (int i = 0; i < iter.noutputs(); i++) outputs.push_back(output(iter, i));
+  inputs.push_back(operand(iter, iter.noutputs()));
+  if (number) values.push_back(*number);
+  submit(on, [&](const dlprim::Stream& stream) {
+    const auto plan = plans->get(on, key, [&] {
+      const std::vector<dlprim::TensorDesc> xs(inputs.begin(), inputs.end()),
+          ys(outputs.begin(), outputs.end());
+      return dlprim::Reduce(on.context, xs, ys, static_cast<int>(values.size()),
+                            reduction_of(kind, iter.noutputs()));
+    });
+    plan->run(stream, inputs, outputs, values);
+  });
+  clear();
+}
+
+template <Kind kind>
+void reduce(at::TensorIterator& iter) {
+  run(kind, iter);
+}
+
+void mean(at::TensorIterator& iter) {
+  run(Kind::mean, iter, static_cast<double>(iter.numel()) / static_cast<double>(iter.num_output_elements()));
+}
+
+void variance(at::TensorIterator& iter, double correction, bool root) {
+  run(root ? Kind::deviation : Kind::variance, iter, correction);
+}
+
+void norm(at::TensorIterator& iter, const c10::Scalar& order) {
+  const double p = order.toDouble();
+  if (p == 0) return run(Kind::norm0, iter);
+  if (p == 1) return run(Kind::norm1, iter);
+  if (p == 2) return run(Kind::norm2, iter);
+  if (std::isinf(p)) return run(p > 0 ? Kind::largest_magnitude : Kind::least_magnitude, iter);
+  run(Kind::norm, iter, p);
+}
+
+void largest_of_all(at::Tensor& result, const at::Tensor& x) {
+  at::amax_out(result, x, {}, false);
+}
+void least_of_all(at::Tensor& result, const at::Tensor& x) {
+  at::amin_out(result, x, {}, false);
+}
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+#define STRUCTURED(op, type) register_kernel<at::_ops::op, Structured<at::_ops::op, at::native::type>>(m);
+#define NATIVE(op, function)    \
+  register_kernel<at::_ops::op, \
+                  Native<at::_ops::op, static_cast<at::_ops::op::schema*>(&at::native::function)>>(m);
+  STRUCTURED(sum_IntList_out, structured_sum_out)
+  STRUCTURED(mean_out, structured_mean_out)
+  STRUCTURED(prod_int_out, structured_prod_out)
+  STRUCTURED(amax_out, structured_amax_out)
+  STRUCTURED(amin_out, structured_amin_out)
+  STRUCTURED(all_out, structured_all_out)
+  STRUCTURED(all_dims_out, structured_all_dims_out)
+  STRUCTURED(all_all_out, structured_all_all_out)
+  STRUCTURED(any_out, structured_any_out)
+  STRUCTURED(any_dims_out, structured_any_dims_out)
+  STRUCTURED(any_all_out, structured_any_all_out)
+  NATIVE(prod, prod)
+  NATIVE(max, max)
+  NATIVE(min, min)
+  NATIVE(var_correction, var)
+  NATIVE(var_correction_out, var_out)
+  NATIVE(std_correction, std)
+  NATIVE(std_correction_out, std_out)
+  NATIVE(var_mean_correction, var_mean)
+  NATIVE(std_mean_correction, std_mean)
+  STRUCTURED(linalg_vector_norm_out, structured_linalg_vector_norm_out)
+  STRUCTURED(norm_out, structured_norm_out)
+  STRUCTURED(norm_dtype_out, structured_norm_dtype_out)
+#undef STRUCTURED
+#undef NATIVE
+}
+
+}  // namespace
+
+}  // namespace ocl
+
+namespace at::native {
+
+REGISTER_PRIVATEUSE1_DISPATCH(sum_stub, &ocl::reduce<ocl::Kind::sum>)
+REGISTER_PRIVATEUSE1_DISPATCH(mean_stub, &ocl::mean)
+REGISTER_PRIVATEUSE1_DISPATCH(prod_stub, &ocl::reduce<ocl::Kind::product>)
+REGISTER_PRIVATEUSE1_DISPATCH(and_stub, &ocl::reduce<ocl::Kind::all>)
+REGISTER_PRIVATEUSE1_DISPATCH(or_stub, &ocl::reduce<ocl::Kind::any>)
+REGISTER_PRIVATEUSE1_DISPATCH(min_values_stub, &ocl::reduce<ocl::Kind::least>)
+REGISTER_PRIVATEUSE1_DISPATCH(max_values_stub, &ocl::reduce<ocl::Kind::largest>)
+REGISTER_PRIVATEUSE1_DISPATCH(std_var_stub, &ocl::variance)
+REGISTER_PRIVATEUSE1_DISPATCH(norm_stub, &ocl::norm)
+REGISTER_PRIVATEUSE1_DISPATCH(max_all_stub, &ocl::largest_of_all)
+REGISTER_PRIVATEUSE1_DISPATCH(min_all_stub, &ocl::least_of_all)
+
+}  // namespace at::native
