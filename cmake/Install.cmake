@@ -26,9 +26,12 @@ install(EXPORT dlprimTargets NAMESPACE dlprim:: DESTINATION "${package_dir}")
 
 set(dlprim_static_sqlite OFF)
 set(dlprim_private_libraries "-pthread")
+if(CMAKE_DL_LIBS)
+  string(APPEND dlprim_private_libraries " -l${CMAKE_DL_LIBS}")
+endif()
 if(SQLite3_FOUND AND NOT BUILD_SHARED_LIBS)
   set(dlprim_static_sqlite ON)
-  set(dlprim_private_libraries "-lsqlite3 -pthread")
+  string(PREPEND dlprim_private_libraries "-lsqlite3 ")
 endif()
 configure_package_config_file(cmake/dlprimConfig.cmake.in "${PROJECT_BINARY_DIR}/dlprimConfig.cmake"
                               INSTALL_DESTINATION "${package_dir}")

@@ -4,7 +4,9 @@
 #include <dlprim/copy.hpp>
 #include <dlprim/rehearsal.hpp>
 
+#include <signal.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -186,6 +188,22 @@ TEST_CASE("build processes: one that does not start, ends, or answers something 
     }
     CHECK(children() == 0);
   }
+}
+
+TEST_CASE("build processes: one ends though a child of ours has its socket open") {
+  pid_t child = -1;
+  {
+    BuildProcess process;
+    const std::string failure = process.build({"no such platform", "0", "p", "", "", "", "0", "k"});
+    CHECK(failure == "device: no such platform has no device 0");
+    child = fork();
+    if (child == 0)
+      for (;;) pause();
+  }  // waits for the process
+  REQUIRE(child > 0);
+  kill(child, SIGKILL);
+  CHECK(waitpid(child, nullptr, 0) == child);
+  CHECK(children() == 0);
 }
 
 TEST_CASE("build processes: requests arrive as they were sent, and nothing else does", "[small]") {

@@ -1,5 +1,6 @@
 // Copies, casts, fills and transfers: bool, interleaved views, refusals in the caller's names.
 #include <dlprim/copy.hpp>
+#include <dlprim/rehearsal.hpp>
 
 #include <limits>
 
@@ -197,6 +198,36 @@ TEST_CASE("copy: every nonzero number becomes true", "[copy][small]") {
   fill(stream(), -0.0, z.tensor());
   CHECK(host_bytes(z.tensor()) == std::vector<unsigned char>{0, 0, 0, 0});
   CHECK((y.intact() && z.intact()));
+}
+
+TEST_CASE("copy: what is read without waiting is there when its event is done", "[copy][small]") {
+  const Stream own(context());
+  constexpr int64_t kRows = 300, kColumns = 70;
+  const std::vector<float> values = counted({kRows, kColumns});
+  for (const bool turned : {false, true}) {
+    std::vector<float> got(values.size(), -1);
+    Event arrived;
+    {
+      const Tensor x(own, {kRows, kColumns});
+      write(own, x, values);
+      const Tensor view = turned ? x.transpose(0, 1) : x;
+      arrived = read_async(own, view, got.data(), view.bytes());
+      fill(own, 5, x);  // comes behind it
+    }
+    arrived.wait();
+    CHECK(arrived.done());
+    CHECK(got == (turned ? permuted(values, {kRows, kColumns}, {1, 0}) : values));
+  }
+  const Tensor none(own, {0, 4});
+  CHECK(read_async(own, none, nullptr, 0).done());
+  const Tensor one(own, {1});
+  CHECK(error_of<ValidationError>([&] { read_async(own, one, nullptr, 4); }) == "host: is null");
+  float host = 0;
+  CHECK(error_of<ValidationError>([&] { read_async(own, one, &host, 8); }).find("bytes: 8 for ") == 0);
+  const Rehearsal rehearsal;
+  CHECK(error_of<ValidationError>([&] {
+          read_async(own, one, &host, 4);
+        }).find("x: is read in a rehearsal") == 0);
 }
 
 TEST_CASE("copy: vectors of bool", "[copy][small]") {

@@ -159,6 +159,45 @@ TEST_CASE("program cache: what a thread that ends has not begun to build is buil
   CHECK(context.program_stats().built == kPrograms);
 }
 
+TEST_CASE("program cache: the text of a form is made once, and again when its program has gone",
+          "[program_cache][small]") {
+  const Context context(test::context().device());
+  ProgramLimits one;
+  one.count = 1;
+  ProgramCache programs(context.cl(), context.device(), one, BinaryCache::user(), {});
+  const std::string source = unique_source(kSet);
+  int made = 0;
+  const auto get = [&](int value) {
+    return programs.generated(
+        "p", "set " + std::to_string(value),
+        [&] {
+          made++;
+          return "#define VALUE " + std::to_string(value) + "\n" + source;
+        },
+        "set");
+  };
+  CHECK(run_set(context, get(1)) == 1);
+  const uint64_t reused = programs.stats().reused;
+  CHECK(run_set(context, get(1)) == 1);
+  CHECK(made == 1);
+  CHECK(programs.stats().reused == reused + 1);
+  // One that somebody holds is found though it went; its text is made to find it.
+  const Kernel held = get(1);
+  CHECK(run_set(context, get(2)) == 2);
+  CHECK(made == 2);
+  CHECK(run_set(context, get(1)) == 1);
+  CHECK(run_set(context, held) == 1);
+  CHECK(made == 3);
+  const uint64_t compiled = programs.stats().built + programs.stats().from_disk;
+  CHECK(compiled == 2);
+  CHECK(run_set(context, get(2)) == 2);  // nobody held it
+  CHECK(programs.stats().built + programs.stats().from_disk == compiled + 1);
+  // Another form of the same text has the same program.
+  const auto same = [&] { return "#define VALUE 2\n" + source; };
+  CHECK(run_set(context, programs.generated("p", "another", same, "set")) == 2);
+  CHECK(programs.stats().built + programs.stats().from_disk == compiled + 1);
+}
+
 TEST_CASE("program cache: threads that ask for one program get one build", "[program_cache][threads]") {
   const Context context(test::context().device());
   const std::string source = unique_source(kSet);

@@ -70,6 +70,9 @@ DLPRIM_API Tensor cast(const Stream& stream, const Tensor& x, DType dtype, const
 DLPRIM_API void write(const Stream& stream, const Tensor& y, const void* host, int64_t bytes);
 /// Device to host, in row-major order of x's elements. Blocks until the data has arrived.
 DLPRIM_API void read(const Stream& stream, const Tensor& x, void* host, int64_t bytes);
+/// The same without waiting: the data has arrived when the event is done. Until then `host` must stay, and x
+/// may be let go.
+DLPRIM_API Event read_async(const Stream& stream, const Tensor& x, void* host, int64_t bytes);
 
 namespace detail {
 DLPRIM_API void check_host_type(const char* argument, const Tensor& tensor, DType host, int64_t count);

@@ -165,7 +165,10 @@ bool BuildProcess::start() {
 }
 
 void BuildProcess::end() {
-  if (socket_ >= 0) close(socket_);
+  if (socket_ >= 0) {
+    shutdown(socket_, SHUT_RDWR);  // processes that were forked from this one may have it open, too
+    close(socket_);
+  }
   socket_ = -1;
   if (process_ > 0)
     while (waitpid(process_, nullptr, 0) < 0 && errno == EINTR) continue;

@@ -1,4 +1,4 @@
-// The fields of a description, all of them: what a plan's key is made of.
+// The fields of a description, all of them: what a plan's key is made of, or that of a generated kernel.
 #pragma once
 
 #include <tuple>
@@ -15,7 +15,8 @@ inline constexpr int kFields = 0;
 template <class T>
 auto fields_of(const T& t) {
   constexpr int n = kFields<T>;
-  static_assert(n >= 1 && n <= 13, "kFields<T> has to be said, and fields_of() has 1 to 13");
+  static_assert((n >= 1 && n <= 13) || n == 16,
+                "kFields<T> has to be said, and fields_of() has 1 to 13, or 16");
   if constexpr (n == 1) {
     const auto& [a] = t;
     return std::tie(a);
@@ -52,9 +53,12 @@ auto fields_of(const T& t) {
   } else if constexpr (n == 12) {
     const auto& [a, b, c, d, e, f, g, h, i, j, k, l] = t;
     return std::tie(a, b, c, d, e, f, g, h, i, j, k, l);
-  } else {
+  } else if constexpr (n == 13) {
     const auto& [a, b, c, d, e, f, g, h, i, j, k, l, m] = t;
     return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m);
+  } else {
+    const auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q] = t;
+    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q);
   }
 }
 

@@ -19,6 +19,7 @@ namespace dlprim::detail {
 namespace {
 
 constexpr const char* kKeyVersion = "program 1";
+constexpr size_t kMostForms = 8192;
 
 }  // namespace
 
@@ -119,6 +120,32 @@ std::shared_ptr<Kernel::Shared> make_kernel(std::shared_ptr<const Program> progr
 
 Kernel ProgramCache::generated(const std::string& name, const std::string& source, const std::string& kernel,
                                const Defines& defines) {
+  return kernel_of(name, source, kernel, defines, "");
+}
+
+Kernel ProgramCache::generated(const std::string& name, const std::string& form,
+                               const std::function<std::string()>& make_source, const std::string& kernel) {
+  // Texts from that folder may change at any time.
+  const bool fixed = std::getenv("DLPRIM_KERNEL_DIR") == nullptr;
+  if (fixed)
+    if (Kernel known = find_form(form); known.handle()) return known;
+  return kernel_of(name, make_source(), kernel, {}, fixed ? form : "");
+}
+
+Kernel ProgramCache::find_form(const std::string& form) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = forms_.find(form);
+  if (found == forms_.end()) return Kernel();
+  Kernel kernel(found->second.kernel.lock());
+  Entry* entry = found->second.entry;
+  if (!kernel.handle() || !entry->built.valid()) return Kernel();
+  ages_.splice(ages_.begin(), ages_, entry->age);
+  stats_.reused++;
+  return kernel;
+}
+
+Kernel ProgramCache::kernel_of(const std::string& name, const std::string& source, const std::string& kernel,
+                               const Defines& defines, const std::string& form) {
   Defines all = defines;
   if (device_.probes().bf16_instruction) all.set("BF16_INSTRUCTION", 1);
   if (device_.kind() == DeviceKind::cpu) all.set("CPU", 1);
@@ -134,11 +161,15 @@ Kernel ProgramCache::generated(const std::string& name, const std::string& sourc
   Entry* entry = find(key);
   const bool kept =
       entry && entry->built.valid() && entry->program.lock() == built;  // it may have gone meanwhile
-  if (kept)
-    if (auto it = entry->kernels.find(kernel); it != entry->kernels.end()) return it->second;
-  const Kernel result(make_kernel(built, kernel, device_.cl()()));
-  if (kept) entry->kernels.emplace(kernel, result);
-  return result;
+  if (!kept) return Kernel(make_kernel(built, kernel, device_.cl()()));
+  auto found = entry->kernels.find(kernel);
+  if (found == entry->kernels.end())
+    found = entry->kernels.emplace(kernel, make_kernel(built, kernel, device_.cl()())).first;
+  if (!form.empty()) {
+    if (forms_.size() >= kMostForms) forms_.clear();
+    forms_[form] = {found->second.handle(), entry};
+  }
+  return found->second;
 }
 
 ProgramCache::Entry* ProgramCache::find(const std::string& key) {

@@ -4,6 +4,7 @@
 // The least recently used programs go when there are too many. One that a plan still holds is found again.
 #pragma once
 
+#include <functional>
 #include <future>
 #include <list>
 #include <map>
@@ -11,6 +12,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include <dlprim/context.hpp>
@@ -38,6 +40,7 @@ class Kernel {
   struct Shared;
   explicit Kernel(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {}
   Shared& shared() const { return *shared_; }
+  const std::shared_ptr<Shared>& handle() const { return shared_; }
 
  private:
   std::shared_ptr<Shared> shared_;
@@ -79,6 +82,10 @@ class ProgramCache {
   /// The same of a generated source; `name` stands in messages and the log.
   Kernel generated(const std::string& name, const std::string& source, const std::string& kernel,
                    const Defines& defines = {});
+  /// The same of a source that `make_source()` makes, if no kernel of this `form` is in memory. `form` is
+  /// bytes that name all that the source and the kernel depend on.
+  Kernel generated(const std::string& name, const std::string& form,
+                   const std::function<std::string()>& make_source, const std::string& kernel);
   ProgramStats stats() const;
   /// True if more programs are in memory than the limits say, since plans hold those that went here.
   bool crowded() const;
@@ -100,12 +107,21 @@ class ProgramCache {
     std::list<const std::string*>::iterator age;
   };
   using Entries = std::map<std::string, Entry>;
+  /// A kernel by its form. While the kernel lives, so does its program's entry.
+  struct Form {
+    std::weak_ptr<Kernel::Shared> kernel;
+    Entry* entry = nullptr;
+  };
   /// A program to be: `promise` is there for the one who has to build it.
   struct Claim {
     Built built;
     std::shared_ptr<std::promise<Outcome>> promise;
   };
 
+  Kernel kernel_of(const std::string& name, const std::string& source, const std::string& kernel,
+                   const Defines& defines, const std::string& form);
+  /// Empty if it is not in memory.
+  Kernel find_form(const std::string& form);
   std::shared_ptr<const Program> program(const std::string& key, const std::string& name,
                                          const std::string& source, const std::string& options);
   Claim claim(const std::string& key);
@@ -137,6 +153,7 @@ class ProgramCache {
   mutable std::mutex mutex_;
   ProgramLimits limits_;
   Entries programs_;
+  std::unordered_map<std::string, Form> forms_;
   std::list<const std::string*> ages_;  ///< of those that are kept, newest first
   ProgramStats stats_;
   int processes_;         ///< that compile what is asked for in the background; 0: its threads do

@@ -9,6 +9,7 @@
 #include <dlprim/tensor.hpp>
 
 #include "core/defines.hpp"
+#include "core/fields.hpp"
 #include "core/gen/loop_nest.hpp"
 
 namespace dlprim::detail {
@@ -26,6 +27,9 @@ struct Operand {
   InnerStride reduced = InnerStride::one;  ///< along the innermost reduced dimension
   bool place = false;                      ///< no memory: an element is its own offset, an INDEX
 };
+
+template <>
+inline constexpr int kFields<Operand> = 6;
 
 /// The type of scalars and accumulators: f64, f32 or i64.
 DType real_type(const std::vector<TensorDesc>& inputs, const std::vector<TensorDesc>& outputs);

@@ -20,6 +20,8 @@ struct PointwiseForm {
   int unroll = 1;     ///< accesses a work-item (GPU)
   int local = 1;      ///< work-items a group (GPU)
 };
+template <>
+inline constexpr int kFields<PointwiseForm> = 9;
 
 /// The kernel `pointwise` for a GPU. Its arguments after the list of expression.hpp: count.
 std::string pointwise_source(const PointwiseForm& form);

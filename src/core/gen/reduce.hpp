@@ -27,6 +27,10 @@ struct ReduceForm {
   int lanes_x = 1, lanes_y = 1;
   int levels = 0;  ///< at which blocks of elements meet; 0: a lane takes all its elements in a row
 };
+template <>
+inline constexpr int kFields<ReduceForm> = 16;
+template <>
+inline constexpr int kFields<Reduction> = 7;
 
 /// Elements of a block on GPUs and on CPUs, and how many blocks of a level are one of the next.
 constexpr int kGpuBlock = 128, kCpuBlockLength = 64, kLevelBits = 5;

@@ -27,6 +27,24 @@ void require_bytes(const char* argument, const Tensor& t, const void* host, int6
   require(host != nullptr || bytes == 0, "host", "is null");
 }
 
+/// `done` gets the event of the read; where it is null, the data has arrived.
+void enqueue_read(const Stream& stream, const Tensor& x, void* host, int64_t bytes, cl_event* done) {
+  require_bytes("x", x, host, bytes);
+  require(x.context() == stream.context(), "x", "belongs to another context than the stream");
+  if (bytes == 0) return;
+  require(!Rehearsal::active(), "x", "is read in a rehearsal, where nothing is computed");
+  if (operator_observer) operator_observer->reads(x);
+  const Tensor packed = x.is_contiguous() ? x : contiguous(stream, x);
+  const Run run = run_of(packed);
+  StreamState& state = stream.state();
+  packed.storage()->touch(state.queue);
+  enqueue_command(stream.context(), "clEnqueueReadBuffer", {}, [&] {
+    return clEnqueueReadBuffer(stream.cl()(), packed.buffer()(), done ? CL_FALSE : CL_TRUE, run.begin,
+                               run.size, host, 0, nullptr, done);
+  });
+  if (done) state.queue->submitted++;
+}
+
 }  // namespace
 
 void write(const Stream& stream, const Tensor& y, const void* host, int64_t bytes) {
@@ -58,18 +76,15 @@ void write(const Stream& stream, const Tensor& y, const void* host, int64_t byte
 }
 
 void read(const Stream& stream, const Tensor& x, void* host, int64_t bytes) {
-  require_bytes("x", x, host, bytes);
-  require(x.context() == stream.context(), "x", "belongs to another context than the stream");
-  if (bytes == 0) return;
-  require(!Rehearsal::active(), "x", "is read in a rehearsal, where nothing is computed");
-  if (operator_observer) operator_observer->reads(x);
-  const Tensor packed = x.is_contiguous() ? x : contiguous(stream, x);
-  const Run run = run_of(packed);
-  packed.storage()->touch(stream.state().queue);
-  enqueue_command(stream.context(), "clEnqueueReadBuffer", {}, [&] {
-    return clEnqueueReadBuffer(stream.cl()(), packed.buffer()(), CL_TRUE, run.begin, run.size, host, 0,
-                               nullptr, nullptr);
-  });
+  enqueue_read(stream, x, host, bytes, nullptr);
+}
+
+Event read_async(const Stream& stream, const Tensor& x, void* host, int64_t bytes) {
+  cl_event done = nullptr;
+  enqueue_read(stream, x, host, bytes, &done);
+  const Event result{cl::Event(done)};
+  cl_check(clFlush(stream.cl()()), "clFlush");  // so that who waits need not wait for this stream's host
+  return result;
 }
 
 namespace detail {

@@ -30,9 +30,12 @@ constexpr int64_t kChunk = 8192;    // elements that are worth a CPU work-group
 constexpr int kGroupsPerUnit = 16;  // CPU work-groups a compute unit, so that uneven ones balance
 
 std::unique_ptr<Pointwise::Impl> make_impl(const Context& context, const Problem& p,
-                                           const std::string& source) {
+                                           const PointwiseForm& form,
+                                           std::string (*source)(const PointwiseForm&)) {
   auto impl = std::make_unique<Pointwise::Impl>();
-  impl->kernel = context.state().programs.generated("pointwise", source, "pointwise");
+  const PlanKey key = PlanKey(source == pointwise_source ? "pointwise" : "pointwise_cpu").add(form);
+  impl->kernel = context.state().programs.generated(
+      "pointwise", key.bytes(), [&] { return source(form); }, "pointwise");
   impl->arguments = GeneratedArguments(p.inputs, p.outputs, p.form.scalars, p.form.real, p.nest);
   impl->count = p.nest.kept_count;
   return impl;
@@ -44,7 +47,7 @@ std::unique_ptr<const Pointwise::Impl> make_gpu(const Context& context, const Pr
   form.local = kGpuGroup;
   form.vector = vector_width(p.form.operands, p.tensors(), p.nest, false);
   form.unroll = form.vector > 1 ? 2 : 4;
-  auto impl = make_impl(context, p, pointwise_source(form));
+  auto impl = make_impl(context, p, form, pointwise_source);
   impl->local = kGpuGroup;
   impl->form_text = cat(" vector=", form.vector);
   impl->groups =
@@ -54,7 +57,7 @@ std::unique_ptr<const Pointwise::Impl> make_gpu(const Context& context, const Pr
 
 std::unique_ptr<const Pointwise::Impl> make_cpu(const Context& context, const Problem& p,
                                                 const EngineOptions&) {
-  auto impl = make_impl(context, p, pointwise_cpu_source(p.form));
+  auto impl = make_impl(context, p, p.form, pointwise_cpu_source);
   const int64_t most = int64_t{context.device().facts().compute_units} * kGroupsPerUnit;
   const int64_t groups = std::clamp<int64_t>(p.nest.kept_count / kChunk, 1, std::max<int64_t>(most, 1));
   impl->chunk = ceil_div(p.nest.kept_count, groups);

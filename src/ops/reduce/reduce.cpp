@@ -66,13 +66,15 @@ void finish_impl(Reduce::Impl& impl, const Context& context, const Problem& p, R
   ProgramCache& programs = context.state().programs;
   form.parts = impl.parts > 1;
   form.whole_outputs &= !form.parts;
-  impl.kernel =
-      programs.generated("reduce", impl.cpu ? reduce_cpu_source(form) : reduce_source(form), "reduce");
+  const PlanKey key = PlanKey(impl.cpu ? "reduce_cpu" : "reduce").add(form);
+  impl.kernel = programs.generated(
+      "reduce", key.bytes(), [&] { return impl.cpu ? reduce_cpu_source(form) : reduce_source(form); },
+      "reduce");
   if (form.parts) {
+    const auto lanes = static_cast<int>(impl.parts_lanes), rows = static_cast<int>(impl.parts_rows);
     impl.parts_kernel = programs.generated(
-        "reduce_parts",
-        reduce_parts_source(form, static_cast<int>(impl.parts_lanes), static_cast<int>(impl.parts_rows)),
-        "reduce_parts");
+        "reduce_parts", PlanKey("reduce_parts").add(form).add(lanes).add(rows).bytes(),
+        [&] { return reduce_parts_source(form, lanes, rows); }, "reduce_parts");
     impl.workspace = static_cast<size_t>(impl.parts) * impl.part_bytes;
   }
   impl.arguments = GeneratedArguments(p.inputs, p.outputs, form.scalars, form.real, p.nest,
