@@ -1,5 +1,5 @@
-// Plans of generated kernels, found by all that they depend on: what is computed, dtypes, sizes, strides. A
-// look-up makes no text and takes no memory.
+// Plans, found by all that they depend on: what is computed, parameters, dtypes, sizes, strides. A look-up
+// makes no text and takes no memory.
 #pragma once
 
 #include <array>
@@ -10,6 +10,7 @@
 
 #include <ATen/TensorIterator.h>
 #include <dlprim/dims.hpp>
+#include <dlprim/tensor.hpp>
 
 #include "device.hpp"
 
@@ -18,6 +19,14 @@ namespace ocl {
 class Key {
  public:
   static constexpr int kMostOperands = 5;
+
+  /// Of numbers, enumerators, dims and tensors, in an order that tells them apart.
+  template <class... Parts>
+  static Key of(const Parts&... parts) {
+    Key key;
+    (key.add(parts), ...);
+    return key;
+  }
 
   Key(const void* what, int64_t variant) {
     add(reinterpret_cast<intptr_t>(what));
@@ -45,6 +54,29 @@ class Key {
     return on_host;
   }
 
+  template <class Number, std::enable_if_t<std::is_integral_v<Number> || std::is_enum_v<Number>, int> = 0>
+  void add(Number number) {
+    TORCH_INTERNAL_ASSERT(count_ < words_.size());
+    words_[count_++] = static_cast<int64_t>(number);
+  }
+  void add(double number) {
+    int64_t bits;
+    std::memcpy(&bits, &number, sizeof bits);
+    add(bits);
+  }
+  void add(const dlprim::Dims& dims) {
+    add(dims.size());
+    for (const int64_t value : dims) add(value);
+  }
+  /// What TensorDesc has of it; or that there is none.
+  void add(const dlprim::Tensor& tensor) {
+    if (!tensor.defined()) return add(-1);
+    const bool aligned = tensor.offset() * static_cast<int64_t>(dlprim::size_of(tensor.dtype())) % 16 == 0;
+    add(static_cast<int64_t>(tensor.dtype()) << 1 | static_cast<int64_t>(aligned));
+    add(tensor.shape());
+    for (const int64_t stride : tensor.strides()) add(stride);
+  }
+
   friend bool operator==(const Key& a, const Key& b) noexcept {
     return a.count_ == b.count_ &&
            std::memcmp(a.words_.data(), b.words_.data(), a.count_ * sizeof(int64_t)) == 0;
@@ -62,10 +94,10 @@ class Key {
   };
 
  private:
-  void add(int64_t word) { words_[count_++] = word; }
+  Key() = default;
 
   uint32_t count_ = 0;
-  std::array<int64_t, 2 + dlprim::kMaxRank + kMostOperands*(1 + dlprim::kMaxRank)> words_;
+  std::array<int64_t, 224> words_;  // an index by 8 tensors of 8 dimensions
 };
 
 /// Plans of all devices. Leaked, as devices are.
@@ -95,5 +127,13 @@ class Plans {
   };
   std::array<Shelf, kMaxDevices> shelves_;
 };
+
+/// Calls run(plan, stream) with the plan of this key and the thread's current stream. Keys of one type of
+/// plan are told apart by their parts alone.
+template <class Plan, class Make, class Run>
+void run_plan(Device& on, const Key& key, Make&& make, Run&& run) {
+  static auto* const plans = new Plans<Plan>;
+  submit(on, [&](const dlprim::Stream& stream) { run(*plans->get(on, key, make), stream); });
+}
 
 }  // namespace ocl

@@ -29,14 +29,32 @@ inline bool serves(const std::optional<at::Tensor>& t) {
 inline bool serves(at::TensorList tensors) {
   return std::all_of(tensors.begin(), tensors.end(), [](const at::Tensor& t) { return serves(t); });
 }
+inline bool serves(const at::ITensorListRef& tensors) {
+  return std::all_of(tensors.begin(), tensors.end(), [](const at::Tensor& t) { return serves(t); });
+}
 template <class T>
 bool serves(const T&) {
+  return true;
+}
+
+/// Whether the class computes with the first argument's numbers. One that takes floating numbers alone says
+/// so by a member `floating_only`.
+template <class Class, class... Args>
+bool suits(const at::Tensor& first, const Args&...) {
+  if constexpr (requires { Class::floating_only; }) return first.is_floating_point();
+  return true;
+}
+template <class Class, class... Args>
+bool suits(const Args&...) {
   return true;
 }
 
 /// The first tensor on a device among the arguments decides where the operator runs.
 inline void find_device(c10::OptionalDeviceGuard& guard, const at::Tensor& t) {
   if (!guard.current_device() && t.defined() && t.device().type() == kOcl) guard.reset_device(t.device());
+}
+inline void find_device(c10::OptionalDeviceGuard& guard, const std::optional<at::Tensor>& t) {
+  if (t) find_device(guard, *t);
 }
 template <class T>
 void find_device(c10::OptionalDeviceGuard&, const T&) {}
@@ -45,6 +63,9 @@ void find_device(c10::OptionalDeviceGuard&, const T&) {}
 template <class T>
 const T& to_structured(const T& argument) {
   return argument;
+}
+inline int64_t to_structured(const c10::SymInt& number) {
+  return number.guard_int(__FILE__, __LINE__);
 }
 inline at::OptionalTensorRef to_structured(const std::optional<at::Tensor>& t) {
   return t ? at::OptionalTensorRef(*t) : at::OptionalTensorRef();
@@ -122,7 +143,8 @@ struct Structured<Op, Class, Result(Args...)> {
   static constexpr size_t kOutputs = outputs_of<Args...>(), kInputs = sizeof...(Args) - kOutputs;
 
   static Result call(Args... args) {
-    if (!(serves(args) && ...)) return at::native::call_fallback_fn<&fallback, Op>::call(args...);
+    if (!(serves(args) && ...) || !suits<Class>(args...))
+      return at::native::call_fallback_fn_symint<&fallback, Op>::call(args...);
     return run(std::forward_as_tuple(args...), std::make_index_sequence<kInputs>(),
                std::make_index_sequence<kOutputs>());
   }
@@ -147,7 +169,7 @@ struct Native;
 template <class Op, auto function, class Result, class... Args>
 struct Native<Op, function, Result(Args...)> {
   static Result call(Args... args) {
-    if (!(serves(args) && ...)) return at::native::call_fallback_fn<&fallback, Op>::call(args...);
+    if (!(serves(args) && ...)) return at::native::call_fallback_fn_symint<&fallback, Op>::call(args...);
     c10::OptionalDeviceGuard guard;
     (find_device(guard, args), ...);
     return function(args...);

@@ -7,14 +7,6 @@ namespace ocl {
 
 namespace {
 
-dlprim::Dims dims_of(c10::IntArrayRef values) {
-  TORCH_CHECK(values.size() <= dlprim::kMaxRank, "ocl: tensors of ", values.size(),
-              " dimensions that do not fold into 8 are not supported");
-  dlprim::Dims dims;
-  for (const int64_t value : values) dims.push_back(value);
-  return dims;
-}
-
 /// An integer of the element's size. 16 bytes are two of them.
 dlprim::DType word_of(size_t bytes) {
   switch (bytes) {
@@ -30,6 +22,14 @@ dlprim::DType word_of(size_t bytes) {
 }
 
 }  // namespace
+
+dlprim::Dims dims_of(c10::IntArrayRef values) {
+  TORCH_CHECK(values.size() <= dlprim::kMaxRank, "ocl: tensors of ", values.size(),
+              " dimensions that do not fold into 8 are not supported");
+  dlprim::Dims dims;
+  for (const int64_t value : values) dims.push_back(value);
+  return dims;
+}
 
 std::optional<dlprim::DType> dtype_of(c10::ScalarType type) noexcept {
   switch (type) {
@@ -73,9 +73,23 @@ Device& home_of(const at::TensorBase& tensor) {
 }
 
 dlprim::Tensor view(const at::TensorBase& tensor) {
+  if (!tensor.defined()) return {};
   return block_of(tensor.storage())
       .memory.reinterpret(require_dtype(tensor.scalar_type()))
       .as_strided(dims_of(tensor.sizes()), dims_of(tensor.strides()), tensor.storage_offset());
+}
+
+dlprim::Tensor view(const std::optional<at::Tensor>& tensor) {
+  return tensor ? view(*tensor) : dlprim::Tensor();
+}
+
+std::optional<dlprim::TensorDesc> description(const dlprim::Tensor& tensor) {
+  if (!tensor.defined()) return std::nullopt;
+  return tensor;
+}
+
+at::Tensor at_least_1d(const at::Tensor& tensor) {
+  return tensor.dim() ? tensor : tensor.unsqueeze(0);
 }
 
 dlprim::Tensor flat(const at::TensorBase& tensor, dlprim::DType dtype, int64_t count) {

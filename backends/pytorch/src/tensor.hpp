@@ -22,8 +22,17 @@ bool computes(const Device& device, c10::ScalarType type) noexcept;
 
 Device& home_of(const at::TensorBase& tensor);
 
-/// The tensor's elements, with its shape and strides. Throws for more than 8 dimensions.
+/// The tensor's elements, with its shape and strides; none of an undefined one. Throws for more than 8
+/// dimensions.
 dlprim::Tensor view(const at::TensorBase& tensor);
+dlprim::Tensor view(const std::optional<at::Tensor>& tensor);
+/// What plans are made of.
+std::optional<dlprim::TensorDesc> description(const dlprim::Tensor& tensor);
+/// The tensor with a dimension more if it has none.
+at::Tensor at_least_1d(const at::Tensor& tensor);
+/// PyTorch's sizes. Throws for more than 8.
+dlprim::Dims dims_of(c10::IntArrayRef values);
+
 /// The tensor's memory from its first element on, as `count` elements of another dtype.
 dlprim::Tensor flat(const at::TensorBase& tensor, dlprim::DType dtype, int64_t count);
 

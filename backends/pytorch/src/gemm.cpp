@@ -1,0 +1,137 @@
+// Products of matrices and vectors, through dlprim's Gemm. Transposed operands are views of it; others are
+// copied. Integers have no Gemm here and go to the CPU.
+#include <dlprim/gemm.hpp>
+#include <dlprim/pointwise.hpp>
+
+#include "plans.hpp"
+#include "structured.hpp"
+
+namespace ocl {
+
+namespace {
+
+/// Whether Gemm reads it as it lies: one of its last two dimensions without gaps, no element twice.
+bool is_readable(const at::Tensor& t) {
+  const int64_t m = t.size(-2), n = t.size(-1), row = t.stride(-2), column = t.stride(-1);
+  return ((column == 1 || n == 1) && (row >= n || m == 1)) ||
+         ((row == 1 || m == 1) && (column >= m || n == 1));
+}
+
+at::Tensor readable(const at::Tensor& t) {
+  return is_readable(t) ? t : t.contiguous();
+}
+
+/// c = alpha a b + beta c + bias, of matrices or batches of them. The bias is a vector for each row of c, or
+/// not defined.
+void multiply(const at::Tensor& a, const at::Tensor& b, const at::Tensor& bias, double alpha, double beta,
+              const at::Tensor& c) {
+  TORCH_CHECK(a.scalar_type() == b.scalar_type() && a.scalar_type() == c.scalar_type(),
+              "matrices to multiply are of one dtype, these are of ", a.scalar_type(), ", ", b.scalar_type(),
+              " and ", c.scalar_type());
+  if (c.numel() == 0) return;
+  if (c.stride(-1) != 1 || (c.size(-2) != 1 && c.stride(-2) < c.size(-1))) {
+    const at::Tensor dense = beta != 0 ? c.contiguous() : at::empty(c.sizes(), c.options());
+    multiply(a, b, bias, alpha, beta, dense);
+    c.copy_(dense);
+    return;
+  }
+  if (a.size(-1) == 0) {  // an empty tensor has no memory
+    if (bias.defined())
+      c.copy_(bias);
+    else if (beta == 0)
+      c.zero_();
+    else
+      c.mul_(beta);
+    return;
+  }
+  const at::Tensor left = readable(a), right = readable(b);
+  const dlprim::Tensor x = view(left), w = view(right), y = view(c), vector = view(bias);
+  run_plan<dlprim::Gemm>(
+      home_of(c), Key::of(x, w, y, vector, alpha, beta),
+      [&] {
+        dlprim::GemmDesc desc{x, w, y, alpha, beta};
+        if (vector) desc.bias = dlprim::GemmDesc::Vector::row;
+        return dlprim::Gemm(home_of(c).context, desc);
+      },
+      [&](const dlprim::Gemm& plan, const dlprim::Stream& stream) { plan.run(stream, x, w, vector, y); });
+}
+
+/// out = beta self + alpha a b
+void add_product(const at::Tensor& self, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta,
+                 const at::Scalar& alpha, const at::Tensor& out) {
+  const double factor = beta.toDouble();
+  const bool is_bias = factor == 1 && self.dim() == 1 && self.size(0) == out.size(-1) &&
+                       self.stride(0) == 1 && self.scalar_type() == out.scalar_type();
+  if (!is_bias && factor != 0 && !out.is_same(self)) out.copy_(self);
+  multiply(a, b, is_bias ? self : at::Tensor(), alpha.toDouble(), is_bias ? 0 : factor, out);
+}
+
+struct Mm : at::meta::structured_mm {
+  static constexpr bool floating_only = true;
+  void impl(const at::Tensor& a, const at::Tensor& b, const at::Tensor& out) {
+    multiply(a, b, {}, 1, 0, out);
+  }
+};
+
+struct Bmm : at::meta::structured_bmm {
+  static constexpr bool floating_only = true;
+  void impl(const at::Tensor& a, const at::Tensor& b, const at::Tensor& out) {
+    multiply(a, b, {}, 1, 0, out);
+  }
+};
+
+struct Addmm : at::meta::structured_addmm {
+  static constexpr bool floating_only = true;
+  void impl(const at::Tensor& self, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta,
+            const at::Scalar& alpha, const at::Tensor& out) {
+    add_product(self, a, b, beta, alpha, out);
+  }
+};
+
+struct Baddbmm : at::meta::structured_baddbmm {
+  static constexpr bool floating_only = true;
+  void impl(const at::Tensor& self, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta,
+            const at::Scalar& alpha, const at::Tensor& out) {
+    add_product(self, a, b, beta, alpha, out);
+  }
+};
+
+struct Addmv : at::meta::structured_addmv {
+  static constexpr bool floating_only = true;
+  void impl(const at::Tensor& self, const at::Tensor& a, const at::Tensor& v, const at::Scalar& beta,
+            const at::Scalar& alpha, const at::Tensor& out) {
+    add_product(self.dim() ? self.unsqueeze(-1) : self, a, v.unsqueeze(-1), beta, alpha, out.unsqueeze(-1));
+  }
+};
+
+at::Tensor dot(const at::Tensor& a, const at::Tensor& b) {
+  TORCH_CHECK(a.dim() == 1 && b.dim() == 1 && a.numel() == b.numel(),
+              "dot takes two vectors of one length, these are ", a.sizes(), " and ", b.sizes());
+  TORCH_CHECK(a.scalar_type() == b.scalar_type(), "dot takes vectors of one dtype, these are of ",
+              a.scalar_type(), " and ", b.scalar_type());
+  const at::Tensor result = at::empty({}, a.options());
+  const dlprim::Tensor x = view(a), y = view(b), sum = view(result).as_strided({1}, {1});
+  run_plan<dlprim::Reduce>(
+      home_of(a), Key::of(x, y, sum),
+      [&] {
+        return dlprim::Reduce(home_of(a).context, {x, y}, {sum}, 0, dlprim::sum_of("x0 * x1"));
+      },
+      [&](const dlprim::Reduce& plan, const dlprim::Stream& stream) {
+        plan.run(stream, {x, y}, {sum}, {});
+      });
+  return result;
+}
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  register_kernel<at::_ops::mm_out, Structured<at::_ops::mm_out, Mm>>(m);
+  register_kernel<at::_ops::bmm_out, Structured<at::_ops::bmm_out, Bmm>>(m);
+  register_kernel<at::_ops::addmm_out, Structured<at::_ops::addmm_out, Addmm>>(m);
+  register_kernel<at::_ops::baddbmm_out, Structured<at::_ops::baddbmm_out, Baddbmm>>(m);
+  register_kernel<at::_ops::addmv_out, Structured<at::_ops::addmv_out, Addmv>>(m);
+  register_kernel<at::_ops::dot, Native<at::_ops::dot, &dot>>(m);
+  register_kernel<at::_ops::vdot, Native<at::_ops::vdot, &dot>>(m);
+}
+
+}  // namespace
+
+}  // namespace ocl

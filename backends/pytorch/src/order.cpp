@@ -1,0 +1,157 @@
+// Along one dimension: extremes and where they are, sorting, the first k, cumulative sums.
+#include <ATen/WrapDimUtils.h>
+#include <dlprim/reduction.hpp>
+#include <dlprim/scan.hpp>
+#include <dlprim/sort.hpp>
+
+#include "plans.hpp"
+#include "structured.hpp"
+
+namespace ocl {
+
+namespace {
+
+int axis_of(int64_t dim, const at::Tensor& t) {
+  return static_cast<int>(at::maybe_wrap_dim(dim, t.dim()));
+}
+
+/// The dimension `axis`, which a reduction took away, as one of size 1 again.
+at::Tensor kept(const at::Tensor& result, int axis, bool keepdim) {
+  return keepdim ? result : result.unsqueeze(axis);
+}
+
+/// A reduction of dlprim's list, over the dimensions where the results have size 1.
+void reduce_by_name(const char* name, const at::Tensor& self, std::initializer_list<at::Tensor> outputs) {
+  const dlprim::Tensor x = view(self);
+  std::vector<dlprim::Tensor> results;
+  Key key = Key::of(reinterpret_cast<intptr_t>(name), x);
+  for (const at::Tensor& output : outputs) key.add(results.emplace_back(view(output)));
+  run_plan<dlprim::ReductionForward>(
+      home_of(self), key,
+      [&] {
+        return dlprim::ReductionForward(home_of(self).context, {name, x, {results.begin(), results.end()}});
+      },
+      [&](const dlprim::ReductionForward& plan, const dlprim::Stream& stream) {
+        plan.run(stream, x, {}, results);
+      });
+}
+
+void arg_extreme(const char* name, const at::Tensor& self, std::optional<int64_t> dim, bool keepdim,
+                 const at::Tensor& out) {
+  if (out.numel() == 0) return;
+  if (!dim || self.dim() == 0) {
+    const at::Tensor row = self.reshape({-1});
+    return reduce_by_name(name, row, {out.reshape({1})});
+  }
+  reduce_by_name(name, self, {kept(out, axis_of(*dim, self), keepdim)});
+}
+
+void extreme(const char* name, const at::Tensor& self, int64_t dim, bool keepdim, const at::Tensor& values,
+             const at::Tensor& indices) {
+  if (values.numel() == 0) return;
+  if (self.dim() == 0) {
+    values.copy_(self);
+    indices.zero_();
+    return;
+  }
+  const int axis = axis_of(dim, self);
+  reduce_by_name(name, self, {kept(values, axis, keepdim), kept(indices, axis, keepdim)});
+}
+
+#define ARG_EXTREME(Class, base, name)                                                                   \
+  struct Class : at::meta::base {                                                                        \
+    void impl(const at::Tensor& self, std::optional<int64_t> dim, bool keepdim, const at::Tensor& out) { \
+      arg_extreme(name, self, dim, keepdim, out);                                                        \
+    }                                                                                                    \
+  };
+ARG_EXTREME(ArgMax, structured_argmax, "argmax")
+ARG_EXTREME(ArgMin, structured_argmin, "argmin")
+#undef ARG_EXTREME
+
+#define EXTREME(Class, base, name)                                                         \
+  struct Class : at::meta::base {                                                          \
+    void impl(const at::Tensor& self, int64_t dim, bool keepdim, const at::Tensor& values, \
+              const at::Tensor& indices) {                                                 \
+      extreme(name, self, dim, keepdim, values, indices);                                  \
+    }                                                                                      \
+  };
+EXTREME(MaxDim, structured_max_dim, "max")
+EXTREME(MinDim, structured_min_dim, "min")
+#undef EXTREME
+
+struct SortStable : at::meta::structured_sort_stable {
+  void impl(const at::Tensor& self, std::optional<bool>, int64_t dim, bool descending,
+            const at::Tensor& values, const at::Tensor& indices) {
+    if (self.numel() == 0) return;
+    const dlprim::Tensor x = view(at_least_1d(self)), y = view(at_least_1d(values)),
+                         places = view(at_least_1d(indices));
+    const int axis = axis_of(dim, self);
+    run_plan<dlprim::Sort>(
+        home_of(self), Key::of(x, y, places, axis, descending),
+        [&] {
+          return dlprim::Sort(home_of(self).context, {x, y, places, axis, descending});
+        },
+        [&](const dlprim::Sort& plan, const dlprim::Stream& stream) { plan.run(stream, x, y, places); });
+  }
+};
+
+struct TopK : at::meta::structured_topk {
+  void impl(const at::Tensor& self, int64_t, int64_t dim, bool largest, bool sorted, const at::Tensor& values,
+            const at::Tensor& indices) {
+    if (values.numel() == 0) return;
+    const dlprim::Tensor x = view(at_least_1d(self)), y = view(at_least_1d(values)),
+                         places = view(at_least_1d(indices));
+    const int axis = axis_of(dim, self);
+    run_plan<dlprim::TopK>(
+        home_of(self), Key::of(x, y, places, axis, largest, sorted),
+        [&] {
+          return dlprim::TopK(home_of(self).context, {x, y, places, axis, largest, sorted});
+        },
+        [&](const dlprim::TopK& plan, const dlprim::Stream& stream) { plan.run(stream, x, y, places); });
+  }
+};
+
+void scan(dlprim::ScanKind kind, const at::Tensor& self, int64_t dim, const at::Tensor& out) {
+  if (out.numel() == 0) return;
+  if (!at::isFloatingType(out.scalar_type()) && self.is_floating_point())
+    return scan(kind, self.to(out.scalar_type()), dim, out);
+  const dlprim::Tensor x = view(at_least_1d(self)), y = view(at_least_1d(out));
+  const int axis = axis_of(dim, self);
+  run_plan<dlprim::Scan>(
+      home_of(self), Key::of(x, y, axis, kind),
+      [&] {
+        dlprim::ScanDesc desc{x, y};
+        desc.axis = axis;
+        desc.kind = kind;
+        return dlprim::Scan(home_of(self).context, desc);
+      },
+      [&](const dlprim::Scan& plan, const dlprim::Stream& stream) { plan.run(stream, x, y); });
+}
+
+struct CumSum : at::meta::structured_cumsum {
+  void impl(const at::Tensor& self, int64_t dim, std::optional<at::ScalarType>, const at::Tensor& out) {
+    scan(dlprim::ScanKind::sum, self, dim, out);
+  }
+};
+struct CumProd : at::meta::structured_cumprod {
+  void impl(const at::Tensor& self, int64_t dim, std::optional<at::ScalarType>, const at::Tensor& out) {
+    scan(dlprim::ScanKind::product, self, dim, out);
+  }
+};
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+#define OP(op, Class) register_kernel<at::_ops::op, Structured<at::_ops::op, Class>>(m);
+  OP(argmax_out, ArgMax)
+  OP(argmin_out, ArgMin)
+  OP(max_dim_max, MaxDim)
+  OP(min_dim_min, MinDim)
+  OP(sort_values_stable, SortStable)
+  OP(topk_values, TopK)
+  OP(cumsum_out, CumSum)
+  OP(cumprod_out, CumProd)
+#undef OP
+}
+
+}  // namespace
+
+}  // namespace ocl

@@ -1,0 +1,94 @@
+// Tensors made of others without arithmetic, and of nothing but their place: concatenation, reversal, ranges.
+#include <set>
+
+#include <ATen/NativeFunctions.h>
+#include <ATen/WrapDimUtils.h>
+#include <ATen/WrapDimUtilsMulti.h>
+#include <ATen/native/RangeFactories.h>
+#include <dlprim/movement.hpp>
+
+#include "expression.hpp"
+#include "structured.hpp"
+
+namespace ocl {
+
+namespace {
+
+struct Cat : at::meta::structured_cat {
+  void impl(const at::ITensorListRef& tensors, int64_t dim, const at::Tensor& out) {
+    if (out.numel() == 0) return;
+    std::vector<dlprim::Tensor> inputs;
+    for (const at::Tensor& t : tensors)
+      if (t.numel() != 0) inputs.push_back(view(t));
+    const auto axis = static_cast<int>(at::maybe_wrap_dim(dim, out.dim()));
+    submit(home_of(out),
+           [&](const dlprim::Stream& stream) { dlprim::concat(stream, inputs, axis, view(out)); });
+  }
+};
+
+std::vector<int> axes_of(at::IntArrayRef dims, int64_t rank) {
+  std::vector<int> axes;
+  for (const int64_t dim : dims) axes.push_back(static_cast<int>(at::maybe_wrap_dim(dim, rank)));
+  return axes;
+}
+
+at::Tensor flip(const at::Tensor& self, at::IntArrayRef dims) {
+  at::dim_list_to_bitset(dims, static_cast<size_t>(self.dim()));  // each at most once
+  const at::Tensor out = at::empty_like(self, at::MemoryFormat::Preserve);
+  if (self.numel() == 0 || dims.empty() || self.dim() == 0) return out.copy_(self);
+  const std::vector<int> axes = axes_of(dims, self.dim());
+  submit(home_of(self),
+         [&](const dlprim::Stream& stream) { dlprim::flip(stream, view(self), axes, view(out)); });
+  return out;
+}
+
+at::Tensor roll(const at::Tensor& self, c10::SymIntArrayRef shifts, at::IntArrayRef dims) {
+  const at::IntArrayRef by = C10_AS_INTARRAYREF_SLOW(shifts);
+  if (dims.empty() && by.size() == 1) return roll(self.reshape({-1}), shifts, {0}).view(self.sizes());
+  TORCH_CHECK(by.size() == dims.size() && !by.empty(), "roll: ", by.size(), " shifts for ", dims.size(),
+              " dimensions");
+  if (self.numel() == 0) return self.clone();
+  if (std::set<int64_t>(dims.begin(), dims.end()).size() != dims.size()) {  // one after the other
+    at::Tensor result = self;
+    for (size_t i = 0; i < dims.size(); i++) result = roll(result, shifts.slice(i, 1), dims[i]);
+    return result;
+  }
+  const at::Tensor out = at::empty_like(self, at::MemoryFormat::Contiguous);
+  const std::vector<int> axes = axes_of(dims, self.dim());
+  submit(home_of(self),
+         [&](const dlprim::Stream& stream) { dlprim::roll(stream, view(self), by.vec(), axes, view(out)); });
+  return out;
+}
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  register_kernel<at::_ops::flip, Native<at::_ops::flip, &flip>>(m);
+  register_kernel<at::_ops::roll, Native<at::_ops::roll, &roll>>(m);
+  register_kernel<at::_ops::cat_out, Structured<at::_ops::cat_out, Cat>>(m);
+  using Arange = at::_ops::arange_start_out;
+  register_kernel<Arange, Native<Arange, static_cast<Arange::schema*>(&at::native::arange_out)>>(m);
+}
+
+/// start, start + step, ... Kernels do not know an element's place: it is summed up.
+void arange(at::TensorIterator& iter, const at::Scalar& start, const at::Scalar&, const at::Scalar& step) {
+  static constexpr Row row = expression("p + (x - 1) * q").in_output_dtype();
+  if (iter.numel() == 0) return;
+  const at::Tensor places = at::ones({iter.numel()}, iter.tensor(0).options().dtype(at::kLong)).cumsum(0);
+  at::TensorIterator both = at::TensorIteratorConfig()
+                                .add_output(iter.tensor(0))
+                                .add_const_input(places)
+                                .resize_outputs(false)
+                                .check_all_same_dtype(false)
+                                .build();
+  const std::array<at::Scalar, 2> scalars{start, step};
+  run_pointwise(row, both, scalars);
+}
+
+}  // namespace
+
+}  // namespace ocl
+
+namespace at::native {
+
+REGISTER_PRIVATEUSE1_DISPATCH(arange_stub, &ocl::arange)
+
+}  // namespace at::native
