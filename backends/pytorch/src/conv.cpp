@@ -1,0 +1,140 @@
+// Convolutions of one to three dimensions, transposed or not, and their gradients, through dlprim's. Results
+// lie channels-last where the input or the weights do.
+#include <dlprim/conv.hpp>
+
+#include "plans.hpp"
+#include "structured.hpp"
+
+namespace ocl {
+
+namespace {
+
+dlprim::Dims dims(c10::SymIntArrayRef values) {
+  return dims_of(C10_AS_INTARRAYREF_SLOW(values));
+}
+
+struct Params : dlprim::ConvParams {
+  Params(c10::SymIntArrayRef stride_, c10::SymIntArrayRef padding, c10::SymIntArrayRef dilation_,
+         bool transposed_, c10::SymIntArrayRef output_padding, const c10::SymInt& groups_) {
+    stride = dims(stride_);
+    pad_begin = dims(padding);
+    dilation = dims(dilation_);
+    groups = groups_.guard_int(__FILE__, __LINE__);
+    transposed = transposed_;
+    if (transposed) output_pad = dims(output_padding);
+  }
+  Key key(const dlprim::Tensor& a, const dlprim::Tensor& b, const dlprim::Tensor& c,
+          bool bias = false) const {
+    return Key::of(a, b, c, stride, pad_begin, dilation, output_pad, groups, transposed, bias);
+  }
+};
+
+bool serves_all(const at::Tensor& a, const at::Tensor& b) {
+  return a.is_floating_point() && serves(a) && serves(b);
+}
+
+at::MemoryFormat format_of(const at::Tensor& x, const at::Tensor& w) {
+  const at::MemoryFormat format = x.suggest_memory_format();
+  return format != at::MemoryFormat::Contiguous ? format : w.suggest_memory_format();
+}
+
+at::Tensor dense(const at::Tensor& t) {
+  return t.is_non_overlapping_and_dense() ? t : t.contiguous();
+}
+
+void check_dtypes(const at::Tensor& x, const at::Tensor& w) {
+  TORCH_CHECK(x.scalar_type() == w.scalar_type(),
+              "a convolution's input and weight are of one dtype, these are of ", x.scalar_type(), " and ",
+              w.scalar_type());
+}
+
+at::Tensor forward(const at::Tensor& input, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
+                   c10::SymIntArrayRef stride, c10::SymIntArrayRef padding, c10::SymIntArrayRef dilation,
+                   bool transposed, c10::SymIntArrayRef output_padding, c10::SymInt groups) {
+  if (!serves_all(input, weight))
+    return at::native::call_fallback_fn_symint<&fallback, at::_ops::convolution>::call(
+        input, weight, bias, stride, padding, dilation, transposed, output_padding, groups);
+  check_dtypes(input, weight);
+  const c10::DeviceGuard guard(input.device());
+  const at::MemoryFormat format = format_of(input, weight);
+  const Params params(stride, padding, dilation, transposed, output_padding, groups);
+  const at::Tensor from = input.contiguous(format), by = dense(weight);
+  const dlprim::Tensor x = view(from), w = view(by);
+  const dlprim::Shape shape = dlprim::conv_output_shape(x.shape(), w.shape(), params);
+  const at::Tensor output =
+      at::empty(at::IntArrayRef(shape.begin(), shape.end()), input.options().memory_format(format));
+  if (output.numel() == 0) return output;
+  const dlprim::Tensor y = view(output);
+  dlprim::Tensor b;
+  if (bias && bias->defined()) b = view(bias->to(input.scalar_type()).contiguous());
+  run_plan<dlprim::Conv>(
+      home_of(input), params.key(x, w, y, b.defined()),
+      [&] {
+        dlprim::ConvDesc desc{x, w, y, params};
+        desc.bias = b.defined();
+        return dlprim::Conv(home_of(input).context, desc);
+      },
+      [&](const dlprim::Conv& plan, const dlprim::Stream& stream) { plan.run(stream, x, w, b, y); });
+  return output;
+}
+
+std::tuple<at::Tensor, at::Tensor, at::Tensor> backward(const at::Tensor& grad, const at::Tensor& input,
+                                                        const at::Tensor& weight, c10::SymIntArrayRef stride,
+                                                        c10::SymIntArrayRef padding,
+                                                        c10::SymIntArrayRef dilation, bool transposed,
+                                                        c10::SymIntArrayRef output_padding,
+                                                        c10::SymInt groups, std::array<bool, 3> wanted) {
+  if (!serves_all(input, weight)) {
+    const std::array<c10::SymInt, 1> bias_size{weight.sym_size(transposed ? 1 : 0) *
+                                               (transposed ? groups : 1)};
+    return at::native::call_fallback_fn_symint<&fallback, at::_ops::convolution_backward>::call(
+        grad, input, weight, c10::SymIntArrayRef(bias_size), stride, padding, dilation, transposed,
+        output_padding, groups, wanted);
+  }
+  const c10::DeviceGuard guard(input.device());
+  Device& on = home_of(input);
+  const at::MemoryFormat format = format_of(input, weight);
+  const Params params(stride, padding, dilation, transposed, output_padding, groups);
+  const at::Tensor given = grad.contiguous(format);
+  const dlprim::Tensor dy = view(given);
+  at::Tensor grad_input, grad_weight, grad_bias;
+  if (wanted[0]) {
+    grad_input = at::empty(input.sizes(), input.options().memory_format(format));
+    const dlprim::Tensor w = view(dense(weight)), dx = view(grad_input);
+    run_plan<dlprim::ConvBackwardData>(
+        on, params.key(dy, w, dx),
+        [&] {
+          return dlprim::ConvBackwardData(on.context, {dy, w, dx, params});
+        },
+        [&](const dlprim::ConvBackwardData& plan, const dlprim::Stream& stream) {
+          plan.run(stream, dy, w, dx);
+        });
+  }
+  if (wanted[1]) {
+    grad_weight = at::empty_like(weight);
+    const dlprim::Tensor x = view(input.contiguous(format)), dw = view(grad_weight);
+    run_plan<dlprim::ConvBackwardFilter>(
+        on, params.key(x, dy, dw),
+        [&] {
+          return dlprim::ConvBackwardFilter(on.context, {x, dy, dw, params});
+        },
+        [&](const dlprim::ConvBackwardFilter& plan, const dlprim::Stream& stream) {
+          plan.run(stream, x, dy, {}, dw);
+        });
+  }
+  if (wanted[2]) {
+    std::vector<int64_t> axes{0};
+    for (int64_t i = 2; i < given.dim(); i++) axes.push_back(i);
+    grad_bias = given.sum(axes);
+  }
+  return {grad_input, grad_weight, grad_bias};
+}
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("convolution_overrideable", TORCH_FN(forward));
+  m.impl("convolution_backward_overrideable", TORCH_FN(backward));
+}
+
+}  // namespace
+
+}  // namespace ocl
