@@ -79,3 +79,9 @@ def test_gelu(approximate, dtype):
 def test_log_sigmoid(dtype):
     limit = 4e-6 if dtype not in HALVES else 4 * torch.finfo(dtype).eps
     same(F.logsigmoid, data(5, 7, dtype=dtype) * 10, tolerance=limit)
+
+
+def test_logit():
+    x = torch.rand(5, 7)
+    same(torch.logit, x, tolerance=1e-5)
+    same(lambda x: torch.logit(x, 0.2), x, tolerance=1e-5)
