@@ -46,14 +46,10 @@ at::Tensor log_sigmoid_backward(const at::Tensor& dy, const at::Tensor& x, const
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-#define CLASS(op, Class) register_kernel<at::_ops::op, Structured<at::_ops::op, Class>>(m);
-#define FUNCTION(op, function) register_kernel<at::_ops::op, Native<at::_ops::op, &function>>(m);
-  CLASS(gelu_out, Gelu)
-  CLASS(gelu_backward_grad_input, GeluBackward)
-  FUNCTION(log_sigmoid_forward, log_sigmoid)
-  FUNCTION(log_sigmoid_backward, log_sigmoid_backward)
-#undef CLASS
-#undef FUNCTION
+  OCL_CLASS(gelu_out, Gelu)
+  OCL_CLASS(gelu_backward_grad_input, GeluBackward)
+  OCL_FUNCTION(log_sigmoid_forward, log_sigmoid)
+  OCL_FUNCTION(log_sigmoid_backward, log_sigmoid_backward)
 }
 
 }  // namespace

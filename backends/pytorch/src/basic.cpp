@@ -102,8 +102,7 @@ at::Tensor& fill_scalar(at::Tensor& self, const at::Scalar& value) {
   const dlprim::Scalar number = c10::isFloatingType(self.scalar_type()) ? dlprim::Scalar(value.toDouble())
                                 : self.scalar_type() == at::kBool       ? dlprim::Scalar(value.toBool())
                                                                         : dlprim::Scalar(value.toLong());
-  const at::TensorIterator iter =
-      at::TensorIteratorConfig().add_output(self).resize_outputs(false).check_all_same_dtype(false).build();
+  const at::TensorIterator iter = iterator_over(self);
   submit(on, [&](const dlprim::Stream& stream) { dlprim::fill(stream, number, operand(iter, 0)); });
   return self;
 }
@@ -119,10 +118,7 @@ at::Tensor& zero_(at::Tensor& self) {
 
 at::Scalar local_scalar(const at::Tensor& self) {
   const at::Tensor host = at::empty({}, self.options().device(at::kCPU));
-  submit(home_of(self), [&](const dlprim::Stream& stream) {
-    const auto bytes = static_cast<int64_t>(self.itemsize());
-    dlprim::read(stream, flat(self, dlprim::DType::u8, bytes), host.mutable_data_ptr(), bytes);
-  });
+  read_bytes(self, host.mutable_data_ptr(), static_cast<int64_t>(self.itemsize()));
   return host.item();
 }
 

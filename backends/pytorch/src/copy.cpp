@@ -40,12 +40,7 @@ void copy_on_device(const at::Tensor& src, const at::Tensor& dst) {
     dst.copy_(src.to(at::kCPU));
     return;
   }
-  auto iter = at::TensorIteratorConfig()
-                  .add_output(dst)
-                  .add_const_input(src)
-                  .resize_outputs(false)
-                  .check_all_same_dtype(false)
-                  .build();
+  auto iter = iterator_over(dst, {src});
   if (iter.ndim() >= dlprim::kMaxRank) {  // fold a dimension at a time
     for (int64_t i = 0; i < dst.size(0); i++) copy_on_device(src.select(0, i), dst.select(0, i));
     return;
@@ -83,13 +78,18 @@ void copy_to_host(const at::Tensor& src, const at::Tensor& dst) {
   }
   const bool direct = src.scalar_type() == dst.scalar_type() && src.strides() == dst.strides();
   const at::Tensor host = direct ? dst : host_like(src);
-  submit(home_of(src), [&](const dlprim::Stream& stream) {
-    dlprim::read(stream, flat(src, dlprim::DType::u8, bytes_of(src)), host.mutable_data_ptr(), bytes_of(src));
-  });
+  read_bytes(src, host.mutable_data_ptr(), bytes_of(src));
   if (!direct) dst.copy_(host);
 }
 
 }  // namespace
+
+void read_bytes(const at::Tensor& src, void* host, int64_t bytes) {
+  const dlprim::Event arrived = submit(home_of(src), [&](const dlprim::Stream& stream) {
+    return dlprim::read_async(stream, flat(src, dlprim::DType::u8, bytes), host, bytes);
+  });
+  arrived.wait();
+}
 
 at::Tensor copy_from(const at::Tensor& src, const at::Tensor& dst, bool) {
   if (dst.numel() == 0) return dst;

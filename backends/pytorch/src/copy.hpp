@@ -10,4 +10,8 @@ at::Tensor copy_from(const at::Tensor& src, const at::Tensor& dst, bool non_bloc
 /// The same, after dst got src's sizes.
 at::Tensor copy_from_and_resize(const at::Tensor& src, const at::Tensor& dst);
 
+/// The first bytes of a tensor that lies without gaps. Waits for them, but not with the stream's lock: other
+/// threads go on.
+void read_bytes(const at::Tensor& src, void* host, int64_t bytes);
+
 }  // namespace ocl

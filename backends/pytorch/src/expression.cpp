@@ -136,7 +136,7 @@ void run_pointwise(const Row& row, at::TensorIteratorBase& iter, c10::ArrayRef<a
   if (iter.numel() == 0) return;
   Device& on = device(iter.device(0).index());
   const at::ScalarType common = common_type(row, iter);
-  Key key(&row, static_cast<int64_t>(common));
+  Key key = Key::of(reinterpret_cast<intptr_t>(&row), common);
   const uint32_t on_host = key.add_operands(iter);
 
   // Their memory is used again from call to call.
@@ -154,16 +154,17 @@ void run_pointwise(const Row& row, at::TensorIteratorBase& iter, c10::ArrayRef<a
   }
   for (const at::Scalar& scalar : scalars) values.push_back(kernel_scalar(scalar, common, floats));
 
-  static auto* const plans = new Plans<dlprim::Pointwise>;
-  submit(on, [&](const dlprim::Stream& stream) {
-    const auto plan = plans->get(on, key, [&] {
-      const std::vector<dlprim::TensorDesc> xs(inputs.begin(), inputs.end()),
-          ys(outputs.begin(), outputs.end());
-      return dlprim::Pointwise(on.context, xs, ys, static_cast<int>(values.size()),
-                               body_of(row, iter, common, on_host, scalars.size()));
-    });
-    plan->run(stream, inputs, outputs, values);
-  });
+  run_plan<dlprim::Pointwise>(
+      on, key,
+      [&] {
+        const std::vector<dlprim::TensorDesc> xs(inputs.begin(), inputs.end()),
+            ys(outputs.begin(), outputs.end());
+        return dlprim::Pointwise(on.context, xs, ys, static_cast<int>(values.size()),
+                                 body_of(row, iter, common, on_host, scalars.size()));
+      },
+      [&](const dlprim::Pointwise& plan, const dlprim::Stream& stream) {
+        plan.run(stream, inputs, outputs, values);
+      });
   clear();
 }
 

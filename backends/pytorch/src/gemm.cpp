@@ -123,13 +123,13 @@ at::Tensor dot(const at::Tensor& a, const at::Tensor& b) {
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  register_kernel<at::_ops::mm_out, Structured<at::_ops::mm_out, Mm>>(m);
-  register_kernel<at::_ops::bmm_out, Structured<at::_ops::bmm_out, Bmm>>(m);
-  register_kernel<at::_ops::addmm_out, Structured<at::_ops::addmm_out, Addmm>>(m);
-  register_kernel<at::_ops::baddbmm_out, Structured<at::_ops::baddbmm_out, Baddbmm>>(m);
-  register_kernel<at::_ops::addmv_out, Structured<at::_ops::addmv_out, Addmv>>(m);
-  register_kernel<at::_ops::dot, Native<at::_ops::dot, &dot>>(m);
-  register_kernel<at::_ops::vdot, Native<at::_ops::vdot, &dot>>(m);
+  OCL_CLASS(mm_out, Mm)
+  OCL_CLASS(bmm_out, Bmm)
+  OCL_CLASS(addmm_out, Addmm)
+  OCL_CLASS(baddbmm_out, Baddbmm)
+  OCL_CLASS(addmv_out, Addmv)
+  OCL_FUNCTION(dot, dot)
+  OCL_FUNCTION(vdot, dot)
 }
 
 }  // namespace

@@ -271,25 +271,21 @@ at::Tensor& masked_scatter(at::Tensor& self, const at::Tensor& mask, const at::T
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-#define CLASS(op, Class) register_kernel<at::_ops::op, Structured<at::_ops::op, Class>>(m);
-#define FUNCTION(op, function) register_kernel<at::_ops::op, Native<at::_ops::op, &function>>(m);
-  FUNCTION(index_Tensor, index)
-  FUNCTION(index_Tensor_out, index_out)
-  FUNCTION(_index_put_impl_, index_put)
-  FUNCTION(index_select, index_select)
-  FUNCTION(index_select_out, index_select_out)
-  CLASS(index_add_out, IndexAdd)
-  CLASS(index_copy_out, IndexCopy)
-  FUNCTION(index_fill__int_Scalar, index_fill)
-  FUNCTION(index_fill__int_Tensor, index_fill_tensor)
-  FUNCTION(embedding_dense_backward, embedding_backward)
-  FUNCTION(masked_scatter_, masked_scatter)
-  FUNCTION(nonzero, nonzero)
-  FUNCTION(nonzero_out, nonzero_out)
-  FUNCTION(masked_select, masked_select)
-  FUNCTION(masked_select_out, masked_select_out)
-#undef CLASS
-#undef FUNCTION
+  OCL_FUNCTION(index_Tensor, index)
+  OCL_FUNCTION(index_Tensor_out, index_out)
+  OCL_FUNCTION(_index_put_impl_, index_put)
+  OCL_FUNCTION(index_select, index_select)
+  OCL_FUNCTION(index_select_out, index_select_out)
+  OCL_CLASS(index_add_out, IndexAdd)
+  OCL_CLASS(index_copy_out, IndexCopy)
+  OCL_FUNCTION(index_fill__int_Scalar, index_fill)
+  OCL_FUNCTION(index_fill__int_Tensor, index_fill_tensor)
+  OCL_FUNCTION(embedding_dense_backward, embedding_backward)
+  OCL_FUNCTION(masked_scatter_, masked_scatter)
+  OCL_FUNCTION(nonzero, nonzero)
+  OCL_FUNCTION(nonzero_out, nonzero_out)
+  OCL_FUNCTION(masked_select, masked_select)
+  OCL_FUNCTION(masked_select_out, masked_select_out)
 }
 
 }  // namespace

@@ -1,5 +1,4 @@
 // Softmax and its logarithm, the negative log-likelihood, binary cross-entropy; forward and backward.
-#include <ATen/WrapDimUtils.h>
 #include <ATen/core/Reduction.h>
 #include <dlprim/class_loss.hpp>
 #include <dlprim/pointwise.hpp>
@@ -18,7 +17,7 @@ namespace {
 void softmax(bool log, const at::Tensor& input, int64_t dim, const at::Tensor& output) {
   if (input.numel() == 0) return;
   const dlprim::Tensor x = view(at_least_1d(input)), y = view(at_least_1d(output));
-  const auto axis = static_cast<int>(at::maybe_wrap_dim(dim, input.dim()));
+  const int axis = axis_of(dim, input);
   run_plan<dlprim::Softmax>(
       home_of(input), Key::of(x, y, axis, log),
       [&] {
@@ -32,7 +31,7 @@ void softmax_backward(bool log, const at::Tensor& grad, const at::Tensor& output
   if (grad.numel() == 0) return;
   const dlprim::Tensor dy = view(at_least_1d(grad)), y = view(at_least_1d(output)),
                        dx = view(at_least_1d(grad_input));
-  const auto axis = static_cast<int>(at::maybe_wrap_dim(dim, grad.dim()));
+  const int axis = axis_of(dim, grad);
   run_plan<dlprim::SoftmaxBackward>(
       home_of(grad), Key::of(dy, y, dx, axis, log),
       [&] {
@@ -211,20 +210,16 @@ at::Tensor cross_entropy_backward(const at::Tensor& dy, const at::Tensor& x, con
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-#define CLASS(op, Class) register_kernel<at::_ops::op, Structured<at::_ops::op, Class>>(m);
-#define FUNCTION(op, function) register_kernel<at::_ops::op, Native<at::_ops::op, &function>>(m);
-  CLASS(_softmax_out, Softmax)
-  CLASS(_softmax_backward_data_out, SoftmaxBackward)
-  CLASS(_log_softmax_out, LogSoftmax)
-  CLASS(_log_softmax_backward_data_out, LogSoftmaxBackward)
-  CLASS(nll_loss_forward_output, NllLoss)
-  CLASS(nll_loss_backward_grad_input, NllLossBackward)
-  FUNCTION(nll_loss2d_forward, nll_loss2d)
-  FUNCTION(nll_loss2d_backward, nll_loss2d_backward)
-  FUNCTION(binary_cross_entropy, cross_entropy)
-  FUNCTION(binary_cross_entropy_backward, cross_entropy_backward)
-#undef CLASS
-#undef FUNCTION
+  OCL_CLASS(_softmax_out, Softmax)
+  OCL_CLASS(_softmax_backward_data_out, SoftmaxBackward)
+  OCL_CLASS(_log_softmax_out, LogSoftmax)
+  OCL_CLASS(_log_softmax_backward_data_out, LogSoftmaxBackward)
+  OCL_CLASS(nll_loss_forward_output, NllLoss)
+  OCL_CLASS(nll_loss_backward_grad_input, NllLossBackward)
+  OCL_FUNCTION(nll_loss2d_forward, nll_loss2d)
+  OCL_FUNCTION(nll_loss2d_backward, nll_loss2d_backward)
+  OCL_FUNCTION(binary_cross_entropy, cross_entropy)
+  OCL_FUNCTION(binary_cross_entropy_backward, cross_entropy_backward)
 }
 
 }  // namespace

@@ -15,13 +15,7 @@ at::Tensor& masked_fill_(at::Tensor& self, const at::Tensor& mask, const at::Sca
   TORCH_CHECK(mask.scalar_type() == at::kBool, "masked_fill_: the mask is of dtype ", mask.scalar_type(),
               ", not bool");
   const c10::MaybeOwned<at::Tensor> expanded = at::expand_inplace(self, mask, "masked_fill_");
-  at::TensorIterator iter = at::TensorIteratorConfig()
-                                .add_output(self)
-                                .add_const_input(self)
-                                .add_const_input(*expanded)
-                                .resize_outputs(false)
-                                .check_all_same_dtype(false)
-                                .build();
+  at::TensorIterator iter = iterator_over(self, {self, *expanded});
   const std::array<at::Scalar, 1> scalars{value};
   run_pointwise(row, iter, scalars);
   return self;
@@ -35,9 +29,8 @@ at::Tensor& masked_fill_tensor_(at::Tensor& self, const at::Tensor& mask, const 
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  register_kernel<at::_ops::masked_fill__Scalar, Native<at::_ops::masked_fill__Scalar, &masked_fill_>>(m);
-  register_kernel<at::_ops::masked_fill__Tensor, Native<at::_ops::masked_fill__Tensor, &masked_fill_tensor_>>(
-      m);
+  OCL_FUNCTION(masked_fill__Scalar, masked_fill_)
+  OCL_FUNCTION(masked_fill__Tensor, masked_fill_tensor_)
 }
 
 }  // namespace

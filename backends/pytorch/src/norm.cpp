@@ -29,9 +29,8 @@ at::Tensor like_if(bool wanted, const OptionalTensor& t) {
 }
 
 bool aligned(std::initializer_list<const dlprim::Tensor*> tensors) {
-  return std::all_of(tensors.begin(), tensors.end(), [](const dlprim::Tensor* t) {
-    return !t->defined() || t->offset() * static_cast<int64_t>(dlprim::size_of(t->dtype())) % 16 == 0;
-  });
+  return std::all_of(tensors.begin(), tensors.end(),
+                     [](const dlprim::Tensor* t) { return !t->defined() || is_aligned(*t); });
 }
 
 // Batch normalisation
@@ -253,14 +252,12 @@ Three group_norm_backward(const at::Tensor& grad, const at::Tensor& input, const
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-#define OP(op, function) register_kernel<at::_ops::op, Native<at::_ops::op, &function>>(m);
-  OP(native_batch_norm, batch_norm)
-  OP(native_batch_norm_backward, batch_norm_backward)
-  OP(native_layer_norm, layer_norm)
-  OP(native_layer_norm_backward, layer_norm_backward)
-  OP(native_group_norm, group_norm)
-  OP(native_group_norm_backward, group_norm_backward)
-#undef OP
+  OCL_FUNCTION(native_batch_norm, batch_norm)
+  OCL_FUNCTION(native_batch_norm_backward, batch_norm_backward)
+  OCL_FUNCTION(native_layer_norm, layer_norm)
+  OCL_FUNCTION(native_layer_norm_backward, layer_norm_backward)
+  OCL_FUNCTION(native_group_norm, group_norm)
+  OCL_FUNCTION(native_group_norm_backward, group_norm_backward)
 }
 
 }  // namespace

@@ -1,5 +1,4 @@
 // Along one dimension: extremes and where they are, sorting, the first k, cumulative sums.
-#include <ATen/WrapDimUtils.h>
 #include <dlprim/reduction.hpp>
 #include <dlprim/scan.hpp>
 #include <dlprim/sort.hpp>
@@ -10,10 +9,6 @@
 namespace ocl {
 
 namespace {
-
-int axis_of(int64_t dim, const at::Tensor& t) {
-  return static_cast<int>(at::maybe_wrap_dim(dim, t.dim()));
-}
 
 /// The dimension `axis`, which a reduction took away, as one of size 1 again.
 at::Tensor kept(const at::Tensor& result, int axis, bool keepdim) {
@@ -140,16 +135,14 @@ struct CumProd : at::meta::structured_cumprod {
 };
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-#define OP(op, Class) register_kernel<at::_ops::op, Structured<at::_ops::op, Class>>(m);
-  OP(argmax_out, ArgMax)
-  OP(argmin_out, ArgMin)
-  OP(max_dim_max, MaxDim)
-  OP(min_dim_min, MinDim)
-  OP(sort_values_stable, SortStable)
-  OP(topk_values, TopK)
-  OP(cumsum_out, CumSum)
-  OP(cumprod_out, CumProd)
-#undef OP
+  OCL_CLASS(argmax_out, ArgMax)
+  OCL_CLASS(argmin_out, ArgMin)
+  OCL_CLASS(max_dim_max, MaxDim)
+  OCL_CLASS(min_dim_min, MinDim)
+  OCL_CLASS(sort_values_stable, SortStable)
+  OCL_CLASS(topk_values, TopK)
+  OCL_CLASS(cumsum_out, CumSum)
+  OCL_CLASS(cumprod_out, CumProd)
 }
 
 }  // namespace

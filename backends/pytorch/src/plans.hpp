@@ -13,6 +13,7 @@
 #include <dlprim/tensor.hpp>
 
 #include "device.hpp"
+#include "tensor.hpp"
 
 namespace ocl {
 
@@ -28,15 +29,9 @@ class Key {
     return key;
   }
 
-  Key(const void* what, int64_t variant) {
-    add(reinterpret_cast<intptr_t>(what));
-    add(variant);
-  }
-
   /// Sizes, dtypes and strides. Bit i of the result: operand i is a number on the CPU.
   uint32_t add_operands(const at::TensorIteratorBase& iter) {
-    TORCH_CHECK(iter.ndim() <= dlprim::kMaxRank, "ocl: tensors of ", iter.ndim(),
-                " dimensions that do not fold into 8 are not supported");
+    check_rank(iter.ndim());
     TORCH_INTERNAL_ASSERT(iter.ntensors() <= kMostOperands);
     uint32_t on_host = 0;
     for (const int64_t size : iter.shape()) add(size);
@@ -71,8 +66,7 @@ class Key {
   /// What TensorDesc has of it; or that there is none.
   void add(const dlprim::Tensor& tensor) {
     if (!tensor.defined()) return add(-1);
-    const bool aligned = tensor.offset() * static_cast<int64_t>(dlprim::size_of(tensor.dtype())) % 16 == 0;
-    add(static_cast<int64_t>(tensor.dtype()) << 1 | static_cast<int64_t>(aligned));
+    add(static_cast<int64_t>(tensor.dtype()) << 1 | static_cast<int64_t>(is_aligned(tensor)));
     add(tensor.shape());
     for (const int64_t stride : tensor.strides()) add(stride);
   }

@@ -168,24 +168,20 @@ at::Tensor adaptive_average_backward(const at::Tensor& dy, const at::Tensor& x) 
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-#define CLASS(op, Class) register_kernel<at::_ops::op, Structured<at::_ops::op, Class>>(m);
-#define FUNCTION(op, function) register_kernel<at::_ops::op, Native<at::_ops::op, &function>>(m);
-  CLASS(max_pool2d_with_indices_out, MaxPool2d)
-  CLASS(max_pool2d_with_indices_backward_grad_input, MaxPool2dBackward)
-  CLASS(adaptive_max_pool2d_out, AdaptiveMaxPool2d)
-  CLASS(adaptive_max_pool2d_backward_grad_input, AdaptiveMaxPool2dBackward)
-  FUNCTION(max_pool3d_with_indices, max_pool3d)
-  FUNCTION(max_pool3d_with_indices_backward, max_pool3d_backward)
-  CLASS(avg_pool2d_out, AvgPool2d)
-  CLASS(avg_pool2d_backward_grad_input, AvgPool2dBackward)
-  CLASS(avg_pool3d_out, AvgPool3d)
-  CLASS(avg_pool3d_backward_grad_input, AvgPool3dBackward)
-  FUNCTION(_adaptive_avg_pool2d, adaptive_average<2>)
-  FUNCTION(_adaptive_avg_pool2d_backward, adaptive_average_backward<2>)
-  FUNCTION(_adaptive_avg_pool3d, adaptive_average<3>)
-  FUNCTION(_adaptive_avg_pool3d_backward, adaptive_average_backward<3>)
-#undef CLASS
-#undef FUNCTION
+  OCL_CLASS(max_pool2d_with_indices_out, MaxPool2d)
+  OCL_CLASS(max_pool2d_with_indices_backward_grad_input, MaxPool2dBackward)
+  OCL_CLASS(adaptive_max_pool2d_out, AdaptiveMaxPool2d)
+  OCL_CLASS(adaptive_max_pool2d_backward_grad_input, AdaptiveMaxPool2dBackward)
+  OCL_FUNCTION(max_pool3d_with_indices, max_pool3d)
+  OCL_FUNCTION(max_pool3d_with_indices_backward, max_pool3d_backward)
+  OCL_CLASS(avg_pool2d_out, AvgPool2d)
+  OCL_CLASS(avg_pool2d_backward_grad_input, AvgPool2dBackward)
+  OCL_CLASS(avg_pool3d_out, AvgPool3d)
+  OCL_CLASS(avg_pool3d_backward_grad_input, AvgPool3dBackward)
+  OCL_FUNCTION(_adaptive_avg_pool2d, adaptive_average<2>)
+  OCL_FUNCTION(_adaptive_avg_pool2d_backward, adaptive_average_backward<2>)
+  OCL_FUNCTION(_adaptive_avg_pool3d, adaptive_average<3>)
+  OCL_FUNCTION(_adaptive_avg_pool3d_backward, adaptive_average_backward<3>)
 }
 
 }  // namespace

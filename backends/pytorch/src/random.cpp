@@ -42,8 +42,7 @@ void numbers(Distribution distribution, at::TensorIteratorBase& iter, double a, 
 
 void numbers(Distribution distribution, const at::TensorBase& self, double a, double b,
              const OptionalGenerator& generator) {
-  at::TensorIterator iter =
-      at::TensorIteratorConfig().add_output(self).resize_outputs(false).check_all_same_dtype(false).build();
+  at::TensorIterator iter = iterator_over(self);
   numbers(distribution, iter, a, b, generator);
 }
 
@@ -151,13 +150,7 @@ at::Tensor& permutation(c10::SymInt size, std::optional<at::Generator> generator
 at::Tensor masked(const at::Tensor& x, const at::Tensor& mask, double factor) {
   static constexpr Row row = expression("b != 0 ? a * p : 0").in_output_dtype();
   const at::Tensor y = at::empty_like(x);
-  at::TensorIterator iter = at::TensorIteratorConfig()
-                                .add_output(y)
-                                .add_const_input(x)
-                                .add_const_input(mask)
-                                .check_all_same_dtype(false)
-                                .resize_outputs(false)
-                                .build();
+  at::TensorIterator iter = iterator_over(y, {x, mask});
   const std::array<at::Scalar, 1> scalars{factor};
   run_pointwise(row, iter, scalars);
   return y;
@@ -176,30 +169,24 @@ at::Tensor dropout_backward(const at::Tensor& dy, const at::Tensor& mask, double
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-#define NATIVE(op, function)    \
-  register_kernel<at::_ops::op, \
-                  Native<at::_ops::op, static_cast<at::_ops::op::schema*>(&at::native::function)>>(m);
-  NATIVE(uniform_, uniform_)
-  NATIVE(normal_, normal_)
-  NATIVE(normal_Tensor_float, normal)
-  NATIVE(normal_float_Tensor, normal)
-  NATIVE(normal_Tensor_Tensor, normal)
-  NATIVE(log_normal_, log_normal_)
-  NATIVE(exponential_, exponential_)
-  NATIVE(cauchy_, cauchy_)
-  NATIVE(geometric_, geometric_)
-  NATIVE(bernoulli__float, bernoulli_)
-  NATIVE(bernoulli__Tensor, bernoulli_)
-  NATIVE(bernoulli_out, bernoulli_out)
-  NATIVE(random_, random_)
-  NATIVE(random__to, random_)
-  NATIVE(random__from, random_)
-#undef NATIVE
-  register_kernel<at::_ops::randperm_generator_out, Native<at::_ops::randperm_generator_out, &permutation>>(
-      m);
-  register_kernel<at::_ops::native_dropout, Native<at::_ops::native_dropout, &dropout>>(m);
-  register_kernel<at::_ops::native_dropout_backward,
-                  Native<at::_ops::native_dropout_backward, &dropout_backward>>(m);
+  OCL_NATIVE(uniform_, uniform_)
+  OCL_NATIVE(normal_, normal_)
+  OCL_NATIVE(normal_Tensor_float, normal)
+  OCL_NATIVE(normal_float_Tensor, normal)
+  OCL_NATIVE(normal_Tensor_Tensor, normal)
+  OCL_NATIVE(log_normal_, log_normal_)
+  OCL_NATIVE(exponential_, exponential_)
+  OCL_NATIVE(cauchy_, cauchy_)
+  OCL_NATIVE(geometric_, geometric_)
+  OCL_NATIVE(bernoulli__float, bernoulli_)
+  OCL_NATIVE(bernoulli__Tensor, bernoulli_)
+  OCL_NATIVE(bernoulli_out, bernoulli_out)
+  OCL_NATIVE(random_, random_)
+  OCL_NATIVE(random__to, random_)
+  OCL_NATIVE(random__from, random_)
+  OCL_FUNCTION(randperm_generator_out, permutation)
+  OCL_FUNCTION(native_dropout, dropout)
+  OCL_FUNCTION(native_dropout_backward, dropout_backward)
 }
 
 }  // namespace

@@ -90,11 +90,10 @@ dlprim::Tensor output(const at::TensorIteratorBase& iter, int index) {
 }
 
 void run(Kind kind, at::TensorIteratorBase& iter, std::optional<double> number = std::nullopt) {
-  static auto* const plans = new Plans<dlprim::Reduce>;
   static const char here = 0;
   if (iter.numel() == 0) return;
   Device& on = device(iter.device(0).index());
-  Key key(&here, static_cast<int64_t>(kind));
+  Key key = Key::of(reinterpret_cast<intptr_t>(&here), kind);
   key.add_operands(iter);
   thread_local std::vector<dlprim::Tensor> inputs, outputs;
   thread_local std::vector<dlprim::Scalar> values;
@@ -103,15 +102,17 @@ void run(Kind kind, at::TensorIteratorBase& iter, std::optional<double> number =
   for (int i = 0; i < iter.noutputs(); i++) outputs.push_back(output(iter, i));
   inputs.push_back(operand(iter, iter.noutputs()));
   if (number) values.push_back(*number);
-  submit(on, [&](const dlprim::Stream& stream) {
-    const auto plan = plans->get(on, key, [&] {
-      const std::vector<dlprim::TensorDesc> xs(inputs.begin(), inputs.end()),
-          ys(outputs.begin(), outputs.end());
-      return dlprim::Reduce(on.context, xs, ys, static_cast<int>(values.size()),
-                            reduction_of(kind, iter.noutputs()));
-    });
-    plan->run(stream, inputs, outputs, values);
-  });
+  run_plan<dlprim::Reduce>(
+      on, key,
+      [&] {
+        const std::vector<dlprim::TensorDesc> xs(inputs.begin(), inputs.end()),
+            ys(outputs.begin(), outputs.end());
+        return dlprim::Reduce(on.context, xs, ys, static_cast<int>(values.size()),
+                              reduction_of(kind, iter.noutputs()));
+      },
+      [&](const dlprim::Reduce& plan, const dlprim::Stream& stream) {
+        plan.run(stream, inputs, outputs, values);
+      });
   clear();
 }
 
@@ -145,35 +146,29 @@ void least_of_all(at::Tensor& result, const at::Tensor& x) {
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-#define STRUCTURED(op, type) register_kernel<at::_ops::op, Structured<at::_ops::op, at::native::type>>(m);
-#define NATIVE(op, function)    \
-  register_kernel<at::_ops::op, \
-                  Native<at::_ops::op, static_cast<at::_ops::op::schema*>(&at::native::function)>>(m);
-  STRUCTURED(sum_IntList_out, structured_sum_out)
-  STRUCTURED(mean_out, structured_mean_out)
-  STRUCTURED(prod_int_out, structured_prod_out)
-  STRUCTURED(amax_out, structured_amax_out)
-  STRUCTURED(amin_out, structured_amin_out)
-  STRUCTURED(all_out, structured_all_out)
-  STRUCTURED(all_dims_out, structured_all_dims_out)
-  STRUCTURED(all_all_out, structured_all_all_out)
-  STRUCTURED(any_out, structured_any_out)
-  STRUCTURED(any_dims_out, structured_any_dims_out)
-  STRUCTURED(any_all_out, structured_any_all_out)
-  NATIVE(prod, prod)
-  NATIVE(max, max)
-  NATIVE(min, min)
-  NATIVE(var_correction, var)
-  NATIVE(var_correction_out, var_out)
-  NATIVE(std_correction, std)
-  NATIVE(std_correction_out, std_out)
-  NATIVE(var_mean_correction, var_mean)
-  NATIVE(std_mean_correction, std_mean)
-  STRUCTURED(linalg_vector_norm_out, structured_linalg_vector_norm_out)
-  STRUCTURED(norm_out, structured_norm_out)
-  STRUCTURED(norm_dtype_out, structured_norm_dtype_out)
-#undef STRUCTURED
-#undef NATIVE
+  OCL_CLASS(sum_IntList_out, at::native::structured_sum_out)
+  OCL_CLASS(mean_out, at::native::structured_mean_out)
+  OCL_CLASS(prod_int_out, at::native::structured_prod_out)
+  OCL_CLASS(amax_out, at::native::structured_amax_out)
+  OCL_CLASS(amin_out, at::native::structured_amin_out)
+  OCL_CLASS(all_out, at::native::structured_all_out)
+  OCL_CLASS(all_dims_out, at::native::structured_all_dims_out)
+  OCL_CLASS(all_all_out, at::native::structured_all_all_out)
+  OCL_CLASS(any_out, at::native::structured_any_out)
+  OCL_CLASS(any_dims_out, at::native::structured_any_dims_out)
+  OCL_CLASS(any_all_out, at::native::structured_any_all_out)
+  OCL_NATIVE(prod, prod)
+  OCL_NATIVE(max, max)
+  OCL_NATIVE(min, min)
+  OCL_NATIVE(var_correction, var)
+  OCL_NATIVE(var_correction_out, var_out)
+  OCL_NATIVE(std_correction, std)
+  OCL_NATIVE(std_correction_out, std_out)
+  OCL_NATIVE(var_mean_correction, var_mean)
+  OCL_NATIVE(std_mean_correction, std_mean)
+  OCL_CLASS(linalg_vector_norm_out, at::native::structured_linalg_vector_norm_out)
+  OCL_CLASS(norm_out, at::native::structured_norm_out)
+  OCL_CLASS(norm_dtype_out, at::native::structured_norm_dtype_out)
 }
 
 }  // namespace

@@ -1,5 +1,4 @@
 // gather, scatter and their reductions along one dimension, through dlprim's.
-#include <ATen/WrapDimUtils.h>
 #include <dlprim/gather.hpp>
 
 #include "plans.hpp"
@@ -11,10 +10,6 @@ namespace {
 
 using dlprim::ScatterParams;
 using dlprim::ScatterReduce;
-
-int axis_of(int64_t dim, const at::Tensor& t) {
-  return static_cast<int>(at::maybe_wrap_dim(dim, t.dim()));
-}
 
 struct Gather : at::meta::structured_gather {
   void impl(const at::Tensor& self, int64_t dim, const at::Tensor& index, bool, const at::Tensor& out) {
@@ -103,15 +98,13 @@ struct ScatterReduceTwo : at::meta::structured_scatter_reduce_two {
 };
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-#define OP(op, Class) register_kernel<at::_ops::op, Structured<at::_ops::op, Class>>(m);
-  OP(gather_out, Gather)
-  OP(scatter_src_out, ScatterSource)
-  OP(scatter_value_out, ScatterValue)
-  OP(scatter_reduce_out, ScatterReduced)
-  OP(scatter_value_reduce_out, ScatterValueReduced)
-  OP(scatter_add_out, ScatterAdd)
-  OP(scatter_reduce_two_out, ScatterReduceTwo)
-#undef OP
+  OCL_CLASS(gather_out, Gather)
+  OCL_CLASS(scatter_src_out, ScatterSource)
+  OCL_CLASS(scatter_value_out, ScatterValue)
+  OCL_CLASS(scatter_reduce_out, ScatterReduced)
+  OCL_CLASS(scatter_value_reduce_out, ScatterValueReduced)
+  OCL_CLASS(scatter_add_out, ScatterAdd)
+  OCL_CLASS(scatter_reduce_two_out, ScatterReduceTwo)
 }
 
 }  // namespace

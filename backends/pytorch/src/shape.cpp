@@ -20,7 +20,7 @@ struct Cat : at::meta::structured_cat {
     std::vector<dlprim::Tensor> inputs;
     for (const at::Tensor& t : tensors)
       if (t.numel() != 0) inputs.push_back(view(t));
-    const auto axis = static_cast<int>(at::maybe_wrap_dim(dim, out.dim()));
+    const int axis = axis_of(dim, out);
     submit(home_of(out),
            [&](const dlprim::Stream& stream) { dlprim::concat(stream, inputs, axis, view(out)); });
   }
@@ -61,11 +61,10 @@ at::Tensor roll(const at::Tensor& self, c10::SymIntArrayRef shifts, at::IntArray
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  register_kernel<at::_ops::flip, Native<at::_ops::flip, &flip>>(m);
-  register_kernel<at::_ops::roll, Native<at::_ops::roll, &roll>>(m);
-  register_kernel<at::_ops::cat_out, Structured<at::_ops::cat_out, Cat>>(m);
-  using Arange = at::_ops::arange_start_out;
-  register_kernel<Arange, Native<Arange, static_cast<Arange::schema*>(&at::native::arange_out)>>(m);
+  OCL_FUNCTION(flip, flip)
+  OCL_FUNCTION(roll, roll)
+  OCL_CLASS(cat_out, Cat)
+  OCL_NATIVE(arange_start_out, arange_out)
 }
 
 /// start, start + step, ... Kernels do not know an element's place: it is summed up.
@@ -73,12 +72,7 @@ void arange(at::TensorIterator& iter, const at::Scalar& start, const at::Scalar&
   static constexpr Row row = expression("p + (x - 1) * q").in_output_dtype();
   if (iter.numel() == 0) return;
   const at::Tensor places = at::ones({iter.numel()}, iter.tensor(0).options().dtype(at::kLong)).cumsum(0);
-  at::TensorIterator both = at::TensorIteratorConfig()
-                                .add_output(iter.tensor(0))
-                                .add_const_input(places)
-                                .resize_outputs(false)
-                                .check_all_same_dtype(false)
-                                .build();
+  at::TensorIterator both = iterator_over(iter.tensor(0), {places});
   const std::array<at::Scalar, 2> scalars{start, step};
   run_pointwise(row, both, scalars);
 }

@@ -21,11 +21,9 @@ void resize_output(const at::Tensor& out, at::IntArrayRef sizes, at::IntArrayRef
 namespace {
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-#define STRUCTURED_TOO(op, type) register_kernel<at::_ops::op, Structured<at::_ops::op, at::native::type>>(m);
+#define STRUCTURED_TOO(op, type) OCL_CLASS(op, at::native::type)
 #define STRUCTURED(op, type, stub, row) STRUCTURED_TOO(op, type)
-#define NATIVE_TOO(op, function) \
-  register_kernel<at::_ops::op,  \
-                  Native<at::_ops::op, static_cast<at::_ops::op::schema*>(&at::native::function)>>(m);
+#define NATIVE_TOO(op, function) OCL_NATIVE(op, function)
 #define NATIVE(op, function, stub, row) NATIVE_TOO(op, function)
 #define STUB(stub, row)
 #include "pointwise_list.inc"

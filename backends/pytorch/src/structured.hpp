@@ -185,3 +185,13 @@ void register_kernel(torch::Library& library) {
 }
 
 }  // namespace ocl
+
+// Lines of a TORCH_LIBRARY_IMPL whose library is m: an operator by a structured class, by a function of ours,
+// by one of at::native's that has overloads.
+#define OCL_CLASS(op, Class) ocl::register_kernel<at::_ops::op, ocl::Structured<at::_ops::op, Class>>(m);
+#define OCL_FUNCTION(op, function) \
+  ocl::register_kernel<at::_ops::op, ocl::Native<at::_ops::op, &function>>(m);
+#define OCL_NATIVE(op, function)                                                                           \
+  ocl::register_kernel<                                                                                    \
+      at::_ops::op, ocl::Native<at::_ops::op, static_cast<at::_ops::op::schema*>(&at::native::function)>>( \
+      m);

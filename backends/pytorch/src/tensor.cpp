@@ -1,6 +1,8 @@
 // Views: PyTorch's sizes and strides over a storage's block.
 #include "tensor.hpp"
 
+#include <ATen/WrapDimUtils.h>
+
 #include "memory.hpp"
 
 namespace ocl {
@@ -24,8 +26,7 @@ dlprim::DType word_of(size_t bytes) {
 }  // namespace
 
 dlprim::Dims dims_of(c10::IntArrayRef values) {
-  TORCH_CHECK(values.size() <= dlprim::kMaxRank, "ocl: tensors of ", values.size(),
-              " dimensions that do not fold into 8 are not supported");
+  check_rank(static_cast<int64_t>(values.size()));
   dlprim::Dims dims;
   for (const int64_t value : values) dims.push_back(value);
   return dims;
@@ -88,6 +89,23 @@ std::optional<dlprim::TensorDesc> description(const dlprim::Tensor& tensor) {
   return tensor;
 }
 
+int axis_of(int64_t dim, const at::Tensor& t) {
+  return static_cast<int>(at::maybe_wrap_dim(dim, t.dim()));
+}
+
+void check_rank(int64_t rank) {
+  TORCH_CHECK(rank <= dlprim::kMaxRank, "ocl: tensors of ", rank,
+              " dimensions that do not fold into 8 are not supported");
+}
+
+at::TensorIterator iterator_over(const at::TensorBase& output,
+                                 std::initializer_list<std::reference_wrapper<const at::Tensor>> inputs) {
+  at::TensorIteratorConfig config;
+  config.add_output(output).resize_outputs(false).check_all_same_dtype(false);
+  for (const at::Tensor& input : inputs) config.add_const_input(input);
+  return config.build();
+}
+
 at::Tensor at_least_1d(const at::Tensor& tensor) {
   return tensor.dim() ? tensor : tensor.unsqueeze(0);
 }
@@ -107,8 +125,7 @@ dlprim::Tensor operand(const at::TensorIteratorBase& iter, int index, Elements e
   const auto word = static_cast<int64_t>(dlprim::size_of(dtype));
   const bool pairs = elements == Elements::bits && bytes == 16;
   const int rank = iter.ndim();
-  TORCH_CHECK(rank + pairs <= dlprim::kMaxRank, "ocl: tensors of ", rank,
-              " dimensions that do not fold into 8 are not supported");
+  check_rank(rank + pairs);
   dlprim::Dims shape, strides;
   for (int i = rank - 1; i >= 0; i--) {
     shape.push_back(iter.shape()[i]);

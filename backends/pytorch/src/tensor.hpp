@@ -1,6 +1,8 @@
 // PyTorch's tensors, and the operands of its iterators, as dlprim's. Nothing here copies or launches.
 #pragma once
 
+#include <functional>
+#include <initializer_list>
 #include <optional>
 
 #include <ATen/TensorIterator.h>
@@ -30,6 +32,17 @@ dlprim::Tensor view(const std::optional<at::Tensor>& tensor);
 std::optional<dlprim::TensorDesc> description(const dlprim::Tensor& tensor);
 /// The tensor with a dimension more if it has none.
 at::Tensor at_least_1d(const at::Tensor& tensor);
+/// The dimension as dlprim counts it, from 0; of a tensor without any, as at_least_1d makes it.
+int axis_of(int64_t dim, const at::Tensor& t);
+/// What TensorDesc says of it.
+inline bool is_aligned(const dlprim::Tensor& t) {
+  return t.offset() * static_cast<int64_t>(dlprim::size_of(t.dtype())) % 16 == 0;
+}
+/// Throws for more dimensions than dlprim's tensors have.
+void check_rank(int64_t rank);
+/// An iterator over a given output, and inputs that broadcast to it, of any dtypes.
+at::TensorIterator iterator_over(const at::TensorBase& output,
+                                 std::initializer_list<std::reference_wrapper<const at::Tensor>> inputs = {});
 /// PyTorch's sizes. Throws for more than 8.
 dlprim::Dims dims_of(c10::IntArrayRef values);
 
