@@ -56,6 +56,8 @@ struct DeviceFacts {
   bool keeps_programs = false;
   /// The driver compiles one program at a time in a process, however many threads ask: NVIDIA's.
   bool compiles_one_at_a_time = false;
+  /// Two builds at once in a context end the process, so nothing is built in the background: Oclgrind.
+  bool builds_in_one_thread = false;
   std::vector<int> sub_group_widths;  ///< those that a kernel may demand; empty: it must take what comes
   int index = -1;                     ///< position in Device::list(); -1 for a device that is not there
   int platform_index = -1;

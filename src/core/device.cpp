@@ -140,6 +140,7 @@ DeviceFacts facts_of(cl_device_id id) {
   f.sharing = sharing_of(f, device_info<cl_device_local_mem_type>(id, CL_DEVICE_LOCAL_MEM_TYPE));
   f.keeps_programs = keeps_programs(f);
   f.compiles_one_at_a_time = f.platform == "NVIDIA CUDA";
+  f.builds_in_one_thread = f.platform == "Oclgrind";
   f.sub_group_widths = sub_group_widths(id, f.extensions);
   return f;
 }

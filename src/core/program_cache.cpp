@@ -153,7 +153,7 @@ Kernel ProgramCache::kernel_of(const std::string& name, const std::string& sourc
     all.set("CHECK_ACCESS", 1);  // see access.cl
   const std::string options = all.options(), key = options + '\n' + source;
   if (Rehearsal::active()) {
-    prefetch(key, name, source, options);
+    if (!device_.facts().builds_in_one_thread) prefetch(key, name, source, options);
     return Kernel();
   }
   const std::shared_ptr<const Program> built = program(key, name, source, options);
