@@ -270,7 +270,12 @@ std::string elementwise_page() {
          "`softshrink` pass `dy` "
          "on, those of `hardswish`, `elu`, `selu` and `celu` are NaN. `relu` and\n`relu6` of -0 are 0, "
          "`softshrink` of small negative numbers is -0, the gradient of `digamma` at -1, -2, ... is "
-         "infinity.\n";
+         "infinity.\n"
+         "\nExpressions of `pointwise` and `reduce` may call these besides C's functions: `log_gamma(x)`, "
+         "`digamma(x)`, `trigamma(x)`,\n`polygamma(n, x)`, `zeta(x, q)` (Hurwitz'), `erf_inverse(x)`; the "
+         "modified Bessel functions `bessel_i0(x)`, `bessel_i1(x)`, and times\n`exp(-|x|)` `bessel_i0e(x)`, "
+         "`bessel_i1e(x)`; of degree n `chebyshev_t(x, n)`, `_u`, `_v` and `_w`, `hermite_h(x, n)`, "
+         "`hermite_he(x, n)`,\n`laguerre_l(x, n)`, `legendre_p(x, n)`.\n";
   std::string topic;
   for (const ElementwiseFunction& f : elementwise_functions()) {
     if (f.topic != topic)

@@ -122,12 +122,34 @@ at::Tensor dot(const at::Tensor& a, const at::Tensor& b) {
   return result;
 }
 
+/// out = beta self + alpha (the sum of all products of a batch): one product of matrices side by side.
+at::Tensor& addbmm_out(const at::Tensor& self, const at::Tensor& a, const at::Tensor& b,
+                       const at::Scalar& beta, const at::Scalar& alpha, at::Tensor& out) {
+  TORCH_CHECK(a.dim() == 3 && b.dim() == 3 && a.size(0) == b.size(0) && a.size(2) == b.size(1),
+              "addbmm: batches of matrices to multiply are [B, N, K] and [B, K, M], these are ", a.sizes(),
+              " and ", b.sizes());
+  return at::addmm_out(out, self, a.transpose(0, 1).reshape({a.size(1), a.size(0) * a.size(2)}),
+                       b.reshape({b.size(0) * b.size(1), b.size(2)}), beta, alpha);
+}
+at::Tensor addbmm(const at::Tensor& self, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta,
+                  const at::Scalar& alpha) {
+  at::Tensor out = at::empty({0}, self.options());
+  return addbmm_out(self, a, b, beta, alpha, out);
+}
+at::Tensor& addbmm_(at::Tensor& self, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta,
+                    const at::Scalar& alpha) {
+  return addbmm_out(self, a, b, beta, alpha, self);
+}
+
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   OCL_CLASS(mm_out, Mm)
   OCL_CLASS(bmm_out, Bmm)
   OCL_CLASS(addmm_out, Addmm)
   OCL_CLASS(baddbmm_out, Baddbmm)
   OCL_CLASS(addmv_out, Addmv)
+  OCL_FUNCTION(addbmm, addbmm)
+  OCL_FUNCTION(addbmm_, addbmm_)
+  OCL_FUNCTION(addbmm_out, addbmm_out)
   OCL_FUNCTION(dot, dot)
   OCL_FUNCTION(vdot, dot)
 }

@@ -1,4 +1,5 @@
 // Operators that are neither structured nor a line of a list: small functions over the parts of this folder.
+#include <ATen/Dispatch.h>
 #include <ATen/ExpandUtils.h>
 #include <ATen/MemoryOverlap.h>
 
@@ -28,9 +29,34 @@ at::Tensor& masked_fill_tensor_(at::Tensor& self, const at::Tensor& mask, const 
   return self;
 }
 
+double largest_of(at::ScalarType type) {
+  double largest = 0;
+  AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, type, "largest_of", [&] {
+    largest = static_cast<double>(std::numeric_limits<scalar_t>::max());
+  });
+  return largest;
+}
+
+/// Numbers in place of NaN and the infinities; by default 0 and the dtype's extremes.
+at::Tensor& nan_to_num_out(const at::Tensor& self, std::optional<double> nan, std::optional<double> above,
+                           std::optional<double> below, at::Tensor& out) {
+  static constexpr Row row =
+      expression("x != x ? p : x == INFINITY ? q : x == -INFINITY ? r : x").in_output_dtype();
+  TORCH_CHECK(self.scalar_type() == out.scalar_type(), "nan_to_num: the output is of dtype ",
+              out.scalar_type(), ", not ", self.scalar_type());
+  at::native::resize_output(out, self.sizes());
+  if (!self.is_floating_point()) return out.copy_(self);
+  at::TensorIterator iter = iterator_over(out, {self});
+  const double largest = largest_of(self.scalar_type());
+  const std::array<at::Scalar, 3> scalars{nan.value_or(0), above.value_or(largest), below.value_or(-largest)};
+  run_pointwise(row, iter, scalars);
+  return out;
+}
+
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   OCL_FUNCTION(masked_fill__Scalar, masked_fill_)
   OCL_FUNCTION(masked_fill__Tensor, masked_fill_tensor_)
+  OCL_FUNCTION(nan_to_num_out, nan_to_num_out)
 }
 
 }  // namespace

@@ -142,6 +142,33 @@ Three batch_norm_backward(const at::Tensor& grad, const at::Tensor& input, const
   return {grad_input, grad_weight, grad_bias};
 }
 
+/// The same by the names under which torch.export has them: running statistics always, or never.
+Three batch_norm_with_statistics(const at::Tensor& input, const OptionalTensor& weight,
+                                 const OptionalTensor& bias, at::Tensor& running_mean,
+                                 at::Tensor& running_var, bool training, double momentum, double epsilon) {
+  return batch_norm(input, weight, bias, running_mean, running_var, training, momentum, epsilon);
+}
+Three batch_norm_without_statistics(const at::Tensor& input, const OptionalTensor& weight,
+                                    const OptionalTensor& bias, bool training, double momentum,
+                                    double epsilon) {
+  return batch_norm(input, weight, bias, {}, {}, training, momentum, epsilon);
+}
+/// The last result is what other devices reserve for the gradient.
+std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor> batch_norm_with_update(
+    const at::Tensor& input, const OptionalTensor& weight, const OptionalTensor& bias,
+    at::Tensor& running_mean, at::Tensor& running_var, double momentum, double epsilon) {
+  return std::tuple_cat(batch_norm(input, weight, bias, running_mean, running_var, true, momentum, epsilon),
+                        std::tuple(at::empty({0}, input.options().dtype(at::kByte))));
+}
+Three batch_norm_reserved_backward(const at::Tensor& grad, const at::Tensor& input, const at::Tensor& weight,
+                                   const OptionalTensor& running_mean, const OptionalTensor& running_var,
+                                   const OptionalTensor& saved_mean, const OptionalTensor& saved_inv_std,
+                                   bool training, double epsilon, std::array<bool, 3> wanted,
+                                   const at::Tensor&) {
+  return batch_norm_backward(grad, input, weight, running_mean, running_var, saved_mean, saved_inv_std,
+                             training, epsilon, wanted);
+}
+
 // Layer normalisation
 
 Three layer_norm(const at::Tensor& input, c10::SymIntArrayRef normalized, const OptionalTensor& weight,
@@ -254,6 +281,10 @@ Three group_norm_backward(const at::Tensor& grad, const at::Tensor& input, const
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   OCL_FUNCTION(native_batch_norm, batch_norm)
   OCL_FUNCTION(native_batch_norm_backward, batch_norm_backward)
+  OCL_FUNCTION(_native_batch_norm_legit, batch_norm_with_statistics)
+  OCL_FUNCTION(_native_batch_norm_legit_no_stats, batch_norm_without_statistics)
+  OCL_FUNCTION(_batch_norm_with_update, batch_norm_with_update)
+  OCL_FUNCTION(batch_norm_backward, batch_norm_reserved_backward)
   OCL_FUNCTION(native_layer_norm, layer_norm)
   OCL_FUNCTION(native_layer_norm_backward, layer_norm_backward)
   OCL_FUNCTION(native_group_norm, group_norm)

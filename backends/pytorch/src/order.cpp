@@ -106,21 +106,25 @@ struct TopK : at::meta::structured_topk {
   }
 };
 
-void scan(dlprim::ScanKind kind, const at::Tensor& self, int64_t dim, const at::Tensor& out) {
+/// `places`: where along the dimension the extremes are, or not defined.
+void scan(dlprim::ScanKind kind, const at::Tensor& self, int64_t dim, const at::Tensor& out,
+          const at::Tensor& places = {}) {
   if (out.numel() == 0) return;
   if (!at::isFloatingType(out.scalar_type()) && self.is_floating_point())
-    return scan(kind, self.to(out.scalar_type()), dim, out);
-  const dlprim::Tensor x = view(at_least_1d(self)), y = view(at_least_1d(out));
+    return scan(kind, self.to(out.scalar_type()), dim, out, places);
+  const dlprim::Tensor x = view(at_least_1d(self)), y = view(at_least_1d(out)),
+                       index = places.defined() ? view(at_least_1d(places)) : dlprim::Tensor();
   const int axis = axis_of(dim, self);
   run_plan<dlprim::Scan>(
-      home_of(self), Key::of(x, y, axis, kind),
+      home_of(self), Key::of(x, y, index, axis, kind),
       [&] {
         dlprim::ScanDesc desc{x, y};
         desc.axis = axis;
         desc.kind = kind;
+        desc.index = description(index);
         return dlprim::Scan(home_of(self).context, desc);
       },
-      [&](const dlprim::Scan& plan, const dlprim::Stream& stream) { plan.run(stream, x, y); });
+      [&](const dlprim::Scan& plan, const dlprim::Stream& stream) { plan.run(stream, x, y, index); });
 }
 
 struct CumSum : at::meta::structured_cumsum {
@@ -134,6 +138,11 @@ struct CumProd : at::meta::structured_cumprod {
   }
 };
 
+template <dlprim::ScanKind kind>
+void cumulative_extreme(const at::Tensor& self, at::Tensor& values, at::Tensor& indices, int64_t dim) {
+  scan(kind, self, dim, values, indices);
+}
+
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   OCL_CLASS(argmax_out, ArgMax)
   OCL_CLASS(argmin_out, ArgMin)
@@ -141,6 +150,8 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   OCL_CLASS(min_dim_min, MinDim)
   OCL_CLASS(sort_values_stable, SortStable)
   OCL_CLASS(topk_values, TopK)
+  OCL_FUNCTION(_cummax_helper, cumulative_extreme<dlprim::ScanKind::maximum>)
+  OCL_FUNCTION(_cummin_helper, cumulative_extreme<dlprim::ScanKind::minimum>)
   OCL_CLASS(cumsum_out, CumSum)
   OCL_CLASS(cumprod_out, CumProd)
 }

@@ -15,6 +15,7 @@ namespace {
 /// The reductions there are.
 enum class Kind : int64_t {
   sum,
+  sum_of_numbers,
   mean,
   product,
   all,
@@ -44,6 +45,8 @@ dlprim::Reduction reduction_of(Kind kind, int outputs) {
   switch (kind) {
     case Kind::sum:
       return dlprim::sum_of("x0");
+    case Kind::sum_of_numbers:
+      return dlprim::sum_of("x0 != x0 ? 0 : x0");
     case Kind::mean:
       return dlprim::sum_of("x0", "y0 = a0 / s0");
     case Kind::product:
@@ -145,8 +148,35 @@ void least_of_all(at::Tensor& result, const at::Tensor& x) {
   at::amin_out(result, x, {}, false);
 }
 
+void extremes_of_all(const at::Tensor& x, at::Tensor& least, at::Tensor& largest) {
+  at::amin_out(least, x, {}, false);
+  at::amax_out(largest, x, {}, false);
+}
+void extremes(const at::Tensor& x, int64_t dim, bool keepdim, at::Tensor& least, at::Tensor& largest) {
+  at::amin_out(least, x, dim, keepdim);
+  at::amax_out(largest, x, dim, keepdim);
+}
+
+at::Tensor count_nonzero(const at::Tensor& x, at::IntArrayRef dims) {
+  return x.ne(0).sum(dims);
+}
+
+/// Waits for the device: it gives a bool of Python's.
+bool equal(const at::Tensor& a, const at::Tensor& b) {
+  TORCH_CHECK(a.scalar_type() == b.scalar_type(), "equal takes tensors of one dtype, these are of ",
+              a.scalar_type(), " and ", b.scalar_type());
+  TORCH_CHECK(a.device() == b.device(), "equal takes tensors of one device, these are on ", a.device(),
+              " and ", b.device());
+  return a.sizes() == b.sizes() && (a.numel() == 0 || a.eq(b).all().item<bool>());
+}
+
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   OCL_CLASS(sum_IntList_out, at::native::structured_sum_out)
+  OCL_NATIVE(nansum, nansum)
+  OCL_NATIVE(nansum_out, nansum_out)
+  OCL_CLASS(aminmax_out, at::native::structured_aminmax_out)
+  OCL_FUNCTION(count_nonzero_dim_IntList, count_nonzero)
+  OCL_FUNCTION(equal, equal)
   OCL_CLASS(mean_out, at::native::structured_mean_out)
   OCL_CLASS(prod_int_out, at::native::structured_prod_out)
   OCL_CLASS(amax_out, at::native::structured_amax_out)
@@ -178,6 +208,9 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
 namespace at::native {
 
 REGISTER_PRIVATEUSE1_DISPATCH(sum_stub, &ocl::reduce<ocl::Kind::sum>)
+REGISTER_PRIVATEUSE1_DISPATCH(nansum_stub, &ocl::reduce<ocl::Kind::sum_of_numbers>)
+REGISTER_PRIVATEUSE1_DISPATCH(aminmax_stub, &ocl::extremes)
+REGISTER_PRIVATEUSE1_DISPATCH(aminmax_allreduce_stub, &ocl::extremes_of_all)
 REGISTER_PRIVATEUSE1_DISPATCH(mean_stub, &ocl::mean)
 REGISTER_PRIVATEUSE1_DISPATCH(prod_stub, &ocl::reduce<ocl::Kind::product>)
 REGISTER_PRIVATEUSE1_DISPATCH(and_stub, &ocl::reduce<ocl::Kind::all>)

@@ -97,6 +97,21 @@ struct ScatterReduceTwo : at::meta::structured_scatter_reduce_two {
   }
 };
 
+struct IndexReduce : at::meta::structured_index_reduce {
+  void impl(const at::Tensor& self, int64_t dim, const at::Tensor& index, const at::Tensor& source,
+            c10::string_view reduce, bool include_self, const at::Tensor& out) {
+    if (source.numel() == 0 || self.numel() == 0) {
+      if (!out.is_same(self)) out.copy_(self);
+      return;
+    }
+    std::vector<int64_t> shape(static_cast<size_t>(std::max<int64_t>(source.dim(), 1)), 1);
+    shape[static_cast<size_t>(dim)] = index.numel();
+    const at::Tensor places = index.reshape(shape).expand_as(at_least_1d(source));
+    scatter(at_least_1d(self), dim, places, at_least_1d(source), {reduce_of(reduce), include_self},
+            at_least_1d(out));
+  }
+};
+
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   OCL_CLASS(gather_out, Gather)
   OCL_CLASS(scatter_src_out, ScatterSource)
@@ -105,6 +120,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   OCL_CLASS(scatter_value_reduce_out, ScatterValueReduced)
   OCL_CLASS(scatter_add_out, ScatterAdd)
   OCL_CLASS(scatter_reduce_two_out, ScatterReduceTwo)
+  OCL_CLASS(index_reduce_out, IndexReduce)
 }
 
 }  // namespace

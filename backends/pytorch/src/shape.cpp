@@ -60,9 +60,39 @@ at::Tensor roll(const at::Tensor& self, c10::SymIntArrayRef shifts, at::IntArray
   return out;
 }
 
+at::Tensor channel_shuffle(const at::Tensor& self, c10::SymInt groups) {
+  const int64_t count = groups.guard_int(__FILE__, __LINE__);
+  TORCH_CHECK(self.dim() > 2 && count > 0 && self.size(1) % count == 0, "channel_shuffle: ", self.sizes(),
+              " has no channels in ", count, " groups");
+  if (self.numel() == 0) return at::empty_like(self);
+  const at::Tensor out = at::empty_like(self);
+  const int64_t channels = self.size(1) / count;
+  out.unflatten(1, {channels, count}).copy_(self.unflatten(1, {count, channels}).transpose(1, 2));
+  return out;
+}
+
+/// Windows of `size` elements, `step` apart, back to where they came from; where they overlap they are added.
+at::Tensor unfold_backward(const at::Tensor& grad, c10::SymIntArrayRef sizes, int64_t dim, int64_t size,
+                           int64_t step) {
+  const at::Tensor out = at::zeros(C10_AS_INTARRAYREF_SLOW(sizes), grad.options());
+  if (grad.numel() == 0) return out;
+  if (out.dim() == 0) return out.copy_(grad.squeeze(-1));
+  dim = at::maybe_wrap_dim(dim, out.dim());
+  if (step >= size) {
+    out.unfold(dim, size, step).copy_(grad);
+    return out;
+  }
+  const auto places = grad.options().dtype(at::kLong);
+  const at::Tensor index =
+      at::arange(grad.size(dim), places).mul(step).unsqueeze(1).add(at::arange(size, places));
+  return out.index_add_(dim, index.flatten(), grad.movedim(-1, dim + 1).flatten(dim, dim + 1));
+}
+
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   OCL_FUNCTION(flip, flip)
   OCL_FUNCTION(roll, roll)
+  OCL_FUNCTION(channel_shuffle, channel_shuffle)
+  OCL_FUNCTION(unfold_backward, unfold_backward)
   OCL_CLASS(cat_out, Cat)
   OCL_NATIVE(arange_start_out, arange_out)
 }

@@ -101,8 +101,8 @@ void check_rank(int64_t rank) {
 at::TensorIterator iterator_over(const at::TensorBase& output,
                                  std::initializer_list<std::reference_wrapper<const at::Tensor>> inputs) {
   at::TensorIteratorConfig config;
-  config.add_output(output).resize_outputs(false).check_all_same_dtype(false);
-  for (const at::Tensor& input : inputs) config.add_const_input(input);
+  config.add_owned_output(output).resize_outputs(false).check_all_same_dtype(false);
+  for (const at::Tensor& input : inputs) config.add_owned_const_input(input);
   return config.build();
 }
 

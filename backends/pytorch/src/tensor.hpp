@@ -40,7 +40,7 @@ inline bool is_aligned(const dlprim::Tensor& t) {
 }
 /// Throws for more dimensions than dlprim's tensors have.
 void check_rank(int64_t rank);
-/// An iterator over a given output, and inputs that broadcast to it, of any dtypes.
+/// An iterator over a given output, and inputs that broadcast to it, of any dtypes. It keeps them.
 at::TensorIterator iterator_over(const at::TensorBase& output,
                                  std::initializer_list<std::reference_wrapper<const at::Tensor>> inputs = {});
 /// PyTorch's sizes. Throws for more than 8.

@@ -144,10 +144,17 @@ std::string common_head(DType real, bool wide, DType limits) {
 }
 
 std::string special_head(std::initializer_list<std::string> expressions) {
-  static const std::regex special("\\b(log_gamma|digamma|trigamma|erf_inverse)\\s*\\(");
-  for (const std::string& text : expressions)
-    if (std::regex_search(text, special)) return "#define SPECIAL\n";
-  return "";
+  static const std::pair<std::regex, const char*> families[] = {
+      {std::regex("\\b(log_gamma|digamma|trigamma|polygamma|zeta|erf_inverse)\\s*\\("), "SPECIAL"},
+      {std::regex("\\bbessel_i[01]e?\\s*\\("), "BESSEL"},
+      {std::regex("\\b(chebyshev_[tuvw]|hermite_he?|laguerre_l|legendre_p)\\s*\\("), "ORTHOGONAL"}};
+  std::string head;
+  for (const auto& [names, macro] : families)
+    if (std::any_of(expressions.begin(), expressions.end(), [&, &called = names](const std::string& text) {
+          return std::regex_search(text, called);
+        }))
+      head += cat("#define ", macro, "\n");
+  return head;
 }
 
 std::string parameter_list(const std::vector<Operand>& operands, int scalars, size_t kept_rank,

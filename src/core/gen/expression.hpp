@@ -52,7 +52,8 @@ int vector_width(const std::vector<Operand>& operands, const std::vector<TensorD
 /// "#define INDEX uint" and the like, common to all generated kernels. REAL_LOWEST and REAL_HIGHEST are those
 /// of floats, or of the integer type `limits`.
 std::string common_head(DType real, bool wide, DType limits = DType::i64);
-/// "#define SPECIAL" if one of the expressions names a function of special.cl, which others need not compile.
+/// "#define SPECIAL" and the like: which of the functions of special.cl, bessel.cl and orthogonal.cl the
+/// expressions name, and so have to be compiled.
 std::string special_head(std::initializer_list<std::string> expressions);
 /// "__global const float* x0_p, long x0_o," a line per operand, without inputs unless `inputs_too`, then
 /// scalars, then sizes and strides of the kept (n, t) and reduced (m, u) dimensions.

@@ -1,6 +1,10 @@
-// The gamma function's logarithm, its derivatives, and the error function's inverse, for expressions of generated kernels that name
-// one (SPECIAL). REAL: float, or double with DOUBLE_REAL. Errors, relative to 1 + |y|, are a few units in the last place
-// (tests/test_elementwise.cpp). Numbers in formulas' names are those of the NIST Digital Library of Mathematical Functions.
+// The gamma function's logarithm, its derivatives, Hurwitz' zeta function, and the error function's inverse, for expressions of
+// generated kernels that name one (SPECIAL). REAL: float, or double with DOUBLE_REAL. Errors, relative to 1 + |y|, are a few units in
+// the last place (tests/test_elementwise.cpp). Numbers in formulas' names are those of the NIST Digital Library of Mathematical
+// Functions.
+
+#include "lib/bessel.cl"
+#include "lib/orthogonal.cl"
 
 #if defined(SPECIAL) && !defined(INTEGER_REAL)
 #ifndef REAL
@@ -157,5 +161,48 @@ SPECIAL_FUNCTION erf_inverse(REAL x) {
   }
 #endif
   return a < 1 ? (a < (REAL)1e-30 ? x * (REAL)0.88622692545275801 : copysign(y, x)) : a == 1 ? x * INFINITY : NAN;
+}
+// The sum of (q + k)^-x over k = 0, 1, ..., 25.11.1: NEAR_ZERO terms and more, until q + k is as large, then by Euler and Maclaurin,
+// 25.11.7. As in PyTorch, infinite at x = 1 and where q is 0, -1, -2, ..., NaN for x < 1 and for negative q where x is not whole; NaN
+// too where a million terms do not bring q above 0.
+#ifdef DOUBLE_REAL
+#define NEAR_ZERO 12
+#else
+#define NEAR_ZERO 6
+#endif
+SPECIAL_FUNCTION zeta(REAL x, REAL q) {
+  if (x == 1) return INFINITY;
+  if (!(x > 1)) return NAN;
+  if (q <= 0) {
+    if (q == floor(q)) return INFINITY;
+    if (x != floor(x) || q < -1000000) return NAN;
+  }
+  REAL sum = 0;
+  for (int k = 0; k < NEAR_ZERO || q < NEAR_ZERO; k++) {
+    sum += pow(q, -x);
+    q += 1;
+  }
+  // Term j is B(2j) / (2j)! x (x + 1) ... (x + 2j - 2) q^(-x - 2j + 1).
+  const REAL power = pow(q, -x);
+  REAL rising = x * power / q, tail = 0;
+#define TERM(j, c)                                                    \
+  tail += (REAL)(c) * rising;                                         \
+  rising *= (x + (REAL)(2 * j - 1)) * (x + (REAL)(2 * j)) / (q * q);
+  TERM(1, 0.0833333333333333333) TERM(2, -0.00138888888888888889) TERM(3, 3.30687830687830688e-5)
+  TERM(4, -8.26719576719576720e-7)
+#ifdef DOUBLE_REAL
+  TERM(5, 2.08767569878680990e-8) TERM(6, -5.28419013868749318e-10) TERM(7, 1.33825365306846788e-11)
+  TERM(8, -3.38968029632258287e-13) TERM(9, 8.58606205627784456e-15)
+#endif
+#undef TERM
+  return sum + power * (q / (x - 1) + (REAL)0.5) + tail;
+}
+
+// The derivative number n >= 0 of digamma, 5.15.1.
+SPECIAL_FUNCTION polygamma(REAL n, REAL x) {
+  if (n == 0) return digamma(x);
+  if (n == 1) return trigamma(x);
+  const REAL value = exp(log_gamma(n + 1)) * zeta(n + 1, x);
+  return fmod(n, 2) != 0 ? value : -value;
 }
 #endif
