@@ -2,6 +2,7 @@
 // lie channels-last where the input or the weights do.
 #include <dlprim/conv.hpp>
 
+#include "math.hpp"
 #include "plans.hpp"
 #include "structured.hpp"
 
@@ -25,8 +26,9 @@ struct Params : dlprim::ConvParams {
   }
   Key key(const dlprim::Tensor& a, const dlprim::Tensor& b, const dlprim::Tensor& c,
           bool bias = false) const {
-    return Key::of(a, b, c, stride, pad_begin, dilation, output_pad, groups, transposed, bias);
+    return Key::of(a, b, c, stride, pad_begin, dilation, output_pad, groups, transposed, bias, math);
   }
+  const dlprim::MathMode math = math_of(conv_tf32);
 };
 
 bool serves_all(const at::Tensor& a, const at::Tensor& b) {
@@ -72,7 +74,7 @@ at::Tensor forward(const at::Tensor& input, const at::Tensor& weight, const std:
       [&] {
         dlprim::ConvDesc desc{x, w, y, params};
         desc.bias = b.defined();
-        return dlprim::Conv(home_of(input).context, desc);
+        return dlprim::Conv(home_of(input).context, desc, with(params.math));
       },
       [&](const dlprim::Conv& plan, const dlprim::Stream& stream) { plan.run(stream, x, w, b, y); });
   return output;
@@ -104,7 +106,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> backward(const at::Tensor& grad, 
     run_plan<dlprim::ConvBackwardData>(
         on, params.key(dy, w, dx),
         [&] {
-          return dlprim::ConvBackwardData(on.context, {dy, w, dx, params});
+          return dlprim::ConvBackwardData(on.context, {dy, w, dx, params}, with(params.math));
         },
         [&](const dlprim::ConvBackwardData& plan, const dlprim::Stream& stream) {
           plan.run(stream, dy, w, dx);
@@ -116,7 +118,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> backward(const at::Tensor& grad, 
     run_plan<dlprim::ConvBackwardFilter>(
         on, params.key(x, dy, dw),
         [&] {
-          return dlprim::ConvBackwardFilter(on.context, {x, dy, dw, params});
+          return dlprim::ConvBackwardFilter(on.context, {x, dy, dw, params}, with(params.math));
         },
         [&](const dlprim::ConvBackwardFilter& plan, const dlprim::Stream& stream) {
           plan.run(stream, x, dy, {}, dw);

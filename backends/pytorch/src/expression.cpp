@@ -56,32 +56,18 @@ std::string scalar_text(int k, at::ScalarType common, bool floats) {
   return common == at::kDouble ? "as_double(" + s + ")" : "as_float((int)" + s + ")";
 }
 
+/// The inputs of the iterator, some of which are numbers on the CPU, and the scalars, which follow those.
 std::string body_of(const Row& row, const at::TensorIteratorBase& iter, at::ScalarType common,
                     uint32_t on_host, size_t scalars) {
-  static constexpr const char* kInputs[3][3] = {{"x"}, {"a", "b"}, {"x", "a", "b"}};
-  static constexpr const char* kScalars[] = {"p", "q", "r", "t"};
-  const int inputs = iter.ninputs(), outputs = iter.noutputs();
-  TORCH_INTERNAL_ASSERT(outputs == 1 && inputs >= 1 && inputs <= 3 && scalars <= std::size(kScalars));
-  const dlprim::ElementwiseFunction* listed = row.name ? &dlprim::elementwise_function(row.name) : nullptr;
+  TORCH_INTERNAL_ASSERT(iter.noutputs() == 1);
   const bool floats = scalars_float(iter, on_host);
-  const std::string type = std::string("const ") + c_type(common) + " ";
-  std::string text;
+  std::vector<std::string> inputs, numbers;
   int tensor = 0, scalar = 0;
-  for (int i = 0; i < inputs; i++) {
-    text += type + kInputs[inputs - 1][i] + " = ";
-    if (on_host >> (outputs + i) & 1)
-      text += scalar_text(scalar++, common, floats) + "; ";
-    else
-      text += std::string("(") + c_type(common) + ")x" + std::to_string(tensor++) + "; ";
-  }
-  for (size_t i = 0; i < scalars; i++)
-    text += type + (listed ? listed->parameters[i].name.c_str() : kScalars[i]) + " = " +
-            scalar_text(scalar++, common, floats) + "; ";
-  const bool integers = c10::isIntegralType(common, true);
-  if (common == at::kBool && row.bool_text) return text + "y0 = " + row.bool_text;
-  if (integers && row.integer_text) return text + "y0 = " + row.integer_text;
-  if (!listed) return text + "y0 = " + row.text;
-  return text + (listed->let.empty() ? "" : listed->let + "; ") + "y0 = " + listed->result;
+  for (int i = 1; i < iter.ntensors(); i++)
+    inputs.push_back(on_host >> i & 1 ? scalar_text(scalar++, common, floats)
+                                      : std::string("(") + c_type(common) + ")x" + std::to_string(tensor++));
+  for (size_t i = 0; i < scalars; i++) numbers.push_back(scalar_text(scalar++, common, floats));
+  return body_of(row, common, inputs, numbers);
 }
 
 /// An integer as the dtype holds it.
@@ -131,6 +117,24 @@ dlprim::Scalar host_scalar(const at::OperandInfo& op, at::ScalarType common, boo
 }
 
 }  // namespace
+
+std::string body_of(const Row& row, at::ScalarType common, c10::ArrayRef<std::string> inputs,
+                    c10::ArrayRef<std::string> scalars) {
+  static constexpr const char* kInputs[3][3] = {{"x"}, {"a", "b"}, {"x", "a", "b"}};
+  static constexpr const char* kScalars[] = {"p", "q", "r", "t"};
+  TORCH_INTERNAL_ASSERT(!inputs.empty() && inputs.size() <= 3 && scalars.size() <= std::size(kScalars));
+  const dlprim::ElementwiseFunction* listed = row.name ? &dlprim::elementwise_function(row.name) : nullptr;
+  const std::string type = std::string("const ") + c_type(common) + " ";
+  std::string text;
+  for (size_t i = 0; i < inputs.size(); i++)
+    text += type + kInputs[inputs.size() - 1][i] + " = " + inputs[i] + "; ";
+  for (size_t i = 0; i < scalars.size(); i++)
+    text += type + (listed ? listed->parameters[i].name.c_str() : kScalars[i]) + " = " + scalars[i] + "; ";
+  if (common == at::kBool && row.bool_text) return text + "y0 = " + row.bool_text;
+  if (c10::isIntegralType(common, true) && row.integer_text) return text + "y0 = " + row.integer_text;
+  if (!listed) return text + "y0 = " + row.text;
+  return text + (listed->let.empty() ? "" : listed->let + "; ") + "y0 = " + listed->result;
+}
 
 void run_pointwise(const Row& row, at::TensorIteratorBase& iter, c10::ArrayRef<at::Scalar> scalars) {
   if (iter.numel() == 0) return;

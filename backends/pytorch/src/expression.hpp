@@ -1,6 +1,8 @@
 // Expressions over an iterator's operands, as rows of a list, and their way into dlprim's generator.
 #pragma once
 
+#include <string>
+
 #include <ATen/TensorIterator.h>
 #include <c10/core/Scalar.h>
 #include <c10/util/ArrayRef.h>
@@ -38,6 +40,11 @@ constexpr Row listed(const char* name) {
 constexpr Row expression(const char* text) {
   return {.text = text};
 }
+
+/// The row's statements for dlprim's generator, in the common dtype. Inputs and scalars are what they are
+/// read from.
+std::string body_of(const Row& row, at::ScalarType common, c10::ArrayRef<std::string> inputs,
+                    c10::ArrayRef<std::string> scalars);
 
 /// Computes the row's expression into the iterator's output, in the current stream of its device. Scalars are
 /// converted to the common dtype.

@@ -3,6 +3,7 @@
 #include <dlprim/gemm.hpp>
 #include <dlprim/pointwise.hpp>
 
+#include "math.hpp"
 #include "plans.hpp"
 #include "structured.hpp"
 
@@ -46,12 +47,13 @@ void multiply(const at::Tensor& a, const at::Tensor& b, const at::Tensor& bias, 
   }
   const at::Tensor left = readable(a), right = readable(b);
   const dlprim::Tensor x = view(left), w = view(right), y = view(c), vector = view(bias);
+  const dlprim::MathMode math = math_of(matmul_tf32);
   run_plan<dlprim::Gemm>(
-      home_of(c), Key::of(x, w, y, vector, alpha, beta),
+      home_of(c), Key::of(x, w, y, vector, alpha, beta, math),
       [&] {
         dlprim::GemmDesc desc{x, w, y, alpha, beta};
         if (vector) desc.bias = dlprim::GemmDesc::Vector::row;
-        return dlprim::Gemm(home_of(c).context, desc);
+        return dlprim::Gemm(home_of(c).context, desc, with(math));
       },
       [&](const dlprim::Gemm& plan, const dlprim::Stream& stream) { plan.run(stream, x, w, vector, y); });
 }

@@ -3,6 +3,7 @@
 
 #include "fallback.hpp"
 #include "hooks.hpp"
+#include "math.hpp"
 #include "memory.hpp"
 #include "tensor.hpp"
 
@@ -98,6 +99,19 @@ std::string fallback_mode(std::string mode) {
   return exchange_fallback_mode(mode);
 }
 
+bool matmul_allows_tf32() {
+  return matmul_tf32;
+}
+bool conv_allows_tf32() {
+  return conv_tf32;
+}
+void allow_matmul_tf32(bool allow) {
+  matmul_tf32 = allow;
+}
+void allow_conv_tf32(bool allow) {
+  conv_tf32 = allow;
+}
+
 TORCH_LIBRARY(ocl, m) {
   m.def("device_count", TORCH_FN(count));
   m.def("in_bad_fork", TORCH_FN(bad_fork));
@@ -118,6 +132,10 @@ TORCH_LIBRARY(ocl, m) {
   m.def("fallback_counts", TORCH_FN(fallback_counts));
   m.def("reset_fallbacks", TORCH_FN(reset_fallbacks));
   m.def("fallback_mode", TORCH_FN(fallback_mode));
+  m.def("matmul_allows_tf32", TORCH_FN(matmul_allows_tf32));
+  m.def("conv_allows_tf32", TORCH_FN(conv_allows_tf32));
+  m.def("allow_matmul_tf32", TORCH_FN(allow_matmul_tf32));
+  m.def("allow_conv_tf32", TORCH_FN(allow_conv_tf32));
 }
 
 }  // namespace

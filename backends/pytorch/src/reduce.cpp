@@ -6,6 +6,7 @@
 #include <dlprim/pointwise.hpp>
 
 #include "plans.hpp"
+#include "reduce.hpp"
 #include "structured.hpp"
 
 namespace ocl {
@@ -132,13 +133,18 @@ void variance(at::TensorIterator& iter, double correction, bool root) {
   run(root ? Kind::deviation : Kind::variance, iter, correction);
 }
 
+Kind norm_kind(double order) {
+  if (order == 0) return Kind::norm0;
+  if (order == 1) return Kind::norm1;
+  if (order == 2) return Kind::norm2;
+  if (std::isinf(order)) return order > 0 ? Kind::largest_magnitude : Kind::least_magnitude;
+  return Kind::norm;
+}
+
 void norm(at::TensorIterator& iter, const c10::Scalar& order) {
   const double p = order.toDouble();
-  if (p == 0) return run(Kind::norm0, iter);
-  if (p == 1) return run(Kind::norm1, iter);
-  if (p == 2) return run(Kind::norm2, iter);
-  if (std::isinf(p)) return run(p > 0 ? Kind::largest_magnitude : Kind::least_magnitude, iter);
-  run(Kind::norm, iter, p);
+  const Kind kind = norm_kind(p);
+  run(kind, iter, kind == Kind::norm ? std::optional(p) : std::nullopt);
 }
 
 void largest_of_all(at::Tensor& result, const at::Tensor& x) {
@@ -169,6 +175,26 @@ bool equal(const at::Tensor& a, const at::Tensor& b) {
               " and ", b.device());
   return a.sizes() == b.sizes() && (a.numel() == 0 || a.eq(b).all().item<bool>());
 }
+}  // namespace
+
+void norm_of_all(const at::Tensor& tensor, double order, const at::Tensor& result) {
+  static const char here = 0;
+  Device& on = home_of(tensor);
+  const Kind kind = norm_kind(order);
+  const dlprim::Tensor x = flat(tensor, require_dtype(tensor.scalar_type()), tensor.numel()),
+                       y = flat(result, require_dtype(result.scalar_type()), 1);
+  const std::vector<dlprim::Scalar> numbers(kind == Kind::norm, order);
+  run_plan<dlprim::Reduce>(
+      on, Key::of(reinterpret_cast<intptr_t>(&here), kind, x, y.dtype()),
+      [&] {
+        dlprim::TensorDesc to = y;
+        to.aligned = false;  // a plan for wherever the number lies
+        return dlprim::Reduce(on.context, {x}, {to}, static_cast<int>(numbers.size()), reduction_of(kind, 1));
+      },
+      [&](const dlprim::Reduce& plan, const dlprim::Stream& stream) { plan.run(stream, {x}, {y}, numbers); });
+}
+
+namespace {
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   OCL_CLASS(sum_IntList_out, at::native::structured_sum_out)

@@ -45,9 +45,10 @@ def _load():
         return f"another package has taken PyTorch's only open place: {torch._C._get_privateuse1_backend_name()}"
     torch.ops.load_library(library)
 
-    from . import ocl
+    from . import backends, ocl
 
     ocl._register()
+    backends._register()
     return None
 
 

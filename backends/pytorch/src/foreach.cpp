@@ -1,0 +1,126 @@
+// Operators over lists of tensors, _foreach_...: a kernel for each overload, made of its schema and of a row
+// of foreach_list.inc. What they do not suit, as PyTorch's own on other devices do not, goes tensor by
+// tensor.
+#include <ATen/native/ForeachUtils.h>
+#include <dlprim/copy.hpp>
+
+#include "expression.hpp"
+#include "places.hpp"
+#include "reduce.hpp"
+#include "structured.hpp"
+
+namespace ocl {
+
+namespace {
+
+/// Registered for every other device: the operator of single tensors in a loop, which checks its arguments.
+template <class Op, class... Args>
+auto one_by_one(Args&&... args) {
+  return Op::redispatch(c10::DispatchKeySet(c10::DispatchKey::CPU), std::forward<Args>(args)...);
+}
+
+// Arguments, in their order. False for what is not served.
+bool take(Places& places, at::TensorList list) {
+  places.inputs.push_back(list);
+  return true;
+}
+bool take(Places& places, const at::Scalar& scalar) {
+  places.scalars.push_back(scalar);
+  return !scalar.isComplex();
+}
+bool take(Places& places, at::ArrayRef<at::Scalar> scalars) {
+  places.scalar_list.append(scalars.begin(), scalars.end());
+  return scalars.size() == places.inputs[0].size() &&
+         std::none_of(scalars.begin(), scalars.end(), [](const at::Scalar& s) { return s.isComplex(); });
+}
+bool take(Places& places, const at::Tensor& number) {
+  if (places.inputs[0].empty()) return false;
+  const at::Tensor& first = places.inputs[0][0];
+  if (number.is_cpu() && number.dim() == 1 && number.numel() == static_cast<int64_t>(places.inputs[0].size()))
+    return take(places, at::native::convert_tensor_to_scalar_list(number, number.numel()));
+  places.numbers.push_back(number);
+  return number.dim() == 0 && number.device() == first.device() && number.dtype() == first.dtype();
+}
+bool take(Places&, bool) {
+  return true;
+}
+
+template <class Op, const Row& row, class Schema = typename Op::schema>
+struct Foreach;
+
+template <class Op, const Row& row, class Result, class... Args>
+struct Foreach<Op, row, Result(Args...)> {
+  static Result call(Args... args) {
+    Places places;
+    if (!(take(places, args) && ...) || !fit_together(places.inputs)) return one_by_one<Op>(args...);
+    if constexpr (std::is_void_v<Result>) {
+      places.outputs = {places.inputs[0]};
+      run(places);
+    } else {
+      Result results;
+      for (const at::Tensor& t : places.inputs[0]) results.push_back(at::empty_like(t));
+      places.outputs = {results};
+      run(places);
+      return results;
+    }
+  }
+
+ private:
+  static void run(const Places& places) {
+    run_places(&row, 0, places, [&] {
+      std::vector<std::string> inputs, scalars;
+      for (size_t i = 0; i < places.inputs.size() + places.numbers.size(); i++)
+        inputs.push_back("x" + std::to_string(i));
+      for (size_t i = 0; i < places.scalars.size() + !places.scalar_list.empty(); i++)
+        scalars.push_back("s" + std::to_string(i));
+      return body_of(row, places.inputs[0][0].scalar_type(), inputs, scalars);
+    });
+  }
+};
+
+constexpr Row kPowerOfNumber = expression("pow(p, x)");
+constexpr Row kCopy = expression("b");  // of a and b, as in place the first list is what is written
+
+void zero(at::TensorList list) {
+  for (const at::Tensor& t : list) t.zero_();
+}
+
+/// As vectors of one tensor, which a norm of all norms then reads at once.
+std::vector<at::Tensor> norm(at::TensorList list, const at::Scalar& order,
+                             std::optional<at::ScalarType> type) {
+  const auto empty = [](const at::Tensor& t) { return t.numel() == 0; };
+  if (!fit_together({list}) || std::any_of(list.begin(), list.end(), empty) ||
+      (type && !(c10::isFloatingType(*type) && computes(home_of(list[0]), *type))))
+    return one_by_one<at::_ops::_foreach_norm_Scalar>(list, order, type);
+  const at::Tensor norms = at::empty({static_cast<int64_t>(list.size())},
+                                     list[0].options().dtype(type.value_or(list[0].scalar_type())));
+  std::vector<at::Tensor> results = norms.unbind();
+  for (size_t i = 0; i < list.size(); i++) norm_of_all(list[i], order.toDouble(), results[i]);
+  return results;
+}
+
+#define UNARY(op, row) KERNELS(op, , row)
+#define SCALAR(op, row) KERNELS(op, _Scalar, row) KERNELS(op, _ScalarList, row)
+#define LIST(op, row) KERNELS(op, _List, row)
+#define TENSOR(op, row) KERNELS(op, _Tensor, row)
+#define SCALAR_TENSOR(op, row) KERNELS(op, _Tensor, row)
+
+#define KERNELS(op, overload, row) constexpr Row op##overload##_row = row;
+#include "foreach_list.inc"
+#undef KERNELS
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+#define KERNEL(op, row) register_kernel<at::_ops::op, Foreach<at::_ops::op, row>>(m);
+#define KERNELS(op, overload, row)                    \
+  KERNEL(_foreach_##op##overload, op##overload##_row) \
+  KERNEL(_foreach_##op##_##overload, op##overload##_row)
+#include "foreach_list.inc"
+  KERNEL(_foreach_pow_ScalarAndTensor, kPowerOfNumber)
+  KERNEL(_foreach_copy_, kCopy)
+  m.impl("_foreach_zero_", TORCH_FN(zero));
+  m.impl("_foreach_norm.Scalar", TORCH_FN(norm));
+}
+
+}  // namespace
+
+}  // namespace ocl
