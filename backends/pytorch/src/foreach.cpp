@@ -2,9 +2,9 @@
 // of foreach_list.inc. What they do not suit, as PyTorch's own on other devices do not, goes tensor by
 // tensor.
 #include <ATen/native/ForeachUtils.h>
-#include <dlprim/copy.hpp>
 
 #include "expression.hpp"
+#include "optim.hpp"
 #include "places.hpp"
 #include "reduce.hpp"
 #include "structured.hpp"
@@ -51,6 +51,8 @@ struct Foreach;
 template <class Op, const Row& row, class Result, class... Args>
 struct Foreach<Op, row, Result(Args...)> {
   static Result call(Args... args) {
+    if constexpr (std::is_same_v<Op, at::_ops::_foreach_add__Scalar>)
+      if (counted(args...)) return;
     Places places;
     if (!(take(places, args) && ...) || !fit_together(places.inputs)) return one_by_one<Op>(args...);
     if constexpr (std::is_void_v<Result>) {
@@ -66,6 +68,9 @@ struct Foreach<Op, row, Result(Args...)> {
   }
 
  private:
+  static bool counted(at::TensorList list, const at::Scalar& number) {
+    return !number.isComplex() && count_steps(list, number.toDouble());
+  }
   static void run(const Places& places) {
     run_places(&row, 0, places, [&] {
       std::vector<std::string> inputs, scalars;

@@ -5,6 +5,7 @@
 #include <dlprim/gradients.hpp>
 #include <dlprim/optimizer.hpp>
 
+#include "optim.hpp"
 #include "places.hpp"
 #include "plans.hpp"
 #include "structured.hpp"
@@ -123,6 +124,14 @@ bool suits_optimizer(const Rate& rate, c10::ArrayRef<at::TensorList> lists, cons
   return lists.size() == 2 || type == at::kFloat || type == at::kDouble;
 }
 
+void run_plan(Device& on, const dlprim::OptimizerDesc& desc, const dlprim::OptimizerStep& step,
+              const dlprim::OptimizerTensors& tensors) {
+  ocl::run_plan<dlprim::Optimizer>(
+      on, Key::of(desc.method, desc.w, desc.momentum, desc.nesterov, desc.maximize),
+      [&] { return dlprim::Optimizer(on.context, desc); },
+      [&](const dlprim::Optimizer& plan, const dlprim::Stream& stream) { plan.run(stream, step, tensors); });
+}
+
 /// Gradients that were scaled are left as they are without the scale.
 void run_optimizer(dlprim::OptimizerDesc desc, dlprim::OptimizerStep step,
                    c10::ArrayRef<at::TensorList> lists, const OptionalTensor& scale,
@@ -133,10 +142,7 @@ void run_optimizer(dlprim::OptimizerDesc desc, dlprim::OptimizerStep step,
   step.scale = view(scale);
   step.found_inf = view(found_inf);
   Device& on = home_of(lists[0][0]);
-  run_plan<dlprim::Optimizer>(
-      on, Key::of(desc.method, desc.w, desc.momentum, desc.nesterov, desc.maximize),
-      [&] { return dlprim::Optimizer(on.context, desc); },
-      [&](const dlprim::Optimizer& plan, const dlprim::Stream& stream) { plan.run(stream, step, tensors); });
+  run_plan(on, desc, step, tensors);
   if (!step.scale) return;
   run_plan<dlprim::ScaleGradients>(
       on, Key::of(desc.dw), [&] { return dlprim::ScaleGradients(on.context, {desc.dw}); },
@@ -144,6 +150,31 @@ void run_optimizer(dlprim::OptimizerDesc desc, dlprim::OptimizerStep step,
         plan.run(stream, {}, step.scale, tensors.dw);
       });
 }
+
+}  // namespace
+
+bool count_steps(at::TensorList steps, double number) {
+  const auto is_step = [](const at::Tensor& t) { return t.numel() == 1 && t.scalar_type() == at::kFloat; };
+  if (steps.size() < 2 || !std::isfinite(number) || !std::all_of(steps.begin(), steps.end(), is_step) ||
+      !fit_together({steps}))
+    return false;
+  // Steps of SGD along gradients that are all one constant.
+  const at::Tensor one = at::ones({1}, steps[0].options());
+  const dlprim::OptimizerTensors tensors{
+      vectors_of(steps), {steps.size(), flat(one, dlprim::DType::f32, 1)}, {}, {}};
+  dlprim::OptimizerDesc desc;
+  desc.maximize = number > 0;
+  dlprim::OptimizerStep step;
+  step.learning_rate = std::fabs(number);
+  try {
+    run_plan(home_of(one), desc, step, tensors);
+  } catch (const dlprim::ValidationError&) {
+    return false;  // a tensor that stands in the list twice
+  }
+  return true;
+}
+
+namespace {
 
 // The operators. Each template serves both overloads, whose learning rates are a number or a tensor.
 
@@ -237,9 +268,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("_fused_adamw_", TORCH_FN((adam<true, double>)));
   m.impl("_fused_adamw_.tensor_lr", TORCH_FN((adam<true, const at::Tensor&>)));
   m.impl("_fused_adagrad_", TORCH_FN(adagrad<double>));
-#if __has_include(<ATen/ops/_fused_adagrad_ops.h>)
-  m.impl("_fused_adagrad_.tensor_lr", TORCH_FN(adagrad<const at::Tensor&>));
-#endif
+  m.impl("_fused_adagrad_.tensor_lr", TORCH_FN(adagrad<const at::Tensor&>));  // no harm where there is none
 }
 
 }  // namespace

@@ -132,3 +132,34 @@ def test_tf32_switches():
     finally:
         matmul.allow_tf32 = conv.allow_tf32 = False
     assert torch.equal((a @ b).cpu(), exact.cpu()) and torch.equal(F.conv2d(x, w).cpu(), exact_conv.cpu())
+
+
+def test_nothing_waits_for_the_device():
+    """Scaled, clipped, fused steps are given to a device that has other work to do, and return before it is done."""
+    w = [torch.randn(5, 7, device="ocl", requires_grad=True), torch.randn(3, device="ocl", requires_grad=True)]
+    optimizer = torch.optim.AdamW(w, lr=torch.tensor(0.1, device="ocl"), fused=True)
+    scaler = torch.amp.GradScaler("ocl")
+    busy = torch.randn(1024, 1024, device="ocl") / 32
+
+    def step(matrices):
+        x = busy
+        for _ in range(matrices):
+            x = x @ busy
+        done = torch.ocl.Event()
+        done.record()
+        scaler.scale(w[0].square().sum() + w[1].sum() + 0 * x[0, 0]).backward()
+        scaler.unscale_(optimizer)
+        nn.utils.clip_grad_norm_(w, 1.0)
+        nn.utils.clip_grad_value_(w, 0.5)
+        scaler.step(optimizer)
+        scaler.update()
+        optimizer.zero_grad()
+        return done
+
+    for _ in range(2):
+        step(1)  # programs are made here
+    torch.ocl.synchronize()
+    done = step(12)
+    assert not done.query()
+    torch.ocl.synchronize()
+    assert done.query()

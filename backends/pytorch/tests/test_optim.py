@@ -134,7 +134,7 @@ def test_fused_scale_and_skip(name):
             assert_near([w.detach() for w in ws], [p.detach() for p in plain], 2e-5)
 
 
-def test_steps_wait_for_nothing_and_make_no_programs():
+def test_steps_make_no_programs():
     ws = weights("ocl", torch.float32)
     optimizer = torch.optim.AdamW(ws, fused=True)
     for w, g in zip(ws, gradients(torch.float32, 0)):
@@ -275,6 +275,18 @@ def test_lists_of_other_layouts_and_dtypes():
     torch._foreach_add_([x[:4], x[4:8]], [x[4:8], x[:4]])
     with pytest.raises(RuntimeError):
         torch._foreach_add([x], [x, x])
+
+
+def test_steps_are_counted():
+    for number in (1, 2.5, -3):
+        counts = [torch.tensor(float(k), device="ocl") for k in range(90)] + [torch.ones(1, device="ocl")]
+        torch._foreach_add_(counts, number)
+        assert [c.item() for c in counts] == [k + number for k in range(90)] + [1 + number]
+    twice = torch.zeros((), device="ocl")
+    torch._foreach_add_([twice, twice], 1)
+    assert twice.item() == 2
+    torch._foreach_add_([torch.ones(1, device="ocl"), twice], float("inf"))
+    assert twice.item() == float("inf")
 
 
 def test_copy_and_zero():
