@@ -114,11 +114,11 @@ bool is_device_number(const OptionalTensor& t) {
 }
 
 /// Whether the Optimizer takes these: weights and gradients in whatever floating dtype, states as it has
-/// them.
-bool suits_optimizer(const Rate& rate, c10::ArrayRef<at::TensorList> lists, const OptionalTensor& scale,
-                     const OptionalTensor& found_inf) {
-  if (rate.tensor.defined() || !is_device_number(scale) || !is_device_number(found_inf) ||
-      !fit_together(lists))
+/// them, no negative numbers.
+bool suits_optimizer(const Rate& rate, double weight_decay, c10::ArrayRef<at::TensorList> lists,
+                     const OptionalTensor& scale, const OptionalTensor& found_inf) {
+  if (!(rate.number >= 0 && weight_decay >= 0) || rate.tensor.defined() || !is_device_number(scale) ||
+      !is_device_number(found_inf) || !fit_together(lists))
     return false;
   const at::ScalarType type = lists[0][0].scalar_type();
   return lists.size() == 2 || type == at::kFloat || type == at::kDouble;
@@ -188,7 +188,7 @@ void sgd(at::TensorList weights, at::TensorList gradients, at::TensorList buffer
   c10::SmallVector<at::TensorList, 3> lists{weights, gradients};
   if (momentum != 0) lists.push_back(buffers);
   if (momentum != 0 && is_first_step) at::_foreach_zero_(buffers);  // they come uninitialised
-  if (suits_optimizer(rate, lists, scale, found_inf)) {
+  if (suits_optimizer(rate, weight_decay, lists, scale, found_inf)) {
     dlprim::OptimizerDesc desc;
     desc.momentum = momentum != 0;
     desc.nesterov = nesterov && desc.momentum;
@@ -242,7 +242,7 @@ void adagrad(at::TensorList weights, at::TensorList gradients, at::TensorList su
   const Rate rate(rate_);
   if (weights.empty()) return;
   const std::array<at::TensorList, 3> lists{weights, gradients, sums};
-  if (rate_decay == 0 && suits_optimizer(rate, lists, scale, found_inf)) {
+  if (rate_decay == 0 && suits_optimizer(rate, weight_decay, lists, scale, found_inf)) {
     dlprim::OptimizerDesc desc;
     desc.method = dlprim::OptimizerMethod::adagrad;
     desc.maximize = maximize;

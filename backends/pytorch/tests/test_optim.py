@@ -95,6 +95,13 @@ def test_fused_rates_that_are_tensors_and_strides(name):
         assert_near(got, expected, 2e-5)
 
 
+def test_fused_negative_rates():
+    w, g = torch.ones(5, device="ocl"), torch.full((5,), 2.0, device="ocl")
+    torch._fused_sgd_([w], [g], [], weight_decay=-0.5, momentum=0.0, lr=-0.1, dampening=0.0, nesterov=False,
+                      maximize=False, is_first_step=False)
+    assert_near([w], [torch.full((5,), 1.15)], 1e-6)
+
+
 def test_fused_weights_with_gaps():
     for name in FUSED:
         results = []
