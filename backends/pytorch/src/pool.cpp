@@ -1,4 +1,6 @@
-// Pooling of one to three dimensions, with sliding and adaptive windows, and its gradients, through dlprim's.
+// Pooling of one to three dimensions, with sliding and adaptive windows, its gradients, and unpooling,
+// through dlprim's.
+#include <dlprim/max_unpool.hpp>
 #include <dlprim/pool.hpp>
 
 #include "plans.hpp"
@@ -92,18 +94,22 @@ struct MaxPool2dBackward : at::meta::structured_max_pool2d_with_indices_backward
   }
 };
 
-struct AdaptiveMaxPool2d : at::meta::structured_adaptive_max_pool2d {
-  static constexpr bool floating_only = true;
-  void impl(const at::Tensor& x, at::IntArrayRef output, const at::Tensor& y, const at::Tensor& indices) {
-    forward(dlprim::adaptive_pool(PoolMode::max, numbers(output, 2)), x, y, indices);
-  }
-};
-
-struct AdaptiveMaxPool2dBackward : at::meta::structured_adaptive_max_pool2d_backward {
-  void impl(const at::Tensor& dy, const at::Tensor&, const at::Tensor& indices, const at::Tensor& dx) {
-    backward(dlprim::adaptive_pool(PoolMode::max, dims_of(dy.sizes().slice(dy.dim() - 2))), dy, dx, indices);
-  }
-};
+#define ADAPTIVE_MAXIMUM(axes)                                                                               \
+  struct AdaptiveMaxPool##axes##d : at::meta::structured_adaptive_max_pool##axes##d {                        \
+    static constexpr bool floating_only = true;                                                              \
+    void impl(const at::Tensor& x, at::IntArrayRef output, const at::Tensor& y, const at::Tensor& indices) { \
+      forward(dlprim::adaptive_pool(PoolMode::max, numbers(output, axes)), x, y, indices);                   \
+    }                                                                                                        \
+  };                                                                                                         \
+  struct AdaptiveMaxPool##axes##dBackward : at::meta::structured_adaptive_max_pool##axes##d_backward {       \
+    void impl(const at::Tensor& dy, const at::Tensor&, const at::Tensor& indices, const at::Tensor& dx) {    \
+      backward(dlprim::adaptive_pool(PoolMode::max, dims_of(dy.sizes().slice(dy.dim() - axes))), dy, dx,     \
+               indices);                                                                                     \
+    }                                                                                                        \
+  };
+ADAPTIVE_MAXIMUM(2)
+ADAPTIVE_MAXIMUM(3)
+#undef ADAPTIVE_MAXIMUM
 
 std::tuple<at::Tensor, at::Tensor> max_pool3d(const at::Tensor& x, at::IntArrayRef kernel,
                                               at::IntArrayRef stride, at::IntArrayRef padding,
@@ -167,7 +173,59 @@ at::Tensor adaptive_average_backward(const at::Tensor& dy, const at::Tensor& x) 
   return dx;
 }
 
+// The way back from maxima to where they were
+
+template <int axes>
+at::Tensor& unpool_out(const at::Tensor& x, const at::Tensor& indices, c10::SymIntArrayRef output,
+                       at::Tensor& y) {
+  const at::IntArrayRef sizes = C10_AS_INTARRAYREF_SLOW(output);
+  TORCH_CHECK(indices.scalar_type() == at::kLong, "max_unpool: indices are of dtype ", indices.scalar_type(),
+              ", not int64");
+  TORCH_CHECK(
+      sizes.size() == axes && (x.dim() == axes + 1 || x.dim() == axes + 2) && x.sizes() == indices.sizes(),
+      "max_unpool: an input of sizes ", x.sizes(), ", indices of ", indices.sizes(), " and an output of ",
+      sizes, " do not fit");
+  std::vector<int64_t> shape = x.sizes().vec();
+  std::copy(sizes.begin(), sizes.end(), shape.end() - axes);
+  if (at::native::resize_output(y, shape) && x.dim() == axes + 2)
+    y.unsafeGetTensorImpl()->empty_tensor_restride(x.suggest_memory_format());
+  if (y.numel() == 0) return y;
+  if (x.numel() == 0) return y.zero_();
+  const dlprim::Tensor from = view(x), places = view(indices), to = view(y);
+  run_plan<dlprim::MaxUnpool>(
+      home_of(x), Key::of(from, places, to, axes),
+      [&] {
+        return dlprim::MaxUnpool(home_of(x).context, {from, places, to, axes});
+      },
+      [&](const dlprim::MaxUnpool& plan, const dlprim::Stream& stream) {
+        plan.run(stream, from, places, to);
+      });
+  return y;
+}
+
+at::Tensor unpool2d(const at::Tensor& x, const at::Tensor& indices, c10::SymIntArrayRef output) {
+  at::Tensor y = at::empty({0}, x.options());
+  return unpool_out<2>(x, indices, output, y);
+}
+
+at::Tensor& unpool3d_out(const at::Tensor& x, const at::Tensor& indices, c10::SymIntArrayRef output,
+                         at::IntArrayRef, at::IntArrayRef, at::Tensor& y) {
+  return unpool_out<3>(x, indices, output, y);
+}
+
+at::Tensor unpool3d(const at::Tensor& x, const at::Tensor& indices, c10::SymIntArrayRef output,
+                    at::IntArrayRef, at::IntArrayRef) {
+  at::Tensor y = at::empty({0}, x.options());
+  return unpool_out<3>(x, indices, output, y);
+}
+
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  OCL_FUNCTION(max_unpool2d, unpool2d)
+  OCL_FUNCTION(max_unpool2d_out, unpool_out<2>)
+  OCL_FUNCTION(max_unpool3d, unpool3d)
+  OCL_FUNCTION(max_unpool3d_out, unpool3d_out)
+  OCL_CLASS(adaptive_max_pool3d_out, AdaptiveMaxPool3d)
+  OCL_CLASS(adaptive_max_pool3d_backward_grad_input, AdaptiveMaxPool3dBackward)
   OCL_CLASS(max_pool2d_with_indices_out, MaxPool2d)
   OCL_CLASS(max_pool2d_with_indices_backward_grad_input, MaxPool2dBackward)
   OCL_CLASS(adaptive_max_pool2d_out, AdaptiveMaxPool2d)

@@ -67,6 +67,9 @@ const T& to_structured(const T& argument) {
 inline int64_t to_structured(const c10::SymInt& number) {
   return number.guard_int(__FILE__, __LINE__);
 }
+inline at::IntArrayRef to_structured(const c10::SymIntArrayRef& numbers) {
+  return C10_AS_INTARRAYREF_SLOW(numbers);
+}
 inline at::OptionalTensorRef to_structured(const std::optional<at::Tensor>& t) {
   return t ? at::OptionalTensorRef(*t) : at::OptionalTensorRef();
 }
@@ -162,14 +165,21 @@ struct Structured<Op, Class, Result(Args...)> {
   }
 };
 
-template <class Op, auto function, class Schema = typename Op::schema>
+/// What a function takes: any dtype that the device computes with, or of the first argument floating ones.
+struct AnyNumbers {};
+struct Floating {
+  static constexpr bool floating_only = true;
+};
+
+template <class Op, auto function, class Numbers = AnyNumbers, class Schema = typename Op::schema>
 struct Native;
 
-/// The kernel of an operator that is a function of at::native.
-template <class Op, auto function, class Result, class... Args>
-struct Native<Op, function, Result(Args...)> {
+/// The kernel of an operator that is a function, of at::native or ours.
+template <class Op, auto function, class Numbers, class Result, class... Args>
+struct Native<Op, function, Numbers, Result(Args...)> {
   static Result call(Args... args) {
-    if (!(serves(args) && ...)) return at::native::call_fallback_fn_symint<&fallback, Op>::call(args...);
+    if (!(serves(args) && ...) || !suits<Numbers>(args...))
+      return at::native::call_fallback_fn_symint<&fallback, Op>::call(args...);
     c10::OptionalDeviceGuard guard;
     (find_device(guard, args), ...);
     return function(args...);
@@ -187,10 +197,12 @@ void register_kernel(torch::Library& library) {
 }  // namespace ocl
 
 // Lines of a TORCH_LIBRARY_IMPL whose library is m: an operator by a structured class, by a function of ours,
-// by one of at::native's that has overloads.
+// by one for floating numbers, by one of at::native's that has overloads.
 #define OCL_CLASS(op, Class) ocl::register_kernel<at::_ops::op, ocl::Structured<at::_ops::op, Class>>(m);
 #define OCL_FUNCTION(op, function) \
   ocl::register_kernel<at::_ops::op, ocl::Native<at::_ops::op, &function>>(m);
+#define OCL_FLOATING(op, function) \
+  ocl::register_kernel<at::_ops::op, ocl::Native<at::_ops::op, &function, ocl::Floating>>(m);
 #define OCL_NATIVE(op, function)                                                                           \
   ocl::register_kernel<                                                                                    \
       at::_ops::op, ocl::Native<at::_ops::op, static_cast<at::_ops::op::schema*>(&at::native::function)>>( \
