@@ -202,11 +202,9 @@ at::Tensor embedding_backward(const at::Tensor& grad, const at::Tensor& indices,
 
 // Masks. How many elements are chosen decides the result's size: that waits for the device.
 
-at::Tensor& nonzero_out(const at::Tensor& self, at::Tensor& out) {
-  TORCH_CHECK(out.scalar_type() == at::kLong, "nonzero gives int64, the output is of ", out.scalar_type());
-  const int64_t count = self.numel() ? self.ne(0).sum().item<int64_t>() : 0;
-  at::native::resize_output(out, {count, self.dim()});
-  if (out.numel() == 0) return out;
+/// The first coordinates that `out` has room for; the rest of it stays.
+void write_nonzero(const at::Tensor& self, const at::Tensor& out) {
+  if (self.numel() == 0 || out.numel() == 0) return;
   const at::Tensor counted = at::empty({1}, out.options());
   const dlprim::Tensor x = view(self), y = view(out), n = view(counted);
   run_plan<dlprim::Nonzero>(
@@ -215,7 +213,29 @@ at::Tensor& nonzero_out(const at::Tensor& self, at::Tensor& out) {
         return dlprim::Nonzero(home_of(self).context, {x, y, n});
       },
       [&](const dlprim::Nonzero& plan, const dlprim::Stream& stream) { plan.run(stream, x, y, n); });
+}
+
+at::Tensor& nonzero_out(const at::Tensor& self, at::Tensor& out) {
+  TORCH_CHECK(out.scalar_type() == at::kLong, "nonzero gives int64, the output is of ", out.scalar_type());
+  const int64_t count = self.numel() ? self.ne(0).sum().item<int64_t>() : 0;
+  at::native::resize_output(out, {count, self.dim()});
+  write_nonzero(self, out);
   return out;
+}
+
+at::Tensor& nonzero_static_out(const at::Tensor& self, c10::SymInt size, int64_t fill, at::Tensor& out) {
+  TORCH_CHECK(out.scalar_type() == at::kLong, "nonzero_static gives int64, the output is of ",
+              out.scalar_type());
+  const int64_t room = size.guard_int(__FILE__, __LINE__);
+  TORCH_CHECK(room >= 0, "nonzero_static: the size is ", room);
+  at::native::resize_output(out, {room, self.dim()});
+  write_nonzero(self, out.fill_(fill));
+  return out;
+}
+
+at::Tensor nonzero_static(const at::Tensor& self, c10::SymInt size, int64_t fill) {
+  at::Tensor out = at::empty({0}, self.options().dtype(at::kLong));
+  return nonzero_static_out(self, std::move(size), fill, out);
 }
 
 at::Tensor nonzero(const at::Tensor& self) {
@@ -284,6 +304,8 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   OCL_FUNCTION(masked_scatter_, masked_scatter)
   OCL_FUNCTION(nonzero, nonzero)
   OCL_FUNCTION(nonzero_out, nonzero_out)
+  OCL_FUNCTION(nonzero_static, nonzero_static)
+  OCL_FUNCTION(nonzero_static_out, nonzero_static_out)
   OCL_FUNCTION(masked_select, masked_select)
   OCL_FUNCTION(masked_select_out, masked_select_out)
 }

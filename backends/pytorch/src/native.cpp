@@ -1,8 +1,11 @@
 // Operators that are neither structured nor a line of a list: small functions over the parts of this folder.
 #include <ATen/Dispatch.h>
 #include <ATen/ExpandUtils.h>
+#include <ATen/Functions.h>
 #include <ATen/MemoryOverlap.h>
+#include <ATen/TensorMeta.h>
 
+#include "compute.hpp"
 #include "expression.hpp"
 #include "structured.hpp"
 
@@ -53,7 +56,60 @@ at::Tensor& nan_to_num_out(const at::Tensor& self, std::optional<double> nan, st
   return out;
 }
 
+struct Cross : at::meta::structured_linalg_cross {
+  void impl(const at::Tensor& a, const at::Tensor& b, int64_t dim, const at::Tensor& out) {
+    if (out.numel() == 0) return;
+    const int axis = axis_of(dim, out);
+    const auto part = [&](const at::Tensor& t, int i) { return view(t).slice(axis, i, i + 1); };
+    compute(home_of(out), "y0 = x1 * x5 - x2 * x4; y1 = x2 * x3 - x0 * x5; y2 = x0 * x4 - x1 * x3",
+            {part(a, 0), part(a, 1), part(a, 2), part(b, 0), part(b, 1), part(b, 2)},
+            {part(out, 0), part(out, 1), part(out, 2)});
+  }
+};
+
+at::Tensor trace(const at::Tensor& self) {
+  TORCH_CHECK(self.dim() == 2, "trace takes a matrix, this tensor has ", self.dim(), " dimensions");
+  return self.diagonal().sum();
+}
+
+// Elements counted row by row
+
+c10::List<std::optional<at::Tensor>> listed_alone(const at::Tensor& index) {
+  TORCH_CHECK(index.scalar_type() == at::kLong, "the index is of dtype ", index.scalar_type(), ", not int64");
+  c10::List<std::optional<at::Tensor>> list;
+  list.push_back(index);
+  return list;
+}
+
+at::Tensor take_places(const at::Tensor& self, const at::Tensor& index) {
+  TORCH_CHECK_INDEX(self.numel() > 0 || index.numel() == 0, "take: there is nothing to take from");
+  if (index.numel() == 0) return at::empty(index.sizes(), self.options());
+  return at::index(self.reshape({-1}), listed_alone(index));
+}
+
+at::Tensor& take_out(const at::Tensor& self, const at::Tensor& index, at::Tensor& out) {
+  at::native::resize_output(out, index.sizes());
+  return out.copy_(take_places(self, index));
+}
+
+at::Tensor& put(at::Tensor& self, const at::Tensor& index, const at::Tensor& source, bool accumulate) {
+  TORCH_CHECK(index.numel() == source.numel() && self.scalar_type() == source.scalar_type(),
+              "put_: ", index.numel(), " places for ", source.numel(), " elements, of dtypes ",
+              self.scalar_type(), " and ", source.scalar_type());
+  TORCH_CHECK_INDEX(self.numel() > 0 || index.numel() == 0, "put_: there is no place to put to");
+  if (index.numel() == 0) return self;
+  at::Tensor row = self.reshape({-1});
+  row.index_put_(listed_alone(index.reshape({-1})), source.reshape({-1}), accumulate);
+  if (!row.is_alias_of(self)) self.copy_(row.view(self.sizes()));
+  return self;
+}
+
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  OCL_CLASS(linalg_cross_out, Cross)
+  OCL_FUNCTION(trace, trace)
+  OCL_FUNCTION(take, take_places)
+  OCL_FUNCTION(take_out, take_out)
+  OCL_FUNCTION(put_, put)
   OCL_FUNCTION(masked_fill__Scalar, masked_fill_)
   OCL_FUNCTION(masked_fill__Tensor, masked_fill_tensor_)
   OCL_FUNCTION(nan_to_num_out, nan_to_num_out)

@@ -1,4 +1,5 @@
-// Along one dimension: extremes and where they are, sorting, the first k, cumulative sums.
+// Along one dimension: extremes and where they are, sorting, the first k, the k-th, medians, cumulative sums
+// and extremes.
 #include <dlprim/reduction.hpp>
 #include <dlprim/scan.hpp>
 #include <dlprim/sort.hpp>
@@ -106,6 +107,65 @@ struct TopK : at::meta::structured_topk {
   }
 };
 
+// One element of the order, and where it is
+
+void kth(const at::Tensor& self, int64_t k, int64_t dim, bool keepdim, dlprim::Median median,
+         at::Tensor& values, at::Tensor& indices) {
+  TORCH_CHECK(values.scalar_type() == self.scalar_type() && indices.scalar_type() == at::kLong,
+              "outputs are of dtypes ", values.scalar_type(), " and ", indices.scalar_type(), ", not ",
+              self.scalar_type(), " and int64");
+  const int axis = axis_of(dim, self);
+  std::vector<int64_t> shape = self.sizes().vec();
+  if (!shape.empty()) {
+    TORCH_CHECK_INDEX(self.size(axis) > 0, "there is no element along dimension ", axis);
+    if (keepdim)
+      shape[static_cast<size_t>(axis)] = 1;
+    else
+      shape.erase(shape.begin() + axis);
+  }
+  at::native::resize_output(values, shape);
+  at::native::resize_output(indices, shape);
+  if (values.numel() == 0) return;
+  if (self.dim() == 0) {
+    values.copy_(self);
+    indices.zero_();
+    return;
+  }
+  const dlprim::Tensor x = view(self), y = view(kept(values, axis, keepdim)),
+                       places = view(kept(indices, axis, keepdim));
+  run_plan<dlprim::KthValue>(
+      home_of(self), Key::of(x, y, places, axis, k, median),
+      [&] {
+        return dlprim::KthValue(home_of(self).context, {x, y, places, axis, k, median});
+      },
+      [&](const dlprim::KthValue& plan, const dlprim::Stream& stream) { plan.run(stream, x, y, places); });
+}
+
+using TwoRefs = std::tuple<at::Tensor&, at::Tensor&>;
+
+TwoRefs kthvalue(const at::Tensor& self, c10::SymInt number, int64_t dim, bool keepdim, at::Tensor& values,
+                 at::Tensor& indices) {
+  const int64_t k = number.guard_int(__FILE__, __LINE__), size = self.dim() ? self.size(dim) : 1;
+  TORCH_CHECK(k >= 1 && k <= size, "kthvalue: k is ", k, " of ", size);
+  kth(self, k, dim, keepdim, dlprim::Median::none, values, indices);
+  return {values, indices};
+}
+
+template <dlprim::Median median>
+TwoRefs median_along(const at::Tensor& self, int64_t dim, bool keepdim, at::Tensor& values,
+                     at::Tensor& indices) {
+  kth(self, 1, dim, keepdim, median, values, indices);
+  return {values, indices};
+}
+
+template <dlprim::Median median>
+at::Tensor median_of_all(const at::Tensor& self) {
+  if (self.numel() == 0) return at::full({}, std::numeric_limits<double>::quiet_NaN(), self.options());
+  at::Tensor value = at::empty({0}, self.options()), index = at::empty({0}, self.options().dtype(at::kLong));
+  kth(self.reshape({-1}), 1, 0, false, median, value, index);
+  return value;
+}
+
 /// `places`: where along the dimension the extremes are, or not defined.
 void scan(dlprim::ScanKind kind, const at::Tensor& self, int64_t dim, const at::Tensor& out,
           const at::Tensor& places = {}) {
@@ -138,20 +198,26 @@ struct CumProd : at::meta::structured_cumprod {
   }
 };
 
+/// Maxima or minima so far, and where the last of them was.
 template <dlprim::ScanKind kind>
-void cumulative_extreme(const at::Tensor& self, at::Tensor& values, at::Tensor& indices, int64_t dim) {
+void extremes_so_far(const at::Tensor& self, at::Tensor& values, at::Tensor& indices, int64_t dim) {
   scan(kind, self, dim, values, indices);
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  OCL_FUNCTION(kthvalue_values, kthvalue)
+  OCL_FUNCTION(median, median_of_all<dlprim::Median::median>)
+  OCL_FUNCTION(median_dim_values, median_along<dlprim::Median::median>)
+  OCL_FUNCTION(nanmedian, median_of_all<dlprim::Median::nan_median>)
+  OCL_FUNCTION(nanmedian_dim_values, median_along<dlprim::Median::nan_median>)
+  OCL_FUNCTION(_cummax_helper, extremes_so_far<dlprim::ScanKind::maximum>)
+  OCL_FUNCTION(_cummin_helper, extremes_so_far<dlprim::ScanKind::minimum>)
   OCL_CLASS(argmax_out, ArgMax)
   OCL_CLASS(argmin_out, ArgMin)
   OCL_CLASS(max_dim_max, MaxDim)
   OCL_CLASS(min_dim_min, MinDim)
   OCL_CLASS(sort_values_stable, SortStable)
   OCL_CLASS(topk_values, TopK)
-  OCL_FUNCTION(_cummax_helper, cumulative_extreme<dlprim::ScanKind::maximum>)
-  OCL_FUNCTION(_cummin_helper, cumulative_extreme<dlprim::ScanKind::minimum>)
   OCL_CLASS(cumsum_out, CumSum)
   OCL_CLASS(cumprod_out, CumProd)
 }

@@ -3,6 +3,7 @@
 #include <ATen/NativeFunctions.h>
 #include <ATen/native/UnaryOps.h>
 #include <dlprim/random.hpp>
+#include <dlprim/sampling.hpp>
 
 #include "expression.hpp"
 #include "hooks.hpp"
@@ -144,6 +145,39 @@ at::Tensor& permutation(c10::SymInt size, std::optional<at::Generator> generator
   return out.copy_(keys.argsort());
 }
 
+/// Places drawn with probabilities in proportion to the numbers there. Where none is left, -1.
+at::Tensor& multinomial_out(const at::Tensor& self, c10::SymInt number, bool replacement,
+                            std::optional<at::Generator> generator, at::Tensor& out) {
+  const int64_t samples = number.guard_int(__FILE__, __LINE__);
+  TORCH_CHECK(self.dim() == 1 || self.dim() == 2, "multinomial: the probabilities have ", self.dim(),
+              " dimensions, not 1 or 2");
+  TORCH_CHECK(self.size(-1) > 0 && samples > 0 && (replacement || samples <= self.size(-1)),
+              "multinomial: ", samples, " samples of ", self.size(-1),
+              replacement ? " places" : " places, each at most once");
+  TORCH_CHECK(out.scalar_type() == at::kLong, "multinomial gives int64, the output is of ",
+              out.scalar_type());
+  std::vector<int64_t> shape = self.sizes().vec();
+  shape.back() = samples;
+  at::native::resize_output(out, shape);
+  if (out.numel() == 0) return out;
+  Device& on = home_of(self);
+  const dlprim::Tensor w = view(self), y = view(out);
+  const dlprim::RandomState state = take(generator, on, replacement ? out.numel() : self.numel());
+  run_plan<dlprim::Multinomial>(
+      on, Key::of(w, y, replacement),
+      [&] {
+        return dlprim::Multinomial(on.context, {w, y, replacement});
+      },
+      [&](const dlprim::Multinomial& plan, const dlprim::Stream& stream) { plan.run(stream, w, state, y); });
+  return out;
+}
+
+at::Tensor multinomial(const at::Tensor& self, c10::SymInt samples, bool replacement,
+                       std::optional<at::Generator> generator) {
+  at::Tensor out = at::empty({0}, self.options().dtype(at::kLong));
+  return multinomial_out(self, std::move(samples), replacement, std::move(generator), out);
+}
+
 // Dropout
 
 /// x where the mask is true, times the factor.
@@ -185,6 +219,8 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   OCL_NATIVE(random__to, random_)
   OCL_NATIVE(random__from, random_)
   OCL_FUNCTION(randperm_generator_out, permutation)
+  OCL_FLOATING(multinomial, multinomial)
+  OCL_FLOATING(multinomial_out, multinomial_out)
   OCL_FUNCTION(native_dropout, dropout)
   OCL_FUNCTION(native_dropout_backward, dropout_backward)
 }
