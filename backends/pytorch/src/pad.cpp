@@ -180,13 +180,6 @@ at::Tensor& fold_windows_out(const at::Tensor& columns, c10::SymIntArrayRef outp
   return out.copy_(image);
 }
 
-at::Tensor channel_shuffle(const at::Tensor& x, c10::SymInt number) {
-  const int64_t groups = number.guard_int(__FILE__, __LINE__);
-  TORCH_CHECK(x.dim() > 2 && groups > 0 && x.size(1) % groups == 0, "channel_shuffle: ", groups,
-              " groups of an input of sizes ", x.sizes());
-  return x.unflatten(1, {groups, -1}).transpose(1, 2).flatten(1, 2).contiguous(x.suggest_memory_format());
-}
-
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
 #define PAD(op, ...)                                       \
   OCL_FLOATING(op, (pad<__VA_ARGS__>))                     \
@@ -205,7 +198,6 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   OCL_FUNCTION(im2col_out, unfold_windows_out)
   OCL_FUNCTION(col2im, fold_windows)
   OCL_FUNCTION(col2im_out, fold_windows_out)
-  OCL_FUNCTION(channel_shuffle, channel_shuffle)
 }
 
 }  // namespace
