@@ -90,6 +90,19 @@ struct Addmm : at::meta::structured_addmm {
   }
 };
 
+struct AddmmActivation : at::meta::structured__addmm_activation {
+  static constexpr bool floating_only = true;
+  void impl(const at::Tensor& self, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta,
+            const at::Scalar& alpha, bool use_gelu, const at::Tensor& out) {
+    add_product(self, a, b, beta, alpha, out);
+    at::Tensor result = out;
+    if (use_gelu)
+      at::gelu_(result);
+    else
+      at::relu_(result);
+  }
+};
+
 struct Baddbmm : at::meta::structured_baddbmm {
   static constexpr bool floating_only = true;
   void impl(const at::Tensor& self, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta,
@@ -147,6 +160,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   OCL_CLASS(mm_out, Mm)
   OCL_CLASS(bmm_out, Bmm)
   OCL_CLASS(addmm_out, Addmm)
+  OCL_CLASS(_addmm_activation_out, AddmmActivation)
   OCL_CLASS(baddbmm_out, Baddbmm)
   OCL_CLASS(addmv_out, Addmv)
   OCL_FUNCTION(addbmm, addbmm)

@@ -1,5 +1,6 @@
 """scaled_dot_product_attention against the CPU's plain one."""
 
+import copy
 import math
 
 import pytest
@@ -167,3 +168,39 @@ def test_multihead_attention_trains():
     z.square().sum().backward()
     for a, b in zip(layer.parameters(), away.parameters()):
         assert_same(b.grad, a.grad, 1e-4, strides=False)
+
+
+def both(module, *arguments, **more):
+    """In inference, here and there."""
+    away = copy.deepcopy(module).to("ocl").eval()
+    with torch.no_grad():
+        expected = module.eval()(*arguments, **more)
+        moved = {id(a): a.to("ocl") for a in arguments}  # what was one tensor stays one
+        got = away(*[moved[id(a)] for a in arguments],
+                   **{k: v.to("ocl") if isinstance(v, torch.Tensor) else v for k, v in more.items()})
+    return expected, got
+
+
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_transformer_in_inference(norm_first):
+    torch.manual_seed(2)
+    layer = torch.nn.TransformerEncoderLayer(12, 4, 20, activation="gelu", batch_first=True, norm_first=norm_first)
+    x, padding = data(3, 6, 12), torch.tensor([[False] * 6, [False] * 4 + [True] * 2, [False] * 5 + [True]])
+    causal = torch.nn.Transformer.generate_square_subsequent_mask(6)
+    for more in [{}, {"src_key_padding_mask": padding}, {"src_mask": causal},
+                 {"src_mask": causal < 0, "src_key_padding_mask": padding}]:
+        expected, got = both(layer, x, **more)
+        assert_same(got, expected, 2e-5)
+    encoder = torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=True)
+    expected, got = both(encoder, x, src_key_padding_mask=padding)
+    assert_same(got.masked_fill(padding.to("ocl").unsqueeze(2), 0), expected.masked_fill(padding.unsqueeze(2), 0), 2e-5)
+
+
+@pytest.mark.parametrize("average", [True, False])
+def test_weights_in_inference(average):
+    layer = torch.nn.MultiheadAttention(12, 4, batch_first=True)
+    x = data(2, 5, 12)
+    for others in [(x, x), (data(2, 7, 12), data(2, 7, 12, seed=1))]:
+        expected, got = both(layer, x, *others, need_weights=True, average_attn_weights=average)
+        for e, g in zip(expected, got):
+            assert_same(g, e, 2e-5, strides=False)

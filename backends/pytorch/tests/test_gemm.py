@@ -140,3 +140,12 @@ def test_arange():
         assert_same(torch.arange(*arguments, device="ocl"), expected)
     for dtype in (torch.float16, torch.int32, torch.uint8, torch.float64):
         assert_same(torch.arange(3, 100, 7, dtype=dtype, device="ocl"), torch.arange(3, 100, 7, dtype=dtype))
+
+
+@pytest.mark.parametrize("use_gelu", [False, True])
+def test_addmm_with_an_activation(use_gelu):
+    torch.manual_seed(3)
+    bias, a, b = torch.randn(5), torch.randn(4, 6), torch.randn(6, 5)
+    same(lambda *t: torch._addmm_activation(*t, use_gelu=use_gelu), bias, a, b, tolerance=1e-5, grad=False)
+    same(lambda *t: torch._addmm_activation(*t, beta=0.5, alpha=2, use_gelu=use_gelu), torch.randn(4, 5), a, b,
+         tolerance=1e-5, grad=False)
