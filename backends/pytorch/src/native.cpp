@@ -4,6 +4,7 @@
 #include <ATen/Functions.h>
 #include <ATen/MemoryOverlap.h>
 #include <ATen/TensorMeta.h>
+#include <ATen/core/Reduction.h>
 
 #include "compute.hpp"
 #include "expression.hpp"
@@ -67,9 +68,37 @@ struct Cross : at::meta::structured_linalg_cross {
   }
 };
 
+std::tuple<at::Tensor&, at::Tensor&> frexp_out(const at::Tensor& self, at::Tensor& mantissa,
+                                               at::Tensor& exponent) {
+  TORCH_CHECK(mantissa.scalar_type() == self.scalar_type() && exponent.scalar_type() == at::kInt,
+              "frexp: outputs are of dtypes ", mantissa.scalar_type(), " and ", exponent.scalar_type(),
+              ", not ", self.scalar_type(), " and int32");
+  at::native::resize_output(mantissa, self.sizes());
+  at::native::resize_output(exponent, self.sizes());
+  if (self.numel() != 0)
+    compute(home_of(self), "int e; real m = frexp((real)x0, &e); y0 = m; y1 = e", {view(self)},
+            {view(mantissa), view(exponent)});
+  return {mantissa, exponent};
+}
+
 at::Tensor trace(const at::Tensor& self) {
   TORCH_CHECK(self.dim() == 2, "trace takes a matrix, this tensor has ", self.dim(), " dimensions");
   return self.diagonal().sum();
+}
+
+// Losses of two tensors. PyTorch's functions make a result of the wrong size first where they reduce.
+
+at::Tensor reduced(const at::Tensor& losses, int64_t reduction) {
+  if (reduction == at::Reduction::Mean) return losses.mean();
+  return reduction == at::Reduction::Sum ? losses.sum() : losses;
+}
+at::Tensor mse_loss(const at::Tensor& input, const at::Tensor& target, int64_t reduction) {
+  at::Tensor losses = at::empty({0}, input.options().dtype(at::result_type(input, target)));
+  return reduced(at::mse_loss_out(losses, input, target, at::Reduction::None), reduction);
+}
+at::Tensor smooth_l1_loss(const at::Tensor& input, const at::Tensor& target, int64_t reduction, double beta) {
+  at::Tensor losses = at::empty({0}, input.options().dtype(at::result_type(input, target)));
+  return reduced(at::smooth_l1_loss_out(losses, input, target, at::Reduction::None, beta), reduction);
 }
 
 // Elements counted row by row
@@ -106,6 +135,9 @@ at::Tensor& put(at::Tensor& self, const at::Tensor& index, const at::Tensor& sou
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   OCL_CLASS(linalg_cross_out, Cross)
+  OCL_FUNCTION(mse_loss, mse_loss)
+  OCL_FUNCTION(smooth_l1_loss, smooth_l1_loss)
+  OCL_FLOATING(frexp_Tensor_out, frexp_out)
   OCL_FUNCTION(trace, trace)
   OCL_FUNCTION(take, take_places)
   OCL_FUNCTION(take_out, take_out)

@@ -141,6 +141,28 @@ void kth(const at::Tensor& self, int64_t k, int64_t dim, bool keepdim, dlprim::M
       [&](const dlprim::KthValue& plan, const dlprim::Stream& stream) { plan.run(stream, x, y, places); });
 }
 
+/// The most frequent number, of equally frequent ones the least, and where its last is: of the sorted row's
+/// runs of equal numbers the first of the longest ones.
+std::tuple<at::Tensor, at::Tensor> mode(const at::Tensor& self, int64_t dim, bool keepdim) {
+  const int64_t axis = at::maybe_wrap_dim(dim, self.dim());
+  if (self.dim() == 0) return {self.clone(), at::zeros({}, self.options().dtype(at::kLong))};
+  TORCH_CHECK_INDEX(self.size(axis) > 0, "mode: there is no element along dimension ", axis);
+  const auto [sorted, places] = self.sort(true, axis, false);
+  const int64_t count = sorted.size(axis);
+  const at::Tensor place = at::arange(count, places.options());
+  std::vector<int64_t> shape(static_cast<size_t>(self.dim()), 1);
+  shape[static_cast<size_t>(axis)] = count;
+  at::Tensor begins = at::ones(sorted.sizes(), sorted.options().dtype(at::kBool));
+  if (count > 1)
+    begins.narrow(axis, 1, count - 1)
+        .copy_(sorted.narrow(axis, 1, count - 1).ne(sorted.narrow(axis, 0, count - 1)));
+  const at::Tensor at_place = place.view(shape);
+  const at::Tensor lengths = at_place.sub(std::get<0>(at_place.mul(begins).cummax(axis)));
+  const at::Tensor last = lengths.argmax(axis, true);
+  const at::Tensor value = sorted.gather(axis, last), index = places.gather(axis, last);
+  return {keepdim ? value : value.squeeze(axis), keepdim ? index : index.squeeze(axis)};
+}
+
 using TwoRefs = std::tuple<at::Tensor&, at::Tensor&>;
 
 TwoRefs kthvalue(const at::Tensor& self, c10::SymInt number, int64_t dim, bool keepdim, at::Tensor& values,
@@ -205,6 +227,7 @@ void extremes_so_far(const at::Tensor& self, at::Tensor& values, at::Tensor& ind
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  OCL_FUNCTION(mode, mode)
   OCL_FUNCTION(kthvalue_values, kthvalue)
   OCL_FUNCTION(median, median_of_all<dlprim::Median::median>)
   OCL_FUNCTION(median_dim_values, median_along<dlprim::Median::median>)

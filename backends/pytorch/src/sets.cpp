@@ -79,7 +79,12 @@ Three unique_consecutive(const at::Tensor& self, bool with_inverse, bool with_co
                          std::optional<int64_t> dim) {
   if (!dim) return distinct(self, true, with_inverse, with_counts);
   if (self.dim() > 0 && self.numel() > 0) return distinct_slices(self, *dim, with_inverse, with_counts);
-  TORCH_CHECK(self.dim() > 0 && self.size(*dim) == 0,
+  if (self.dim() == 0) {  // one slice, by PyTorch's rule that a number has the dimension 0
+    at::maybe_wrap_dim(*dim, 0);
+    const auto places = self.options().dtype(at::kLong);
+    return {self.clone(), at::zeros({with_inverse ? 1 : 0}, places), at::ones({with_counts ? 1 : 0}, places)};
+  }
+  TORCH_CHECK(self.size(*dim) == 0,
               "unique_consecutive: there are slices, but no elements in them: the sizes are ", self.sizes());
   const at::Tensor none = at::empty({0}, self.options().dtype(at::kLong));
   return {self.clone(), none, none.clone()};

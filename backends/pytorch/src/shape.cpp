@@ -60,6 +60,13 @@ at::Tensor roll(const at::Tensor& self, c10::SymIntArrayRef shifts, at::IntArray
   return out;
 }
 
+/// Zeros that autograd need not look at; here they are zeros.
+at::Tensor efficient_zeros(c10::SymIntArrayRef size, std::optional<at::ScalarType> dtype,
+                           std::optional<at::Layout> layout, std::optional<at::Device> device,
+                           std::optional<bool> pinned) {
+  return at::zeros(C10_AS_INTARRAYREF_SLOW(size), dtype, layout, device, pinned);
+}
+
 at::Tensor channel_shuffle(const at::Tensor& self, c10::SymInt groups) {
   const int64_t count = groups.guard_int(__FILE__, __LINE__);
   TORCH_CHECK(self.dim() > 2 && count > 0 && self.size(1) % count == 0, "channel_shuffle: ", self.sizes(),
@@ -91,6 +98,7 @@ at::Tensor unfold_backward(const at::Tensor& grad, c10::SymIntArrayRef sizes, in
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   OCL_FUNCTION(flip, flip)
   OCL_FUNCTION(roll, roll)
+  OCL_FUNCTION(_efficientzerotensor, efficient_zeros)
   OCL_FUNCTION(channel_shuffle, channel_shuffle)
   OCL_FUNCTION(unfold_backward, unfold_backward)
   OCL_CLASS(cat_out, Cat)

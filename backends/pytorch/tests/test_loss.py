@@ -85,3 +85,11 @@ def test_logit():
     x = torch.rand(5, 7)
     same(torch.logit, x, tolerance=1e-5)
     same(lambda x: torch.logit(x, 0.2), x, tolerance=1e-5)
+
+
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+@pytest.mark.parametrize("function", [torch.nn.functional.mse_loss, torch.nn.functional.smooth_l1_loss])
+def test_losses_warn_of_nothing(function, reduction, recwarn):
+    a, b = torch.randn(5, 7), torch.randn(5, 7)
+    same(lambda x, y: function(x, y, reduction=reduction), a, b)
+    assert not [w for w in recwarn if "resized" in str(w.message)]

@@ -3,6 +3,8 @@
 #include <dlprim/batch_norm.hpp>
 #include <dlprim/pointwise.hpp>
 
+#include <cmath>
+
 #include "ops/norm/batch_norm_parts.hpp"
 #include "ops/norm/norm_parts.hpp"
 
@@ -72,7 +74,7 @@ BatchNormTraining::BatchNormTraining(const Context& context, const BatchNormDesc
     : Plan(nullptr), desc_(desc) {
   check_forward(desc);
   const double momentum = desc.params.momentum;
-  require(momentum >= 0 && momentum <= 1, "momentum", momentum, " must lie in [0, 1]");
+  require(std::isfinite(momentum), "momentum", momentum, " must be finite");
   const int64_t count = values_per_channel(desc.x.shape);
   require(count >= 2 || desc.x.shape[1] == 0, "x", "shape ", desc.x.shape, " has ", count,
           " values a channel, a variance needs at least 2");

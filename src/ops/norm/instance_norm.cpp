@@ -4,6 +4,7 @@
 #include <dlprim/pointwise.hpp>
 
 #include <algorithm>
+#include <cmath>
 
 #include "ops/norm/group_norm_impl.hpp"
 
@@ -37,7 +38,7 @@ GroupNormDesc as_groups(const InstanceNormDesc& d) {
   require(plane >= 2 || element_count(x) == 0, "x", "shape ", x, " has ", plane,
           " values a channel of an image, a variance needs at least 2");
   const double momentum = d.params.momentum;
-  require(momentum >= 0 && momentum <= 1, "momentum", momentum, " must lie in [0, 1]");
+  require(std::isfinite(momentum), "momentum", momentum, " must be finite");
   return {d.x,
           d.y,
           d.weight,

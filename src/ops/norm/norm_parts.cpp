@@ -18,7 +18,7 @@ TensorDesc statistics_desc(const Shape& shape, DType dtype) {
 }
 
 void require_epsilon(double epsilon) {
-  require(std::isfinite(epsilon) && epsilon >= 0, "epsilon", epsilon, " must be finite and not negative");
+  require(std::isfinite(epsilon), "epsilon", epsilon, " must be finite");
 }
 
 Reduction moments_of(const std::string& element, const std::string& finish) {
