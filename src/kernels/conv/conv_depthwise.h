@@ -1,9 +1,5 @@
-// What the depthwise kernels are told of a problem. For OpenCL C, behind lib/divisor.h, and for C++ through
+// What the depthwise kernels are told of a problem. For OpenCL C, behind lib/divisor.h and conv_axes.h, and for C++ through
 // ops/conv/conv_depthwise.hpp. "Source" is the tensor that taps reach into: x, in backward data dy. "Target" is the other one.
-
-typedef struct {
-  int d, h, w;
-} AxisSizes;
 
 typedef struct {
   int n, c, d, h, w;

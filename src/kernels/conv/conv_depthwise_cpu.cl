@@ -10,6 +10,7 @@
 
 #include "gemm/gemm_cpu_runs.cl"
 #include "lib/divisor.h"
+#include "conv/conv_axes.h"
 #include "conv/conv_depthwise.h"
 
 #ifndef DIRECTION  // 0: forward, 1: backward data, 2: backward filter

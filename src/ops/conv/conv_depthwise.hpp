@@ -1,7 +1,7 @@
 // What the depthwise engines tell their kernels.
 #pragma once
 
-#include "ops/conv/conv_problem.hpp"
+#include "ops/conv/conv_axes.hpp"
 #include "ops/lib/divisor.hpp"
 
 namespace dlprim::detail {

@@ -5,10 +5,6 @@
 namespace dlprim::detail {
 namespace {
 
-AxisSizes sizes_of(const Spatial& s) {
-  return {s[0], s[1], s[2]};
-}
-
 PixelStrides strides_of(const ConvStrides& strides) {
   const std::array<int, 5> s = narrow(strides);
   return {s[0], s[1], s[2], s[3], s[4]};

@@ -1,10 +1,14 @@
 // The naive engine: direct convolution, one work-item an output element. Accepts every valid problem.
 #include "core/launch.hpp"
 #include "core/state.hpp"
+#include "ops/conv/conv_axes.hpp"
 #include "ops/conv/conv_parts.hpp"
 #include "ops/lib/epilogue.hpp"
+#include "ops/lib/int64.hpp"
 
 namespace dlprim::detail {
+
+#include "kernels/conv/conv_naive.h"
 
 extern const ConvEngine kConvNaive;
 
@@ -36,30 +40,25 @@ class Naive : public ConvImpl {
     Launch launch(stream, kernel_);
     const bool forward = p_.direction == ConvDirection::forward;
     if (p_.direction == ConvDirection::backward_filter) {
-      launch.arg(t.x).arg(t.y).arg(t.w).arg(sums_->partial(workspace)).arg(parts_.steps);
-      bind_geometry(launch);
+      launch.arg(t.x).arg(t.y).arg(t.w).arg(sums_->partial(workspace)).arg(parts_.steps).arg(geometry());
       start(launch, t.w.numel());
       sums_->add_up(stream, workspace, t.w);
       return;
     }
-    launch.arg(forward ? t.x : t.y).arg(t.w).arg(forward ? t.y : t.x);
-    bind_geometry(launch);
+    launch.arg(forward ? t.x : t.y).arg(t.w).arg(forward ? t.y : t.x).arg(geometry());
     bind_epilogue(launch, p_.dtype, t.with);
     start(launch, forward ? t.y.numel() : t.x.numel());
   }
 
  private:
-  void bind_geometry(Launch& launch) const {
-    launch.arg(p_.n).arg(p_.group_c()).arg(p_.group_k()).arg(p_.groups);
-    for (const Spatial& numbers : {p_.x_space, p_.w_space, p_.y_space, p_.stride, p_.pad, p_.dilation})
-      for (int value : numbers) launch.arg(value);
-    for (const ConvStrides& strides : {p_.x, p_.w, p_.y})
-      for (int64_t stride : strides) {
-        if (wide_)
-          launch.arg(stride);
-        else
-          launch.arg(static_cast<int>(stride));
-      }
+  NaiveGeometry geometry() const {
+    const auto strides = [](const ConvStrides& s) { return NaiveStrides{s[0], s[1], s[2], s[3], s[4]}; };
+    NaiveGeometry g{};
+    g.x = strides(p_.x), g.w = strides(p_.w), g.y = strides(p_.y);
+    g.n = p_.n, g.groups = p_.groups, g.group_c = p_.group_c(), g.group_k = p_.group_k();
+    g.x_space = sizes_of(p_.x_space), g.w_space = sizes_of(p_.w_space), g.y_space = sizes_of(p_.y_space);
+    g.stride = sizes_of(p_.stride), g.pad = sizes_of(p_.pad), g.dilation = sizes_of(p_.dilation);
+    return g;
   }
   void start(Launch& launch, int64_t items) const {
     launch.run({static_cast<size_t>(round_up(items, kGroup)), static_cast<size_t>(parts_.count)},

@@ -7,10 +7,10 @@
 #include "core/defines.hpp"
 #include "core/gen/loop_nest.hpp"
 #include "core/launch.hpp"
+#include "ops/lib/int64.hpp"
 
 namespace dlprim::detail {
 
-#include "kernels/lib/int64.h"
 #include "kernels/lib/rows.h"
 
 /// `shape` with size 1 along the axis.

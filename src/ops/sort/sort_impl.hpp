@@ -8,13 +8,13 @@
 #include "core/defines.hpp"
 #include "core/engine.hpp"
 #include "core/launch.hpp"
+#include "ops/lib/int64.hpp"
 
 namespace dlprim::detail {
 
-/// Rows of tensors along an axis: what is left of the other dimensions where neighbours are merged.
-#include "kernels/lib/int64.h"
 #include "kernels/sort/sort_axis.h"
 
+/// Rows of tensors along an axis: what is left of the other dimensions where neighbours are merged.
 struct SortRows {
   static constexpr int kMost = 7;
   int rows = 1;  ///< their product
