@@ -11,32 +11,29 @@
 #define OFFSET int
 #endif
 #include "lib/divisor.cl"
-
-// Of `lanes` elements side by side each begins lane_step words behind the one before; `run` elements have neighbouring words.
-#define OUTER(d) , DIVISOR(n_##d), long step_##d, OFFSET x_##d, OFFSET y_##d
-#define FIND(k, d)                                                                    \
-  if (OUTERS > k) {                                                                   \
-    const int next = k + 1 < OUTERS ? QUOTIENT(rest, n_##d) : 0, c = rest - next * n_##d; \
-    rest = next;                                                                      \
-    word += (ulong)(c * step_##d);                                                    \
-    in_x += (OFFSET)c * x_##d;                                                        \
-    in_y += (OFFSET)c * y_##d;                                                        \
-  }
+#include "lib/int64.h"
+#include "random/random_tiles.h"
 
 __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void random_tiles(
-    SOURCE __global T* y, long y_o, int count, ulong seed, ulong offset, DRAW_PARAMETERS, int lanes, DIVISOR(lane_words),
-    long lane_step, int run, DIVISOR(chunks), OFFSET x_run,
-    OFFSET y_run OUTER(d0) OUTER(d1) OUTER(d2) OUTER(d3) OUTER(d4) OUTER(d5)) {
+    SOURCE __global T* y, long y_o, ulong seed, ulong offset, DRAW_PARAMETERS, RandomTilesNest nest) {
   const int item = (int)get_global_id(0);
-  if (item >= count) return;
-  int rest = QUOTIENT(item, lane_words);
-  const int lane = (item - rest * lane_words) * V;
-  const int place = rest, chunk = QUOTIENT(place, chunks), begin = (place - chunk * chunks) * (4 * TILES);
+  if (item >= nest.count) return;
+  const OFFSET x_run = (OFFSET)nest.x_run, y_run = (OFFSET)nest.y_run;
+  int rest = divided(item, nest.lane_words);
+  const int lane = (item - rest * nest.lane_words.d) * V;
+  const int place = rest, chunk = divided(place, nest.chunks), begin = (place - chunk * nest.chunks.d) * (4 * TILES);
   rest = chunk;
-  ulong word = offset + (ulong)(lane * lane_step + begin);
+  ulong word = offset + (ulong)(lane * nest.lane_step + begin);
   OFFSET in_x = lane + begin * x_run, in_y = lane + begin * y_run;
-  FIND(0, d0) FIND(1, d1) FIND(2, d2) FIND(3, d3) FIND(4, d4) FIND(5, d5)
-  const int end = min(run - begin, 4 * TILES), here = min(V, lanes - lane);
+#pragma unroll
+  for (int k = 0; k < OUTERS; k++) {
+    const int next = k + 1 < OUTERS ? divided(rest, nest.size[k]) : 0, c = rest - next * nest.size[k].d;
+    rest = next;
+    word += (ulong)(c * nest.step[k]);
+    in_x += c * (OFFSET)nest.x[k];
+    in_y += c * (OFFSET)nest.y[k];
+  }
+  const int end = min(nest.run - begin, 4 * TILES), here = min(V, nest.lanes - lane);
   y += y_o + in_y;
 #ifdef DROPOUT
   x += x_o + in_x;
@@ -46,7 +43,7 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void random_tiles(
   int skipped[V];
 #pragma unroll
   for (int v = 0; v < V; v++) {
-    const ulong first = word + (ulong)(v * lane_step);
+    const ulong first = word + (ulong)(v * nest.lane_step);
     skipped[v] = (int)(first & 3);
     if (skipped[v])
       block_values(first / 4, seed, a, b, top, threshold, low, before[v]);
@@ -75,7 +72,7 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void random_tiles(
 #pragma unroll
       for (int j = 0; j < 4; j++) both[j] = before[v][j];
       const int s = skipped[v];
-      block_values((word + (ulong)(v * lane_step) + 3) / 4 + (uint)(i / 4), seed, a, b, top, threshold, low, both + 4);
+      block_values((word + (ulong)(v * nest.lane_step) + 3) / 4 + (uint)(i / 4), seed, a, b, top, threshold, low, both + 4);
 #pragma unroll
       for (int j = 0; j < 4; j++) {
         values[j][v] = s == 1 ? both[j + 1] : s == 2 ? both[j + 2] : s == 3 ? both[j + 3] : both[j + 4];

@@ -6,10 +6,13 @@
 #include <optional>
 
 #include "core/composed.hpp"
-#include "ops/index/indexing.hpp"
 #include "ops/lib/divisor.hpp"
+#include "ops/lib/int64.hpp"
 
 namespace dlprim::detail {
+
+#include "kernels/random/random_tiles.h"
+
 namespace {
 
 constexpr int64_t kLocal = 64;           // work-items a group
@@ -73,7 +76,6 @@ RandomTiles::RandomTiles(const Context& context, const TensorDesc* x, const Tens
   lanes_ = loops.lanes;
   run_ = loops.run;
   outer_ = loops.outer;
-  wide_ = wide || loops.wide;
   int64_t tiles = kTiles;
   while (tiles > 1 && items_of(loops, tiles) < kItemsPerUnit * context.device().facts().compute_units)
     tiles /= 2;
@@ -84,27 +86,29 @@ RandomTiles::RandomTiles(const Context& context, const TensorDesc* x, const Tens
   all.set("DTYPE", name_of(y.dtype)).set("T", storage_type(y.dtype)).set("WORDS", 1);
   all.set("TILES", tiles).set("LOCAL", kLocal).set("OUTERS", static_cast<int64_t>(outer_.size()));
   all.set("WHOLE", has_words(loops, 2, y) && (!x || has_words(loops, 1, *x)));
-  all.set("OFFSET", wide_ ? "long" : "int");
+  all.set("OFFSET", wide || loops.wide ? "long" : "int");
   kernel_ = context.state().programs.kernel("random_tiles", "random_tiles", all);
-  outer_.resize(kOuter, LoopDim{1, {0, 0, 0}});
 }
 
 void RandomTiles::run(const Stream& stream, const Tensor* x, const Tensor& y, const Draw& draw,
                       const RandomState& state) const {
   Launch launch(stream, kernel_);
   if (x) launch.arg(*x);
-  launch.arg(y).arg(static_cast<int>(count_)).arg(state.seed).arg(state.offset);
+  launch.arg(y).arg(state.seed).arg(state.offset);
   launch.arg(draw.a).arg(draw.b).arg(draw.top).arg(draw.threshold).arg(draw.low);
-  launch.arg(static_cast<int>(lanes_.size));
-  bind_divisor(launch, static_cast<int>(lane_words_));
-  launch.arg(lanes_.strides[0]).arg(static_cast<int>(run_.size));
-  bind_divisor(launch, static_cast<int>(chunks_));
-  for (size_t t : {1, 2}) bind_offset(launch, wide_, run_.strides[t]);
-  for (const LoopDim& dim : outer_) {
-    bind_divisor(launch, static_cast<int>(dim.size));
-    launch.arg(dim.strides[0]);
-    for (size_t t : {1, 2}) bind_offset(launch, wide_, dim.strides[t]);
+  RandomTilesNest nest{};
+  nest.lane_step = lanes_.strides[0];
+  nest.x_run = run_.strides[1], nest.y_run = run_.strides[2];
+  for (size_t d = 0; d < outer_.size(); d++) {
+    const std::vector<int64_t>& strides = outer_[d].strides;
+    nest.step[d] = strides[0], nest.x[d] = strides[1], nest.y[d] = strides[2];
+    nest.size[d] = divisor_of(static_cast<int>(outer_[d].size));
   }
+  nest.lane_words = divisor_of(static_cast<int>(lane_words_));
+  nest.chunks = divisor_of(static_cast<int>(chunks_));
+  nest.count = static_cast<int>(count_);
+  nest.lanes = static_cast<int>(lanes_.size), nest.run = static_cast<int>(run_.size);
+  launch.arg(nest);
   launch.run({items_in_groups(count_, kLocal)}, {static_cast<size_t>(kLocal)});
 }
 

@@ -25,7 +25,6 @@ class RandomTiles {
   LoopDim lanes_, run_;         ///< side by side in memory; in the order of the words
   std::vector<LoopDim> outer_;  ///< innermost first; strides: words, x's, y's
   int64_t count_ = 0, lane_words_ = 1, chunks_ = 1;
-  bool wide_ = false;
 };
 
 }  // namespace dlprim::detail
