@@ -1,5 +1,5 @@
 // dx = 0, but at `filled` places of one axis, `step` apart, the slices of dy. A work-item makes UNROLL words of V neighbouring
-// elements of dx, LOCAL words apart, along up to eight dimensions, d0 innermost in dx; AXIS is the number of the sliced one.
+// elements of dx, LOCAL words apart, along DIMS dimensions, up to eight; AXIS is the number of the sliced one.
 
 #ifndef V  // 1, 4 or 8
 #define V 4
@@ -19,6 +19,8 @@
 #endif
 #include "lib/types.cl"
 #include "lib/divisor.cl"
+#include "lib/int64.h"
+#include "movement/slice_backward.h"
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
 #define LOAD(p, i) JOIN(LOAD_, X_DTYPE)(p, i)
@@ -28,26 +30,11 @@
 #define CONVERT(x) (x)
 #endif
 
-#define DIMENSION(d) , DIVISOR(n_##d), OFFSET dy_##d, OFFSET dx_##d
-#define FIND(k, d)                                                    \
-  if (DIMS > k) {                                                     \
-    const int next = k + 1 < DIMS ? QUOTIENT(rest, n_##d) : 0;        \
-    const int c = (rest - next * n_##d) * (k == 0 ? V : 1);           \
-    rest = next;                                                      \
-    in_dx += (OFFSET)c * dx_##d;                                      \
-    if (AXIS == k)                                                    \
-      place = c, dy_step = dy_##d;                                    \
-    else                                                              \
-      in_dy += (OFFSET)c * dy_##d;                                    \
-  }
 // Whether the slice with number `slice` lands `over` places before the element at hand: on it, and is one of dy's.
-#define IS_FILLED(over, slice) ((over) == 0 && (uint)(slice) < (uint)filled)
+#define IS_FILLED(over, slice) ((over) == 0 && (uint)(slice) < (uint)nest.filled)
 
-// The first slice goes to place first * step + lead, lead < step. d0 counts words.
 __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void slice_backward(
-    __global const X_T* restrict dy, long dy_o, __global Y_T* restrict dx, long dx_o, int count, DIVISOR(step), int first,
-    int lead, int filled DIMENSION(d0) DIMENSION(d1) DIMENSION(d2) DIMENSION(d3) DIMENSION(d4) DIMENSION(d5) DIMENSION(d6)
-        DIMENSION(d7)) {
+    __global const X_T* restrict dy, long dy_o, __global Y_T* restrict dx, long dx_o, SliceBackwardNest nest) {
   const int word = (int)get_group_id(0) * (LOCAL * UNROLL) + (int)get_local_id(0);
   dy += dy_o;
   dx += dx_o;
@@ -57,13 +44,23 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void slice_backward(
   for (int u = 0; u < UNROLL; u++) {
 #pragma unroll
     for (int v = 0; v < V; v++) x[u][v] = 0;
-    if (word + u * LOCAL >= count) continue;
+    if (word + u * LOCAL >= nest.count) continue;
     int rest = word + u * LOCAL, place = 0;
     OFFSET in_dx = 0, in_dy = 0, dy_step = 0;
-    FIND(0, d0) FIND(1, d1) FIND(2, d2) FIND(3, d3) FIND(4, d4) FIND(5, d5) FIND(6, d6) FIND(7, d7)
+#pragma unroll
+    for (int k = 0; k < DIMS; k++) {
+      const int next = k + 1 < DIMS ? divided(rest, nest.size[k]) : 0;
+      const int c = (rest - next * nest.size[k].d) * (k == 0 ? V : 1);
+      rest = next;
+      in_dx += c * (OFFSET)nest.dx[k];
+      if (AXIS == k)
+        place = c, dy_step = (OFFSET)nest.dy[k];
+      else
+        in_dy += c * (OFFSET)nest.dy[k];
+    }
     to[u] = in_dx;
-    const int from_lead = place - lead + step, turn = QUOTIENT(from_lead, step);
-    int over = from_lead - turn * step, slice = turn - 1 - first;
+    const int from_lead = place - nest.lead + nest.step.d, turn = divided(from_lead, nest.step);
+    int over = from_lead - turn * nest.step.d, slice = turn - 1 - nest.first;
 #if WHOLE
     if (IS_FILLED(over, slice)) {
       JOIN(VLOAD_, X_DTYPE)(dy, in_dy + (OFFSET)slice * dy_step, x[u]);
@@ -72,18 +69,18 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void slice_backward(
 #pragma unroll
     for (int v = 0; v < V; v++) {
       if (IS_FILLED(over, slice)) x[u][v] = LOAD(dy, in_dy + (OFFSET)slice * dy_step);
-      if (++over == step) over = 0, slice++;
+      if (++over == nest.step.d) over = 0, slice++;
     }
 #else
     if (IS_FILLED(over, slice)) {
 #pragma unroll
-      for (int v = 0; v < V; v++) x[u][v] = LOAD(dy, in_dy + (OFFSET)slice * dy_step + v * dy_d0);
+      for (int v = 0; v < V; v++) x[u][v] = LOAD(dy, in_dy + (OFFSET)slice * dy_step + v * (OFFSET)nest.dy[0]);
     }
 #endif
   }
 #pragma unroll
   for (int u = 0; u < UNROLL; u++) {
-    if (word + u * LOCAL >= count) continue;
+    if (word + u * LOCAL >= nest.count) continue;
 #if V == 1
     JOIN(STORE_, Y_DTYPE)(dx, to[u], CONVERT(x[u][0]));
 #else

@@ -6,10 +6,13 @@
 
 #include "core/composed.hpp"
 #include "core/gen/expression.hpp"
-#include "ops/index/indexing.hpp"
 #include "ops/lib/divisor.hpp"
+#include "ops/lib/int64.hpp"
 
 namespace dlprim::detail {
+
+#include "kernels/movement/slice_backward.h"
+
 namespace {
 
 constexpr int64_t kLocal = 256;         // work-items a group
@@ -83,7 +86,6 @@ SliceBackwardDirect::SliceBackwardDirect(const Context& context, const TensorDes
     : slicing_(slicing), filled_(to_int("dy", dy.shape[slicing.axis])) {
   slicing_.step = std::min(slicing.step, dx.shape[slicing.axis]);
   const Loops loops = find_loops(dy, dx, slicing.axis);
-  wide_ = wide || loops.wide;
   dims_ = loops.dims;
   const int64_t width = width_of(loops, dx);
   dims_[0].size /= width;
@@ -94,26 +96,27 @@ SliceBackwardDirect::SliceBackwardDirect(const Context& context, const TensorDes
   defines.set("V", width).set("UNROLL", kUnroll).set("LOCAL", kLocal);
   defines.set("DIMS", static_cast<int64_t>(dims_.size())).set("AXIS", static_cast<int64_t>(loops.axis));
   defines.set("WHOLE", is_whole(loops, dy, slicing_, filled_, width));
-  defines.set("OFFSET", wide_ ? "long" : "int");
+  defines.set("OFFSET", wide || loops.wide ? "long" : "int");
   define_type(defines, "X", from);
   defines.set("X_C", compute_type(from));
   define_type(defines, "Y", to);
   defines.set("Y_C", compute_type(to));
   defines.set("TO_TRUTH", !same && to == DType::boolean);
   kernel_ = context.state().programs.kernel("slice_backward", "slice_backward", defines);
-  dims_.resize(kMaxRank, LoopDim{1, {0, 0}});
 }
 
 void SliceBackwardDirect::run(const Stream& stream, const Tensor& dy, const Tensor& dx) const {
-  Launch launch(stream, kernel_);
-  launch.arg(dy).arg(dx).arg(static_cast<int>(count_));
-  bind_divisor(launch, static_cast<int>(slicing_.step));
-  launch.arg(static_cast<int>(slicing_.start / slicing_.step));
-  launch.arg(static_cast<int>(slicing_.start % slicing_.step)).arg(filled_);
-  for (const LoopDim& dim : dims_) {
-    bind_divisor(launch, static_cast<int>(dim.size));
-    for (int64_t stride : dim.strides) bind_offset(launch, wide_, stride);
+  SliceBackwardNest nest{};
+  for (size_t d = 0; d < dims_.size(); d++) {
+    nest.dy[d] = dims_[d].strides[0], nest.dx[d] = dims_[d].strides[1];
+    nest.size[d] = divisor_of(static_cast<int>(dims_[d].size));
   }
+  nest.step = divisor_of(static_cast<int>(slicing_.step));
+  nest.first = static_cast<int>(slicing_.start / slicing_.step);
+  nest.lead = static_cast<int>(slicing_.start % slicing_.step);
+  nest.filled = filled_, nest.count = static_cast<int>(count_);
+  Launch launch(stream, kernel_);
+  launch.arg(dy).arg(dx).arg(nest);
   launch.run({items_in_groups(ceil_div(count_, kUnroll), kLocal)}, {static_cast<size_t>(kLocal)});
 }
 

@@ -32,7 +32,6 @@ class SliceBackwardDirect {
   int64_t count_ = 0;          ///< words of dx
   Slicing slicing_;
   int filled_ = 0;  ///< places of the axis that come from dy
-  bool wide_ = false;
 };
 
 }  // namespace dlprim::detail
