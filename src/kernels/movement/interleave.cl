@@ -43,13 +43,14 @@ static void write_places(__global ELEMENT* to, const uint* word, OFFSET place_st
 #define BLOCK(k) ((int)get_group_id(0) * (GROUP * BLOCKS) + (k) * GROUP + (int)get_local_id(0))
 
 // x: planes, y: packed.
-__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void interleave(__global const ELEMENT* restrict x, long x_o,
-                                                                            __global ELEMENT* restrict y, long y_o, DIMENSIONS) {
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void interleave(
+    __global const ELEMENT* restrict x, long x_o, __global ELEMENT* restrict y, long y_o, InterleaveNest nest) {
+  const OFFSET place_step = (OFFSET)nest.place_step;
   uint planes[BLOCKS][R][4];
   OFFSET to[BLOCKS];
 #pragma unroll
   for (int k = 0; k < BLOCKS; k++) {
-    if (BLOCK(k) >= count) continue;
+    if (BLOCK(k) >= nest.count) continue;
     FIND_PART(BLOCK(k), V)
     to[k] = in_packed;
 #pragma unroll
@@ -60,7 +61,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void interleave(__gl
   }
 #pragma unroll
   for (int k = 0; k < BLOCKS; k++) {
-    if (BLOCK(k) >= count) continue;
+    if (BLOCK(k) >= nest.count) continue;
 #pragma unroll
     for (int j = 0; j < WORDS; j++) {
       uint word[4] = {0, 0, 0, 0};
@@ -72,13 +73,14 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void interleave(__gl
 }
 
 // x: packed, y: planes.
-__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void deinterleave(__global const ELEMENT* restrict x, long x_o,
-                                                                              __global ELEMENT* restrict y, long y_o, DIMENSIONS) {
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void deinterleave(
+    __global const ELEMENT* restrict x, long x_o, __global ELEMENT* restrict y, long y_o, InterleaveNest nest) {
+  const OFFSET place_step = (OFFSET)nest.place_step;
   uint packed[BLOCKS][WORDS][4];
   OFFSET to[BLOCKS];
 #pragma unroll
   for (int k = 0; k < BLOCKS; k++) {
-    if (BLOCK(k) >= count) continue;
+    if (BLOCK(k) >= nest.count) continue;
     FIND_PART(BLOCK(k), V)
     to[k] = in_planes;
 #pragma unroll
@@ -86,7 +88,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void deinterleave(__
   }
 #pragma unroll
   for (int k = 0; k < BLOCKS; k++) {
-    if (BLOCK(k) >= count) continue;
+    if (BLOCK(k) >= nest.count) continue;
 #pragma unroll
     for (int r = 0; r < R; r++) {
       uint word[4] = {0, 0, 0, 0};

@@ -6,12 +6,13 @@
 #define PART 1024
 #endif
 
-#define FOR_PARTS(part)                                                                                                  \
-  for (int part = (int)get_global_id(0) * chunk, parts_end = min(part + chunk, count); part < parts_end; part++)
+#define FOR_PARTS(part) \
+  for (int part = (int)get_global_id(0) * chunk, parts_end = min(part + chunk, nest.count); part < parts_end; part++)
 // x: planes, y: packed.
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void interleave(__global const ELEMENT* restrict x, long x_o,
-                                                                        __global ELEMENT* restrict y, long y_o, DIMENSIONS,
-                                                                        int places, int chunk) {
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void interleave(
+    __global const ELEMENT* restrict x, long x_o, __global ELEMENT* restrict y, long y_o, InterleaveNest nest, int places,
+    int chunk) {
+  const OFFSET place_step = (OFFSET)nest.place_step;
   FOR_PARTS(part) {
     FIND_PART(part, PART)
     const int size = min(PART, places - begin);
@@ -24,9 +25,10 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void interleave(__global
 }
 
 // x: packed, y: planes.
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void deinterleave(__global const ELEMENT* restrict x, long x_o,
-                                                                          __global ELEMENT* restrict y, long y_o, DIMENSIONS,
-                                                                        int places, int chunk) {
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void deinterleave(
+    __global const ELEMENT* restrict x, long x_o, __global ELEMENT* restrict y, long y_o, InterleaveNest nest, int places,
+    int chunk) {
+  const OFFSET place_step = (OFFSET)nest.place_step;
   FOR_PARTS(part) {
     FIND_PART(part, PART)
     const int size = min(PART, places - begin);

@@ -9,8 +9,12 @@
 #include "core/composed.hpp"
 #include "ops/index/indexing.hpp"
 #include "ops/lib/divisor.hpp"
+#include "ops/lib/int64.hpp"
 
 namespace dlprim::detail {
+
+#include "kernels/movement/interleave.h"
+
 namespace {
 
 constexpr int64_t kMost = 8;      // planes
@@ -20,7 +24,6 @@ constexpr int64_t kWord = 16;     // bytes
 constexpr int64_t kItemBytes =
     32;                          // that a work-item has in flight: 2048 of them to a multiprocessor are 64 KB
 constexpr int64_t kGroup = 256;  // as in the kernel
-constexpr size_t kOuter = 6;     // other dimensions that the kernel takes
 constexpr int64_t kPart = 1024;  // places that a CPU goes along at a time
 
 /// The loops of such a copy. Of each dimension strides[0] is in the planes, strides[1] in the packed tensor.
@@ -92,7 +95,6 @@ Interleave::Interleave(const Context& context, const TensorDesc& x, const Tensor
   const LoopNest nest = make_loop_nest({x}, {y}, false);
   const Loops loops = *find_loops(nest);
   const TensorDesc &planes = loops.joins ? x : y, &packed = loops.joins ? y : x;
-  wide_ = wide || nest.wide;
   places_ = loops.places;
   outer_ = loops.outer;
   step_ = loops.step;
@@ -100,7 +102,7 @@ Interleave::Interleave(const Context& context, const TensorDesc& x, const Tensor
   const auto size = static_cast<int64_t>(size_of(x.dtype));
   const int64_t count = loops.planes;
   Defines defines;
-  defines.set("ELEMENT", word_type(size)).set("OFFSET", wide_ ? "long" : "int");
+  defines.set("ELEMENT", word_type(size)).set("OFFSET", wide || nest.wide ? "long" : "int");
   defines.set("STEPPED", step_ > 1)
       .set("R", count)
       .set("INNER", loops.small[0].size)
@@ -126,19 +128,18 @@ Interleave::Interleave(const Context& context, const TensorDesc& x, const Tensor
   }
   kernel_ = context.state().programs.kernel(cpu ? "interleave_cpu" : "interleave",
                                             loops.joins ? "interleave" : "deinterleave", defines);
-  outer_.resize(kOuter, LoopDim{1, {0, 0}});
 }
 
 void Interleave::run(const Stream& stream, const Tensor& x, const Tensor& y) const {
   Launch launch(stream, kernel_);
-  launch.arg(x).arg(y).arg(static_cast<int>(count_));
-  bind_divisor(launch, static_cast<int>(row_));
-  bind_offset(launch, wide_, step_);
-  for (int64_t step : steps_) bind_offset(launch, wide_, step);
-  for (const LoopDim& dim : outer_) {
-    bind_divisor(launch, static_cast<int>(dim.size));
-    for (int64_t stride : dim.strides) bind_offset(launch, wide_, stride);
+  InterleaveNest nest{};
+  nest.place_step = step_, nest.inner_step = steps_[0], nest.outer_step = steps_[1];
+  for (size_t d = 0; d < outer_.size(); d++) {
+    nest.planes[d] = outer_[d].strides[0], nest.packed[d] = outer_[d].strides[1];
+    nest.size[d] = divisor_of(static_cast<int>(outer_[d].size));
   }
+  nest.row = divisor_of(static_cast<int>(row_)), nest.count = static_cast<int>(count_);
+  launch.arg(x).arg(y).arg(nest);
   if (chunk_) {
     launch.arg(static_cast<int>(places_)).arg(static_cast<int>(chunk_));
     return launch.run({static_cast<size_t>(ceil_div(count_, chunk_))}, {1});

@@ -20,7 +20,6 @@ class Interleave {
 
  private:
   Kernel kernel_;
-  bool wide_ = false;
   int64_t places_ = 1, chunk_ = 0;            ///< of a row; blocks of a CPU's work-group, 0: the GPUs' form
   int64_t row_ = 1, count_ = 1, blocks_ = 1;  ///< blocks in a row, in all, of a GPU's work-item
   int64_t step_ = 1;                          ///< between places of a plane
