@@ -3,6 +3,8 @@
 // work-item has a chunk; all order is row-major order.
 
 #include "lib/types.cl"
+#include "lib/int64.h"
+#include "index/compact.h"
 
 #ifndef M_DTYPE
 #define M_DTYPE bool  // the mask's
@@ -21,28 +23,23 @@
 #define PASTE(a, b) PASTE_(a, b)
 #define CHOSEN(at) (PASTE(LOAD_, M_DTYPE)(mask, at) != 0)
 
-// Sizes, and strides of the mask and of x, outermost first; those behind RANK are not there.
-#define DIMENSION(d) , long n##d, long m##d, long x##d
-#define NEST DIMENSION(0) DIMENSION(1) DIMENSION(2) DIMENSION(3) DIMENSION(4) DIMENSION(5) DIMENSION(6) DIMENSION(7)
-#define TAKE(d)                       \
-  if (RANK > d) {                     \
-    c[d] = d ? rest % n##d : rest;    \
-    rest = d ? rest / n##d : 0;       \
-    mask_at += c[d] * m##d;           \
-    x_at += c[d] * x##d;              \
+#define DIVIDE(flat)                                         \
+  long rest = (flat), mask_at = 0, x_at = 0, c[8];           \
+  _Pragma("unroll") for (int d_ = RANK - 1; d_ >= 0; d_--) { \
+    c[d_] = d_ ? rest % nest.size[d_] : rest;                \
+    rest = d_ ? rest / nest.size[d_] : 0;                    \
+    mask_at += c[d_] * nest.mask[d_];                        \
+    x_at += c[d_] * nest.x[d_];                              \
   }
-#define DIVIDE(flat)                                               \
-  long rest = (flat), mask_at = 0, x_at = 0, c[8];                 \
-  TAKE(7) TAKE(6) TAKE(5) TAKE(4) TAKE(3) TAKE(2) TAKE(1) TAKE(0)
 #if FLAT
 #define LOCATE(flat) const long mask_at = (flat), x_at = (flat);
 #else
 #define LOCATE(flat) DIVIDE(flat)
 #endif
 
-__kernel void compact_count(__global const M* mask, long mask_o, __global int* counts, long counts_o, long count,
-                            long chunk NEST) {
-  const long begin = (long)get_global_id(0) * chunk, end = min(begin + chunk, count);
+__kernel void compact_count(__global const M* mask, long mask_o, __global int* counts, long counts_o,
+                            CompactNest nest) {
+  const long begin = (long)get_global_id(0) * nest.chunk, end = min(begin + nest.chunk, nest.count);
   mask += mask_o;
   int chosen = 0;
   for (long i = begin; i < end; i++) {
@@ -53,10 +50,10 @@ __kernel void compact_count(__global const M* mask, long mask_o, __global int* c
 }
 
 // packed: [capacity], or [capacity, RANK] of coordinates; what does not fit is dropped.
-__kernel void compact_move(__global const M* mask, long mask_o, __global const int* counts, long counts_o, long count,
-                           long chunk NEST, __global ELEMENT* x, long x_o, __global ELEMENT* packed, long packed_o,
+__kernel void compact_move(__global const M* mask, long mask_o, __global const int* counts, long counts_o,
+                           CompactNest nest, __global ELEMENT* x, long x_o, __global ELEMENT* packed, long packed_o,
                            long capacity, long packed_stride, long column_stride, __global TOTAL* total, long total_o) {
-  const long begin = (long)get_global_id(0) * chunk, end = min(begin + chunk, count);
+  const long begin = (long)get_global_id(0) * nest.chunk, end = min(begin + nest.chunk, nest.count);
   mask += mask_o;
   counts += counts_o;
   x += x_o;
@@ -78,5 +75,5 @@ __kernel void compact_move(__global const M* mask, long mask_o, __global const i
 #endif
     place += chosen;
   }
-  if (end == count) total[total_o] = (TOTAL)place;
+  if (end == nest.count) total[total_o] = (TOTAL)place;
 }

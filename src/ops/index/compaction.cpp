@@ -9,9 +9,13 @@
 #include "core/gen/expression.hpp"
 #include "ops/index/indexing.hpp"
 #include "ops/lib/divisor.hpp"
+#include "ops/lib/int64.hpp"
 #include "ops/lib/two_forms.hpp"
 
 namespace dlprim::detail {
+
+#include "kernels/index/compact.h"
+
 namespace {
 
 constexpr int64_t kGroup = 256;      // work-items of a tile's group, fewer where the device has no room
@@ -165,12 +169,14 @@ Compaction::Compaction(const Context& context, const Compacted& compacted, const
 
 namespace {
 
-void bind_dims(Launch& launch, const Compacted& c) {
-  for (int i = 0; i < kMaxRank; i++) {
-    const bool there = i < c.mask.shape.size();
-    launch.arg(there ? c.mask.shape[i] : int64_t{1}).arg(there ? c.mask.strides[i] : int64_t{0});
-    launch.arg(there && c.x ? c.x->strides[i] : int64_t{0});
+CompactNest chunks_nest(const Compacted& c, int64_t chunk) {
+  CompactNest nest{};
+  for (int i = 0; i < c.mask.shape.size(); i++) {
+    nest.size[i] = c.mask.shape[i], nest.mask[i] = c.mask.strides[i];
+    nest.x[i] = c.x ? c.x->strides[i] : 0;
   }
+  nest.count = element_count(c.mask.shape), nest.chunk = chunk;
+  return nest;
 }
 
 /// SIZE of indexing.cl.
@@ -208,8 +214,7 @@ void Compaction::count(const Stream& stream, const Tensor& mask, const Tensor& w
     launch.arg(static_cast<int>(p.chunk / (p.group * kItems)));
     bind_nest(launch, p.mask, {}, p.mask.dims, {});
   } else {
-    launch.arg(p.counts(workspace)).arg(mask.numel()).arg(p.chunk);
-    bind_dims(launch, p.c);
+    launch.arg(p.counts(workspace)).arg(chunks_nest(p.c, p.chunk));
   }
   launch.run({static_cast<size_t>(p.groups * p.group)}, {static_cast<size_t>(p.group)});
 }
@@ -253,8 +258,7 @@ void Compaction::move_chunks(const Stream& stream, const CompactTensors& t, cons
   const Plan& p = *plan_;
   const Tensor& packed = t.packed;
   Launch launch(stream, p.moving);
-  launch.arg(t.mask).arg(p.counts(workspace)).arg(t.mask.numel()).arg(p.chunk);
-  bind_dims(launch, p.c);
+  launch.arg(t.mask).arg(p.counts(workspace)).arg(chunks_nest(p.c, p.chunk));
   launch.arg(t.x).arg(packed).arg(packed.shape()[0]).arg(packed.strides()[0]);
   launch.arg(packed.rank() > 1 ? packed.strides()[1] : int64_t{0}).arg(p.total(t.total, workspace));
   launch.run({static_cast<size_t>(p.groups)}, {1});
