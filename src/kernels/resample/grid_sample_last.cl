@@ -18,8 +18,6 @@
 
 #include "resample/grid_sample_parts.cl"
 
-#include "lib/divisor.cl"
-
 #if V == 1
 #define TAKE_X(p, i, to) (to)[0] = LOAD_X(p, i);
 #define TAKE_Y(p, i, to) (to)[0] = LOAD_Y(p, i);
@@ -30,44 +28,43 @@
 #define PUT_Y(p, i, from) JOIN(VSTORE_, Y_DTYPE)(p, i, from)
 #endif
 
-#define PLACE_SIZES int vectors, int D, int H, int W, int places, DIVISOR(O), DIVISOR(P), DIVISOR(Q)
-
 // v, or 0 where the mask is 0. With a condition compilers put the load of v behind a branch, one after the other.
 #define MASKED(v, mask) JOIN(as_, REAL)(JOIN(as_, BITS)(v) & (mask))
 
 // The place of this work-item among those of all images, beyond the last that one again; its taps' weights and their derivatives
 // along each axis, and where combination k of them lies in a channel of x. What lies outside is read from the image's first element
 // instead, and dropped: its mask is 0, of others it is -1.
-#define FIND_PLACE                                                                                           \
-  const int lane = (int)get_local_id(0) % LANES;                                                             \
-  const size_t number = get_group_id(0) * (GROUP / LANES) + get_local_id(0) / LANES;                         \
-  const bool exists = number < (size_t)places;                                                               \
-  const int place = exists ? (int)number : places - 1;                                                       \
-  const int row = QUOTIENT(place, Q), q = place - row * Q;                                                   \
-  const int slice = QUOTIENT(row, P), p = row - slice * P;                                                   \
-  const int n = QUOTIENT(slice, O), o = slice - n * O;                                                       \
-  int at[AXES * TAPS];                                                                                       \
-  real w[AXES * TAPS], d[AXES * TAPS];                                                                       \
-  find_place(grid + (grid_o + n * grid_n), AT(grid, o, p, q), (index_t)grid_c, D, H, W, at, w, d);           \
-  x += x_o + n * x_n;                                                                                        \
-  y += y_o + n * y_n + AT(y, o, p, q);                                                                       \
-  index_t from[COMBINATIONS];                                                                                \
-  BITS inside[COMBINATIONS];                                                                                 \
-  UNROLLED                                                                                                   \
-  for (int k = 0; k < COMBINATIONS; k++) {                                                                   \
-    const index_t tap = combined_at(at, k, (index_t)x_d, (index_t)x_h, (index_t)x_w);                        \
-    inside[k] = tap >= 0 ? -1 : 0;                                                                           \
-    from[k] = inside[k] ? tap : 0;                                                                           \
+#define FIND_PLACE                                                                                      \
+  const int lane = (int)get_local_id(0) % LANES;                                                        \
+  const size_t number = get_group_id(0) * (GROUP / LANES) + get_local_id(0) / LANES;                    \
+  const bool exists = number < (size_t)sizes.places;                                                    \
+  const int place = exists ? (int)number : sizes.places - 1;                                            \
+  const int row = divided(place, sizes.q), q = place - row * sizes.q.d;                                 \
+  const int slice = divided(row, sizes.p), p = row - slice * sizes.p.d;                                 \
+  const int n = divided(slice, sizes.o), o = slice - n * sizes.o.d;                                     \
+  int at[AXES * TAPS];                                                                                  \
+  real w[AXES * TAPS], d[AXES * TAPS];                                                                  \
+  find_place(grid + (grid_o + n * grid_steps.n), AT(grid, o, p, q), (index_t)grid_steps.c,              \
+             sizes.d, sizes.h, sizes.w, at, w, d);                                                      \
+  x += x_o + n * x_steps.n;                                                                             \
+  y += y_o + n * y_steps.n + AT(y, o, p, q);                                                            \
+  index_t from[COMBINATIONS];                                                                           \
+  BITS inside[COMBINATIONS];                                                                            \
+  UNROLLED                                                                                              \
+  for (int k = 0; k < COMBINATIONS; k++) {                                                              \
+    const index_t tap = combined_at(at, k, (index_t)x_steps.d, (index_t)x_steps.h, (index_t)x_steps.w); \
+    inside[k] = tap >= 0 ? -1 : 0;                                                                      \
+    from[k] = inside[k] ? tap : 0;                                                                      \
   }
 
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void grid_sample_last(
-    TENSOR(const X_T, x), TENSOR(const GRID_T, grid), TENSOR(Y_T, y), PLACE_SIZES) {
+    TENSOR(const X_T, x), TENSOR(const GRID_T, grid), TENSOR(Y_T, y), SamplePlaces sizes) {
   FIND_PLACE
   if (!exists) return;
   real weight[COMBINATIONS];
   UNROLLED
   for (int k = 0; k < COMBINATIONS; k++) weight[k] = MASKED(combined_weight(w, k), inside[k]);
-  for (int first = lane; first < vectors; first += BATCH * LANES) {
+  for (int first = lane; first < sizes.vectors; first += BATCH * LANES) {
     real sum[BATCH][V];
     ALWAYS_UNROLLED
     for (int b = 0; b < BATCH; b++)
@@ -77,25 +74,25 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void grid_sample_las
       ALWAYS_UNROLLED
       for (int b = 0; b < BATCH; b++) {
         real tapped[V];
-        TAKE_X(x, from[k] + min(first + b * LANES, vectors - 1) * V, tapped)
+        TAKE_X(x, from[k] + min(first + b * LANES, sizes.vectors - 1) * V, tapped)
         ALWAYS_UNROLLED
         for (int i = 0; i < V; i++) sum[b][i] += weight[k] * MASKED(tapped[i], inside[k]);
       }
     }
     ALWAYS_UNROLLED
     for (int b = 0; b < BATCH; b++)
-      if (first + b * LANES < vectors) PUT_Y(y, (first + b * LANES) * V, sum[b]);
+      if (first + b * LANES < sizes.vectors) PUT_Y(y, (first + b * LANES) * V, sum[b]);
   }
 }
 
 // y is dy, to is dgrid. The lanes' parts of a place's gradient are added up one after the other.
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void grid_sample_last_backward_grid(
-    TENSOR(const X_T, x), TENSOR(const GRID_T, grid), TENSOR(const Y_T, y), TENSOR(GRID_T, to), PLACE_SIZES) {
+    TENSOR(const X_T, x), TENSOR(const GRID_T, grid), TENSOR(const Y_T, y), TENSOR(GRID_T, to), SamplePlaces sizes) {
   FIND_PLACE
   real sum[COMBINATIONS];
   UNROLLED
   for (int k = 0; k < COMBINATIONS; k++) sum[k] = 0;
-  for (int v = lane; v < vectors; v += LANES) {
+  for (int v = lane; v < sizes.vectors; v += LANES) {
     real dy[V];
     TAKE_Y(y, v * V, dy)
     UNROLLED
@@ -126,6 +123,6 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void grid_sample_las
   for (int a = lane; a < AXES; a += LANES) {
     real total = 0;
     for (int i = 0; i < LANES; i++) total += parts[a][own - lane + i];
-    STORE_GRID(to, to_o + n * to_n + AT(to, o, p, q) + a * to_c, total);
+    STORE_GRID(to, to_o + n * to_steps.n + AT(to, o, p, q) + a * to_steps.c, total);
   }
 }

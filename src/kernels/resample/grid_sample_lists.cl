@@ -13,17 +13,17 @@
 #endif
 
 // Calls VISIT(k, pixel) for the taps of this item's place; dimension 1 is n.
-#define FOR_TAPS(VISIT)                                                                             \
-  const int place = (int)get_global_id(0), n = (int)get_global_id(1);                               \
-  if (place >= PLACES) return;                                                                      \
-  const int o = place / (P * Q), p = place / Q % P, q = place % Q;                                  \
-  int at[AXES * TAPS];                                                                              \
-  real w[AXES * TAPS], d[AXES * TAPS];                                                              \
-  find_place(grid + grid_o + n * grid_n, AT(grid, o, p, q), (index_t)grid_c, D, H, W, at, w, d);    \
-  UNROLLED                                                                                          \
-  for (int k = 0; k < COMBINATIONS; k++) {                                                          \
-    const int in_plane = (int)combined_at(at, k, (index_t)H * W, (index_t)W, 1);                    \
-    if (in_plane >= 0) VISIT(k, n * D * H * W + in_plane)                                           \
+#define FOR_TAPS(VISIT)                                                                                                        \
+  const int place = (int)get_global_id(0), n = (int)get_global_id(1);                                                          \
+  if (place >= PLACES) return;                                                                                                 \
+  const int o = place / (sizes.p * sizes.q), p = place / sizes.q % sizes.p, q = place % sizes.q;                               \
+  int at[AXES * TAPS];                                                                                                         \
+  real w[AXES * TAPS], d[AXES * TAPS];                                                                                         \
+  find_place(grid + grid_o + n * grid_steps.n, AT(grid, o, p, q), (index_t)grid_steps.c, sizes.d, sizes.h, sizes.w, at, w, d); \
+  UNROLLED                                                                                                                     \
+  for (int k = 0; k < COMBINATIONS; k++) {                                                                                     \
+    const int in_plane = (int)combined_at(at, k, (index_t)sizes.h * sizes.w, (index_t)sizes.w, 1);                             \
+    if (in_plane >= 0) VISIT(k, n * sizes.d * sizes.h * sizes.w + in_plane)                                                    \
   }
 
 // counts: of each pixel; total: where the next group's lists begin.
@@ -34,7 +34,7 @@ __kernel void grid_lists_clear(__global int* counts, long counts_o, __global int
 }
 
 #define COUNT(k, pixel) atomic_inc(counts + counts_o + (pixel));
-__kernel void grid_lists_count(TENSOR(const GRID_T, grid), __global int* counts, long counts_o, SIZES) {
+__kernel void grid_lists_count(TENSOR(const GRID_T, grid), __global int* counts, long counts_o, SampleSizes sizes) {
   FOR_TAPS(COUNT)
 }
 
@@ -66,7 +66,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void grid_lists_plac
     weights[weights_o + slot] = combined_weight(w, k);       \
   }
 __kernel void grid_lists_fill(TENSOR(const GRID_T, grid), __global int* ends, long ends_o, __global int* entries,
-                              long entries_o, __global real* weights, long weights_o, SIZES) {
+                              long entries_o, __global real* weights, long weights_o, SampleSizes sizes) {
   FOR_TAPS(PUT)
 }
 
@@ -122,23 +122,24 @@ __kernel void grid_lists_sort(__global const int* counts, long counts_o, __globa
 // x is dx, y is dy. Dimension 0 is pixels, or with INNER (pixel, channels); dimension 1 the other channels.
 __kernel void grid_lists_gather(TENSOR(X_T, x), TENSOR(const Y_T, y), __global const int* counts, long counts_o,
                                 __global const int* ends, long ends_o, __global const int* entries, long entries_o,
-                                __global const real* weights, long weights_o, SIZES) {
-  const int parts = (C + CHANNELS - 1) / CHANNELS, item = (int)get_global_id(0);
+                                __global const real* weights, long weights_o, SampleSizes sizes) {
+  const int parts = (sizes.c + CHANNELS - 1) / CHANNELS, item = (int)get_global_id(0);
   const int pixel = INNER ? item / parts : item;
   const int c = (INNER ? item % parts : (int)get_global_id(1)) * CHANNELS;
-  if (pixel >= N * D * H * W || c >= C) return;
-  const int n = pixel / (D * H * W), d = pixel / (H * W) % D, h = pixel / W % H, w = pixel % W;
+  if (pixel >= sizes.n * sizes.d * sizes.h * sizes.w || c >= sizes.c) return;
+  const int n = pixel / (sizes.d * sizes.h * sizes.w), d = pixel / (sizes.h * sizes.w) % sizes.d;
+  const int h = pixel / sizes.w % sizes.h, w = pixel % sizes.w;
   const int count = counts[counts_o + pixel], begin = ends[ends_o + pixel] - count;
-  y += y_o + n * y_n;
+  y += y_o + n * y_steps.n;
   real sum[CHANNELS];
   for (int i = 0; i < CHANNELS; i++) sum[i] = 0;
   for (int j = begin; j < begin + count; j++) {
     const int place = entries[entries_o + j] / COMBINATIONS;
     const real weight = weights[weights_o + j];
-    const index_t at = AT(y, place / (P * Q), place / Q % P, place % Q);
+    const index_t at = AT(y, place / (sizes.p * sizes.q), place / sizes.q % sizes.p, place % sizes.q);
     for (int i = 0; i < CHANNELS; i++)
-      sum[i] += weight * LOAD_Y(y, at + min(c + i, C - 1) * (index_t)y_c);
+      sum[i] += weight * LOAD_Y(y, at + min(c + i, sizes.c - 1) * (index_t)y_steps.c);
   }
   for (int i = 0; i < CHANNELS; i++)
-    if (c + i < C) STORE_X(x, x_o + n * x_n + (c + i) * x_c + AT(x, d, h, w), sum[i]);
+    if (c + i < sizes.c) STORE_X(x, x_o + n * x_steps.n + (c + i) * x_steps.c + AT(x, d, h, w), sum[i]);
 }

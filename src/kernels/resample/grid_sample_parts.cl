@@ -2,6 +2,9 @@
 // first along W), and where a coordinate lies in x, with PyTorch's rules for what is outside.
 
 #include "lib/types.cl"
+#include "lib/divisor.cl"
+#include "lib/int64.h"
+#include "resample/grid_sample.h"
 
 #ifndef X_DTYPE  // of x and dx
 #define X_DTYPE f32
@@ -64,12 +67,10 @@ typedef REAL real;
 #define LOAD_GRID(p, i) JOIN(LOAD_, GRID_DTYPE)(p, i)
 #define STORE_GRID(p, i, v) JOIN(STORE_, GRID_DTYPE)(p, i, v)
 
-#define TENSOR(type, t) \
-  __global type *restrict t, long t##_o, long t##_n, long t##_c, long t##_d, long t##_h, long t##_w
-#define SIZES int N, int C, int D, int H, int W, int O, int P, int Q
-#define PLACES (O * P * Q)
+#define TENSOR(type, t) __global type *restrict t, long t##_o, SampleSteps t##_steps
+#define PLACES (sizes.o * sizes.p * sizes.q)
 // Where place (o, p, q) lies in a tensor.
-#define AT(t, o, p, q) ((o) * (index_t)t##_d + (p) * (index_t)t##_h + (q) * (index_t)t##_w)
+#define AT(t, o, p, q) ((o) * (index_t)t##_steps.d + (p) * (index_t)t##_steps.h + (q) * (index_t)t##_steps.w)
 
 #define COMBINATIONS (AXES == 3 ? TAPS * TAPS * TAPS : TAPS * TAPS)
 #define TAP_OF(a, k) ((a) == 0 ? (k) % TAPS : (a) == 1 ? (k) / TAPS % TAPS : (k) / (TAPS * TAPS))

@@ -3,6 +3,8 @@
 // where each place's begin. Axes that are not mapped are planes, or neighbours in y: `inner` elements.
 
 #include "lib/types.cl"
+#include "lib/int64.h"
+#include "resample/resample.h"
 
 #ifndef X_DTYPE
 #define X_DTYPE f32
@@ -54,11 +56,10 @@ typedef REAL real;
 #define WORD_f16 half
 #define WORD_bf16 ushort
 
-#define AXIS(a) int size##a, long x_##a, long y_##a, int table##a, int weights##a
-#define COMMON                                                                                                  \
-  __global const X_T *restrict x, long x_o, __global Y_T *restrict y, long y_o, __global const int *table,      \
-      long table_o, __global const real *weights, long weights_o, __global const long *levels, long levels_o,   \
-      AXIS(0), AXIS(1), AXIS(2), int inner, long x_inner, FILL_T fill
+#define COMMON                                                                                                \
+  __global const X_T *restrict x, long x_o, __global Y_T *restrict y, long y_o, __global const int *table,    \
+      long table_o, __global const real *weights, long weights_o, __global const long *levels, long levels_o, \
+      ResampleAxes axes, FILL_T fill
 
 // One tap at most everywhere: its value is taken as it is, and where there is none the fill value stands.
 #define SINGLE (TAPS0 == 1 && TAPS1 == 1 && TAPS2 == 1 && !WEIGHTED0 && !WEIGHTED1 && !WEIGHTED2)

@@ -6,37 +6,31 @@
 
 #include "core/composed.hpp"
 #include "core/gen/expression.hpp"
-#include "ops/lib/divisor.hpp"
 #include "ops/resample/grid_sample_impl.hpp"
 
 namespace dlprim::detail {
 
 GridSampleImpl::GridSampleImpl(const GridSampleProblem& problem) {
-  const auto put = [&](const Shape& s) {
-    const int rank = s.size();
-    for (int64_t size : {rank == 5 ? s[2] : 1, s[rank - 2], s[rank - 1]}) sizes.push_back(to_int("x", size));
-  };
-  sizes = {to_int("x", problem.batch()), to_int("x", problem.channels())};
-  put(problem.desc.x.shape);
-  put(problem.desc.y.shape);
+  const auto depth = [](const Shape& s) { return s.size() == 5 ? s[2] : 1; };
+  const auto number = [](int64_t size) { return to_int("x", size); };
+  const Shape &x = problem.desc.x.shape, &y = problem.desc.y.shape;
+  const int rank = x.size();
+  sizes = {number(x[0]),        number(x[1]),     number(depth(x)),    number(x[rank - 2]),
+           number(x[rank - 1]), number(depth(y)), number(y[rank - 2]), number(y[rank - 1])};
 }
 
 namespace {
 
-/// Steps along N, C, D, H, W; a grid's coordinates are its channels.
-std::array<int64_t, 5> steps_of(const Strides& s, bool grid) {
+SampleSteps steps_of(const Strides& s, bool grid) {
   const int rank = s.size(), plane = grid ? 1 : 2;
-  std::array<int64_t, 5> steps{s[0], grid ? s[rank - 1] : s[1], rank == 5 ? s[plane] : 0, 0, 0};
-  steps[3] = s[plane + rank - 4];
-  steps[4] = s[plane + rank - 3];
-  return steps;
+  return {s[0], grid ? s[rank - 1] : s[1], rank == 5 ? s[plane] : 0, s[plane + rank - 4],
+          s[plane + rank - 3]};
 }
 
 }  // namespace
 
 void bind_samples(Launch& launch, const Tensor& t, bool grid) {
-  launch.arg(t);
-  for (int64_t step : steps_of(t.strides(), grid)) launch.arg(step);
+  launch.arg(t).arg(steps_of(t.strides(), grid));
 }
 
 Defines grid_sample_defines(const GridSampleProblem& problem) {
@@ -106,7 +100,7 @@ struct Sampler : GridSampleImpl {
   size_t workspace_size() const override { return bytes; }
 
   void launch(Launch& l, bool has_block, bool has_channels) const {
-    bind_sizes(l);
+    l.arg(sizes);
     if (has_block) l.arg(static_cast<int>(block));
     if (has_channels) l.arg(static_cast<int>(channels));
     const int64_t local = cpu ? 1 : 128;
@@ -191,8 +185,8 @@ struct Last : GridSampleImpl {
     return 1;
   }
   void launch(Launch& l) const {
-    l.arg(static_cast<int>(vectors)).arg(sizes[2]).arg(sizes[3]).arg(sizes[4]).arg(static_cast<int>(places));
-    for (size_t i : {5, 6, 7}) bind_divisor(l, sizes[i]);
+    l.arg(SamplePlaces{static_cast<int>(vectors), sizes.d, sizes.h, sizes.w, static_cast<int>(places),
+                       divisor_of(sizes.o), divisor_of(sizes.p), divisor_of(sizes.q)});
     l.run({static_cast<size_t>(ceil_div(places, group / lanes) * group)}, {static_cast<size_t>(group)});
   }
   void forward(const Stream& stream, const Tensor& x, const Tensor& grid, const Tensor& y) const override {

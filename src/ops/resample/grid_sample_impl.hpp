@@ -5,8 +5,12 @@
 
 #include "core/engine.hpp"
 #include "core/launch.hpp"
+#include "ops/lib/divisor.hpp"
+#include "ops/lib/int64.hpp"
 
 namespace dlprim::detail {
+
+#include "kernels/resample/grid_sample.h"
 
 enum class GridSampleDirection : uint8_t { forward, backward_input, backward_grid };
 
@@ -56,11 +60,8 @@ struct GridSampleImpl : EngineImpl {
                               const Tensor& /*dx*/, const Tensor& /*workspace*/) const {}
 
   explicit GridSampleImpl(const GridSampleProblem& problem);
-  void bind_sizes(Launch& launch) const {
-    for (int size : sizes) launch.arg(size);
-  }
 
-  std::vector<int> sizes;  ///< SIZES of grid_sample_parts.cl
+  SampleSizes sizes;
 };
 
 /// Sampling and the gradient of the grid: a work-item for each place that walks through channels, for GPUs

@@ -50,27 +50,27 @@ struct Lists : GridSampleImpl {
     const Tensor weights = workspace_part(workspace, weights_at, {entries}, real);
     const auto local_ = static_cast<int64_t>(local);
     const size_t all = items_in_groups(pixels, local_), by_place = items_in_groups(places, local_);
-    const auto batch = static_cast<size_t>(sizes[0]);
+    const auto batch = static_cast<size_t>(sizes.n);
     Launch(stream, clear).arg(counts).arg(total).arg(pixels).run({all}, {local});
     {
       Launch l(stream, count);
       bind_samples(l, grid, true);
-      bind_sizes(l.arg(counts));
+      l.arg(counts).arg(sizes);
       l.run({by_place, batch}, {local, 1});
     }
     Launch(stream, place).arg(counts).arg(ends).arg(total).arg(pixels).run({all}, {local});
     {
       Launch l(stream, fill);
       bind_samples(l, grid, true);
-      bind_sizes(l.arg(ends).arg(list).arg(weights));
+      l.arg(ends).arg(list).arg(weights).arg(sizes);
       l.run({by_place, batch}, {local, 1});
     }
     Launch(stream, sort).arg(counts).arg(ends).arg(list).arg(weights).arg(pixels).run({all}, {local});
     Launch l(stream, gather);
     bind_samples(l, dx);
     bind_samples(l, dy);
-    bind_sizes(l.arg(counts).arg(ends).arg(list).arg(weights));
-    const int64_t parts_of_channels = ceil_div(sizes[1], channels);
+    l.arg(counts).arg(ends).arg(list).arg(weights).arg(sizes);
+    const int64_t parts_of_channels = ceil_div(sizes.c, channels);
     const int64_t across = inner ? to_int("dx", pixels * parts_of_channels) : pixels;
     l.run({items_in_groups(across, local_), inner ? 1 : static_cast<size_t>(parts_of_channels)}, {local, 1});
   }

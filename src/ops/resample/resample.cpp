@@ -9,8 +9,11 @@
 
 #include "core/gen/arguments.hpp"
 #include "ops/lib/divisor.hpp"
+#include "ops/lib/int64.hpp"
 
 namespace dlprim::detail {
+
+#include "kernels/resample/resample.h"
 
 namespace {
 
@@ -219,21 +222,15 @@ struct ResamplePass {
   DType real = DType::f32;
 
  private:
-  struct Mapped {
-    int size;
-    int64_t x_stride, y_stride;
-    int table, weights;
-  };
   void prepare_gpu(const Roles& roles);
   void prepare_cpu(const Roles& roles);
 
   Kernel kernel_;
   cl::Buffer table_, weights_, levels_;
-  Mapped mapped_[kMapped];
+  ResampleAxes axes_{};
+  ResampleRows rows_{};  ///< of the CPU
   bool cpu_ = false;
-  int vector_ = 1, planes_ = 1, count_ = 1, x_row_ = 1, mapped_x_ = 1, inner_ = 1;
-  int64_t x_inner_ = 0, block_ = 1;
-  Run run_{AxisTaps()};
+  int vector_ = 1, planes_ = 1, count_ = 1;
   size_t global_[2] = {0, 0}, local_[2] = {1, 1};
 };
 
@@ -289,9 +286,10 @@ ResamplePass::ResamplePass(const Context& context, const TensorDesc& x, const Te
   for (int i = 0; i < kMapped; i++) {
     const Axis& axis = roles.mapped[i];
     const bool narrow = axis.taps.width() <= kNarrow;
-    mapped_[i] = {to_int("y", axis.size), axis.x_stride, axis.y_stride,
-                  to_int("x", static_cast<int64_t>(table.size())),
-                  to_int("x", static_cast<int64_t>(weights.size()))};
+    axes_.size[i] = to_int("y", axis.size);
+    axes_.x[i] = axis.x_stride, axes_.y[i] = axis.y_stride;
+    axes_.table[i] = to_int("x", static_cast<int64_t>(table.size()));
+    axes_.weights[i] = to_int("x", static_cast<int64_t>(weights.size()));
     put_taps(axis.taps, narrow, table, weights);
     defines.set(cat("TAPS", i), narrow ? std::max<int64_t>(axis.taps.width(), 1) : 0);
     defines.set(cat("WEIGHTED", i), !axis.taps.weight.empty());
@@ -307,8 +305,8 @@ ResamplePass::ResamplePass(const Context& context, const TensorDesc& x, const Te
   levels_ = buffer_of(context, std::move(levels));
   weights_ = real == DType::f64 ? buffer_of(context, std::move(weights))
                                 : buffer_of(context, std::vector<float>(weights.begin(), weights.end()));
-  inner_ = to_int("x", roles.inner.size / vector_);
-  x_inner_ = roles.inner.x_stride;
+  axes_.inner = to_int("x", roles.inner.size / vector_);
+  axes_.x_inner = roles.inner.x_stride;
   if (cpu_)
     prepare_cpu(roles);
   else
@@ -322,7 +320,7 @@ ResamplePass::ResamplePass(const Context& context, const TensorDesc& x, const Te
 }
 
 void ResamplePass::prepare_gpu(const Roles& roles) {
-  const int64_t lanes = to_int("y", int64_t{mapped_[0].size} * mapped_[1].size * mapped_[2].size * inner_);
+  const int64_t lanes = to_int("y", int64_t{axes_.size[0]} * axes_.size[1] * axes_.size[2] * axes_.inner);
   const int64_t count = roles.count();
   // What a lane finds out about its place serves several planes, where there is enough for every unit as
   // well.
@@ -339,17 +337,18 @@ void ResamplePass::prepare_gpu(const Roles& roles) {
 
 void ResamplePass::prepare_cpu(const Roles& roles) {
   const Axis& last = roles.mapped[2];
-  const int64_t rows = roles.count() * mapped_[0].size * mapped_[1].size;
-  const int64_t row = std::max<int64_t>({last.size * inner_, last.x_size * inner_, 1});
+  const int64_t rows = roles.count() * axes_.size[0] * axes_.size[1];
+  const int64_t row = std::max<int64_t>({last.size * axes_.inner, last.x_size * axes_.inner, 1});
   constexpr int64_t kElements = 8192,
                     kGroups = 256;  // of a work-group; of a launch: each has a row of scratch
-  block_ = std::max(ceil_div(rows, kGroups), std::min(ceil_div(kElements, row), ceil_div(rows, 8)));
-  global_[0] = static_cast<size_t>(ceil_div(rows, block_));
+  const int64_t block =
+      std::max(ceil_div(rows, kGroups), std::min(ceil_div(kElements, row), ceil_div(rows, 8)));
+  global_[0] = static_cast<size_t>(ceil_div(rows, block));
   global_[1] = 1;
-  x_row_ = to_int("x", round_up(std::max<int64_t>(last.x_size, 1) * inner_, 16));
-  scratch = global_[0] * static_cast<size_t>(x_row_) * size_of(real);
-  mapped_x_ = to_int("x", last.x_size);
-  run_ = Run(last.taps);
+  const int x_row = to_int("x", round_up(std::max<int64_t>(last.x_size, 1) * axes_.inner, 16));
+  scratch = global_[0] * static_cast<size_t>(x_row) * size_of(real);
+  const Run run(last.taps);
+  rows_ = {block, count_, x_row, to_int("x", last.x_size), run.begin, run.end, run.source};
 }
 
 void ResamplePass::run(const Stream& stream, const Tensor& x, const Tensor& y, double fill,
@@ -361,19 +360,14 @@ void ResamplePass::run(const Stream& stream, const Tensor& x, const Tensor& y, d
   launch.arg(Tensor::wrap(context, table_, {1}, DType::i32));
   launch.arg(Tensor::wrap(context, weights_, {1}, real));
   launch.arg(Tensor::wrap(context, levels_, {1}, DType::i64));
-  for (const Mapped& axis : mapped_)
-    launch.arg(axis.size).arg(axis.x_stride).arg(axis.y_stride).arg(axis.table).arg(axis.weights);
-  launch.arg(inner_).arg(x_inner_);
-  launch.real(real, fill);
-  if (cpu_) {
-    launch.arg(scratch_memory).arg(x_row_).arg(mapped_x_).arg(count_).arg(block_);
-    launch.arg(run_.begin).arg(run_.end).arg(run_.source);
-  } else {
-    launch.arg(count_);
-    bind_divisor(launch, inner_);
-    bind_divisor(launch, mapped_[1].size);
-    bind_divisor(launch, mapped_[2].size);
-  }
+  launch.arg(axes_).real(real, fill);
+  if (cpu_)
+    launch.arg(scratch_memory).arg(rows_);
+  else
+    launch.arg(count_)
+        .arg(divisor_of(axes_.inner))
+        .arg(divisor_of(axes_.size[1]))
+        .arg(divisor_of(axes_.size[2]));
   launch.run({global_[0], global_[1]}, {local_[0], local_[1]});
 }
 
