@@ -12,6 +12,8 @@
 #define GROUP 256
 #endif
 #include "lib/divisor.cl"
+#include "lib/int64.h"
+#include "pool/max_unpool.h"
 
 #if WIDE
 typedef long index_t;
@@ -26,11 +28,11 @@ typedef int index_t;
 
 // Of each chunk of each image the least and the greatest index in Q; INT_MAX and -1 if there is none.
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void max_unpool_bounds(
-    TENSOR(const INDICES, indices), __global int* bounds, long bounds_o, DIVISOR(C), int P, int Q, DIVISOR(chunks)) {
+    TENSOR(const INDICES, indices), __global int* bounds, long bounds_o, Divisor channels, int p, int q, Divisor chunks) {
   __local int least, greatest;
   const int lane = (int)get_local_id(0), group = (int)get_group_id(0);
-  const int n = QUOTIENT(group, chunks), first = (group - n * chunks) * CHUNK;
-  const int count = min(CHUNK, P - first) * C;
+  const int n = divided(group, chunks), first = (group - n * chunks.d) * CHUNK;
+  const int count = min(CHUNK, p - first) * channels.d;
   if (lane == 0) {
     least = INT_MAX;
     greatest = -1;
@@ -40,9 +42,9 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void max_unpool_boun
   indices += indices_o + n * indices_n + first * indices_w;
 #pragma unroll 4
   for (int e = lane; e < count; e += GROUP) {
-    const int i = QUOTIENT(e, C);
-    const INDICES index = indices[i * (index_t)indices_w + (e - i * C)];
-    const bool inside = index >= 0 && index < Q;
+    const int i = divided(e, channels);
+    const INDICES index = indices[i * (index_t)indices_w + (e - i * channels.d)];
+    const bool inside = index >= 0 && index < q;
     low = inside ? min(low, (int)index) : low;
     high = inside ? max(high, (int)index) : high;
   }
@@ -57,38 +59,38 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void max_unpool_boun
   }
 }
 
-// P and Q: places of an image of x and of y. Groups are numbered n, range, part of the channels. `known`: there are bounds, otherwise all
-// chunks are read.
+// Groups are numbered n, range, part of the channels.
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void max_unpool_tiles(
-    TENSOR(const WORD, x), TENSOR(const INDICES, indices), TENSOR(WORD, y), __global const int* bounds, long bounds_o, int C, int P,
-    int Q, int chunks, int known, DIVISOR(parts), DIVISOR(ranges), int length) {
+    TENSOR(const WORD, x), TENSOR(const INDICES, indices), TENSOR(WORD, y), __global const int* bounds, long bounds_o,
+    UnpoolTiles of) {
   __local int owner[TILE];
   __local int chosen[GROUP];
   __local int chosen_count;
   const int lane = (int)get_local_id(0), group = (int)get_group_id(0), column = lane % CHANNELS, row = lane / CHANNELS;
-  const int rest = QUOTIENT(group, parts), n = QUOTIENT(rest, ranges);
-  const int c = (group - rest * parts) * CHANNELS + column;
-  const int begin = (rest - n * ranges) * length, places = min(length, Q - begin), end = begin + places;
+  const int rest = divided(group, of.parts), n = divided(rest, of.ranges);
+  const int c = (group - rest * of.parts.d) * CHANNELS + column;
+  const int begin = (rest - n * of.ranges.d) * of.length, places = min(of.length, of.q - begin), end = begin + places;
   x += x_o + n * x_n + c;
   indices += indices_o + n * indices_n + c;
   y += y_o + n * y_n + c + begin * y_w;
   for (int i = lane; i < places * CHANNELS; i += GROUP) owner[i] = 0;
-  for (int first = 0; first < chunks; first += GROUP) {
+  for (int first = 0; first < of.chunks; first += GROUP) {
     const int chunk = first + lane;
-    const long bound = bounds_o + 2 * ((long)n * chunks + chunk);
+    const long bound = bounds_o + 2 * ((long)n * of.chunks + chunk);
     if (lane == 0) chosen_count = 0;
     barrier(CLK_LOCAL_MEM_FENCE);
-    if (chunk < chunks && (!known || (bounds[bound] < end && bounds[bound + 1] >= begin))) chosen[atomic_inc(&chosen_count)] = chunk;
+    if (chunk < of.chunks && (!of.known || (bounds[bound] < end && bounds[bound + 1] >= begin)))
+      chosen[atomic_inc(&chosen_count)] = chunk;
     barrier(CLK_LOCAL_MEM_FENCE);
     // The owner of a place is 1 + the last element that goes there.
-    const int count = c < C ? chosen_count * CHUNK : 0;
+    const int count = c < of.channels ? chosen_count * CHUNK : 0;
     for (int j = row; j < count; j += BATCH * ROWS) {
       int element[BATCH];
       INDICES to[BATCH];
 #pragma unroll
       for (int k = 0; k < BATCH; k++) {
         const int at = min(j + k * ROWS, count - 1);
-        element[k] = min(chosen[at / CHUNK] * CHUNK + at % CHUNK, P - 1);
+        element[k] = min(chosen[at / CHUNK] * CHUNK + at % CHUNK, of.p - 1);
         to[k] = indices[element[k] * (index_t)indices_w];
       }
 #pragma unroll
@@ -98,7 +100,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void max_unpool_tile
     }
     barrier(CLK_LOCAL_MEM_FENCE);
   }
-  if (c >= C) return;
+  if (c >= of.channels) return;
   for (int first = row; first < places; first += BATCH * ROWS) {
     WORD value[BATCH];
 #pragma unroll

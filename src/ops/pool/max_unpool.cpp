@@ -75,14 +75,14 @@ Kernel MaxUnpool::Impl::kernel(const Context& context, const char* name) const {
 }
 
 void MaxUnpool::Impl::bind(Launch& launch, const Tensor& t) const {
-  launch.arg(t);
-  for (int64_t stride : Five(t, problem.desc.spatial).stride) launch.arg(stride);
+  const auto& s = Five(t, problem.desc.spatial).stride;
+  launch.arg(t).arg(UnpoolSteps{s[0], s[1], s[2], s[3], s[4]});
 }
 
-void MaxUnpool::Impl::bind_sizes(Launch& launch) const {
-  const auto size = [&](int64_t s) { launch.arg(static_cast<int>(s)); };
-  size(x.size[1]);
-  for (const Five* t : {&x, &y}) size(t->plane()), size(t->size[3]), size(t->size[4]);
+UnpoolSizes MaxUnpool::Impl::sizes() const {
+  const auto size = [](int64_t s) { return static_cast<int>(s); };
+  return {size(x.size[1]), size(x.plane()), size(x.size[3]), size(x.size[4]),
+          size(y.plane()), size(y.size[3]), size(y.size[4])};
 }
 
 namespace {
@@ -101,8 +101,7 @@ struct Cpu : Impl {
     bind(l, problem.backward ? y_ : x_);
     bind(l, indices);
     bind(l, problem.backward ? x_ : y_);
-    bind_sizes(l);
-    l.arg(static_cast<int>(channels));
+    l.arg(sizes()).arg(static_cast<int>(channels));
     l.run({static_cast<size_t>(ceil_div(x.size[1], channels)), static_cast<size_t>(x.size[0])}, {1, 1});
   }
 
@@ -167,10 +166,8 @@ struct Gpu : Impl {
   /// A work-item for each of `count` elements of planes as t's, from image `first` on.
   void over(Launch& l, int64_t first, int64_t count, const Five& t) const {
     const auto plane = static_cast<int>(t.plane()), channels = static_cast<int>(x.size[1]);
-    bind_sizes(l);
-    l.arg(first).arg(static_cast<int>(count));
-    bind_divisor(l, last ? channels : plane);
-    bind_divisor(l, last ? plane : channels);
+    l.arg(sizes()).arg(UnpoolPart{first, static_cast<int>(count), divisor_of(last ? channels : plane),
+                                  divisor_of(last ? plane : channels)});
     l.run({items_in_groups(count, local)}, {static_cast<size_t>(local)});
   }
 

@@ -8,10 +8,14 @@
 #include "core/defines.hpp"
 #include "core/engine.hpp"
 #include "core/launch.hpp"
+#include "ops/lib/divisor.hpp"
+#include "ops/lib/int64.hpp"
 
 namespace dlprim {
 
 namespace detail {
+
+#include "kernels/pool/max_unpool.h"
 
 /// A tensor as [N, C, D, H, W].
 struct UnpoolTensor {
@@ -50,7 +54,7 @@ struct MaxUnpool::Impl : detail::EngineImpl {
   explicit Impl(const detail::UnpoolProblem& p);
   detail::Kernel kernel(const Context& context, const char* name) const;
   void bind(detail::Launch& launch, const Tensor& t) const;
-  void bind_sizes(detail::Launch& launch) const;
+  detail::UnpoolSizes sizes() const;
   /// Forward: x, indices, y. Backward: dx, indices, dy.
   virtual void run(const Stream& stream, const Tensor& x, const Tensor& indices, const Tensor& y,
                    const Tensor& workspace) const = 0;

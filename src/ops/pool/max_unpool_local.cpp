@@ -142,7 +142,14 @@ struct Tiles : Impl {
       l.arg(t).arg(stride[0]).arg(stride[4]);
     };
     const auto number = [](int64_t n) { return static_cast<int>(n); };
-    const int p = number(x.plane()), q = number(y.plane()), c = number(x.size[1]);
+    const UnpoolTiles of{number(x.size[1]),
+                         number(x.plane()),
+                         number(y.plane()),
+                         number(chunks),
+                         static_cast<int>(known),
+                         number(ceil_div(y.plane(), form.ranges)),
+                         divisor_of(number(form.parts)),
+                         divisor_of(number(form.ranges))};
     const auto launch = [&](Launch& l, int64_t groups) {
       l.run({static_cast<size_t>(groups * kGroup)}, {static_cast<size_t>(kGroup)});
     };
@@ -151,16 +158,12 @@ struct Tiles : Impl {
     if (known) {
       Launch l(stream, bounds_);
       tensor(l, indices);
-      bind_divisor(l.arg(bounds), c);
-      bind_divisor(l.arg(p).arg(q), number(chunks));
+      l.arg(bounds).arg(divisor_of(of.channels)).arg(of.p).arg(of.q).arg(divisor_of(of.chunks));
       launch(l, x.size[0] * chunks);
     }
     Launch l(stream, run_);
     tensor(l, x_), tensor(l, indices), tensor(l, y_);
-    l.arg(bounds).arg(c).arg(p).arg(q).arg(number(chunks)).arg(static_cast<int>(known));
-    bind_divisor(l, number(form.parts));
-    bind_divisor(l, number(form.ranges));
-    l.arg(number(ceil_div(y.plane(), form.ranges)));
+    l.arg(bounds).arg(of);
     launch(l, x.size[0] * form.ranges * form.parts);
   }
 
