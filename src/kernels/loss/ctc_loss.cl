@@ -11,6 +11,8 @@
 #define STATES 128
 #endif
 #include "lib/types.cl"
+#include "lib/int64.h"
+#include "loss/ctc_loss.h"
 #if LANES == 1
 #include "lib/math_cpu.cl"
 #endif
@@ -47,24 +49,22 @@
 #endif
 
 // x: [T, N, C], labels: [N, S], lengths: [N]; alpha, beta: [N, T, 2 S + 1].
-#define SEQUENCES                                                                                            \
-  __global const A_T *x, long x_o, long x_t, long x_n, long x_c, __global const T_T *labels, long labels_o,   \
-      long labels_n, long labels_s, __global const N_T *times, long times_o, long times_n, __global const U_T *sizes, \
-      long sizes_o, long sizes_n, int T, int C, int S, long blank, int flags
-#define MEAN (flags & 1)  // of each loss divided by its labels' number
-#define ZERO (flags & 2)  // an infinite loss is 0
+#define SEQUENCES                                                                                                      \
+  __global const A_T *x, long x_o, __global const T_T *labels, long labels_o, __global const N_T *times, long times_o, \
+      __global const U_T *sizes, long sizes_o, CtcShape shape
 // Sequence n; lengths that are none count as the nearest that is one.
-#define SEQUENCE(n_)                                                                                          \
-  const long n = n_;                                                                                          \
-  const int lane = LANES == 1 ? 0 : (int)get_local_id(0);                                                     \
-  const int end = (int)clamp((long)LOAD(N_DTYPE, times + times_o, n * times_n), 0l, (long)T);                 \
-  const int size = (int)clamp((long)LOAD(U_DTYPE, sizes + sizes_o, n * sizes_n), 0l, (long)S);                \
-  const int states = 2 * size + 1, pitch = 2 * S + 1;                                                         \
-  x += x_o + n * x_n;                                                                                         \
-  labels += labels_o + n * labels_n;
-#define LABEL(s) ((s)&1 ? (long)labels[((s) >> 1) * labels_s] : blank)
+#define SEQUENCE(n_)                                                                                       \
+  const long n = n_;                                                                                       \
+  const int lane = LANES == 1 ? 0 : (int)get_local_id(0);                                                  \
+  const int end = (int)clamp((long)LOAD(N_DTYPE, times + times_o, n * shape.times_n), 0l, (long)shape.t);  \
+  const int size = (int)clamp((long)LOAD(U_DTYPE, sizes + sizes_o, n * shape.sizes_n), 0l, (long)shape.s); \
+  const int states = 2 * size + 1, pitch = 2 * shape.s + 1;                                                \
+  x += x_o + n * shape.x.n;                                                                                \
+  labels += labels_o + n * shape.labels_n;
+#define LABEL(s) ((s)&1 ? (long)labels[((s) >> 1) * shape.labels_s] : shape.blank)
 // The logarithm of a state's class' probability; of a label that is no class, of 0.
-#define X_AT(t, c) ((c) >= 0 && (c) < C ? LOAD(A_DTYPE, x, (t) * x_t + (c) * x_c) : -INFINITY)
+#define X_AT(time, label) \
+  ((label) >= 0 && (label) < shape.c ? LOAD(A_DTYPE, x, (time) * shape.x.t + (label) * shape.x.c) : -INFINITY)
 
 // e^v of v up to 0, as a term of a sum of 1 and more: below -80 it is as good as what it is at -80, and takes no denormal numbers.
 // Without calls, so that a loop over it becomes vector instructions.
@@ -88,30 +88,30 @@ real loss_of(__global const real* alpha, int end, int states, int pitch) {
 #define FRONT 2
 #define WHOLE(states) (((states) + 15) & ~15)
 // STATE(s): the state that is element s; beta's chain is the other way round.
-#define START_CHAIN(STATE)                                                             \
-  __local long at[STATES];                                                             \
-  __local int jumps[STATES];                                                           \
-  __local real emitted[STATES], rows[2][STATES + FRONT];                               \
-  for (int s = 0; s < WHOLE(states); s++) {                                            \
-    const long c = s < states ? LABEL(STATE(s)) : -1;                                  \
-    at[s] = c >= 0 && c < C ? c * x_c : -1;                                            \
-    jumps[s] = (s & 1) && s < states && (s < 2 || c != LABEL(STATE(s - 2)));           \
-  }                                                                                    \
+#define START_CHAIN(STATE)                                                                                     \
+  __local long at[STATES];                                                                                     \
+  __local int jumps[STATES];                                                                                   \
+  __local real emitted[STATES], rows[2][STATES + FRONT];                                                       \
+  for (int s = 0; s < WHOLE(states); s++) {                                                                    \
+    const long c = s < states ? LABEL(STATE(s)) : -1;                                                          \
+    at[s] = c >= 0 && c < shape.c ? c * shape.x.c : -1;                                                        \
+    jumps[s] = (s & 1) && s < states && (s < 2 || c != LABEL(STATE(s - 2)));                                   \
+  }                                                                                                            \
   for (int s = 0; s < 2 * (STATES + FRONT); s++) rows[s / (STATES + FRONT)][s % (STATES + FRONT)] = -INFINITY; \
   rows[0][FRONT - 1] = 0;
-#define STEP_CHAIN(round, t, row, STATE)                                               \
-  {                                                                                    \
-    __local real* before = rows[(round)&1] + FRONT;                                    \
-    __local real* now = rows[((round) + 1) & 1] + FRONT;                               \
-    for (int s = 0; s < WHOLE(states); s++)                                            \
-      emitted[s] = at[s] < 0 ? -INFINITY : (real)LOAD(A_DTYPE, x, (t) * x_t + at[s]);  \
-    INDEPENDENT_ROUNDS                                                                 \
-    for (int s = 0; s < WHOLE(states); s++) {                                          \
-      const real far = before[s - 2];                                                  \
-      now[s] = log_add(before[s], before[s - 1], jumps[s] ? far : -INFINITY) + emitted[s]; \
-    }                                                                                  \
-    for (int s = 0; s < states; s++) (row)[STATE(s)] = now[s];                         \
-    before[-1] = -INFINITY;                                                            \
+#define STEP_CHAIN(round, time, row, STATE)                                                    \
+  {                                                                                            \
+    __local real* before = rows[(round)&1] + FRONT;                                            \
+    __local real* now = rows[((round) + 1) & 1] + FRONT;                                       \
+    for (int s = 0; s < WHOLE(states); s++)                                                    \
+      emitted[s] = at[s] < 0 ? -INFINITY : (real)LOAD(A_DTYPE, x, (time) * shape.x.t + at[s]); \
+    INDEPENDENT_ROUNDS                                                                         \
+    for (int s = 0; s < WHOLE(states); s++) {                                                  \
+      const real far = before[s - 2];                                                          \
+      now[s] = log_add(before[s], before[s - 1], jumps[s] ? far : -INFINITY) + emitted[s];     \
+    }                                                                                          \
+    for (int s = 0; s < states; s++) (row)[STATE(s)] = now[s];                                 \
+    before[-1] = -INFINITY;                                                                    \
   }
 #define AS_IT_IS(s) (s)
 #define TURNED(s) (states - 1 - (s))
@@ -134,7 +134,7 @@ real loss_of(__global const real* alpha, int end, int states, int pitch) {
 __kernel __attribute__((reqd_work_group_size(LANES, 1, 1))) void ctc_alpha(
     SEQUENCES, __global real* alpha, long alpha_o, __global L_T* loss, long loss_o, long loss_n) {
   SEQUENCE((long)get_group_id(0))
-  alpha += alpha_o + n * T * pitch;
+  alpha += alpha_o + n * shape.t * pitch;
 #ifdef CHAIN
   START_CHAIN(AS_IT_IS)
   for (int t = 0; t < end; t++) STEP_CHAIN(t, t, alpha + (long)t * pitch, AS_IT_IS)
@@ -161,20 +161,21 @@ __kernel __attribute__((reqd_work_group_size(LANES, 1, 1))) void ctc_alpha(
   SYNC_GLOBAL
   if (lane > 0) return;
   const real value = loss_of(alpha, end, states, pitch);
-  STORE(L_DTYPE, loss + loss_o, n * loss_n, ZERO && value == INFINITY ? 0 : MEAN ? value / max(1, size) : value);
+  const real scaled = shape.divides ? value / max(1, size) : value;
+  STORE(L_DTYPE, loss + loss_o, n * loss_n, shape.zeroes && value == INFINITY ? 0 : scaled);
 }
 
 // Also links: of each label the place of the next equal one, plus 1; negative where it is not the first of its kind.
 __kernel __attribute__((reqd_work_group_size(LANES, 1, 1))) void ctc_beta(
     SEQUENCES, __global real* beta, long beta_o, __global int* links, long links_o) {
   SEQUENCE((long)get_group_id(0))
-  beta += beta_o + n * T * pitch;
-  links += links_o + n * S;
+  beta += beta_o + n * shape.t * pitch;
+  links += links_o + n * shape.s;
   for (int i = lane; i < size; i += LANES) {
     int next = i + 1, earlier = i - 1;
-    while (next < size && labels[next * labels_s] != labels[i * labels_s]) next++;
-    while (earlier >= 0 && labels[earlier * labels_s] != labels[i * labels_s]) earlier--;
-    const int link = next < size ? next + 1 : S + 1;  // S + 1: there is none
+    while (next < size && labels[next * shape.labels_s] != labels[i * shape.labels_s]) next++;
+    while (earlier >= 0 && labels[earlier * shape.labels_s] != labels[i * shape.labels_s]) earlier--;
+    const int link = next < size ? next + 1 : shape.s + 1;  // S + 1: there is none
     links[i] = earlier >= 0 ? -link : link;
   }
 #ifdef CHAIN
@@ -215,26 +216,27 @@ __kernel __attribute__((reqd_work_group_size(LANES, 1, 1))) void ctc_beta(
 __kernel __attribute__((reqd_work_group_size(LANES, 1, 1))) void ctc_gradient(
     SEQUENCES, __global const real* alpha, long alpha_o, __global const real* beta, long beta_o,
     __global const int* links, long links_o, __global const L_T* dloss, long dloss_o, long dloss_n, __global D_T* d,
-    long d_o, long d_t, long d_n, long d_c, int N) {
+    long d_o, CtcSteps d_steps) {
 #ifdef CHAIN
   __local real shares[STATES];
 #else
   __local real most_of[LANES], sum_of[LANES];
 #endif
-  SEQUENCE((long)get_group_id(0) / T)
-  const int t = (int)((long)get_group_id(0) - n * T);
-  d += d_o + n * d_n + t * d_t;
-  const long sequence = n * T * pitch, row = sequence + (long)t * pitch;
+  SEQUENCE((long)get_group_id(0) / shape.t)
+  const int t = (int)((long)get_group_id(0) - n * shape.t);
+  d += d_o + n * d_steps.n + t * d_steps.t;
+  const long sequence = n * shape.t * pitch, row = sequence + (long)t * pitch;
   const real value = loss_of(alpha + alpha_o + sequence, end, states, pitch);
-  const bool none = t >= end || (ZERO && value == INFINITY);
+  const bool none = t >= end || (shape.zeroes && value == INFINITY);
   real slope = LOAD(L_DTYPE, dloss + dloss_o, n * dloss_n);
-  if (MEAN) slope = slope / max(1, size) / N;
+  if (shape.divides) slope = slope / max(1, size) / shape.n;
   INDEPENDENT_ROUNDS
-  for (int c = lane; c < C; c += LANES) STORE(D_DTYPE, d, c * d_c, none ? 0 : exp(LOAD(A_DTYPE, x, t * x_t + c * x_c)) * slope);
+  for (int c = lane; c < shape.c; c += LANES)
+    STORE(D_DTYPE, d, c * d_steps.c, none ? 0 : exp(LOAD(A_DTYPE, x, t * shape.x.t + c * shape.x.c)) * slope);
   if (none) return;
   alpha += alpha_o + row;
   beta += beta_o + row;
-  links += links_o + n * S;
+  links += links_o + n * shape.s;
 #ifdef CHAIN
   // Every state's share of all paths, at most 1: none needs to be held against the largest.
   for (int s = 0; s < states; s++) shares[s] = X_AT(t, LABEL(s));
@@ -244,14 +246,14 @@ __kernel __attribute__((reqd_work_group_size(LANES, 1, 1))) void ctc_gradient(
     shares[s] = v < -80 ? 0 : share;
   }
   for (int i = -1; i < size; i++) {
-    const long c = i < 0 ? blank : (long)labels[i * labels_s];
-    if (i >= 0 && (links[i] < 0 || c < 0 || c >= C || c == blank)) continue;
+    const long c = i < 0 ? shape.blank : (long)labels[i * shape.labels_s];
+    if (i >= 0 && (links[i] < 0 || c < 0 || c >= shape.c || c == shape.blank)) continue;
     real sum = 0;
     if (i < 0)
       for (int s = 0; s < states; s += 2) sum += shares[s];
     else
       for (int j = i; j < size; j = abs(links[j]) - 1) sum += shares[2 * j + 1];
-    STORE(D_DTYPE, d, c * d_c, (exp(LOAD(A_DTYPE, x, t * x_t + c * x_c)) - sum) * slope);
+    STORE(D_DTYPE, d, c * d_steps.c, (exp(LOAD(A_DTYPE, x, t * shape.x.t + c * shape.x.c)) - sum) * slope);
   }
 #else
   real most = -INFINITY, sum = 0;
@@ -268,15 +270,15 @@ __kernel __attribute__((reqd_work_group_size(LANES, 1, 1))) void ctc_gradient(
   }
   // Of each class that the labels have, the first of them; and of blanks lane 0, in a round of its own.
   for (int i = lane == 0 ? -1 : lane; i < size; i = i < 0 ? 0 : i + LANES) {
-    const long c = i < 0 ? blank : (long)labels[i * labels_s];
+    const long c = i < 0 ? shape.blank : (long)labels[i * shape.labels_s];
     if (i >= 0) {
-      if (links[i] < 0 || c < 0 || c >= C || c == blank) continue;
+      if (links[i] < 0 || c < 0 || c >= shape.c || c == shape.blank) continue;
       most = -INFINITY;
       sum = 0;
       for (int j = i; j < size; j = abs(links[j]) - 1) ADD_TERM(alpha[2 * j + 1] + beta[2 * j + 1], most, sum)
     }
-    const real v = LOAD(A_DTYPE, x, t * x_t + c * x_c);
-    STORE(D_DTYPE, d, c * d_c, (exp(v) - exp(most + log(sum) + value - v)) * slope);
+    const real v = LOAD(A_DTYPE, x, t * shape.x.t + c * shape.x.c);
+    STORE(D_DTYPE, d, c * d_steps.c, (exp(v) - exp(most + log(sum) + value - v)) * slope);
   }
 #endif
 }

@@ -9,9 +9,13 @@
 
 #include "core/composed.hpp"
 #include "core/gen/expression.hpp"
+#include "ops/lib/int64.hpp"
 #include "ops/loss/loss_reduction.hpp"
 
 namespace dlprim::detail {
+
+#include "kernels/loss/ctc_loss.h"
+
 template <>
 inline constexpr int kFields<CtcLossParams> = 3;
 template <>
@@ -25,8 +29,6 @@ namespace dlprim {
 using namespace detail;
 
 namespace {
-
-constexpr int kDivides = 1, kZeroes = 2;  // flags of ctc_loss.cl
 
 /// A checked description, and what both directions take from it; backward dloss stands for the loss.
 struct Problem {
@@ -96,14 +98,20 @@ Kernel kernel(const Context& context, const Problem& p, const char* name, int64_
   return context.state().programs.kernel("ctc_loss", name, defines);
 }
 
+CtcSteps steps_of(const Tensor& x) {
+  return {x.strides()[0], x.strides()[1], x.strides()[2]};
+}
+
 /// Binds SEQUENCES of ctc_loss.cl.
 void bind(Launch& launch, const Problem& p, const CtcLossInputs& in) {
-  launch.arg(in.x).arg(in.x.strides()[0]).arg(in.x.strides()[1]).arg(in.x.strides()[2]);
-  launch.arg(in.labels).arg(in.labels.strides()[0]).arg(in.labels.strides()[1]);
-  launch.arg(in.x_lengths).arg(in.x_lengths.strides()[0]);
-  launch.arg(in.label_lengths).arg(in.label_lengths.strides()[0]);
-  const int flags = (p.mean() ? kDivides : 0) | (p.desc.params.zero_infinity ? kZeroes : 0);
-  launch.arg(p.t).arg(p.c).arg(p.s).arg(p.desc.params.blank).arg(flags);
+  CtcShape shape{};
+  shape.x = steps_of(in.x);
+  shape.labels_n = in.labels.strides()[0], shape.labels_s = in.labels.strides()[1];
+  shape.times_n = in.x_lengths.strides()[0], shape.sizes_n = in.label_lengths.strides()[0];
+  shape.blank = p.desc.params.blank;
+  shape.t = p.t, shape.n = p.n, shape.c = p.c, shape.s = p.s;
+  shape.divides = p.mean(), shape.zeroes = p.desc.params.zero_infinity;
+  launch.arg(in.x).arg(in.labels).arg(in.x_lengths).arg(in.label_lengths).arg(shape);
 }
 
 void check_inputs(const Stream& stream, const CtcLossDesc& desc, const CtcLossInputs& in,
@@ -242,7 +250,7 @@ void CtcLossBackward::run(const Stream& stream, const Tensor& dloss, const CtcLo
   bind(launch, p, in);
   const auto lanes = static_cast<size_t>(impl_->lanes);
   launch.arg(alpha).arg(beta).arg(links).arg(dloss).arg(p.reduced() ? int64_t{0} : dloss.strides()[0]);
-  launch.arg(dx).arg(dx.strides()[0]).arg(dx.strides()[1]).arg(dx.strides()[2]).arg(p.n);
+  launch.arg(dx).arg(steps_of(dx));
   launch.run({static_cast<size_t>(p.n) * static_cast<size_t>(p.t) * lanes}, {lanes});
 }
 
