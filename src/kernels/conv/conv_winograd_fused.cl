@@ -20,6 +20,8 @@
 #define Y_CHANNELS_LAST 0
 #endif
 #include "lib/access.cl"
+#include "lib/int64.h"
+#include "conv/conv_winograd.h"
 #include "gemm/gemm_types.cl"
 
 #define ITEMS 256
@@ -52,12 +54,9 @@ INLINE void along_target(float* t, const float* d) {
   //$ END
 }
 
-#define IMAGE_PARAMETERS(x) int x##_height, int x##_width, int x##_n, int x##_c, int x##_h, int x##_w
-
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_winograd_fused(
-    __global const AB_STORAGE* restrict x, long x_offset, IMAGE_PARAMETERS(x), __global const float* restrict u,
-    long u_offset, long u_plane, int u_pitch, __global C_STORAGE* restrict y, long y_offset, IMAGE_PARAMETERS(y),
-    int channels, int filters, int tiles, int tiles_h, int tiles_w, int pad_h, int pad_w, EPILOGUE_PARAMETERS) {
+    __global const AB_STORAGE* restrict x, long x_offset, WinogradImage of_x, __global const float* restrict u, long u_offset,
+    __global C_STORAGE* restrict y, long y_offset, WinogradImage of_y, WinogradProduct p, EPILOGUE_PARAMETERS) {
   __local float4 memory[LOCAL_SIZE / 4];
   __local float *local_u = (__local float*)memory, *local_v = local_u + U_SIZE, *local_sums = local_u;
   const int item = (int)get_local_id(0);
@@ -66,17 +65,17 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_winograd_f
   // The tile and channel that the item transforms.
   const int own_channel = X_CHANNELS_LAST ? item % CHANNELS : item / TILES;
   const int own_tile = X_CHANNELS_LAST ? item / CHANNELS % TILES : item % TILES;
-  const int transforms = item < TRANSFORMING && tile0 + own_tile < tiles;
-  const int seen = min(tile0 + own_tile, tiles - 1), image = seen / (tiles_h * tiles_w);
-  const int h0 = seen / tiles_w % tiles_h * 2 - pad_h, w0 = seen % tiles_w * 2 - pad_w;
+  const int transforms = item < TRANSFORMING && tile0 + own_tile < p.tiles;
+  const int seen = min(tile0 + own_tile, p.tiles - 1), image = seen / (p.tiles_h * p.tiles_w);
+  const int h0 = seen / p.tiles_w % p.tiles_h * 2 - p.pad_h, w0 = seen % p.tiles_w * 2 - p.pad_w;
   // From the image's first pixel in the item's channel to the tile's corner.
-  x += x_offset + (long)image * x_n + (long)own_channel * x_c;
-  const int corner = h0 * x_h + w0 * x_w;
+  x += x_offset + (long)image * of_x.n + (long)own_channel * of_x.c;
+  const int corner = h0 * of_x.h + w0 * of_x.w;
   int inside = 0;  // a bit for each pixel
 #pragma unroll
   for (int i = 0; i < 16; i++) {
     const int h = h0 + i / 4, w = w0 + i % 4;
-    if (transforms && h >= 0 && h < x_height && w >= 0 && w < x_width) inside |= 1 << i;
+    if (transforms && h >= 0 && h < of_x.height && w >= 0 && w < of_x.width) inside |= 1 << i;
   }
 
   // The point, filters and tiles that the item multiplies.
@@ -88,21 +87,21 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_winograd_f
     for (int j = 0; j < RN; j++) sums[i][j] = 0;
 
   // Step s fetches into registers, multiplies what step s - 1 fetched, and puts it into local memory.
-  const int steps = (channels + CHANNELS - 1) / CHANNELS;
+  const int steps = (p.channels + CHANNELS - 1) / CHANNELS;
   for (int s = 0; s <= steps; s++) {
     float d[16];
     float4 next_u[U_LOADS];
     if (s < steps) {
-      const int seen_now = s * CHANNELS + own_channel < channels ? inside : 0;
+      const int seen_now = s * CHANNELS + own_channel < p.channels ? inside : 0;
 #pragma unroll
       for (int i = 0; i < 16; i++)
-        d[i] = seen_now >> i & 1 ? LOAD_AB(x, corner + i / 4 * x_h + i % 4 * x_w) : 0;
-      x += (long)CHANNELS * x_c;
+        d[i] = seen_now >> i & 1 ? LOAD_AB(x, corner + i / 4 * of_x.h + i % 4 * of_x.w) : 0;
+      x += (long)CHANNELS * of_x.c;
 #pragma unroll
       for (int i = 0; i < U_LOADS; i++) {
-        const int at = (item + i * ITEMS) * 4, k = min(filter0 + at % FILTERS, u_pitch - 4);
-        const int of = min(s * CHANNELS + at / FILTERS % CHANNELS, channels - 1), p = at / (FILTERS * CHANNELS);
-        next_u[i] = WIDE_LOAD(float4, u + u_offset + p * u_plane + (long)of * u_pitch + k);
+        const int at = (item + i * ITEMS) * 4, k = min(filter0 + at % FILTERS, p.u_pitch - 4);
+        const int of = min(s * CHANNELS + at / FILTERS % CHANNELS, p.channels - 1), u_point = at / (FILTERS * CHANNELS);
+        next_u[i] = WIDE_LOAD(float4, u + u_offset + u_point * p.u_plane + (long)of * p.u_pitch + k);
       }
     }
     if (s > 0) {
@@ -156,9 +155,9 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_winograd_f
   // The tile and filter that the item transforms back, in each round.
   const int last_filter = Y_CHANNELS_LAST ? item % 8 : item / TILES;
   const int last_tile = Y_CHANNELS_LAST ? item / 8 : item % TILES;
-  const int tile = tile0 + last_tile, of_image = tile / (tiles_h * tiles_w);
-  const int h1 = tile / tiles_w % tiles_h * 2, w1 = tile % tiles_w * 2;
-  const long place = (long)of_image * y_n + (long)h1 * y_h + (long)w1 * y_w;
+  const int tile = tile0 + last_tile, of_image = tile / (p.tiles_h * p.tiles_w);
+  const int h1 = tile / p.tiles_w % p.tiles_h * 2, w1 = tile % p.tiles_w * 2;
+  const long place = (long)of_image * of_y.n + (long)h1 * of_y.h + (long)w1 * of_y.w;
 #pragma unroll
   for (int round = 0; round < FILTERS / 8; round++) {
     // Filter i / 4 * 16 + ty * 4 + i % 4 is the i-th of an item.
@@ -175,7 +174,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_winograd_f
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     const int k = filter0 + round * 8 + last_filter;
-    if (k < filters && tile < tiles) {
+    if (k < p.filters && tile < p.tiles) {
       float half_way[8];
 #pragma unroll
       for (int j = 0; j < 4; j++) {
@@ -192,8 +191,8 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_winograd_f
         along_target(t, half_way + i * 4);
 #pragma unroll
         for (int j = 0; j < 2; j++) {
-          const long at = place + (long)k * y_c + (long)i * y_h + (long)j * y_w;
-          if (h1 + i < y_height && w1 + j < y_width) STORE_C(y + y_offset, at, FINISH(SCALED(t[j], k, 0), k, 0, at));
+          const long at = place + (long)k * of_y.c + (long)i * of_y.h + (long)j * of_y.w;
+          if (h1 + i < of_y.height && w1 + j < of_y.width) STORE_C(y + y_offset, at, FINISH(SCALED(t[j], k, 0), k, 0, at));
         }
       }
     }

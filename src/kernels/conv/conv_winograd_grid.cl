@@ -21,8 +21,5 @@
 #define POINTS_W 4
 #endif
 
-// `first` is where the tensor's element 0 lies: strides may be negative. `extent`: elements from its first to its last.
-#define GRID_PARAMETERS                                                                                          \
-  long first, int extent, int channels, int height, int width, int n_stride, int c_stride, int h_stride,         \
-      int w_stride, int tiles_h, int tiles_w, int pad_h, int pad_w, int first_row, int rows, long plane,         \
-      int tile_step, int channel_step
+#include "lib/int64.h"
+#include "conv/conv_winograd.h"

@@ -71,25 +71,26 @@ INLINE void transpose_row(VEC* to, __global const AB_STORAGE* x, long at, long e
 }
 #endif
 
-__kernel void conv_winograd_source(__global const AB_STORAGE* restrict x, long x_offset, GRID_PARAMETERS,
+__kernel void conv_winograd_source(__global const AB_STORAGE* restrict x, long x_offset, WinogradGrid grid,
                                    __global float* restrict v, long v_offset, int segment, int deep) {
-  const int c0 = (int)get_group_id(0) * VW, lanes = min(VW, channels - c0);
-  const int column = (int)get_group_id(1) * segment, tiles = min(segment, tiles_w - column);
-  const int columns = (tiles - 1) * STEP_W + SIZE_W, w0 = column * STEP_W - pad_w;
-  const int from = clamp(-w0, 0, columns), to = clamp(width - w0, from, columns);
-  const int end = min(rows, ((int)get_group_id(2) + 1) * deep);
-  x += x_offset + first;
+  const int c0 = (int)get_group_id(0) * VW, lanes = min(VW, grid.channels - c0);
+  const int column = (int)get_group_id(1) * segment, tiles = min(segment, grid.tiles_w - column);
+  const int columns = (tiles - 1) * STEP_W + SIZE_W, w0 = column * STEP_W - grid.pad_w;
+  const int from = clamp(-w0, 0, columns), to = clamp(grid.width - w0, from, columns);
+  const int end = min(grid.rows, ((int)get_group_id(2) + 1) * deep);
+  x += x_offset + grid.first;
   v += v_offset + c0;
   for (int row = (int)get_group_id(2) * deep; row < end; row++) {
-    const int image = (first_row + row) / tiles_h, down = first_row + row - image * tiles_h;
-    const int h0 = down * STEP_H - pad_h;
-    const long corner = (long)image * n_stride + (long)c0 * c_stride + (long)h0 * h_stride + (long)w0 * w_stride;
+    const int image = (grid.first_row + row) / grid.tiles_h, down = grid.first_row + row - image * grid.tiles_h;
+    const int h0 = down * STEP_H - grid.pad_h;
+    const long corner = (long)image * grid.n_stride + (long)c0 * grid.c_stride + (long)h0 * grid.h_stride +
+                        (long)w0 * grid.w_stride;
 #if UNIT_AXIS == 2
     VEC strip[SIZE_H * COLUMNS];
     for (int i = 0; i < SIZE_H; i++)
-      if (h0 + i >= 0 && h0 + i < height)
-        transpose_row(strip + i * COLUMNS + from, x, corner + (long)i * h_stride + from, extent, to - from, c_stride,
-                      lanes);
+      if (h0 + i >= 0 && h0 + i < grid.height)
+        transpose_row(strip + i * COLUMNS + from, x, corner + (long)i * grid.h_stride + from, grid.extent, to - from,
+                      grid.c_stride, lanes);
 #endif
     VEC half_way[POINTS_H * COLUMNS];
     for (int j = 0; j < columns; j++) {
@@ -98,11 +99,11 @@ __kernel void conv_winograd_source(__global const AB_STORAGE* restrict x, long x
 #pragma unroll
       for (int i = 0; i < SIZE_H; i++) {
         d[i] = 0;
-        if (inside && h0 + i >= 0 && h0 + i < height)
+        if (inside && h0 + i >= 0 && h0 + i < grid.height)
 #if UNIT_AXIS == 2
           d[i] = strip[i * COLUMNS + j];
 #else
-          d[i] = read_lanes(x + corner + (long)i * h_stride + (long)j * w_stride, c_stride, lanes);
+          d[i] = read_lanes(x + corner + (long)i * grid.h_stride + (long)j * grid.w_stride, grid.c_stride, lanes);
 #endif
       }
       along_height(t, d);
@@ -110,13 +111,13 @@ __kernel void conv_winograd_source(__global const AB_STORAGE* restrict x, long x
       for (int i = 0; i < POINTS_H; i++) half_way[i * COLUMNS + j] = t[i];
     }
     for (int tile = 0; tile < tiles; tile++) {
-      __global float* out = v + ((long)row * tiles_w + column + tile) * tile_step;
+      __global float* out = v + ((long)row * grid.tiles_w + column + tile) * grid.tile_step;
 #pragma unroll
       for (int i = 0; i < POINTS_H; i++) {
         VEC t[POINTS_W];
         along_width(t, half_way + i * COLUMNS + tile * STEP_W);
 #pragma unroll
-        for (int j = 0; j < POINTS_W; j++) VEC_AT(__global, out + (i * POINTS_W + j) * plane) = t[j];
+        for (int j = 0; j < POINTS_W; j++) VEC_AT(__global, out + (i * POINTS_W + j) * grid.plane) = t[j];
       }
     }
   }

@@ -16,7 +16,7 @@
 #if UNIT_AXIS == 1
 #define APART 1
 #else
-#define APART c_stride
+#define APART grid.c_stride
 #endif
 #define ROW_BIAS(n) read_c(bias + bias_offset + (n), count)
 #define ROW_SCALE(n) read_c(scale + scale_offset + (n), count)
@@ -66,29 +66,29 @@ INLINE void along_width(REAL* t, const REAL* d) {
 #define FULL_COLUMNS ((COLUMNS + VW - 1) / VW * VW)
 
 __kernel void conv_winograd_target(__global const float* restrict v, long v_offset, __global C_STORAGE* restrict y,
-                                   long y_offset, GRID_PARAMETERS, EPILOGUE_PARAMETERS, int segment, int deep) {
-  const int c0 = (int)get_group_id(0) * VW, lanes = min(VW, channels - c0);
-  const int column = (int)get_group_id(1) * segment, tiles = min(segment, tiles_w - column);
-  const int w0 = column * STEP_W - pad_w, columns = min(tiles * STEP_W, width - w0);
-  const int end = min(rows, ((int)get_group_id(2) + 1) * deep);
+                                   long y_offset, WinogradGrid grid, EPILOGUE_PARAMETERS, int segment, int deep) {
+  const int c0 = (int)get_group_id(0) * VW, lanes = min(VW, grid.channels - c0);
+  const int column = (int)get_group_id(1) * segment, tiles = min(segment, grid.tiles_w - column);
+  const int w0 = column * STEP_W - grid.pad_w, columns = min(tiles * STEP_W, grid.width - w0);
+  const int end = min(grid.rows, ((int)get_group_id(2) + 1) * deep);
   v += v_offset + c0;
   y += y_offset;
   for (int row = (int)get_group_id(2) * deep; row < end; row++) {
-    const int image = (first_row + row) / tiles_h, down = first_row + row - image * tiles_h;
-    const int h0 = down * STEP_H - pad_h;
-    const long corner =
-        first + (long)image * n_stride + (long)c0 * c_stride + (long)h0 * h_stride + (long)w0 * w_stride;
+    const int image = (grid.first_row + row) / grid.tiles_h, down = grid.first_row + row - image * grid.tiles_h;
+    const int h0 = down * STEP_H - grid.pad_h;
+    const long corner = grid.first + (long)image * grid.n_stride + (long)c0 * grid.c_stride + (long)h0 * grid.h_stride +
+                        (long)w0 * grid.w_stride;
 #if UNIT_AXIS == 2
     VEC strip[STEP_H * FULL_COLUMNS];
 #endif
     for (int tile = 0; tile < tiles; tile++) {
-      __global const float* from = v + ((long)row * tiles_w + column + tile) * tile_step;
+      __global const float* from = v + ((long)row * grid.tiles_w + column + tile) * grid.tile_step;
       VEC half_way[STEP_H * POINTS_W];
 #pragma unroll
       for (int j = 0; j < POINTS_W; j++) {
         VEC d[POINTS_H], t[STEP_H];
 #pragma unroll
-        for (int i = 0; i < POINTS_H; i++) d[i] = VEC_AT(__global const, from + (i * POINTS_W + j) * plane);
+        for (int i = 0; i < POINTS_H; i++) d[i] = VEC_AT(__global const, from + (i * POINTS_W + j) * grid.plane);
         along_height(t, d);
 #pragma unroll
         for (int i = 0; i < STEP_H; i++) half_way[i * POINTS_W + j] = t[i];
@@ -101,11 +101,11 @@ __kernel void conv_winograd_target(__global const float* restrict v, long v_offs
 #pragma unroll
         for (int j = 0; j < STEP_W; j++) strip[i * FULL_COLUMNS + tile * STEP_W + j] = t[j];
 #else
-        if (h0 + i >= height) continue;
+        if (h0 + i >= grid.height) continue;
 #pragma unroll
         for (int j = 0; j < STEP_W; j++) {
           const int count = lanes, apart = APART;
-          const long at = corner + (long)i * h_stride + (long)(tile * STEP_W + j) * w_stride;
+          const long at = corner + (long)i * grid.h_stride + (long)(tile * STEP_W + j) * grid.w_stride;
           if (tile * STEP_W + j < columns)
             write_apart(y + at, FINISH(SCALED(t[j], 0, c0), 0, c0, at), apart, count);
         }
@@ -113,7 +113,7 @@ __kernel void conv_winograd_target(__global const float* restrict v, long v_offs
       }
     }
 #if UNIT_AXIS == 2
-    for (int i = 0; i < min(STEP_H, height - h0); i++)
+    for (int i = 0; i < min(STEP_H, grid.height - h0); i++)
       for (int j = 0; j < columns; j += VW)
         for (int l0 = 0; l0 < lanes; l0 += 8) {
           // Lines of 8 channels, VW columns of each.
@@ -128,7 +128,7 @@ __kernel void conv_winograd_target(__global const float* restrict v, long v_offs
           const int count = min(VW, columns - j), apart = 1;
           for (int l = 0; l < min(8, lanes - l0); l++) {
             const int c = c0 + l0 + l;
-            const long at = corner + (long)(l0 + l) * c_stride + (long)i * h_stride + j;
+            const long at = corner + (long)(l0 + l) * grid.c_stride + (long)i * grid.h_stride + j;
             const VEC value = VEC_AT(__private const, lines + l * VW);
             write_apart(y + at, FINISH(SCALED(value, c, 0), c, 0, at), apart, count);
           }

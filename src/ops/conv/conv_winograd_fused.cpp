@@ -76,11 +76,11 @@ class WinogradFused : public ConvImpl {
     const Tensor u = weights_->prepare(stream, t.w, workspace);
     const int64_t tiles = int64_t{source_.rows()} * choice_.tiles[1];
     Launch launch(stream, kernel_);
-    bind(launch, data ? t.y : t.x, source_);
-    launch.arg(u).arg(weights_->layout().plane).arg(static_cast<int>(weights_->layout().pitch));
-    bind(launch, data ? t.x : t.y, target_);
-    launch.arg(source_.channels).arg(target_.channels).arg(static_cast<int>(tiles));
-    launch.arg(choice_.tiles[0]).arg(choice_.tiles[1]).arg(source_.pad[0]).arg(source_.pad[1]);
+    launch.arg(data ? t.y : t.x).arg(image_of(source_)).arg(u);
+    launch.arg(data ? t.x : t.y).arg(image_of(target_));
+    launch.arg(WinogradProduct{weights_->layout().plane, static_cast<int>(weights_->layout().pitch),
+                               source_.channels, target_.channels, static_cast<int>(tiles), choice_.tiles[0],
+                               choice_.tiles[1], source_.pad[0], source_.pad[1]});
     bind_epilogue(launch, p_.dtype, t.with);
     launch.run({static_cast<size_t>(ceil_div(tiles, kTiles) * kItems),
                 static_cast<size_t>(ceil_div(target_.channels, tile_.filters))},
@@ -88,9 +88,9 @@ class WinogradFused : public ConvImpl {
   }
 
  private:
-  static void bind(Launch& launch, const Tensor& x, const WinogradImages& images) {
-    launch.arg(x).arg(images.size[0]).arg(images.size[1]);
-    for (int64_t stride : images.strides) launch.arg(static_cast<int>(stride));
+  static WinogradImage image_of(const WinogradImages& images) {
+    const auto stride = [&](size_t d) { return static_cast<int>(images.strides[d]); };
+    return {images.size[0], images.size[1], stride(0), stride(1), stride(2), stride(3)};
   }
 
   const ConvProblem p_;

@@ -40,6 +40,21 @@ int tile_size(const WinogradForm& form, WinogradMatrix matrix, size_t axis) {
                                             : form.results[axis];
 }
 
+WinogradGrid grid_of(const WinogradImages& x, const WinogradLayout& layout, int first, int rows,
+                     bool channels_last) {
+  const auto number = [](int64_t n) { return static_cast<int>(n); };
+  WinogradGrid g{};
+  g.first = x.first, g.plane = layout.plane, g.extent = number(x.extent);
+  g.channels = x.channels, g.height = x.size[0], g.width = x.size[1];
+  g.n_stride = number(x.strides[0]), g.c_stride = number(x.strides[1]);
+  g.h_stride = number(x.strides[2]), g.w_stride = number(x.strides[3]);
+  g.tiles_h = x.tiles[0], g.tiles_w = x.tiles[1], g.pad_h = x.pad[0], g.pad_w = x.pad[1];
+  g.first_row = first, g.rows = rows;
+  g.tile_step = g.channel_step = 1;
+  (channels_last ? g.tile_step : g.channel_step) = number(layout.pitch);
+  return g;
+}
+
 }  // namespace
 
 int winograd_lanes(const Device& device) {
@@ -154,11 +169,7 @@ void WinogradTransform::run(const Stream& stream, const Tensor& images, const Te
   Launch launch(stream, kernel_);
   launch.arg(target_ ? transformed : images);
   if (target_) launch.arg(images);
-  launch.arg(x.first).arg(static_cast<int>(x.extent)).arg(x.channels).arg(x.size[0]).arg(x.size[1]);
-  for (int64_t stride : x.strides) launch.arg(static_cast<int>(stride));
-  launch.arg(x.tiles[0]).arg(x.tiles[1]).arg(x.pad[0]).arg(x.pad[1]).arg(first).arg(rows);
-  const int pitch = static_cast<int>(layout.pitch);
-  launch.arg(layout.plane).arg(channels_last_ ? pitch : 1).arg(channels_last_ ? 1 : pitch);
+  launch.arg(grid_of(x, layout, first, rows, channels_last_));
   if (target_)
     bind_epilogue(launch, DType::f32, with);  // no f64 here
   else

@@ -9,8 +9,11 @@
 #include "core/composed.hpp"
 #include "core/gen/winograd.hpp"
 #include "ops/conv/conv_problem.hpp"
+#include "ops/lib/int64.hpp"
 
 namespace dlprim::detail {
+
+#include "kernels/conv/conv_winograd.h"
 
 /// Along height and width.
 using Plane = std::array<int, 2>;
