@@ -14,6 +14,7 @@
 #define V 1
 #endif
 #include "lib/divisor.cl"
+#include "lib/int64.h"
 #include "conv/conv_axes.h"
 #include "conv/conv_depthwise.h"
 #include "gemm/gemm_types.cl"

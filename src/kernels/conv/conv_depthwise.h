@@ -2,10 +2,6 @@
 // ops/conv/conv_depthwise.hpp. "Source" is the tensor that taps reach into: x, in backward data dy. "Target" is the other one.
 
 typedef struct {
-  int n, c, d, h, w;
-} PixelStrides;
-
-typedef struct {
   int g;        // from group to group
   int i, j;     // of the target's channels in a group, and of the source's
   int t, r, s;  // of taps along the depth, the height and the width

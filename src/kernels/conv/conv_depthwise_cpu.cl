@@ -10,6 +10,7 @@
 
 #include "gemm/gemm_cpu_runs.cl"
 #include "lib/divisor.h"
+#include "lib/int64.h"
 #include "conv/conv_axes.h"
 #include "conv/conv_depthwise.h"
 

@@ -45,42 +45,25 @@
 #include "conv/conv_fma_shape.cl"
 #include "gemm/sum_of_parts.cl"
 
-// `channels` are the source's in a group, `source` are its sizes, s, t and w are strides; w_m is that of row m, w_c of the
-// sum's channels. An image has `plane` pixels, `slice` at a depth, `columns` in a row; a channel has taps, `window_slice`
-// at a depth, `window` in a row. `inner`: the taps of a channel, or, CHANNELS_LAST, the channels of a tap.
-#if DEPTH
-#define DEPTH_DIVISORS DIVISOR(slice), DIVISOR(window_slice),
-#define DEPTH_DIVIDED DIVIDED(slice), DIVIDED(window_slice),
-#else
-#define DEPTH_DIVISORS
-#define DEPTH_DIVIDED
-#endif
-#define SHAPE_PARAMETERS                                                                                         \
-  int channels, AXES(source), DIVISOR(plane), DIVISOR(columns), DIVISOR(inner), DIVISOR(window), DEPTH_DIVISORS  \
-  AXES(stride), AXES(pad), AXES(dilation), int s_n, int s_c, AXES(s), int t_n, int t_c, AXES(t), int w_m, int w_c, AXES(w)
-#define SHAPE                                                                                                    \
-  channels, OF_AXES(source), DIVIDED(plane), DIVIDED(columns), DIVIDED(inner), DIVIDED(window), DEPTH_DIVIDED    \
-  OF_AXES(stride), OF_AXES(pad), OF_AXES(dilation), s_n, s_c, OF_AXES(s), t_n, t_c, OF_AXES(t), w_m, w_c, OF_AXES(w)
-
 // Declares image and the position in it; channel c and the position in the window.
 #if DEPTH
-#define PIXEL(number)                                                                       \
-  const int image = QUOTIENT(number, plane), in_plane = (number)-image * plane;             \
-  const int pixel_d = QUOTIENT(in_plane, slice), in_slice = in_plane - pixel_d * slice;     \
-  const int pixel_h = QUOTIENT(in_slice, columns), pixel_w = in_slice - pixel_h * columns;
-#define IN_WINDOW(number)                                                                          \
-  const int tap_d = QUOTIENT(number, window_slice), in_tap_slice = (number)-tap_d * window_slice;  \
-  const int tap_h = QUOTIENT(in_tap_slice, window), tap_w = in_tap_slice - tap_h * window;
+#define PIXEL(number)                                                                              \
+  const int image = divided(number, conv.plane), in_plane = (number)-image * conv.plane.d;         \
+  const int pixel_d = divided(in_plane, conv.slice), in_slice = in_plane - pixel_d * conv.slice.d; \
+  const int pixel_h = divided(in_slice, conv.columns), pixel_w = in_slice - pixel_h * conv.columns.d;
+#define IN_WINDOW(number)                                                                                    \
+  const int tap_d = divided(number, conv.window_slice), in_tap_slice = (number)-tap_d * conv.window_slice.d; \
+  const int tap_h = divided(in_tap_slice, conv.window), tap_w = in_tap_slice - tap_h * conv.window.d;
 #else
-#define PIXEL(number)                                                           \
-  const int image = QUOTIENT(number, plane), in_plane = (number)-image * plane; \
-  const int pixel_h = QUOTIENT(in_plane, columns), pixel_w = in_plane - pixel_h * columns;
-#define IN_WINDOW(number) const int tap_h = QUOTIENT(number, window), tap_w = (number)-tap_h * window;
+#define PIXEL(number)                                                                      \
+  const int image = divided(number, conv.plane), in_plane = (number)-image * conv.plane.d; \
+  const int pixel_h = divided(in_plane, conv.columns), pixel_w = in_plane - pixel_h * conv.columns.d;
+#define IN_WINDOW(number) const int tap_h = divided(number, conv.window), tap_w = (number)-tap_h * conv.window.d;
 #endif
 #if CHANNELS_LAST
-#define CHANNEL(number) const int in_window = QUOTIENT(number, inner), c = (number)-in_window * inner;
+#define CHANNEL(number) const int in_window = divided(number, conv.inner), c = (number)-in_window * conv.inner.d;
 #else
-#define CHANNEL(number) const int c = QUOTIENT(number, inner), in_window = (number)-c * inner;
+#define CHANNEL(number) const int c = divided(number, conv.inner), in_window = (number)-c * conv.inner.d;
 #endif
 
 // A place in the source: of a pixel, where its window begins (in backward data, what the first tap would be reached from);
@@ -91,50 +74,50 @@ typedef struct {
 } Place;
 
 #if DIRECTION == 1
-#define BEGIN(axis) (pixel_##axis + pad_##axis)
-#define REACH(axis) (-(tap_##axis * dilation_##axis))
+#define BEGIN(axis) (pixel_##axis + conv.pad.axis)
+#define REACH(axis) (-(tap_##axis * conv.dilation.axis))
 #else
-#define BEGIN(axis) (pixel_##axis * stride_##axis - pad_##axis)
-#define REACH(axis) (tap_##axis * dilation_##axis)
+#define BEGIN(axis) (pixel_##axis * conv.stride.axis - conv.pad.axis)
+#define REACH(axis) (tap_##axis * conv.dilation.axis)
 #endif
 
-static Place place_of_pixel(int number, SHAPE_PARAMETERS) {
+static Place place_of_pixel(int number, FmaShape conv) {
   PIXEL(number)
   Place place;
   place.h = BEGIN(h);
   place.w = BEGIN(w);
-  place.at = (uint)image * s_n + (uint)place.h * s_h + (uint)place.w * s_w;
+  place.at = (uint)image * conv.s.n + (uint)place.h * conv.s.h + (uint)place.w * conv.s.w;
 #if DEPTH
   place.d = BEGIN(d);
-  place.at += (uint)place.d * s_d;
+  place.at += (uint)place.d * conv.s.d;
 #endif
   return place;
 }
 
-static Place place_of_tap(int number, SHAPE_PARAMETERS) {
+static Place place_of_tap(int number, FmaShape conv) {
   Place place;
 #if WINDOW
   CHANNEL(number)
   IN_WINDOW(in_window)
   place.h = REACH(h);
   place.w = REACH(w);
-  place.at = (uint)c * s_c + (uint)place.h * s_h + (uint)place.w * s_w;
+  place.at = (uint)c * conv.s.c + (uint)place.h * conv.s.h + (uint)place.w * conv.s.w;
 #if DEPTH
   place.d = REACH(d);
-  place.at += (uint)place.d * s_d;
+  place.at += (uint)place.d * conv.s.d;
 #endif
 #else
-  place.at = (uint)number * s_c;
+  place.at = (uint)number * conv.s.c;
 #endif
   return place;
 }
 
 // What a pixel sees through a tap; 0 outside.
-static REAL see(__global const AB_STORAGE* source, Place pixel, Place tap, AXES(source)) {
+static REAL see(__global const AB_STORAGE* source, Place pixel, Place tap, AxisSizes size) {
 #if WINDOW
-  int inside = (uint)(pixel.h + tap.h) < (uint)source_h && (uint)(pixel.w + tap.w) < (uint)source_w;  // nor negative
+  int inside = (uint)(pixel.h + tap.h) < (uint)size.h && (uint)(pixel.w + tap.w) < (uint)size.w;  // nor negative
 #if DEPTH
-  inside = inside && (uint)(pixel.d + tap.d) < (uint)source_d;
+  inside = inside && (uint)(pixel.d + tap.d) < (uint)size.d;
 #endif
   if (!inside) return 0;
 #endif
@@ -142,30 +125,30 @@ static REAL see(__global const AB_STORAGE* source, Place pixel, Place tap, AXES(
 }
 
 // Where row 0 of w has a tap, and where the target has a pixel of channel 0.
-static int tap_in_w(int number, SHAPE_PARAMETERS) {
+static int tap_in_w(int number, FmaShape conv) {
 #if W_RUNS == 2
   return number;
 #else
   CHANNEL(number)
 #if W_RUNS == 1
-  return c * w_c + in_window * w_w;
+  return c * conv.w.c + in_window * conv.w.w;
 #else
   IN_WINDOW(in_window)
 #if DEPTH
-  return c * w_c + tap_d * w_d + tap_h * w_h + tap_w * w_w;
+  return c * conv.w.c + tap_d * conv.w.d + tap_h * conv.w.h + tap_w * conv.w.w;
 #else
-  return c * w_c + tap_h * w_h + tap_w * w_w;
+  return c * conv.w.c + tap_h * conv.w.h + tap_w * conv.w.w;
 #endif
 #endif
 #endif
 }
 
-static int pixel_in_target(int number, SHAPE_PARAMETERS) {
+static int pixel_in_target(int number, FmaShape conv) {
   PIXEL(number)
 #if DEPTH
-  return image * t_n + pixel_d * t_d + pixel_h * t_h + pixel_w * t_w;
+  return image * conv.t.n + pixel_d * conv.t.d + pixel_h * conv.t.h + pixel_w * conv.t.w;
 #else
-  return image * t_n + pixel_h * t_h + pixel_w * t_w;
+  return image * conv.t.n + pixel_h * conv.t.h + pixel_w * conv.t.w;
 #endif
 }
 
@@ -185,105 +168,105 @@ static int pixel_in_target(int number, SHAPE_PARAMETERS) {
 #else
 #define RESULT TENSOR(C_STORAGE, w)
 #endif
-#define PARAMETERS TENSOR(const AB_STORAGE, source), TENSOR(const AB_STORAGE, target), RESULT, int part, SHAPE_PARAMETERS
-#define SETUP                                                                            \
-  PART_SETUP                                                                             \
-  source += source_offset + (long)group * channels * s_c;                                \
-  target += target_offset + (long)group * M * t_c;                                       \
+#define PARAMETERS TENSOR(const AB_STORAGE, source), TENSOR(const AB_STORAGE, target), RESULT, int part, FmaShape conv
+#define SETUP                                                       \
+  PART_SETUP                                                        \
+  source += source_offset + (long)group * conv.channels * conv.s.c; \
+  target += target_offset + (long)group * M * conv.t.c;             \
   RESULT_SETUP
 
 // A: the target.
 #if A_UNIT_K
-#define A_STEP(k) const int pixel_at = pixel_in_target(k_begin + (k), SHAPE);
-#define LOAD_A(m, k) LOAD_AB(target, pixel_at + (m)*t_c)
+#define A_STEP(k) const int pixel_at = pixel_in_target(k_begin + (k), conv);
+#define LOAD_A(m, k) LOAD_AB(target, pixel_at + (m)*conv.t.c)
 #else
-#define LOAD_A(m, k) LOAD_AB(target, pixel_in_target(k_begin + (k), SHAPE) + (m)*t_c)
+#define LOAD_A(m, k) LOAD_AB(target, pixel_in_target(k_begin + (k), conv) + (m)*conv.t.c)
 #endif
 // B: pixels by taps.
 #if B_UNIT_K
 #define B_COLUMNS    \
   Place to[B_LOADS]; \
-  EACH_UNROLLED(i, B_LOADS) to[i] = place_of_tap(B_ITEM_N(i), SHAPE);
-#define B_STEP(k) const Place from = place_of_pixel(k_begin + (k), SHAPE);
-#define LOAD_B(k, n) see(source, from, to[i], OF_AXES(source))
+  EACH_UNROLLED(i, B_LOADS) to[i] = place_of_tap(B_ITEM_N(i), conv);
+#define B_STEP(k) const Place from = place_of_pixel(k_begin + (k), conv);
+#define LOAD_B(k, n) see(source, from, to[i], conv.source)
 #else
-#define B_COLUMN(n) const Place to = place_of_tap(n, SHAPE);
-#define LOAD_B(k, n) see(source, place_of_pixel(k_begin + (k), SHAPE), to, OF_AXES(source))
+#define B_COLUMN(n) const Place to = place_of_tap(n, conv);
+#define LOAD_B(k, n) see(source, place_of_pixel(k_begin + (k), conv), to, conv.source)
 #endif
 #if PARTS
 #define RESULT_SETUP PARTIAL_SETUP
 #else
-#define RESULT_SETUP w += w_offset + (long)group * M * w_m;
+#define RESULT_SETUP w += w_offset + (long)group * M * conv.w.n;
 #define C_COLUMNS     \
   int columns_at[RN]; \
-  EACH_UNROLLED(j, RN) columns_at[j] = tap_in_w(C_N(j), SHAPE);
-#define STORE_SUM(m, n, v) STORE_C(w, columns_at[j + l] + (m)*w_m, v);
+  EACH_UNROLLED(j, RN) columns_at[j] = tap_in_w(C_N(j), conv);
+#define STORE_SUM(row, column, v) STORE_C(w, columns_at[j + l] + (row)*conv.w.n, v);
 #endif
 
 #else
 
 #if DIRECTION == 1
-#define W_GROUP (channels * w_c)
+#define W_GROUP (conv.channels * conv.w.c)
 #else
-#define W_GROUP (M * w_m)
+#define W_GROUP (M * conv.w.n)
 #endif
 #if PARTS
 #define PRODUCT PART_SETUP
-#define RESULT TENSOR(REAL, partial), int part,
+#define RESULT TENSOR(REAL, partial), int part, FmaShape conv
 #define RESULT_SETUP PARTIAL_SETUP
 #else
-#define PRODUCT const int group = (int)get_group_id(2), k_begin = 0;
+#define PRODUCT COPY_SHAPE const int group = (int)get_group_id(2), k_begin = 0;
 #define RESULT TENSOR(C_STORAGE, target), PHASE_PARAMETERS
-#define RESULT_SETUP                      \
-  target += target_offset;                \
-  long target_at = (long)group * M * t_c; \
+#define RESULT_SETUP                           \
+  target += target_offset;                     \
+  long target_at = (long)group * M * conv.t.c; \
   PHASE_SETUP
 #endif
-#define PARAMETERS TENSOR(const AB_STORAGE, w), TENSOR(const AB_STORAGE, source), RESULT SHAPE_PARAMETERS
-#define SETUP                                             \
-  PRODUCT                                                 \
-  w += w_offset + (long)group * W_GROUP;                  \
-  source += source_offset + (long)group * channels * s_c; \
+#define PARAMETERS TENSOR(const AB_STORAGE, w), TENSOR(const AB_STORAGE, source), RESULT
+#define SETUP                                                       \
+  PRODUCT                                                           \
+  w += w_offset + (long)group * W_GROUP;                            \
+  source += source_offset + (long)group * conv.channels * conv.s.c; \
   RESULT_SETUP
 
 // A: w.
 #if A_UNIT_K
-#define A_STEP(k) const int tap_at = tap_in_w(k_begin + (k), SHAPE);
-#define LOAD_A(m, k) LOAD_AB(w, tap_at + (m)*w_m)
+#define A_STEP(k) const int tap_at = tap_in_w(k_begin + (k), conv);
+#define LOAD_A(m, k) LOAD_AB(w, tap_at + (m)*conv.w.n)
 #else
-#define LOAD_A(m, k) LOAD_AB(w, tap_in_w(k_begin + (k), SHAPE) + (m)*w_m)
+#define LOAD_A(m, k) LOAD_AB(w, tap_in_w(k_begin + (k), conv) + (m)*conv.w.n)
 #endif
 // B: taps by pixels.
 #if B_UNIT_K
 #define B_COLUMNS      \
   Place from[B_LOADS]; \
-  EACH_UNROLLED(i, B_LOADS) from[i] = place_of_pixel(B_ITEM_N(i), SHAPE);
-#define B_STEP(k) const Place to = place_of_tap(k_begin + (k), SHAPE);
-#define LOAD_B(k, n) see(source, from[i], to, OF_AXES(source))
+  EACH_UNROLLED(i, B_LOADS) from[i] = place_of_pixel(B_ITEM_N(i), conv);
+#define B_STEP(k) const Place to = place_of_tap(k_begin + (k), conv);
+#define LOAD_B(k, n) see(source, from[i], to, conv.source)
 #else
-#define B_COLUMN(n) const Place from = place_of_pixel(n, SHAPE);
-#define LOAD_B(k, n) see(source, from, place_of_tap(k_begin + (k), SHAPE), OF_AXES(source))
+#define B_COLUMN(n) const Place from = place_of_pixel(n, conv);
+#define LOAD_B(k, n) see(source, from, place_of_tap(k_begin + (k), conv), conv.source)
 #endif
 #if PARTS
 // Adds the parts' sums in their order, and finishes them. One element a work-item: pixel, channel, group.
-__kernel void conv_fma_sums(int M, int N, int parts, TENSOR(const REAL, partial), TENSOR(C_STORAGE, target), SHAPE_PARAMETERS,
+__kernel void conv_fma_sums(int M, int N, int parts, TENSOR(const REAL, partial), TENSOR(C_STORAGE, target), FmaShape conv,
                             EPILOGUE_PARAMETERS) {
   const int n = (int)get_global_id(0), m = (int)get_global_id(1);
   const long group = (long)get_global_id(2), groups = (long)get_global_size(2), results = (long)M * N;
   if (n >= N) return;
   const REAL sum = sum_of_parts(partial + partial_offset + group * results + (long)m * N + n, parts, groups * results);
   target += target_offset;
-  const long at = (group * M + m) * t_c + pixel_in_target(n, SHAPE);
+  const long at = (group * M + m) * conv.t.c + pixel_in_target(n, conv);
   STORE_C(target, at, FINISH(SCALED(sum, m, n), m, n, at));
 }
 #else
 #define C_COLUMNS     \
   int columns_at[RN]; \
-  EACH_UNROLLED(j, RN) columns_at[j] = pixel_in_target(C_N(j), SHAPE);
-#define STORE_SUM(m, n, v)                                         \
-  {                                                                \
-    const long at = target_at + (columns_at[j + l] + (m)*t_c);     \
-    STORE_C(target, at, FINISH(SCALED(v, m, n), m, n, at));        \
+  EACH_UNROLLED(j, RN) columns_at[j] = pixel_in_target(C_N(j), conv);
+#define STORE_SUM(m, n, v)                                          \
+  {                                                                 \
+    const long at = target_at + (columns_at[j + l] + (m)*conv.t.c); \
+    STORE_C(target, at, FINISH(SCALED(v, m, n), m, n, at));         \
   }
 #endif
 

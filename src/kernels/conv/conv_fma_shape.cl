@@ -14,16 +14,10 @@
 #define STRIDED 0
 #endif
 
-// A number for each axis.
-#if DEPTH
-#define AXES(x) int x##_d, int x##_h, int x##_w
-#define OF_AXES(x) x##_d, x##_h, x##_w
-#else
-#define AXES(x) int x##_h, int x##_w
-#define OF_AXES(x) x##_h, x##_w
-#endif
-
 #include "lib/divisor.cl"
+#include "lib/int64.h"
+#include "conv/conv_axes.h"
+#include "conv/conv_fma.h"
 
 #if STRIDED
 
@@ -32,44 +26,43 @@
 
 // Makes pad, dilation, w's strides and the target's those of the phase; the stride is not used any more.
 // (Taps are counted from the first one, not from the last as in conv_phase.cl.)
-#define SET_AXIS(x)                                                      \
-  pad_##x = phase_##x.lower + (phase_##x.taps - 1) * phase_##x.dilation; \
-  dilation_##x = phase_##x.dilation;                                     \
-  w += (phase_##x.last - (phase_##x.taps - 1) * phase_##x.step) * w_##x; \
-  w_##x *= step_##x;                                                     \
-  target_at += (long)phase_##x.first * t_##x;                            \
-  t_##x *= stride_##x;
-#define PHASE_ON(x, number) axis_of(number, BACKWARD, pixels_##x, taps_##x, stride_##x, step_##x, pad_##x, dilation_##x)
+#define SET_AXIS(x)                                                         \
+  conv.pad.x = phase_##x.lower + (phase_##x.taps - 1) * phase_##x.dilation; \
+  conv.dilation.x = phase_##x.dilation;                                     \
+  w += (phase_##x.last - (phase_##x.taps - 1) * phase_##x.step) * conv.w.x; \
+  conv.w.x *= axes.x.step;                                                  \
+  target_at += (long)phase_##x.first * conv.t.x;                            \
+  conv.t.x *= axes.x.stride;
+#define SET_DIVISOR_OF(name, value) conv.name = divisor_of(max(1, value));
 
-// The target's sizes, w's, and the steps of taps.
-#define PHASE_PARAMETERS AXES(pixels), AXES(taps), AXES(step),
-#define PHASE_SETUP                                                                                       \
-  const int phases_w = min(stride_w, pixels_w), phases_h = min(stride_h, pixels_h);                       \
-  const int phases = phases_w * phases_h * PHASES_D, n_tile = (int)get_group_id(0) / phases;              \
-  const int phase = (int)get_group_id(0) % phases;                                                        \
-  const struct Axis phase_w = PHASE_ON(w, phase % phases_w), phase_h = PHASE_ON(h, phase / phases_w % phases_h); \
-  SET_DEPTH                                                                                               \
+#define PHASE_PARAMETERS PhaseAxes axes, FmaShape given
+// A phase changes a copy: on PoCL work-items share a kernel's structs.
+#define COPY_SHAPE FmaShape conv = given;
+#define PHASE_SETUP                                                                                            \
+  const int phases_w = axes.w.phases, phases_h = axes.h.phases, phases = phases_w * phases_h * axes.d.phases;  \
+  const int n_tile = (int)get_group_id(0) / phases, phase = (int)get_group_id(0) % phases;                     \
+  const struct Axis phase_w = axis_of(phase % phases_w, BACKWARD, axes.w);                                     \
+  const struct Axis phase_h = axis_of(phase / phases_w % phases_h, BACKWARD, axes.h);                          \
+  SET_DEPTH                                                                                                    \
   const int images = N, slice_count = phase_h.count * phase_w.count, slice_taps = phase_h.taps * phase_w.taps; \
-  SET_DIVISOR(plane, slice_count * COUNT_D)                                                               \
-  SET_DIVISOR(columns, phase_w.count)                                                                     \
-  SET_DIVISOR(window, phase_w.taps)                                                                       \
-  SET_INNER(slice_taps * TAPS_D)                                                                          \
-  N = images * plane;                                                                                     \
-  K = channels * slice_taps * TAPS_D;                                                                     \
-  SET_AXIS(h)                                                                                             \
-  SET_AXIS(w)                                                                                             \
+  SET_DIVISOR_OF(plane, slice_count * COUNT_D)                                                                 \
+  SET_DIVISOR_OF(columns, phase_w.count)                                                                       \
+  SET_DIVISOR_OF(window, phase_w.taps)                                                                         \
+  SET_INNER(slice_taps * TAPS_D)                                                                               \
+  N = images * conv.plane.d;                                                                                   \
+  K = conv.channels * slice_taps * TAPS_D;                                                                     \
+  SET_AXIS(h)                                                                                                  \
+  SET_AXIS(w)                                                                                                  \
   if (n_tile * TN >= N) return;
 #if DEPTH
-#define PHASES_D min(stride_d, pixels_d)
-#define SET_DEPTH                                                           \
-  const struct Axis phase_d = PHASE_ON(d, phase / (phases_w * phases_h));         \
-  SET_DIVISOR(slice, phase_h.count * phase_w.count)                         \
-  SET_DIVISOR(window_slice, phase_h.taps * phase_w.taps)                    \
+#define SET_DEPTH                                                                       \
+  const struct Axis phase_d = axis_of(phase / (phases_w * phases_h), BACKWARD, axes.d); \
+  SET_DIVISOR_OF(slice, phase_h.count * phase_w.count)                                  \
+  SET_DIVISOR_OF(window_slice, phase_h.taps * phase_w.taps)                             \
   SET_AXIS(d)
 #define COUNT_D phase_d.count
 #define TAPS_D phase_d.taps
 #else
-#define PHASES_D 1
 #define SET_DEPTH
 #define COUNT_D 1
 #define TAPS_D 1
@@ -77,11 +70,12 @@
 #if CHANNELS_LAST
 #define SET_INNER(taps)
 #else
-#define SET_INNER(taps) SET_DIVISOR(inner, taps)
+#define SET_INNER(taps) SET_DIVISOR_OF(inner, taps)
 #endif
 #define N_TILE n_tile
 
 #else
-#define PHASE_PARAMETERS
+#define PHASE_PARAMETERS FmaShape conv
+#define COPY_SHAPE
 #define PHASE_SETUP
 #endif

@@ -71,38 +71,38 @@ static void gather(ELEMENT* to, int loads, int count, int source, int wide, cons
 #else
 #define RESULT TENSOR(C_STORAGE, w)
 #endif
-#define PARAMETERS TENSOR(const ELEMENT, source), TENSOR(const ELEMENT, other), RESULT, int part, SHAPE_PARAMETERS
-#define SETUP                                                                                                  \
-  const int k_parts = max(1, (K + part - 1) / part), group = (int)get_group_id(2) / k_parts;                       \
-  const int number = (int)get_group_id(2) % k_parts, k_begin = number * part, k_end = min(K, k_begin + part);    \
-  const struct Shape shape = shape_of(0, SHAPE);                                                               \
-  K = k_end - k_begin;                                                                                         \
+#define PARAMETERS TENSOR(const ELEMENT, source), TENSOR(const ELEMENT, other), RESULT, int part, GatherShape conv
+#define SETUP                                                                                                 \
+  const int k_parts = max(1, (K + part - 1) / part), group = (int)get_group_id(2) / k_parts;                  \
+  const int number = (int)get_group_id(2) % k_parts, k_begin = number * part, k_end = min(K, k_begin + part); \
+  const struct Shape shape = shape_of(0, conv);                                                               \
+  K = k_end - k_begin;                                                                                        \
   OPERANDS_SETUP
 #define PIXEL_TILE ((int)get_group_id(0))
 #else
-#define PARAMETERS TENSOR(const ELEMENT, source), TENSOR(const ELEMENT, other), TENSOR(C_STORAGE, target), SHAPE_PARAMETERS
+#define PARAMETERS TENSOR(const ELEMENT, source), TENSOR(const ELEMENT, other), TENSOR(C_STORAGE, target), GatherShape conv
 #if STRIDED
-#define PHASES (phases_d * phases_h * phases_w)
+#define PHASES (conv.axes.d.phases * conv.axes.h.phases * conv.axes.w.phases)
 #define PIXEL_TILE ((int)get_group_id(0) / PHASES)
-#define PHASE_SETUP                                                                                            \
-  const struct Shape shape = shape_of((int)get_group_id(0) % PHASES, SHAPE);                         \
-  K = shape.taps;                                                                                              \
-  PIXELS = shape.pixels;                                                                                       \
+#define PHASE_SETUP                                                         \
+  const struct Shape shape = shape_of((int)get_group_id(0) % PHASES, conv); \
+  K = shape.taps;                                                           \
+  PIXELS = shape.pixels;                                                    \
   if (PIXEL_TILE * (SOURCE_ROWS ? TM : TN) >= PIXELS) return;
 #else
 #define PIXEL_TILE ((int)get_group_id(0))
-#define PHASE_SETUP const struct Shape shape = shape_of(0, SHAPE);
+#define PHASE_SETUP const struct Shape shape = shape_of(0, conv);
 #endif
-#define SETUP                                                   \
-  const int group = (int)get_group_id(2), k_begin = 0;          \
-  PHASE_SETUP                                                   \
-  const int k_end = K;                                          \
-  target += target_offset;                                      \
-  const long target_at = (long)group * t_g;                     \
+#define SETUP                                          \
+  const int group = (int)get_group_id(2), k_begin = 0; \
+  PHASE_SETUP                                          \
+  const int k_end = K;                                 \
+  target += target_offset;                             \
+  const long target_at = (long)group * conv.t.g;       \
   OPERANDS_SETUP
 #endif
-#define OPERANDS_SETUP                          \
-  source += source_offset + (long)group * s_g;  \
+#define OPERANDS_SETUP                              \
+  source += source_offset + (long)group * conv.s.g; \
   other += other_offset + (long)group * OTHER_GROUP;
 
 // The result's sizes, and what is whose.
@@ -138,16 +138,17 @@ static void gather(ELEMENT* to, int loads, int count, int source, int wide, cons
 #define CHANNEL_OF(m, n) (SOURCE_ROWS ? (n) : (m))
 
 #if DIRECTION != 2
-#define STORE_SUM(m, n, v)                                                                                         \
-  {                                                                                                                \
-    const long at = target_at + place_in_result(PIXEL_OF(m, n), &shape) + (long)(CHANNEL_OF(m, n) * t_c);          \
-    STORE_C(target, at, FINISH(SCALED(v, m, n), m, n, at));                                                        \
+#define STORE_SUM(m, n, v)                                                                                     \
+  {                                                                                                            \
+    const long at = target_at + place_in_result(PIXEL_OF(m, n), &shape) + (long)(CHANNEL_OF(m, n) * conv.t.c); \
+    STORE_C(target, at, FINISH(SCALED(v, m, n), m, n, at));                                                    \
   }
 #elif PARTS
 #define STORE_SUM(m, n, v)                                                                                         \
   partial[partial_offset + ((long)number * ((int)get_num_groups(2) / k_parts) + group) * M * N + (long)(m)*N + (n)] = v;
 #else
-#define STORE_SUM(m, n, v) STORE_C(w, w_offset + (long)group * w_g + (place_in_result(n, &shape) + (uint)(m)*w_m), v);
+#define STORE_SUM(row, column, v) \
+  STORE_C(w, w_offset + (long)group * conv.w.g + (place_in_result(column, &shape) + (uint)(row)*conv.w.n), v);
 #endif
 
 #include "gemm/gemm_fragment.cl"

@@ -34,6 +34,7 @@
 #endif
 #include "conv/conv_phase.cl"
 #include "lib/divisor.cl"
+#include "conv/conv_gather.h"
 
 struct Digits {
   int other, d, h, w;
@@ -118,21 +119,6 @@ static struct Place place_of(const struct Digits* x, const struct Map* map) {
   return place;
 }
 
-// What a launch is about. `s`, `t` and `w` are strides: of images and channels, and along the axes; w_m that of the target's
-// channels in w, w_c of the source's. `channels` are the source's in a group; count_x and window_x divide by target_x and
-// taps_x. Groups lie s_g, t_g and w_g apart.
-#define STRIDES(x) int x##_g, int x##_n, int x##_c, int x##_d, int x##_h, int x##_w
-#define SHAPE_PARAMETERS                                                                                               \
-  int images, DIVISOR(channels), AXIS_PARAMETERS(d), AXIS_PARAMETERS(h), AXIS_PARAMETERS(w), DIVISOR(count_d),         \
-      DIVISOR(count_h), DIVISOR(count_w), DIVISOR(window_d), DIVISOR(window_h), DIVISOR(window_w), STRIDES(s),         \
-      STRIDES(t), int w_g, int w_m, int w_c, int w_d, int w_h, int w_w
-#define SHAPE_AXIS(x) target_##x, source_##x, taps_##x, stride_##x, phases_##x, step_##x, pad_##x, dilation_##x
-#define SHAPE_STRIDES(x) x##_g, x##_n, x##_c, x##_d, x##_h, x##_w
-#define SHAPE                                                                                                          \
-  images, DIVIDED(channels), SHAPE_AXIS(d), SHAPE_AXIS(h), SHAPE_AXIS(w), DIVIDED(count_d), DIVIDED(count_h),          \
-      DIVIDED(count_w), DIVIDED(window_d), DIVIDED(window_h), DIVIDED(window_w), SHAPE_STRIDES(s), SHAPE_STRIDES(t), w_g, \
-      w_m, w_c, w_d, w_h, w_w
-
 struct Shape {
   int pixels, taps;  // how many
   struct Radices pixel_radices, tap_radices;
@@ -142,29 +128,33 @@ struct Shape {
   int target_row, w_row;  // from one of the target's channels to the next
 };
 
-static struct Shape shape_of(int phase, SHAPE_PARAMETERS) {
+static struct Shape shape_of(int phase, GatherShape conv) {
   struct Shape s;
-  const struct Axis d = axis_of(phase / (phases_h * phases_w), AXIS_ARGUMENTS(d));
-  const struct Axis h = axis_of(phase / phases_w % phases_h, AXIS_ARGUMENTS(h));
-  const struct Axis w = axis_of(phase % phases_w, AXIS_ARGUMENTS(w));
-  s.pixels = images * d.count * h.count * w.count;
-  s.taps = channels * d.taps * h.taps * w.taps;
+  const PhaseAxes axes = conv.axes;
+  const struct Axis d = axis_of(phase / (axes.h.phases * axes.w.phases), BACKWARD, axes.d);
+  const struct Axis h = axis_of(phase / axes.w.phases % axes.h.phases, BACKWARD, axes.h);
+  const struct Axis w = axis_of(phase % axes.w.phases, BACKWARD, axes.w);
+  s.pixels = conv.images * d.count * h.count * w.count;
+  s.taps = conv.channels.d * d.taps * h.taps * w.taps;
 #if STRIDED
 #define COUNT_OF(x) divisor_of(x.count)
 #define TAPS_OF(x) divisor_of(x.taps)
 #else
-#define COUNT_OF(x) (struct Divisor){DIVIDED(count_##x)}
-#define TAPS_OF(x) (struct Divisor){DIVIDED(window_##x)}
+#define COUNT_OF(x) conv.count.x
+#define TAPS_OF(x) conv.window.x
 #endif
-  s.pixel_radices = (struct Radices){{images, 0, 0}, COUNT_OF(d), COUNT_OF(h), COUNT_OF(w)};
-  s.tap_radices = (struct Radices){{DIVIDED(channels)}, TAPS_OF(d), TAPS_OF(h), TAPS_OF(w)};
-  s.source_pixel = (struct Map){d.lower, h.lower, w.lower, SOURCE_STEP(d), SOURCE_STEP(h), SOURCE_STEP(w), s_n, s_d, s_h, s_w};
-  s.source_tap = (struct Map){0, 0, 0, d.dilation, h.dilation, w.dilation, s_c, s_d, s_h, s_w};
-  s.w_tap = (struct Map){d.last, h.last, w.last, -d.step, -h.step, -w.step, w_c, w_d, w_h, w_w};
-  s.target_pixel = (struct Map){d.first, h.first, w.first, TARGET_STEP(d), TARGET_STEP(h), TARGET_STEP(w), t_n, t_d, t_h, t_w};
-  s.source_d = source_d, s.source_h = source_h, s.source_w = source_w;
-  s.others = DIRECTION == 2 ? images : channels;
-  s.target_row = t_c, s.w_row = w_m;
+  s.pixel_radices = (struct Radices){{conv.images, 0, 0}, COUNT_OF(d), COUNT_OF(h), COUNT_OF(w)};
+  s.tap_radices = (struct Radices){conv.channels, TAPS_OF(d), TAPS_OF(h), TAPS_OF(w)};
+  s.source_pixel = (struct Map){d.lower, h.lower, w.lower, SOURCE_STEP(axes.d), SOURCE_STEP(axes.h), SOURCE_STEP(axes.w),
+                                conv.s.n, conv.s.d, conv.s.h, conv.s.w};
+  s.source_tap =
+      (struct Map){0, 0, 0, d.dilation, h.dilation, w.dilation, conv.s.c, conv.s.d, conv.s.h, conv.s.w};
+  s.w_tap = (struct Map){d.last, h.last, w.last, -d.step, -h.step, -w.step, conv.w.c, conv.w.d, conv.w.h, conv.w.w};
+  s.target_pixel = (struct Map){d.first, h.first, w.first, TARGET_STEP(axes.d), TARGET_STEP(axes.h), TARGET_STEP(axes.w),
+                                conv.t.n, conv.t.d, conv.t.h, conv.t.w};
+  s.source_d = axes.d.source, s.source_h = axes.h.source, s.source_w = axes.w.source;
+  s.others = DIRECTION == 2 ? conv.images : conv.channels.d;
+  s.target_row = conv.t.c, s.w_row = conv.w.n;
   return s;
 }
 
@@ -187,14 +177,14 @@ static int meet(const struct Place* x, const struct Place* y, const struct Shape
 #define K_OF_SOURCE(shape) (&(shape)->source_pixel)
 #define K_OF_OTHER(shape) (&(shape)->target_pixel)
 #define ROW_OF_OTHER(shape) (shape)->target_row
-#define OTHER_GROUP t_g
+#define OTHER_GROUP conv.t.g
 #else
 #define K_FIRST CHANNELS_LAST
 #define K_RADICES(shape) (&(shape)->tap_radices)
 #define K_OF_SOURCE(shape) (&(shape)->source_tap)
 #define K_OF_OTHER(shape) (&(shape)->w_tap)
 #define ROW_OF_OTHER(shape) (shape)->w_row
-#define OTHER_GROUP w_g
+#define OTHER_GROUP conv.w.g
 #endif
 
 // Row `number` of an operand's matrix [row][k].

@@ -16,7 +16,7 @@
 #include "conv/conv_axes.h"
 #include "conv/conv_naive.h"
 
-static INDEX place(NaiveStrides s, int n, int c, INDEX d, INDEX h, INDEX w) {
+static INDEX place(LongStrides s, int n, int c, INDEX d, INDEX h, INDEX w) {
   return n * (INDEX)s.n + c * (INDEX)s.c + d * (INDEX)s.d + h * (INDEX)s.h + w * (INDEX)s.w;
 }
 

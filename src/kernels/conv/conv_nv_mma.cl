@@ -105,55 +105,55 @@ INLINE void copy_gathered(uint to, const int source, const int unit_k, const int
   rows_of(b_rows, !A_SOURCE, B_UNIT_K, TILE_N, item, t.n, N, &shape);                                              \
   struct Walk a_walk = walk_of(A_UNIT_K, TILE_M, item, k_begin, &shape);                                           \
   struct Walk b_walk = walk_of(B_UNIT_K, TILE_N, item, k_begin, &shape);
-#define GROUPS_SETUP                                                   \
-  source += (source_offset + (long)group * s_g) * ELEMENT_BYTES;       \
+#define GROUPS_SETUP                                                  \
+  source += (source_offset + (long)group * conv.s.g) * ELEMENT_BYTES; \
   other += (other_offset + (long)group * OTHER_GROUP) * ELEMENT_BYTES;
 
 #if DIRECTION == 2
 #define PARAMETERS \
-  TENSOR(const uchar, source), TENSOR(const uchar, other), TENSOR(float, partial), int k_parts, int part, int C, SHAPE_PARAMETERS
-#define SETUP                                                                                                           \
-  const int group = t.z / k_parts, number = t.z % k_parts, k_begin = number * part, k_end = min(K, k_begin + part);     \
-  const int groups = (int)get_num_groups(0) / (tiles_m * tiles_n * k_parts);                                            \
-  const struct Shape shape = shape_of(0, SHAPE);                                                                        \
-  K = k_end - k_begin;                                                                                                  \
-  GROUPS_SETUP                                                                                                          \
-  OPERANDS_SETUP                                                                                                        \
-  const int a_left = FIRST_LEFT(0, TILE_M, t.m, M);                                                                     \
-  const struct Digits b_digits = digits_of(t.n + item % PIECES(0, TILE_N) * PIECE, 1, &shape.tap_radices);              \
-  const int b_left = C - b_digits.other;                                                                                \
-  const int window = N / channels;                                                                                      \
+  TENSOR(const uchar, source), TENSOR(const uchar, other), TENSOR(float, partial), int k_parts, int part, int C, GatherShape conv
+#define SETUP                                                                                                       \
+  const int group = t.z / k_parts, number = t.z % k_parts, k_begin = number * part, k_end = min(K, k_begin + part); \
+  const int groups = (int)get_num_groups(0) / (tiles_m * tiles_n * k_parts);                                        \
+  const struct Shape shape = shape_of(0, conv);                                                                     \
+  K = k_end - k_begin;                                                                                              \
+  GROUPS_SETUP                                                                                                      \
+  OPERANDS_SETUP                                                                                                    \
+  const int a_left = FIRST_LEFT(0, TILE_M, t.m, M);                                                                 \
+  const struct Digits b_digits = digits_of(t.n + item % PIECES(0, TILE_N) * PIECE, 1, &shape.tap_radices);          \
+  const int b_left = C - b_digits.other;                                                                            \
+  const int window = N / conv.channels.d;                                                                           \
   partial += partial_offset + ((long)number * groups + group) * M * (window * C);
 // Column n is of this channel of a tap.
-#define STORE_SUMS(i)                                                                                                   \
-  _Pragma("unroll") for (int j_ = 0; j_ < FRAG_SUMS; j_++) {                                                            \
-    const int m = first_m + 16 * (i) + j_ / 2 % 2 * 8, n = first_n + j_ / 4 * 8 + 2 * quad + j_ % 2;                     \
-    const int tap = divided(n, shape.tap_radices.other), c = n - tap * channels;                                        \
-    if (m < M && n < N && c < C) partial[((long)m * window + tap) * C + c] = sums[i][j_];                       \
+#define STORE_SUMS(i)                                                                                \
+  _Pragma("unroll") for (int j_ = 0; j_ < FRAG_SUMS; j_++) {                                         \
+    const int m = first_m + 16 * (i) + j_ / 2 % 2 * 8, n = first_n + j_ / 4 * 8 + 2 * quad + j_ % 2; \
+    const int tap = divided(n, shape.tap_radices.other), c = n - tap * conv.channels.d;              \
+    if (m < M && n < N && c < C) partial[((long)m * window + tap) * C + c] = sums[i][j_];            \
   }
 #else
 #define PARAMETERS \
-  TENSOR(const uchar, source), TENSOR(const uchar, other), TENSOR(C_STORAGE, c), int C, SHAPE_PARAMETERS
-#define SETUP                                                                                             \
-  const int phases = phases_d * phases_h * phases_w, group = t.z / phases, k_begin = 0;                   \
-  struct Shape shape = shape_of(t.z % phases, SHAPE);                                                     \
-  M = shape.pixels;                                                                                       \
-  K = shape.taps;                                                                                         \
-  const int k_end = K;                                                                                    \
-  shape.others = C;                                                                                       \
-  if (t.m >= M) return;                                                                                   \
-  c += c_offset + (long)group * t_g;                                                                      \
-  residual_offset += (long)group * t_g;                                                                   \
-  preactivation_offset += (long)group * t_g;                                                              \
-  GROUPS_SETUP                                                                                            \
-  OPERANDS_SETUP                                                                                          \
+  TENSOR(const uchar, source), TENSOR(const uchar, other), TENSOR(C_STORAGE, c), int C, GatherShape conv
+#define SETUP                                                                                                         \
+  const int phases = conv.axes.d.phases * conv.axes.h.phases * conv.axes.w.phases, group = t.z / phases, k_begin = 0; \
+  struct Shape shape = shape_of(t.z % phases, conv);                                                                  \
+  M = shape.pixels;                                                                                                   \
+  K = shape.taps;                                                                                                     \
+  const int k_end = K;                                                                                                \
+  shape.others = C;                                                                                                   \
+  if (t.m >= M) return;                                                                                               \
+  c += c_offset + (long)group * conv.t.g;                                                                             \
+  residual_offset += (long)group * conv.t.g;                                                                          \
+  preactivation_offset += (long)group * conv.t.g;                                                                     \
+  GROUPS_SETUP                                                                                                        \
+  OPERANDS_SETUP                                                                                                      \
   const int a_left = 0, b_left = FIRST_LEFT(0, TILE_N, t.n, N);
-#define STORE_SUMS(i)                                                                                                 \
-  {                                                                                                                   \
+#define STORE_SUMS(i)                                                                                                       \
+  {                                                                                                                         \
     const long rows_at[2] = {place_in_result(first_m + 16 * (i), &shape), place_in_result(first_m + 16 * (i) + 8, &shape)}; \
-    store_sums(t.m + TILE_M <= M && t.n + TILE_N <= N, sums[i], FRAG_SUMS, first_m + 16 * (i), first_n, quad, M, N, c, \
-               rows_at, t_c, alpha, beta, bias, bias_offset + group * N, scale, scale_offset + group * N, residual,   \
-               residual_offset, preactivation, preactivation_offset);                                                 \
+    store_sums(t.m + TILE_M <= M && t.n + TILE_N <= N, sums[i], FRAG_SUMS, first_m + 16 * (i), first_n, quad, M, N, c,      \
+               rows_at, conv.t.c, alpha, beta, bias, bias_offset + group * N, scale, scale_offset + group * N, residual,    \
+               residual_offset, preactivation, preactivation_offset);                                                       \
   }
 #endif
 

@@ -13,29 +13,29 @@ struct Phase {
   struct Axis d, h, w;
   int tap, tap_d, tap_h, tap_w;         // the first tap's place among w's, and what the next ones are away
 };
-#define MAKE_PHASE(phase, index)                                                                  \
-  {                                                                                               \
-    __local struct Phase* p_ = (phase);                                                           \
-    p_->d = axis_of((index) / (phases_h * phases_w), AXIS_ARGUMENTS(d));                          \
-    p_->h = axis_of((index) / phases_w % phases_h, AXIS_ARGUMENTS(h));                            \
-    p_->w = axis_of((index) % phases_w, AXIS_ARGUMENTS(w));                                       \
-    p_->M = (PLANES ? 1 : images) * p_->d.count * p_->h.count * p_->w.count;                                     \
-    p_->steps = p_->d.taps * p_->h.taps * p_->w.taps * blocks;                                    \
-    p_->count_d = divisor_of(p_->d.count);                                                        \
-    p_->count_h = divisor_of(p_->h.count);                                                        \
-    p_->count_w = divisor_of(p_->w.count);                                                        \
-    p_->tap = (p_->d.last * taps_h + p_->h.last) * taps_w + p_->w.last;                           \
-    p_->tap_d = -p_->d.step * taps_h * taps_w;                                                    \
-    p_->tap_h = -p_->h.step * taps_w;                                                             \
-    p_->tap_w = -p_->w.step;                                                                      \
+#define MAKE_PHASE(phase, index)                                                  \
+  {                                                                               \
+    __local struct Phase* p_ = (phase);                                           \
+    p_->d = axis_of((index) / (axes.h.phases * axes.w.phases), BACKWARD, axes.d); \
+    p_->h = axis_of((index) / axes.w.phases % axes.h.phases, BACKWARD, axes.h);   \
+    p_->w = axis_of((index) % axes.w.phases, BACKWARD, axes.w);                   \
+    p_->M = (PLANES ? 1 : images) * p_->d.count * p_->h.count * p_->w.count;      \
+    p_->steps = p_->d.taps * p_->h.taps * p_->w.taps * blocks;                    \
+    p_->count_d = divisor_of(p_->d.count);                                        \
+    p_->count_h = divisor_of(p_->h.count);                                        \
+    p_->count_w = divisor_of(p_->w.count);                                        \
+    p_->tap = (p_->d.last * axes.h.taps + p_->h.last) * axes.w.taps + p_->w.last; \
+    p_->tap_d = -p_->d.step * axes.h.taps * axes.w.taps;                          \
+    p_->tap_h = -p_->h.step * axes.w.taps;                                        \
+    p_->tap_w = -p_->w.step;                                                      \
   }
 // A tile: TILE_M pixels of a phase (PLANES: of image tile_plane) from m on, channels of the target from n on. Groups that run
 // together share pixels.
-#define TILE(index)                                                                               \
-  const int tile_row = QUOTIENT(index, tiles_n), n = ((index)-tile_row * tiles_n) * TILE_N;       \
-  const int tile_plane = QUOTIENT(tile_row, tiles_m), m = (tile_row - tile_plane * tiles_m) * TILE_M; \
-  const int group = PLANES ? 0 : QUOTIENT(tile_plane, phases);                                    \
-  __local const struct Phase* phase = table + (PLANES ? 0 : tile_plane - group * phases);
+#define TILE(index)                                                                                    \
+  const int tile_row = divided(index, tiles_n), n = ((index)-tile_row * tiles_n.d) * TILE_N;           \
+  const int tile_plane = divided(tile_row, tiles_m), m = (tile_row - tile_plane * tiles_m.d) * TILE_M; \
+  const int group = PLANES ? 0 : divided(tile_plane, phases);                                          \
+  __local const struct Phase* phase = table + (PLANES ? 0 : tile_plane - group * phases.d);
 // Pixel number m of it.
 #define PIXEL(m)                                                                                  \
   const int rows_ = divided(m, phase->count_w), planes_ = divided(rows_, phase->count_h);         \

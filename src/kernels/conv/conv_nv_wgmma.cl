@@ -60,28 +60,30 @@
 #include "gemm/gemm_nv_registers.cl"
 #include "conv/conv_nv_map.cl"
 #include "conv/conv_nv_tiles.cl"
-
-#define STRIDES(x) long x##_stride_n, long x##_stride_d, long x##_stride_h, long x##_stride_w
+#include "lib/int64.h"
+#include "conv/conv_axes.h"
+#include "conv/conv_nv_wgmma.h"
 
 // The source as a phase sees it.
 #if PLANES
-#define MAKE_SOURCE_MAP(words, phase)                                                                                  \
-  MAKE_BOX_MAP(SHARED(words), source + source_offset, MAP_TYPE, source_d * source_h * source_w, C, images,             \
-               source_stride_c * ELEMENT_BYTES, source_stride_n * ELEMENT_BYTES, STEP, STEP, 1)
+#define MAKE_SOURCE_MAP(words, phase)                                                                                     \
+  MAKE_BOX_MAP(SHARED(words), source + source_offset, MAP_TYPE, axes.d.source * axes.h.source * axes.w.source, C, images, \
+               source_stride.c * ELEMENT_BYTES, source_stride.n * ELEMENT_BYTES, STEP, STEP, 1)
 #define COPY_SOURCE(to, map, bar)                 \
   for (int i_ = 0; i_ < TILE_M / STEP; i_++)      \
     bulk_copy((to) + i_ * STEP * 128, map, m + i_ * STEP, block * STEP, image, bar);
 #else
-#define UPPER(a, x) ((a).lower + ((a).count - 1) * SOURCE_STEP(x) - (source_##x - 1))
-#define MAKE_SOURCE_MAP(words, phase)                                                                              \
-  {                                                                                                                \
-    const struct PixelMap m_ = {C * groups, images, source_d, source_h, source_w,                                  \
-                                source_stride_n * ELEMENT_BYTES, source_stride_d * ELEMENT_BYTES,                  \
-                                source_stride_h * ELEMENT_BYTES, source_stride_w * ELEMENT_BYTES,                  \
-                                (phase)->d.lower, (phase)->h.lower, (phase)->w.lower, UPPER((phase)->d, d),        \
-                                UPPER((phase)->h, h), UPPER((phase)->w, w), SOURCE_STEP(d), SOURCE_STEP(h), SOURCE_STEP(w)}; \
+#define UPPER(a, axis) ((a).lower + ((a).count - 1) * SOURCE_STEP(axis) - ((axis).source - 1))
+#define MAKE_SOURCE_MAP(words, phase)                                                                                      \
+  {                                                                                                                        \
+    const struct PixelMap m_ = {C * groups, images, axes.d.source, axes.h.source, axes.w.source,                           \
+                                source_stride.n * ELEMENT_BYTES, source_stride.d * ELEMENT_BYTES,                          \
+                                source_stride.h * ELEMENT_BYTES, source_stride.w * ELEMENT_BYTES,                          \
+                                (phase)->d.lower, (phase)->h.lower, (phase)->w.lower, UPPER((phase)->d, axes.d),           \
+                                UPPER((phase)->h, axes.h), UPPER((phase)->w, axes.w),                                      \
+                                SOURCE_STEP(axes.d), SOURCE_STEP(axes.h), SOURCE_STEP(axes.w)};                            \
     make_pixel_map(words, (ulong)(size_t)(source + source_offset), MAP_TYPE | (MAP_TYPE == 7 && !SPLIT ? 0x200 : 0), STEP, \
-                   TILE_M, &m_);                                                                                   \
+                   TILE_M, &m_);                                                                                           \
   }
 #define COPY_SOURCE(to, map, bar)                                                                                  \
   copy_pixels(to, map, group * C + block * STEP, image, at_d, at_h, at_w, td * phase->d.dilation,                  \
@@ -97,37 +99,37 @@
 #define COPY_W(to, map, bar) bulk_copy(to, map, block * STEP, tap, group * N + n, bar);
 #endif
 #if SPLIT
-#define COPY_LOW_W(to, bar) COPY_W(to, maps + 16 * phases + 16, bar)
+#define COPY_LOW_W(to, bar) COPY_W(to, maps + 16 * phases.d + 16, bar)
 #else
 #define COPY_LOW_W(to, bar)
 #endif
 // Fills one stage after another, as soon as all have read what was there: a work-item that does nothing else.
-#define FEED_ALL()                                                                                          \
-  {                                                                                                         \
-    int turn = 0;                                                                                           \
-    for (int index = (int)get_group_id(0); index < tiles; index += (int)get_num_groups(0)) {                \
-      TILE(index)                                                                                           \
-      if (m >= phase->M) continue;                                                                          \
-      LEAVE_OUT()                                                                                           \
-      PIXEL(m)                                                                                              \
-      __global const ulong* map = maps + (PLANES ? 0 : 16 * (tile_plane - group * phases));                \
-      const int at_d = phase->d.lower + pixel_d * SOURCE_STEP(d), at_h = phase->h.lower + pixel_h * SOURCE_STEP(h); \
-      const int at_w = phase->w.lower + pixel_w * SOURCE_STEP(w);                                           \
-      for (int td = 0; td < phase->d.taps; td++)                                                            \
-        for (int th = 0; th < phase->h.taps; th++)                                                          \
-          for (int tw = 0; tw < phase->w.taps; tw++) {                                                      \
-            const int tap = phase->tap + td * phase->tap_d + th * phase->tap_h + tw * phase->tap_w;         \
-            for (int block = 0; block < blocks; block++, turn++) {                                          \
-              const int slot = turn % STAGES;                                                               \
-              const uint to = base + slot * STAGE_BYTES, bar = full_bar + 8 * slot;                         \
-              mbarrier_wait(empty_bar + 8 * slot, (turn / STAGES & 1) ^ 1);                                 \
-              mbarrier_expect(bar, STAGE_BYTES);                                                            \
-              COPY_SOURCE(to, map, bar)                                                                     \
-              COPY_W(to + A_BYTES, maps + 16 * phases, bar)                                                 \
-              COPY_LOW_W(to + A_BYTES + B_BYTES, bar)                                                       \
-            }                                                                                               \
-          }                                                                                                 \
-    }                                                                                                       \
+#define FEED_ALL()                                                                                                            \
+  {                                                                                                                           \
+    int turn = 0;                                                                                                             \
+    for (int index = (int)get_group_id(0); index < tiles; index += (int)get_num_groups(0)) {                                  \
+      TILE(index)                                                                                                             \
+      if (m >= phase->M) continue;                                                                                            \
+      LEAVE_OUT()                                                                                                             \
+      PIXEL(m)                                                                                                                \
+      __global const ulong* map = maps + (PLANES ? 0 : 16 * (tile_plane - group * phases.d));                                 \
+      const int at_d = phase->d.lower + pixel_d * SOURCE_STEP(axes.d), at_h = phase->h.lower + pixel_h * SOURCE_STEP(axes.h); \
+      const int at_w = phase->w.lower + pixel_w * SOURCE_STEP(axes.w);                                                        \
+      for (int td = 0; td < phase->d.taps; td++)                                                                              \
+        for (int th = 0; th < phase->h.taps; th++)                                                                            \
+          for (int tw = 0; tw < phase->w.taps; tw++) {                                                                        \
+            const int tap = phase->tap + td * phase->tap_d + th * phase->tap_h + tw * phase->tap_w;                           \
+            for (int block = 0; block < blocks; block++, turn++) {                                                            \
+              const int slot = turn % STAGES;                                                                                 \
+              const uint to = base + slot * STAGE_BYTES, bar = full_bar + 8 * slot;                                           \
+              mbarrier_wait(empty_bar + 8 * slot, (turn / STAGES & 1) ^ 1);                                                   \
+              mbarrier_expect(bar, STAGE_BYTES);                                                                              \
+              COPY_SOURCE(to, map, bar)                                                                                       \
+              COPY_W(to + A_BYTES, maps + 16 * phases.d, bar)                                                                 \
+              COPY_LOW_W(to + A_BYTES + B_BYTES, bar)                                                                         \
+            }                                                                                                                 \
+          }                                                                                                                   \
+    }                                                                                                                         \
   }
 
 #if SPLIT
@@ -150,33 +152,33 @@
 #endif
 
 #if SPLIT
-#define WHOLE_W_PARAMETERS                                                                                          \
-  __global const float *restrict whole_w, long whole_w_offset, long w_group, long w_source, long w_target, long w_d, \
-      long w_h, long w_w, __global const uint2 *restrict ranges, long ranges_offset, int range_count,
+#define WHOLE_W_PARAMETERS                                                                                            \
+  __global const float *restrict whole_w, long whole_w_offset, WgmmaWeights w, __global const uint2 *restrict ranges, \
+      long ranges_offset, int range_count,
 #else
 #define WHOLE_W_PARAMETERS
 #endif
 
 // What a work-item has of a tile. It has columns 8 j + 2 q and the next of rows m and m + 8, q its place among four lanes.
-#define STORE_PIXELS(sums)                                                                                               \
-  {                                                                                                                      \
-    long rows_at[2];                                                                                                     \
-    _Pragma("unroll") for (int i = 0; i < 2; i++) {                                                                      \
-      PIXEL(first_m + 8 * i)                                                                                             \
-      rows_at[i] = image * c_stride_n + (phase->d.first + pixel_d * TARGET_STEP(d)) * c_stride_d +                       \
-                   (phase->h.first + pixel_h * TARGET_STEP(h)) * c_stride_h +                                            \
-                   (phase->w.first + pixel_w * TARGET_STEP(w)) * c_stride_w + group * N * c_stride_c;                    \
-    }                                                                                                                    \
-    store_sums(m + TILE_M <= M && n + TILE_N <= N, sums, SUMS, first_m, n, quad, M, N, c, rows_at, c_stride_c, alpha,    \
-               beta, bias, bias_offset + group * N, scale, scale_offset + group * N, residual, residual_offset,          \
-               preactivation, preactivation_offset);                                                                     \
+#define STORE_PIXELS(sums)                                                                                            \
+  {                                                                                                                   \
+    long rows_at[2];                                                                                                  \
+    _Pragma("unroll") for (int i = 0; i < 2; i++) {                                                                   \
+      PIXEL(first_m + 8 * i)                                                                                          \
+      rows_at[i] = image * c_stride.n + (phase->d.first + pixel_d * TARGET_STEP(axes.d)) * c_stride.d +               \
+                   (phase->h.first + pixel_h * TARGET_STEP(axes.h)) * c_stride.h +                                    \
+                   (phase->w.first + pixel_w * TARGET_STEP(axes.w)) * c_stride.w + group * N * c_stride.c;            \
+    }                                                                                                                 \
+    store_sums(m + TILE_M <= M && n + TILE_N <= N, sums, SUMS, first_m, n, quad, M, N, c, rows_at, c_stride.c, alpha, \
+               beta, bias, bias_offset + group * N, scale, scale_offset + group * N, residual, residual_offset,       \
+               preactivation, preactivation_offset);                                                                  \
   }
 
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_nv_wgmma(
-    int backward, int images, int C, int N, int groups, DIVISOR(phases), DIVISOR(tiles_m), DIVISOR(tiles_n), AXIS_PARAMETERS(d),
-    AXIS_PARAMETERS(h), AXIS_PARAMETERS(w), __global const ELEMENT* restrict source, long source_offset, STRIDES(source),
-    long source_stride_c,     __global const ELEMENT* restrict b, long b_offset, __global const ELEMENT* restrict b_lo, long b_lo_offset,
-    long b_stride_tap, long b_stride_row, __global C_STORAGE* restrict c, long c_offset, STRIDES(c), long c_stride_c,
+    int backward, int images, int C, int N, int groups, Divisor phases, Divisor tiles_m, Divisor tiles_n, PhaseAxes axes,
+    __global const ELEMENT* restrict source, long source_offset, LongStrides source_stride, __global const ELEMENT* restrict b,
+    long b_offset, __global const ELEMENT* restrict b_lo, long b_lo_offset, long b_stride_tap, long b_stride_row,
+    __global C_STORAGE* restrict c, long c_offset, LongStrides c_stride,
     WHOLE_W_PARAMETERS __global ulong* all_maps, long maps_offset, EPILOGUE_PARAMETERS) {
   __local uchar stages[LOCAL_BYTES] __attribute__((aligned(1024)));
   __local ulong full[STAGES + SPLIT], empty[STAGES], map_room[16] __attribute__((aligned(128)));
@@ -185,11 +187,11 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_nv_wgmma(
   START_REGISTERS
   const uint base = SHARED(stages), full_bar = SHARED(full), empty_bar = SHARED(empty);
   c += c_offset;
-  const int blocks = (C + STEP - 1) / STEP, tiles = tiles_m * tiles_n * phases * (PLANES ? images : groups);
+  const int blocks = (C + STEP - 1) / STEP, tiles = tiles_m.d * tiles_n.d * phases.d * (PLANES ? images : groups);
   // A map takes 16 words and starts at a multiple of so many.
   __global ulong* maps = (__global ulong*)(((size_t)(all_maps + maps_offset) + 127) / 128 * 128) +
-                         (long)get_group_id(0) * (phases + B_PARTS) * 16;
-  for (int i = item; i < phases; i += ITEMS) MAKE_PHASE(table + i, i)
+                         (long)get_group_id(0) * (phases.d + B_PARTS) * 16;
+  for (int i = item; i < phases.d; i += ITEMS) MAKE_PHASE(table + i, i)
   if (item == 0) {
     for (int s = 0; s < STAGES; s++) {
       mbarrier_init(full_bar + 8 * s, 1);
@@ -211,10 +213,10 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_nv_wgmma(
   __local struct Operands operands;
   again_start(&noted, item, ITEMS);
   if (item == 0) {
-    const struct Operands all = {source + source_offset, whole_w + whole_w_offset, source_stride_n, source_stride_d,
-                                 source_stride_h, source_stride_w, source_stride_c, w_group, w_source, w_target, w_d, w_h, w_w,
-                                 source_d, source_h, source_w, SOURCE_STEP(d), SOURCE_STEP(h), SOURCE_STEP(w), C, N, blocks * STEP, maps, phases, base,
-                                 full_bar + 8 * STAGES};
+    const struct Operands all = {source + source_offset, whole_w + whole_w_offset, source_stride.n, source_stride.d,
+                                 source_stride.h, source_stride.w, source_stride.c, w.group, w.source, w.target, w.d, w.h, w.w,
+                                 axes.d.source, axes.h.source, axes.w.source, SOURCE_STEP(axes.d), SOURCE_STEP(axes.h),
+                                 SOURCE_STEP(axes.w), C, N, blocks * STEP, maps, phases.d, base, full_bar + 8 * STAGES};
     operands = all;
   }
   barrier(CLK_LOCAL_MEM_FENCE);
@@ -233,13 +235,13 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_nv_wgmma(
   barrier(CLK_LOCAL_MEM_FENCE);
   if (warp == 4 * WARP_GROUPS) {
     const uint map = SHARED(map_room);
-    for (int i = 0; i < phases + B_PARTS; i++) {
+    for (int i = 0; i < phases.d + B_PARTS; i++) {
       if (lane < 16) map_room[lane] = 0;
       warp_sync();
-      if (lane == 0 && i < phases) MAKE_SOURCE_MAP(map_room, table + i)
-      if (lane == 0 && i >= phases) {
-        __global const ELEMENT* part = i == phases ? b + b_offset : b_lo + b_lo_offset;
-        MAKE_BOX_MAP(map, part, W_MAP_TYPE, W_UNIT_TARGET ? N : C, taps_d * taps_h * taps_w,
+      if (lane == 0 && i < phases.d) MAKE_SOURCE_MAP(map_room, table + i)
+      if (lane == 0 && i >= phases.d) {
+        __global const ELEMENT* part = i == phases.d ? b + b_offset : b_lo + b_lo_offset;
+        MAKE_BOX_MAP(map, part, W_MAP_TYPE, W_UNIT_TARGET ? N : C, axes.d.taps * axes.h.taps * axes.w.taps,
                      (W_UNIT_TARGET ? C : N) * groups, b_stride_tap * ELEMENT_BYTES, b_stride_row * ELEMENT_BYTES, STEP, 1,
                      W_UNIT_TARGET ? STEP : TILE_N)
       }
@@ -255,7 +257,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_nv_wgmma(
       for (int i = 0; i < ITEMS / 32; i++)  // a channel of the target's at least, in all strips
         if (notes[i].s1 >= 0x7f800000u) noted.strips = EVERYTHING;
 #endif
-      for (int i = 0; i < phases + B_PARTS; i++) acquire_map(maps + 16 * i);
+      for (int i = 0; i < phases.d + B_PARTS; i++) acquire_map(maps + 16 * i);
       FEED_ALL()
     }
     return;
@@ -332,7 +334,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_nv_wgmma(
   }
 #if SPLIT
   if (item == 0)
-    for (int i = 0; i < phases + B_PARTS; i++) acquire_map(maps + 16 * i);
+    for (int i = 0; i < phases.d + B_PARTS; i++) acquire_map(maps + 16 * i);
   again_sync();
   turn = 0;
   for (int index = (int)get_group_id(0); index < tiles; index += (int)get_num_groups(0)) {

@@ -3,15 +3,6 @@
 #include <utility>
 
 namespace dlprim::detail {
-namespace {
-
-PixelStrides strides_of(const ConvStrides& strides) {
-  const std::array<int, 5> s = narrow(strides);
-  return {s[0], s[1], s[2], s[3], s[4]};
-}
-
-}  // namespace
-
 DepthwiseGeometry depthwise_geometry(const ConvProblem& p) {
   const bool forward = p.direction == ConvDirection::forward,
              data = p.direction == ConvDirection::backward_data;

@@ -5,6 +5,7 @@
 
 #include "core/launch.hpp"
 #include "core/state.hpp"
+#include "ops/conv/conv_axes.hpp"
 #include "ops/conv/conv_parts.hpp"
 #include "ops/conv/conv_phases.hpp"
 #include "ops/gemm/gemm_fma_tiles.hpp"
@@ -12,6 +13,8 @@
 #include "ops/lib/epilogue.hpp"
 
 namespace dlprim::detail {
+
+#include "kernels/conv/conv_fma.h"
 
 extern const ConvEngine kConvFma;
 
@@ -203,9 +206,8 @@ class Fma : public ConvImpl {
       else
         launch.arg(data ? t.x : t.y);
     }
-    if (form_.strided)
-      for (const Spatial& numbers : {p_.x_space, p_.w_space, steps_}) bind(launch, numbers);
-    bind_shape(launch);
+    if (form_.strided) launch.arg(PhaseAxes{axes_[0].numbers(), axes_[1].numbers(), axes_[2].numbers()});
+    launch.arg(shape());
     bind_epilogue(launch, p_.dtype, t.with);
     const auto items = static_cast<size_t>(tile_.items());
     launch.run({static_cast<size_t>(ceil_div(largest_, tile_.tn) * phases_) * items,
@@ -244,7 +246,7 @@ class Fma : public ConvImpl {
               const Tensor& partial) const {
     Launch launch(stream, add_);
     launch.arg(m_).arg(n_).arg(parts_.count).arg(partial).arg(target);
-    bind_shape(launch);
+    launch.arg(shape());
     bind_epilogue(launch, p_.dtype, with);
     launch.run({items_in_groups(n_, 64), static_cast<size_t>(m_), static_cast<size_t>(p_.groups)},
                {64, 1, 1});
@@ -253,50 +255,36 @@ class Fma : public ConvImpl {
   void plan_phases() {
     largest_ = p_.n;
     for (size_t i = 0; i < 3; i++) {
-      const ConvAxis axis(p_, i);
-      phases_ *= axis.phases;
-      largest_ *= axis.phase(0).count;
-      steps_[i] = axis.step;
+      axes_[i] = ConvAxis(p_, i);
+      phases_ *= axes_[i].phases;
+      largest_ *= axes_[i].phase(0).count;
     }
   }
 
-  template <class Numbers>
-  void bind(Launch& launch, const Numbers& of_axes) const {
-    for (size_t i = form_.depth ? 0 : 1; i < 3; i++) launch.arg(of_axes[i]);
-  }
-  /// Of [N, C, D, H, W] or, for w, [row, channel, T, R, S].
-  void bind_strides(Launch& launch, const ConvStrides& strides, bool swap = false) const {
-    const std::array<int, 5> s = narrow(strides);
-    launch.arg(s[swap ? 1 : 0]).arg(s[swap ? 0 : 1]);
-    bind(launch, Spatial{s[2], s[3], s[4]});
-  }
-  void bind_shape(Launch& launch) const {
+  FmaShape shape() const {
     const bool data = p_.direction == ConvDirection::backward_data;
     const Spatial &pixels = data ? p_.x_space : p_.y_space, &taps = p_.w_space;
-    const int channels = data ? p_.group_k() : p_.group_c();
-    launch.arg(channels);
-    bind(launch, data ? p_.y_space : p_.x_space);
-    bind_divisor(launch, static_cast<int>(data ? p_.x_pixels() : p_.y_pixels()));
-    bind_divisor(launch, pixels[2]);
-    bind_divisor(launch, form_.channels_last ? channels : p_.taps());
-    bind_divisor(launch, taps[2]);
-    if (form_.depth) {
-      bind_divisor(launch, pixels[1] * pixels[2]);
-      bind_divisor(launch, taps[1] * taps[2]);
-    }
-    for (const Spatial& numbers : {p_.stride, p_.pad, p_.dilation}) bind(launch, numbers);
-    bind_strides(launch, data ? p_.y : p_.x);
-    bind_strides(launch, data ? p_.x : p_.y);
+    FmaShape s{};
+    s.channels = data ? p_.group_k() : p_.group_c();
+    s.source = sizes_of(data ? p_.y_space : p_.x_space);
+    s.plane = divisor_of(static_cast<int>(data ? p_.x_pixels() : p_.y_pixels()));
+    s.slice = divisor_of(pixels[1] * pixels[2]), s.columns = divisor_of(pixels[2]);
+    s.inner = divisor_of(form_.channels_last ? s.channels : p_.taps());
+    s.window_slice = divisor_of(taps[1] * taps[2]), s.window = divisor_of(taps[2]);
+    s.stride = sizes_of(p_.stride), s.pad = sizes_of(p_.pad), s.dilation = sizes_of(p_.dilation);
+    s.s = strides_of(data ? p_.y : p_.x), s.t = strides_of(data ? p_.x : p_.y);
     ConvStrides w = p_.w;
     if (form_.w_runs == 1) w[4] = form_.tap_stride;
-    bind_strides(launch, w, data);
+    s.w = strides_of(w);
+    if (data) std::swap(s.w.n, s.w.c);
+    return s;
   }
 
   const ConvProblem p_;
   const Form form_;
   int m_, n_, k_;
   int64_t largest_, phases_ = 1;  ///< columns of the largest phase; all of N if there is one
-  Spatial steps_{1, 1, 1};
+  std::array<ConvAxis, 3> axes_;  ///< of strided backward data
   GemmFmaTile tile_;
   ConvParts parts_;
   WorkspaceParts workspace_;

@@ -96,7 +96,7 @@ class FragmentConv : public ConvImpl {
       launch.arg(t.x).arg(t.y).arg(sums_->target(workspace, t.w)).arg(parts_.steps);
     else
       launch.arg(data ? t.y : t.x).arg(t.w).arg(data ? t.x : t.y);
-    choice_.gather.bind(launch);
+    launch.arg(choice_.gather.shape());
     bind_epilogue(launch, p_.dtype, t.with);
     const auto items = static_cast<size_t>(choice_.kernel.items());
     launch.run({static_cast<size_t>(choice_.source_tiles() * choice_.gather.phases()) * items,

@@ -1,7 +1,5 @@
 #include "ops/conv/conv_gather.hpp"
 
-#include "ops/lib/divisor.hpp"
-
 namespace dlprim::detail {
 namespace {
 
@@ -94,19 +92,19 @@ void ConvGather::define(Defines& defines) const {
   defines.set("CHANNELS_LAST", channels_last).set("STRIDED", strided());
 }
 
-void ConvGather::bind(Launch& launch) const {
-  launch.arg(images);
-  bind_divisor(launch, channels);
-  for (const ConvAxis& axis : axes) axis.bind(launch);
-  for (const ConvAxis& axis : axes) bind_divisor(launch, axis.target);
-  for (const ConvAxis& axis : axes) bind_divisor(launch, axis.taps);
-  const auto strides = [&](const ConvGatherTensor& x) {
-    launch.arg(static_cast<int>(x.group));
-    for (const int stride : narrow(x.strides)) launch.arg(stride);
+GatherShape ConvGather::shape() const {
+  const auto strides = [](const ConvGatherTensor& x) {
+    const std::array<int, 5> s = narrow(x.strides);
+    return GatherStrides{static_cast<int>(x.group), s[0], s[1], s[2], s[3], s[4]};
   };
-  strides(source);
-  strides(target);
-  strides(w);
+  const auto& [d, h, w_axis] = axes;
+  GatherShape g{};
+  g.images = images, g.channels = divisor_of(channels);
+  g.axes = {d.numbers(), h.numbers(), w_axis.numbers()};
+  g.count = {divisor_of(d.target), divisor_of(h.target), divisor_of(w_axis.target)};
+  g.window = {divisor_of(d.taps), divisor_of(h.taps), divisor_of(w_axis.taps)};
+  g.s = strides(source), g.t = strides(target), g.w = strides(w);
+  return g;
 }
 
 }  // namespace dlprim::detail

@@ -4,8 +4,11 @@
 
 #include "ops/conv/conv_phases.hpp"
 #include "ops/gemm/gemm_impl.hpp"
+#include "ops/lib/divisor.hpp"
 
 namespace dlprim::detail {
+
+#include "kernels/conv/conv_gather.h"
 
 /// How a tensor's elements lie: of images (w: rows for each of the target's channels), channels (w: the
 /// source's) and along the axes; and where groups begin. In elements.
@@ -33,8 +36,8 @@ struct ConvGather {
   GemmOperand other_loads(int vector, bool aligned) const;
 
   void define(Defines& defines) const;
-  /// Binds SHAPE_PARAMETERS.
-  void bind(Launch& launch) const;
+  /// As kernels take it.
+  GatherShape shape() const;
 
   // What follows from the problem, unless operands lie otherwise than it says.
   ConvDirection direction;

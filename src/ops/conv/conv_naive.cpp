@@ -4,7 +4,6 @@
 #include "ops/conv/conv_axes.hpp"
 #include "ops/conv/conv_parts.hpp"
 #include "ops/lib/epilogue.hpp"
-#include "ops/lib/int64.hpp"
 
 namespace dlprim::detail {
 
@@ -52,9 +51,8 @@ class Naive : public ConvImpl {
 
  private:
   NaiveGeometry geometry() const {
-    const auto strides = [](const ConvStrides& s) { return NaiveStrides{s[0], s[1], s[2], s[3], s[4]}; };
     NaiveGeometry g{};
-    g.x = strides(p_.x), g.w = strides(p_.w), g.y = strides(p_.y);
+    g.x = long_strides_of(p_.x), g.w = long_strides_of(p_.w), g.y = long_strides_of(p_.y);
     g.n = p_.n, g.groups = p_.groups, g.group_c = p_.group_c(), g.group_k = p_.group_k();
     g.x_space = sizes_of(p_.x_space), g.w_space = sizes_of(p_.w_space), g.y_space = sizes_of(p_.y_space);
     g.stride = sizes_of(p_.stride), g.pad = sizes_of(p_.pad), g.dilation = sizes_of(p_.dilation);

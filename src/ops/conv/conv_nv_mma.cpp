@@ -147,8 +147,7 @@ class NvMma : public ConvImpl {
       launch.arg(sums_->partial(workspace)).arg(parts_.count).arg(parts_.steps);
     else
       launch.arg(data ? t.x : t.y);
-    launch.arg(data ? p_.group_k() : p_.group_c());
-    gather_.bind(launch);
+    launch.arg(data ? p_.group_k() : p_.group_c()).arg(gather_.shape());
     bind_epilogue(launch, p_.dtype, t.with);
     const int64_t tiles =
         ceil_div(m_, tile_.m) * ceil_div(n_, tile_.n) * p_.groups * (sums_ ? parts_.count : gather_.phases());

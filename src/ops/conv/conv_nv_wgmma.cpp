@@ -5,6 +5,7 @@
 
 #include "core/gen/wgmma.hpp"
 #include "core/kernel_source.hpp"
+#include "ops/conv/conv_axes.hpp"
 #include "ops/conv/conv_nv_few.hpp"
 #include "ops/conv/conv_nv_filter.hpp"
 #include "ops/conv/conv_nv_groups.hpp"
@@ -16,6 +17,8 @@
 #include "ops/lib/epilogue.hpp"
 
 namespace dlprim::detail {
+
+#include "kernels/conv/conv_nv_wgmma.h"
 
 extern const ConvEngine kConvNvWgmma;
 
@@ -156,18 +159,18 @@ class NvWgmma : public ConvImpl {
         .arg(sides_.source_channels)
         .arg(sides_.target_channels)
         .arg(p_.groups);
-    for (int divisor : {sides_.phases, tiles_m_, tiles_n_}) bind_divisor(launch, divisor);
-    for (const ConvAxis& axis : sides_.axes) axis.bind(launch);
-    launch.arg(source);
-    for (const size_t i : {0, 2, 3, 4, 1}) launch.arg(strides[i]);
+    for (int divisor : {sides_.phases, tiles_m_, tiles_n_}) launch.arg(divisor_of(divisor));
+    const auto& [d, h, w] = sides_.axes;
+    launch.arg(PhaseAxes{d.numbers(), h.numbers(), w.numbers()});
+    launch.arg(source).arg(long_strides_of(strides));
     launch.arg(weights_->part(0, t.w, weights)).arg(split_ ? weights_->part(1, t.w, weights) : Tensor());
     launch.arg(weights_->tap_stride()).arg(weights_->row_stride());
     launch.arg(sides_.backward ? t.x : t.y);
-    for (const size_t i : {0, 2, 3, 4, 1}) launch.arg(sides_.target[i]);
+    launch.arg(long_strides_of(sides_.target));
     if (split_) {
-      launch.arg(t.w).arg(p_.w[0] * p_.group_k());
-      launch.arg(p_.w[sides_.backward ? 0 : 1]).arg(p_.w[sides_.backward ? 1 : 0]);
-      for (size_t i : {2, 3, 4}) launch.arg(p_.w[i]);
+      const int64_t k = p_.w[0], c = p_.w[1];
+      launch.arg(t.w).arg(WgmmaWeights{k * p_.group_k(), sides_.backward ? k : c, sides_.backward ? c : k,
+                                       p_.w[2], p_.w[3], p_.w[4]});
       launch.arg(weights_->ranges(weights)).arg(weights_->range_count());
     }
     launch.arg(workspace_part(workspace, maps_at_, {kMapBytes / 8}, DType::i64));

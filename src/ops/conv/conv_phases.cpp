@@ -28,10 +28,6 @@ ConvPhase ConvAxis::phase(int index) const {
           step};
 }
 
-void ConvAxis::bind(Launch& launch) const {
-  launch.arg(target).arg(source).arg(taps).arg(stride).arg(phases).arg(step).arg(pad).arg(dilation);
-}
-
 Tensor ConvPass::of_target(const Tensor& x) const {
   Tensor result = x;
   for (size_t i = 0; x.defined() && i < 3; i++)

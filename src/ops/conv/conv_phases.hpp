@@ -3,10 +3,11 @@
 
 #include <vector>
 
-#include "core/launch.hpp"
 #include "ops/conv/conv_problem.hpp"
 
 namespace dlprim::detail {
+
+#include "kernels/conv/conv_phase.h"
 
 /// Pixels of the target along one axis that meet the same taps; numbers as in conv_phase.cl.
 struct ConvPhase {
@@ -25,8 +26,8 @@ struct ConvAxis {
   ConvPhase phase(int index) const;
   /// From one pixel of a phase to the next, in the source.
   int source_step() const { return backward ? 1 : stride; }
-  /// Binds AXIS_PARAMETERS.
-  void bind(Launch& launch) const;
+  /// As kernels take it.
+  PhaseAxis numbers() const { return {target, source, taps, stride, phases, step, pad, dilation}; }
 };
 
 /// Forward, which is one pass, or a phase of backward data: a convolution of the pixels [first, first +
