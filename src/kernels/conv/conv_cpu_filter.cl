@@ -20,36 +20,36 @@ static void put_run(__local Scalar* to, int count, __global const AB_STORAGE* dy
 }
 
 // Elements npq = k0, k0 + 1, ... of one filter's dy.
-static void pack_outputs(__local Scalar* to, int k0, int kc, __global const AB_STORAGE* dy, long extent, long y_n,
-                         LONG_AXES(y), AXES(output)) {
-  const int plane = output_h * output_w, volume = DEPTH ? plane * output_d : plane;
+static void pack_outputs(__local Scalar* to, int k0, int kc, __global const AB_STORAGE* dy, long extent,
+                         LongStrides y_step, AxisSizes size) {
+  const int plane = size.h * size.w, volume = DEPTH ? plane * size.d : plane;
   int image = k0 / volume;
-  if (y_w == 1 && (output_h == 1 || y_h == output_w) && (output_d == 1 || y_d == plane)) {
+  if (y_step.w == 1 && (size.h == 1 || y_step.h == size.w) && (size.d == 1 || y_step.d == plane)) {
     for (int k = 0, at = k0 % volume; k < kc; at = 0, image++) {
       const int count = min(volume - at, kc - k);
-      put_run(to + k, count, dy, image * y_n + at, extent, 1);
+      put_run(to + k, count, dy, image * y_step.n + at, extent, 1);
       k += count;
     }
     return;
   }
-  int q = k0 % output_w, p = k0 / output_w % output_h, o = DEPTH ? k0 % volume / plane : 0;
+  int q = k0 % size.w, p = k0 / size.w % size.h, o = DEPTH ? k0 % volume / plane : 0;
   for (int k = 0; k < kc;) {
-    const int count = min(output_w - q, kc - k);
-    put_run(to + k, count, dy, image * y_n + (DEPTH ? o * y_d : 0) + p * y_h + q * y_w, extent, y_w);
+    const int count = min(size.w - q, kc - k);
+    put_run(to + k, count, dy, image * y_step.n + (DEPTH ? o * y_step.d : 0) + p * y_step.h + q * y_step.w, extent, y_step.w);
     k += count;
     q = 0;
-    if (++p < output_h) continue;
+    if (++p < size.h) continue;
     p = 0;
-    if (DEPTH && ++o < output_d) continue;
+    if (DEPTH && ++o < size.d) continue;
     o = 0;
     image++;
   }
 }
 
-static void pack_panel(__local Scalar* to, int rows, int k0, int kc, __global const AB_STORAGE* dy, long extent, long y_n,
-                       long y_k, LONG_AXES(y), AXES(output)) {
+static void pack_panel(__local Scalar* to, int rows, int k0, int kc, __global const AB_STORAGE* dy, long extent,
+                       LongStrides y_step, AxisSizes size) {
   for (int i = 0; i < rows; i++)
-    pack_outputs(to + i * KC, k0, kc, dy + i * y_k, extent - i * y_k, y_n, OF_AXES(y), OF_AXES(output));
+    pack_outputs(to + i * KC, k0, kc, dy + i * y_step.c, extent - i * y_step.c, y_step, size);
   for (int i = rows; i < MR; i++)
     for (int k = 0; k < kc; k += VW) VEC_AT(__local, to + i * KC + k) = 0;
 }
@@ -57,9 +57,6 @@ static void pack_panel(__local Scalar* to, int rows, int k0, int kc, __global co
 #if NR % 8
 #error "columns are packed by the 8"
 #endif
-
-#define SHAPE_PARAMETERS AXES(input), AXES(output), AXES(window), AXES(stride), AXES(pad), AXES(dilation)
-#define SHAPE OF_AXES(input), OF_AXES(output), OF_AXES(window), OF_AXES(stride), OF_AXES(pad), OF_AXES(dilation)
 
 // What one column crs of B is made of, in the row of the output that is being packed: the output's columns [first, end)
 // see elements of x, that of column 0 would be at `at`.
@@ -104,56 +101,59 @@ static void put_columns(__local Scalar* to, const Column* columns, int q, int co
 // One strip of the panel: rows npq from k0 on, columns crs from n0 on. Row by row of the output, so that the lines of the
 // panel which a row fills stay in the first cache while all columns pass over them.
 static void pack_strip(__local Scalar* strip, int k0, int kc, int n0, int count, __global const AB_STORAGE* x,
-                       long channel, long extent, int x_n, int x_c, AXES(x), SHAPE_PARAMETERS) {
+                       long channel, long extent, PixelStrides x_step, CpuShape conv) {
   Column all[NR], here[8];
   int row0[NR], slice0[NR];  // the row of x, and its depth, that the output's first ones see, inside or not
-  int s = n0 % window_w, r = n0 / window_w % window_h, t = DEPTH ? n0 / window_w / window_h % window_d : 0;
-  int c = n0 / window_w / window_h / (DEPTH ? window_d : 1);
+  const int taps = conv.window.w * conv.window.h;
+  int s = n0 % conv.window.w, r = n0 / conv.window.w % conv.window.h, t = DEPTH ? n0 / taps % conv.window.d : 0;
+  int c = n0 / taps / (DEPTH ? conv.window.d : 1);
   for (int l = 0; l < NR; l++) {
-    const int shift = pad_w - s * dilation_w;
-    row0[l] = r * dilation_h - pad_h;
-    slice0[l] = t * dilation_d - pad_d;
-    all[l].at = channel + (long)c * x_c + (long)row0[l] * x_h - (long)shift * x_w;
-    if (DEPTH) all[l].at += (long)slice0[l] * x_d;
-    all[l].first = max(0, shift + stride_w - 1) / stride_w;
-    all[l].end = l < count && input_w + shift > 0 ? min(output_w, (input_w + shift - 1) / stride_w + 1) : 0;
-    if (++s < window_w) continue;
+    const int shift = conv.pad.w - s * conv.dilation.w;
+    row0[l] = r * conv.dilation.h - conv.pad.h;
+    slice0[l] = t * conv.dilation.d - conv.pad.d;
+    all[l].at = channel + (long)c * x_step.c + (long)row0[l] * x_step.h - (long)shift * x_step.w;
+    if (DEPTH) all[l].at += (long)slice0[l] * x_step.d;
+    all[l].first = max(0, shift + conv.stride.w - 1) / conv.stride.w;
+    all[l].end = l < count && conv.source.w + shift > 0
+                     ? min(conv.target.w, (conv.source.w + shift - 1) / conv.stride.w + 1)
+                     : 0;
+    if (++s < conv.window.w) continue;
     s = 0;
-    if (++r < window_h) continue;
+    if (++r < conv.window.h) continue;
     r = 0;
-    if (DEPTH && ++t < window_d) continue;
+    if (DEPTH && ++t < conv.window.d) continue;
     t = 0;
     c++;
   }
-  const int outputs = output_w * output_h;
-  int p = k0 / output_w % output_h, q = k0 % output_w, o = DEPTH ? k0 / outputs % output_d : 0;
-  long image = (long)(k0 / outputs / (DEPTH ? output_d : 1)) * x_n;
+  const int outputs = conv.target.w * conv.target.h;
+  int p = k0 / conv.target.w % conv.target.h, q = k0 % conv.target.w, o = DEPTH ? k0 / outputs % conv.target.d : 0;
+  long image = (long)(k0 / outputs / (DEPTH ? conv.target.d : 1)) * x_step.n;
   for (int k = 0; k < kc;) {
-    const int rows = min(output_w - q, kc - k), down = p * stride_h, deeper = o * stride_d;
+    const int rows = min(conv.target.w - q, kc - k), down = p * conv.stride.h, deeper = o * conv.stride.d;
     for (int l = 0; l < NR; l += 8) {
       for (int i = 0; i < 8; i++) {
         here[i] = all[l + i];
-        here[i].at += image + (long)down * x_h;
-        if (DEPTH) here[i].at += (long)deeper * x_d;
-        if (row0[l + i] + down < 0 || row0[l + i] + down >= input_h) here[i].end = 0;
-        if (DEPTH && (slice0[l + i] + deeper < 0 || slice0[l + i] + deeper >= input_d)) here[i].end = 0;
+        here[i].at += image + (long)down * x_step.h;
+        if (DEPTH) here[i].at += (long)deeper * x_step.d;
+        if (row0[l + i] + down < 0 || row0[l + i] + down >= conv.source.h) here[i].end = 0;
+        if (DEPTH && (slice0[l + i] + deeper < 0 || slice0[l + i] + deeper >= conv.source.d)) here[i].end = 0;
       }
-      put_columns(strip + k * NR + l, here, q, rows, x, stride_w * x_w, extent);
+      put_columns(strip + k * NR + l, here, q, rows, x, conv.stride.w * x_step.w, extent);
     }
     k += rows;
     q = 0;
-    if (++p < output_h) continue;
+    if (++p < conv.target.h) continue;
     p = 0;
-    if (DEPTH && ++o < output_d) continue;
+    if (DEPTH && ++o < conv.target.d) continue;
     o = 0;
-    image += x_n;
+    image += x_step.n;
   }
 }
 
 static void pack_inputs(__local Scalar* panel, int k0, int kc, int n0, int n_end, __global const AB_STORAGE* x,
-                        long channel, long extent, int x_n, int x_c, AXES(x), SHAPE_PARAMETERS) {
+                        long channel, long extent, PixelStrides x_step, CpuShape conv) {
   for (int n = n0; n < n_end; n += NR)
-    pack_strip(panel + (n - n0) * kc, k0, kc, n, min(NR, n_end - n), x, channel, extent, x_n, x_c, OF_AXES(x), SHAPE);
+    pack_strip(panel + (n - n0) * kc, k0, kc, n, min(NR, n_end - n), x, channel, extent, x_step, conv);
 }
 
 #define SETUP                                                                                       \
@@ -161,18 +161,16 @@ static void pack_inputs(__local Scalar* panel, int k0, int kc, int n0, int n_end
   const long group = (long)get_group_id(2) / parts, k_begin = (long)get_group_id(2) % parts * part; \
   K = min(part, (int)(K - k_begin));
 
-#define A_PARAMETERS                                                                                        \
-  __global const AB_STORAGE *restrict dy, long y_offset, long y_extent, long y_n, long y_k, LONG_AXES(y)
-#define PACK_PANEL(to, m, rows, k0, kc)                                                                     \
-  pack_panel(to, rows, (int)(k_begin + (k0)), kc, dy + y_offset + (group * M + (m)) * y_k,                  \
-             y_extent - (group * M + (m)) * y_k, y_n, y_k, OF_AXES(y), OF_AXES(output));
+#define A_PARAMETERS \
+  __global const AB_STORAGE *restrict dy, long y_offset, long y_extent, LongStrides y_step
+#define PACK_PANEL(to, m, rows, k0, kc)                                                         \
+  pack_panel(to, rows, (int)(k_begin + (k0)), kc, dy + y_offset + (group * M + (m)) * y_step.c, \
+             y_extent - (group * M + (m)) * y_step.c, y_step, conv.target);
 
-#define B_PARAMETERS                                                                                        \
-  int part, __global const AB_STORAGE *restrict x, long x_offset, int extent, int x_n, int x_c, AXES(x), int channels, \
-      SHAPE_PARAMETERS
-#define PACK_B(panel, k0, kc, n0, n_end)                                                                    \
-  pack_inputs(panel, (int)(k_begin + k0), kc, n0, n_end, x + x_offset, group * channels * x_c, extent, x_n, \
-              x_c, OF_AXES(x), SHAPE)
+#define B_PARAMETERS \
+  int part, __global const AB_STORAGE *restrict x, long x_offset, int extent, PixelStrides x_step, CpuShape conv
+#define PACK_B(panel, k0, kc, n0, n_end) \
+  pack_inputs(panel, (int)(k_begin + k0), kc, n0, n_end, x + x_offset, group * conv.channels * x_step.c, extent, x_step, conv)
 
 #include "conv/conv_cpu_filter_sums.cl"
 

@@ -35,8 +35,8 @@ static void pack_outputs(__local Scalar* to, const Pixel* pixels, int count, int
   K = min(part, (int)(K - k_begin));                                                                \
   Pixel pixels[KC];
 
-#define B_PITCH s_w
-#define B_AT(k, n) (source + source_offset + group * channels + (n) + (k_begin + (k)) * s_w)
+#define B_PITCH s_step.w
+#define B_AT(k, n) (source + source_offset + group * conv.channels + (n) + (k_begin + (k)) * s_step.w)
 
 #define A_PARAMETERS int part, __global const AB_STORAGE *restrict target, long target_offset, int target_extent
 #define PACK_PANELS(to, m, m_end, k0, kc)                                                        \
@@ -45,34 +45,31 @@ static void pack_outputs(__local Scalar* to, const Pixel* pixels, int count, int
 
 // Columns n0, n0 + 1, ... of a block: strip by strip or, where pieces are whole vectors, pixel by pixel.
 static void pack_inputs(__local Scalar* panel, const Pixel* pixels, int kc, int n0, int n_end,
-                        __global const AB_STORAGE* source, int extent, AXES(s), SHAPE_PARAMETERS) {
+                        __global const AB_STORAGE* source, int extent, PixelStrides s_step, CpuShape conv) {
   Piece pieces[NC];
-  const bool whole = channels % VW == 0;
+  const bool whole = conv.channels % VW == 0;
   const int at_once = whole ? NC : NR;
   for (int n = n0; n < n_end; n += at_once) {
     const int columns = min(at_once, n_end - n);
-    const int count = find_pieces(pieces, n, columns, OF_AXES(s), channels, OF_AXES(source), OF_AXES(target),
-                                  OF_AXES(window), OF_AXES(stride), OF_AXES(pad), OF_AXES(dilation));
+    const int count = find_pieces(pieces, n, columns, s_step, conv);
     __local Scalar* strip = panel + (n - n0) * kc;
     for (int k = 0; k < kc; k++) {
       if (whole)
-        put_line(strip + k * NR, NR * kc, pixels[k], pieces, count, source, extent, channels, OF_AXES(source));
+        put_line(strip + k * NR, NR * kc, pixels[k], pieces, count, source, extent, conv.channels, conv.source);
       else
-        put_line(strip + k * NR, NR, pixels[k], pieces, count, source, extent, channels, OF_AXES(source));
+        put_line(strip + k * NR, NR, pixels[k], pieces, count, source, extent, conv.channels, conv.source);
       for (int l = columns; l % NR != 0; l++) strip[k * NR + PLACE(l, NR * kc)] = 0;
     }
   }
 }
 
-#define B_PARAMETERS SOURCE_PARAMETERS, long t_n, LONG_AXES(t), SHAPE_PARAMETERS
-#define BLOCK(k0, kc)                                                                                                 \
-  find_pixels(pixels, (int)(k_begin + (k0)), kc, extent - (int)group * channels, t_n, OF_AXES(t), s_n, OF_AXES(s),    \
-              channels, OF_AXES(source), OF_AXES(target), OF_AXES(window), OF_AXES(stride), OF_AXES(pad),             \
-              OF_AXES(dilation));
-#define PACK_B(panel, k0, kc, n0, n_end)                                                                              \
-  pack_inputs(panel, pixels, kc, n0, n_end, source + source_offset + group * channels, extent - (int)group * channels, \
-              OF_AXES(s), channels, OF_AXES(source), OF_AXES(target), OF_AXES(window), OF_AXES(stride), OF_AXES(pad), \
-              OF_AXES(dilation))
+#define B_PARAMETERS SOURCE_PARAMETERS, LongStrides t_step, CpuShape conv
+#define BLOCK(k0, kc)                                                                                 \
+  find_pixels(pixels, (int)(k_begin + (k0)), kc, extent - (int)group * conv.channels, t_step, s_step, \
+              conv);
+#define PACK_B(panel, k0, kc, n0, n_end)                                                                                         \
+  pack_inputs(panel, pixels, kc, n0, n_end, source + source_offset + group * conv.channels, extent - (int)group * conv.channels, \
+              s_step, conv)
 
 #include "conv/conv_cpu_filter_sums.cl"
 

@@ -18,51 +18,52 @@ typedef struct {
   int to, length, at, d, h, w, skip;
 } Piece;
 
-#define SOURCE_PARAMETERS __global const AB_STORAGE *restrict source, long source_offset, int extent, int s_n, AXES(s)
-#define SHAPE_PARAMETERS \
-  int channels, AXES(source), AXES(target), AXES(window), AXES(stride), AXES(pad), AXES(dilation)
+#define SOURCE_PARAMETERS __global const AB_STORAGE *restrict source, long source_offset, int extent, PixelStrides s_step
 
 // Pixels first, first + 1, ... of the target, row by row.
-static void find_pixels(Pixel* pixels, int first, int count, int extent, long t_n, LONG_AXES(t), int s_n, AXES(s), SHAPE_PARAMETERS) {
-  const int plane = target_h * target_w, volume = DEPTH ? target_d * plane : plane;
-  int image = first / volume, o = DEPTH ? first % volume / plane : 0, i = first % plane / target_w, j = first % plane % target_w;
-  const int deeper = DEPTH ? (window_d - 1) * dilation_d : 0, down = (window_h - 1) * dilation_h;
-  const int across = (window_w - 1) * dilation_w;
-  const int reach = (DEPTH ? deeper * s_d : 0) + down * s_h + across * s_w + channels - 1 + VW;
+static void find_pixels(Pixel* pixels, int first, int count, int extent, LongStrides t_step,
+                        PixelStrides s_step, CpuShape conv) {
+  const int plane = conv.target.h * conv.target.w, volume = DEPTH ? conv.target.d * plane : plane;
+  int image = first / volume, o = DEPTH ? first % volume / plane : 0;
+  int i = first % plane / conv.target.w, j = first % plane % conv.target.w;
+  const int deeper = DEPTH ? (conv.window.d - 1) * conv.dilation.d : 0, down = (conv.window.h - 1) * conv.dilation.h;
+  const int across = (conv.window.w - 1) * conv.dilation.w;
+  const int reach = (DEPTH ? deeper * s_step.d : 0) + down * s_step.h + across * s_step.w + conv.channels - 1 + VW;
   for (int m = 0; m < count; m++) {
     Pixel p;
-    p.d = DEPTH ? o * stride_d - pad_d : 0;
-    p.h = i * stride_h - pad_h;
-    p.w = j * stride_w - pad_w;
-    p.at = image * s_n + (DEPTH ? p.d * s_d : 0) + p.h * s_h + p.w * s_w;
-    p.inner = p.h >= 0 && p.h + down < source_h && p.w >= 0 && p.w + across < source_w && p.at + reach <= extent;
-    if (DEPTH) p.inner = p.inner && p.d >= 0 && p.d + deeper < source_d;
-    p.target = image * t_n + (DEPTH ? o * t_d : 0) + i * t_h + j * t_w;
+    p.d = DEPTH ? o * conv.stride.d - conv.pad.d : 0;
+    p.h = i * conv.stride.h - conv.pad.h;
+    p.w = j * conv.stride.w - conv.pad.w;
+    p.at = image * s_step.n + (DEPTH ? p.d * s_step.d : 0) + p.h * s_step.h + p.w * s_step.w;
+    p.inner = p.h >= 0 && p.h + down < conv.source.h && p.w >= 0 && p.w + across < conv.source.w && p.at + reach <= extent;
+    if (DEPTH) p.inner = p.inner && p.d >= 0 && p.d + deeper < conv.source.d;
+    p.target = image * t_step.n + (DEPTH ? o * t_step.d : 0) + i * t_step.h + j * t_step.w;
     pixels[m] = p;
-    if (++j < target_w) continue;
+    if (++j < conv.target.w) continue;
     j = 0;
-    if (++i < target_h) continue;
+    if (++i < conv.target.h) continue;
     i = 0;
-    if (DEPTH && ++o < target_d) continue;
+    if (DEPTH && ++o < conv.target.d) continue;
     o = 0;
     image++;
   }
 }
 
 // The pieces that places first, first + 1, ... of all lines are made of.
-static int find_pieces(Piece* pieces, int first, int count, AXES(s), SHAPE_PARAMETERS) {
-  const bool rows = window_w == 1 || (s_w == channels && dilation_w == 1);  // a run is a row of taps
-  const int taps = rows ? window_w : 1, run = max(1, taps * channels);  // there may be no taps
+static int find_pieces(Piece* pieces, int first, int count, PixelStrides s_step, CpuShape conv) {
+  const bool rows = conv.window.w == 1 || (s_step.w == conv.channels && conv.dilation.w == 1);  // a run is a row of taps
+  const int taps = rows ? conv.window.w : 1, run = max(1, taps * conv.channels);  // there may be no taps
   int tap = first / run * taps, skip = first % run, found = 0;
   for (int done = 0; done < count;) {
-    const int s = tap % window_w, r = tap / window_w % window_h, t = DEPTH ? tap / window_w / window_h : 0;
+    const int s = tap % conv.window.w, r = tap / conv.window.w % conv.window.h;
+    const int t = DEPTH ? tap / conv.window.w / conv.window.h : 0;
     Piece p;
     p.to = done;
     p.length = min(run - skip, count - done);
-    p.d = t * dilation_d;
-    p.h = r * dilation_h;
-    p.w = s * dilation_w;
-    p.at = (DEPTH ? p.d * s_d : 0) + p.h * s_h + p.w * s_w + skip;
+    p.d = t * conv.dilation.d;
+    p.h = r * conv.dilation.h;
+    p.w = s * conv.dilation.w;
+    p.at = (DEPTH ? p.d * s_step.d : 0) + p.h * s_step.h + p.w * s_step.w + skip;
     p.skip = skip;
     pieces[found++] = p;
     done += p.length;
@@ -77,7 +78,7 @@ static int find_pieces(Piece* pieces, int first, int count, AXES(s), SHAPE_PARAM
 
 // A pixel's line, in ascending order: up to VW - 1 numbers behind are written too. `extent` counts from `source` on.
 static void put_line(__local Scalar* line, int strip, Pixel pixel, const Piece* pieces, int count,
-                     __global const AB_STORAGE* source, int extent, int channels, AXES(source)) {
+                     __global const AB_STORAGE* source, int extent, int channels, AxisSizes size) {
   for (int i = 0; i < count && pixel.inner; i++) {
     const Piece p = pieces[i];
     __global const AB_STORAGE* from = source + pixel.at + p.at;
@@ -88,9 +89,9 @@ static void put_line(__local Scalar* line, int strip, Pixel pixel, const Piece* 
     const Piece p = pieces[i];
     const int d = pixel.d + p.d, h = pixel.h + p.h, at = pixel.at + p.at;
     const long w = pixel.w + p.w;
-    const bool inside = h >= 0 && h < source_h && d >= 0 && d < source_d;
+    const bool inside = h >= 0 && h < size.h && d >= 0 && d < size.d;
     // The elements [begin, end) of the piece are in the row of the source.
-    const int end = inside ? (int)min((long)p.length, (source_w - w) * channels - p.skip) : 0;
+    const int end = inside ? (int)min((long)p.length, (size.w - w) * channels - p.skip) : 0;
     const int begin = end > 0 ? (int)min((long)end, max(0L, -w * channels - p.skip)) : 0;
     for (int l = 0; l < begin; l += VW) VEC_AT(__local, line + PLACE(p.to + l, strip)) = 0;
     int l = begin;

@@ -142,13 +142,11 @@ class CpuRows : public CpuBase {
   void pack(const Stream& stream, const Tensor& w, const Tensor& to) const {
     for (const ConvCpuPass& pass : passes_) {
       if (pass.k == 0) continue;
-      const std::array<int, 5> strides = narrow(pass.at.w_strides(p_.w));
+      CpuFilter strides = cpu_filter(p_, pass.at);
+      if (w_plain()) strides.target = k_;
       Launch launch(stream, pack_);
       launch.arg(m_).arg(pass.k).arg(packed_from(to, pass.packed)).arg(pass.at.of_w(w));
-      bind_each(launch, pass.at.window());
-      launch.arg(p_.group_k() * strides[0]);
-      launch.arg(w_plain() ? k_ : strides[data_ ? 1 : 0]).arg(strides[data_ ? 0 : 1]);
-      bind_each(launch, Spatial{strides[2], strides[3], strides[4]});
+      launch.arg(sizes_of(pass.at.window())).arg(strides);
       launch.run({panels(), static_cast<size_t>(ceil_div(pass.k, tiles_.kc)), static_cast<size_t>(p_.groups)},
                  {1, 1, 1});
     }
@@ -169,11 +167,9 @@ class CpuRows : public CpuBase {
     launch.arg(m_).arg(n).arg(pass.k).arg(pass.share.columns).arg(pass.share.rows);
     launch.arg(pass.k > 0 ? packed_from(a, pass.packed) : Tensor());
     launch.arg(images(data_ ? t.y : t.x)).arg(static_cast<int>(extent));
-    bind_each(launch, narrow(source()));
-    launch.arg(channels());
-    bind_spaces(launch, data_ ? p_.y_space : p_.x_space, pass.at);
-    launch.arg(of_target(data_ ? t.x : t.y));
-    bind_each(launch, pass.at.target_strides(target()));
+    launch.arg(strides_of(source()));
+    launch.arg(cpu_shape(channels(), data_ ? p_.y_space : p_.x_space, pass.at));
+    launch.arg(of_target(data_ ? t.x : t.y)).arg(long_strides_of(pass.at.target_strides(target())));
     if (conv_sums_apart(p_))
       launch.arg(workspace_part(workspace, sums_at_,
                                 {image_sum_bytes(p_, tiles_) > 0 ? int64_t{p_.groups} * m_ * n : 0}));
@@ -213,13 +209,10 @@ class CpuFilter : public CpuBase {
     const Tensor dw = exchanged_ ? t.w.transpose(0, 1) : t.w;
     Launch launch(stream, multiply_);
     launch.arg(m_).arg(n_).arg(k_).arg(form_.share.columns).arg(form_.share.rows);
-    launch.arg(exchanged_ ? t.x : t.y).arg(p_.y_extent);
-    bind_each(launch, p_.y);
+    launch.arg(exchanged_ ? t.x : t.y).arg(p_.y_extent).arg(long_strides_of(p_.y));
     launch.arg(form_.parts.steps);
-    launch.arg(exchanged_ ? t.y : t.x).arg(static_cast<int>(p_.x_extent));
-    bind_each(launch, narrow(p_.x));
-    launch.arg(p_.group_c());
-    bind_spaces(launch, p_);
+    launch.arg(exchanged_ ? t.y : t.x).arg(static_cast<int>(p_.x_extent)).arg(strides_of(p_.x));
+    launch.arg(cpu_shape(p_.group_c(), p_));
     launch.arg(sums_->target(workspace, dw));
     bind_epilogue(launch, p_.dtype, {});
     form_.share.run(launch, m_, n_, p_.groups * form_.parts.count);

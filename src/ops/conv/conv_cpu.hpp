@@ -6,11 +6,14 @@
 
 #include "core/constants.hpp"
 #include "core/launch.hpp"
+#include "ops/conv/conv_axes.hpp"
 #include "ops/conv/conv_parts.hpp"
 #include "ops/conv/conv_phases.hpp"
 #include "ops/gemm/gemm_cpu_tiles.hpp"
 
 namespace dlprim::detail {
+
+#include "kernels/conv/conv_cpu.h"
 
 /// What is computed with.
 inline DType conv_real(const ConvProblem& p) {
@@ -20,11 +23,6 @@ inline DType conv_real(const ConvProblem& p) {
 /// Whether the result holds fewer bits than a sum that more blocks of k follow.
 inline bool conv_sums_apart(const ConvProblem& p) {
   return size_of(p.result_dtype) < sizeof(float);
-}
-
-template <class Numbers>
-void bind_each(Launch& launch, const Numbers& of_axes) {
-  for (auto number : of_axes) launch.arg(number);
 }
 
 /// Whether a pixel of the target sees the source's of the same place and no other.
@@ -88,16 +86,27 @@ class ConvCpuWeights {
   Constants constants_;
 };
 
-/// Binds the sizes by which the kernels find a pixel's source.
-inline void bind_spaces(Launch& launch, const Spatial& source, const ConvPass& pass) {
-  for (const Spatial& numbers :
-       {source, pass.pixels(), pass.window(), pass.source_step, pass.pad(), pass.dilation()})
-    bind_each(launch, numbers);
+/// What the kernels find a pixel's source by.
+inline CpuShape cpu_shape(int channels, const Spatial& source, const ConvPass& pass) {
+  return {channels,
+          sizes_of(source),
+          sizes_of(pass.pixels()),
+          sizes_of(pass.window()),
+          sizes_of(pass.source_step),
+          sizes_of(pass.pad()),
+          sizes_of(pass.dilation())};
 }
 /// The same of backward filter.
-inline void bind_spaces(Launch& launch, const ConvProblem& p) {
-  for (const Spatial& numbers : {p.x_space, p.y_space, p.w_space, p.stride, p.pad, p.dilation})
-    bind_each(launch, numbers);
+inline CpuShape cpu_shape(int channels, const ConvProblem& p) {
+  return {channels,           sizes_of(p.x_space), sizes_of(p.y_space), sizes_of(p.w_space),
+          sizes_of(p.stride), sizes_of(p.pad),     sizes_of(p.dilation)};
+}
+
+/// Of w as a pass has it.
+inline CpuFilter cpu_filter(const ConvProblem& p, const ConvPass& pass) {
+  const std::array<int, 5> s = narrow(pass.w_strides(p.w));
+  const bool data = p.direction == ConvDirection::backward_data;
+  return {p.group_k() * s[0], s[data ? 1 : 0], s[data ? 0 : 1], s[2], s[3], s[4]};
 }
 
 /// conv_parts_for(), or some more parts, so that work-groups come to much the same number for each unit.

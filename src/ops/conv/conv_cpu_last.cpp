@@ -153,13 +153,9 @@ class LastRows : public ConvImpl {
   void pack(const Stream& stream, const Tensor& w, const Tensor& to) const {
     for (const ConvCpuPass& pass : passes_) {
       if (pass.k == 0) continue;
-      const std::array<int, 5> strides = narrow(pass.at.w_strides(p_.w));
       Launch launch(stream, pack_);
       launch.arg(n_).arg(pass.k).arg(packed_from(to, pass.packed)).arg(pass.at.of_w(w));
-      launch.arg(channels()).arg(p_.group_k() * strides[0]);
-      launch.arg(static_cast<int>(w_of_target())).arg(static_cast<int>(w_of_source()));
-      bind_each(launch, pass.at.window());
-      bind_each(launch, Spatial{strides[2], strides[3], strides[4]});
+      launch.arg(channels()).arg(sizes_of(pass.at.window())).arg(cpu_filter(p_, pass.at));
       launch.run({static_cast<size_t>(ceil_div(n_, tiles_.nr())),
                   static_cast<size_t>(ceil_div(pass.k, tiles_.kc)), static_cast<size_t>(p_.groups)},
                  {1, 1, 1});
@@ -173,18 +169,15 @@ class LastRows : public ConvImpl {
     EpilogueTensors with = t.with;
     with.residual = pass.at.of_target(with.residual);
     with.preactivation = pass.at.of_target(with.preactivation);
-    std::array<int, 5> source = narrow(data ? p_.y : p_.x);
-    if (pitch_) source[4] = static_cast<int>(*pitch_);
+    PixelStrides source = strides_of(data ? p_.y : p_.x);
+    if (pitch_) source.w = static_cast<int>(*pitch_);
     Launch launch(stream, multiply_);
     launch.arg(m).arg(n_).arg(pass.k).arg(pass.share.columns).arg(pass.share.rows);
     launch.arg(data ? t.y : t.x).arg(static_cast<int>(data ? p_.y_extent : p_.x_extent));
-    for (const size_t i : {0, 2, 3, 4}) launch.arg(source[i]);
-    launch.arg(channels());
-    bind_spaces(launch, data ? p_.y_space : p_.x_space, pass.at);
+    launch.arg(source).arg(cpu_shape(channels(), data ? p_.y_space : p_.x_space, pass.at));
     launch.arg(pass.k > 0 ? packed_from(b, pass.packed) : Tensor());
     launch.arg(pass.at.of_target(data ? t.x : t.y));
-    const ConvStrides target = pass.at.target_strides(data ? p_.x : p_.y);
-    for (const size_t i : {0, 2, 3, 4}) launch.arg(target[i]);
+    launch.arg(long_strides_of(pass.at.target_strides(data ? p_.x : p_.y)));
     if (conv_sums_apart(p_)) {
       const auto sums = static_cast<int64_t>(sum_bytes(p_, tiles_) / sizeof(float));
       launch.arg(workspace_part(workspace, sums_at_, {sums}));
@@ -238,16 +231,13 @@ class LastFilter : public ConvImpl {
 
   void run(const Stream& stream, const ConvTensors& t, const Tensor& workspace) const override {
     const Tensor dw = exchanged_ ? t.w.transpose(0, 1) : t.w;
-    std::array<int, 5> x = narrow(p_.x);
-    if (x_pitch_) x[4] = static_cast<int>(*x_pitch_);
+    PixelStrides x = strides_of(p_.x);
+    if (x_pitch_) x.w = static_cast<int>(*x_pitch_);
     Launch launch(stream, multiply_);
     launch.arg(m_).arg(n_).arg(k_).arg(form_.share.columns).arg(form_.share.rows);
     launch.arg(form_.parts.steps).arg(exchanged_ ? t.x : t.y).arg(static_cast<int>(p_.y_extent));
-    launch.arg(exchanged_ ? t.y : t.x).arg(static_cast<int>(p_.x_extent));
-    for (const size_t i : {0, 2, 3, 4}) launch.arg(x[i]);
-    for (const size_t i : {0, 2, 3, 4}) launch.arg(p_.y[i]);
-    launch.arg(p_.group_c());
-    bind_spaces(launch, p_);
+    launch.arg(exchanged_ ? t.y : t.x).arg(static_cast<int>(p_.x_extent)).arg(x);
+    launch.arg(long_strides_of(p_.y)).arg(cpu_shape(p_.group_c(), p_));
     launch.arg(sums_->target(workspace, dw));
     bind_epilogue(launch, p_.dtype, {});
     form_.share.run(launch, m_, n_, p_.groups * form_.parts.count);

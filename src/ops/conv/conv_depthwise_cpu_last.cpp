@@ -46,22 +46,16 @@ class DepthwiseCpuLast : public ConvImpl {
     EpilogueTensors with = t.with;
     with.residual = pass.of_target(with.residual);
     with.preactivation = pass.of_target(with.preactivation);
-    const std::array<int, 5> source = narrow(data ? p_.y : p_.x), w = narrow(pass.w_strides(p_.w));
-    const ConvStrides target = pass.target_strides(data ? p_.x : p_.y);
     const Spatial pixels = pass.pixels();
     const int64_t blocks = ceil_div(p_.c, kBlock * lanes_), rows = int64_t{p_.n} * pixels[0] * pixels[1];
     const int64_t chunk = std::clamp<int64_t>(kWork / (pixels[2] * kBlock), 1,
                                               std::max<int64_t>(1, rows * blocks / units_ / 4));
     Launch launch(stream, kernel_);
     launch.arg(data ? t.y : t.x).arg(pass.taps() > 0 ? pass.of_w(t.w) : t.w);
-    launch.arg(pass.of_target(data ? t.x : t.y)).arg(p_.n).arg(p_.c).arg(static_cast<int>(chunk));
-    for (const size_t i : {0, 2, 3, 4}) launch.arg(source[i]);
-    for (const size_t i : {0, 2, 3, 4}) launch.arg(target[i]);
-    for (const Spatial& numbers : {data ? p_.y_space : p_.x_space, pixels, pass.window(), pass.source_step,
-                                   pass.pad(), pass.dilation()})
-      bind_each(launch, numbers);
-    launch.arg(w[0]);
-    bind_each(launch, Spatial{w[2], w[3], w[4]});
+    launch.arg(pass.of_target(data ? t.x : t.y)).arg(p_.n).arg(static_cast<int>(chunk));
+    launch.arg(cpu_shape(p_.c, data ? p_.y_space : p_.x_space, pass)).arg(strides_of(data ? p_.y : p_.x));
+    launch.arg(long_strides_of(pass.target_strides(data ? p_.x : p_.y)));
+    launch.arg(strides_of(pass.w_strides(p_.w)));
     bind_epilogue(launch, p_.dtype, with);
     launch.run({static_cast<size_t>(blocks), static_cast<size_t>(ceil_div(rows, chunk))}, {1, 1});
   }
@@ -92,16 +86,10 @@ class DepthwiseCpuLastFilter : public ConvImpl {
   size_t workspace_size() const override { return workspace_.size(); }
 
   void run(const Stream& stream, const ConvTensors& t, const Tensor& workspace) const override {
-    const std::array<int, 5> source = narrow(p_.x), w = narrow(p_.w);
     Launch launch(stream, kernel_);
     launch.arg(t.x).arg(t.y).arg(t.w).arg(sums_->partial(workspace));
-    launch.arg(p_.n).arg(p_.c).arg(parts_.steps);
-    for (const size_t i : {0, 2, 3, 4}) launch.arg(source[i]);
-    for (const size_t i : {0, 2, 3, 4}) launch.arg(p_.y[i]);
-    for (const Spatial& numbers : {p_.x_space, p_.y_space, p_.w_space, p_.stride, p_.pad, p_.dilation})
-      bind_each(launch, numbers);
-    launch.arg(w[0]);
-    bind_each(launch, Spatial{w[2], w[3], w[4]});
+    launch.arg(p_.n).arg(parts_.steps).arg(cpu_shape(p_.c, p_)).arg(strides_of(p_.x));
+    launch.arg(long_strides_of(p_.y)).arg(strides_of(p_.w));
     launch.run({static_cast<size_t>(blocks()), static_cast<size_t>(parts_.count)}, {1, 1});
     sums_->add_up(stream, workspace, t.w);
   }
