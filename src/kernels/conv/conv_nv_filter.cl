@@ -24,10 +24,10 @@
 #endif
 
 #if PARTS > 1
-#define WHOLE_PARAMETERS                                                                                                     \
-  __global const float *restrict whole_x, long whole_x_offset, STRIDES(whole_x), long whole_x_stride_c,                      \
-      __global const float *restrict whole_y, long whole_y_offset, STRIDES(whole_y), long whole_y_stride_c,                  \
-      __global const uint2 *restrict x_ranges, long x_ranges_offset, __global const uint2 *restrict y_ranges,                \
+#define WHOLE_PARAMETERS                                                                                      \
+  __global const float *restrict whole_x, long whole_x_offset, LongStrides whole_x_stride,                    \
+      __global const float *restrict whole_y, long whole_y_offset, LongStrides whole_y_stride,                \
+      __global const uint2 *restrict x_ranges, long x_ranges_offset, __global const uint2 *restrict y_ranges, \
       long y_ranges_offset, int range_count,
 #else
 #define WHOLE_PARAMETERS
@@ -43,8 +43,8 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_nv_filter(
   const int item = (int)get_local_id(0), warp = item / 32, lane = item % 32;
   START_REGISTERS
   const uint base = SHARED(stages), full_bar = SHARED(full), empty_bar = SHARED(empty);
-  const int pixels = images * size_d * size_h * size_w, all_steps = (pixels + PIXELS - 1) / PIXELS;
-  const int taps = taps_d * taps_h * taps_w, blocks = taps * blocks_c;
+  const int pixels = images * axes.d.size.d * axes.h.size.d * axes.w.size.d, all_steps = (pixels + PIXELS - 1) / PIXELS;
+  const int taps = axes.d.taps * axes.h.taps * axes.w.taps, blocks = taps * blocks_c.d;
   __global ulong* maps =
       (__global ulong*)(((size_t)(all_maps + maps_offset) + 127) / 128 * 128) + (long)get_group_id(0) * 2 * PARTS * 16;
   if (item == 0) {
@@ -70,11 +70,11 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_nv_filter(
   again_start(&noted, item, ITEMS);
   if (item == 0) {
     const struct Operands all = {
-        {whole_x + whole_x_offset, whole_x_stride_n, whole_x_stride_d, whole_x_stride_h, whole_x_stride_w, whole_x_stride_c},
-        {whole_y + whole_y_offset, whole_y_stride_n, whole_y_stride_d, whole_y_stride_h, whole_y_stride_w, whole_y_stride_c},
-        {DIVIDED(blocks_c)}, {DIVIDED(size_d)}, {DIVIDED(size_h)}, {DIVIDED(size_w)}, C, K, blocks, pixels, taps_h, taps_w,
-        source_d, source_h, source_w, stride_d, stride_h, stride_w, pad_d, pad_h, pad_w, dilation_d, dilation_h, dilation_w,
-        maps, base, full_bar + 8 * STAGES, 0, 0, {{0, 0, 0, 0}}};
+        {whole_x + whole_x_offset, whole_x_stride.n, whole_x_stride.d, whole_x_stride.h, whole_x_stride.w, whole_x_stride.c},
+        {whole_y + whole_y_offset, whole_y_stride.n, whole_y_stride.d, whole_y_stride.h, whole_y_stride.w, whole_y_stride.c},
+        blocks_c, axes.d.size, axes.h.size, axes.w.size, C, K, blocks, pixels, axes.h.taps, axes.w.taps,
+        axes.d.source, axes.h.source, axes.w.source, axes.d.stride, axes.h.stride, axes.w.stride, axes.d.pad, axes.h.pad,
+        axes.w.pad, axes.d.dilation, axes.h.dilation, axes.w.dilation, maps, base, full_bar + 8 * STAGES, 0, 0, {{0, 0, 0, 0}}};
     operands = all;
   }
   barrier(CLK_LOCAL_MEM_FENCE);

@@ -86,8 +86,8 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_nv_filter_
   START_REGISTERS
   const uint base = SHARED(stages), full_bar = SHARED(full), empty_bar = SHARED(empty), ready_bar = SHARED(ready),
              done_bar = SHARED(done);
-  const int pixels = images * size_d * size_h * size_w, all_steps = (pixels + PIXELS - 1) / PIXELS;
-  const int taps = taps_d * taps_h * taps_w, blocks = taps * blocks_c;
+  const int pixels = images * axes.d.size.d * axes.h.size.d * axes.w.size.d, all_steps = (pixels + PIXELS - 1) / PIXELS;
+  const int taps = axes.d.taps * axes.h.taps * axes.w.taps, blocks = taps * blocks_c.d;
   __global ulong* maps = (__global ulong*)(((size_t)(all_maps + maps_offset) + 127) / 128 * 128) + (long)get_group_id(0) * 32;
   if (item == 0) {
     for (int s = 0; s < STAGES; s++) {

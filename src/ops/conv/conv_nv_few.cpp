@@ -5,10 +5,14 @@
 
 #include <dlprim/pointwise.hpp>
 
+#include "ops/conv/conv_axes.hpp"
 #include "ops/conv/conv_inner.hpp"
 #include "ops/lib/divisor.hpp"
 
 namespace dlprim::detail {
+
+#include "kernels/conv/conv_nv_few.h"
+
 namespace {
 
 constexpr int kFewBytes = 16;     ///< of a pixel's channels
@@ -106,27 +110,19 @@ class Rows : public ConvImpl {
   Kernel pack_;
 };
 
-/// A block's window of dy along an axis, as conv_nv_few.cl has it.
-struct BlockAxis {
-  BlockAxis(const ConvProblem& p, size_t axis)
-      : stride(p.stride[axis]),
-        apart(stride == 1 ? p.dilation[axis] : 1),
-        pad(p.pad[axis]),
-        dilation(p.dilation[axis]),
-        w_taps(p.w_space[axis]) {
-    const int first = pad - (w_taps - 1) * dilation, last = pad + stride - 1;
-    lower = floor_div(first + stride - 1, stride);
-    taps = (floor_div(last, stride) - lower) / apart + 1;
-  }
-  void bind(Launch& launch) const {
-    launch.arg(stride).arg(taps).arg(lower).arg(apart).arg(pad).arg(dilation).arg(w_taps);
-  }
+int floor_div(int a, int b) {
+  return a >= 0 ? a / b : -((-a + b - 1) / b);
+}
 
-  int stride, apart, pad, dilation, w_taps, lower = 0, taps = 0;
-
- private:
-  static int floor_div(int a, int b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
-};
+BlockAxis block_axis(const ConvProblem& p, size_t axis) {
+  BlockAxis x{};
+  x.stride = p.stride[axis], x.apart = x.stride == 1 ? p.dilation[axis] : 1;
+  x.pad = p.pad[axis], x.dilation = p.dilation[axis], x.w_taps = p.w_space[axis];
+  const int first = x.pad - (x.w_taps - 1) * x.dilation, last = x.pad + x.stride - 1;
+  x.lower = floor_div(first + x.stride - 1, x.stride);
+  x.taps = (floor_div(last, x.stride) - x.lower) / x.apart + 1;
+  return x;
+}
 
 class Blocks : public ConvImpl {
  public:
@@ -147,10 +143,8 @@ class Blocks : public ConvImpl {
     const Tensor y = workspace_part(workspace, y_at_, {blocks_.y_extent}, p_.result_dtype);
     Launch launch(stream, pack_);
     launch.arg(p_.k).arg(p_.c).arg(f_step()).arg(c_step());
-    for (size_t i = 0; i < 3; i++) BlockAxis(p_, i).bind(launch);
-    launch.arg(t.w);
-    for (int64_t stride : p_.w) launch.arg(stride);
-    launch.arg(w);
+    for (size_t i = 0; i < 3; i++) launch.arg(block_axis(p_, i));
+    launch.arg(t.w).arg(long_strides_of(p_.w)).arg(w);
     launch.run({items_in_groups(p_.k, 64), items_in_groups(blocks_.k * blocks_.taps(), 4)}, {64, 4});
     const Tensor w_blocks = view(w, blocks_.w_space, blocks_.k, blocks_.c, blocks_.w);
     const Tensor y_blocks = view(y, blocks_.y_space, p_.n, blocks_.k, blocks_.y);
@@ -266,7 +260,7 @@ std::optional<ConvProblem> conv_nv_blocks(const ConvProblem& p, const Options&) 
   blocks.x = p.y, blocks.x_space = p.y_space, blocks.x_extent = p.y_extent, blocks.x_aligned = p.y_aligned;
   for (size_t i = 0; i < 3; i++) {
     if (p.stride[i] > 1 && p.dilation[i] > 1) return {};
-    const BlockAxis axis(p, i);
+    const BlockAxis axis = block_axis(p, i);
     blocks.w_space[i] = axis.taps;
     blocks.y_space[i] = (p.x_space[i] + p.stride[i] - 1) / p.stride[i];
     blocks.stride[i] = 1, blocks.pad[i] = -axis.lower, blocks.dilation[i] = axis.apart;

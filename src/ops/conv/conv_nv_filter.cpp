@@ -4,12 +4,15 @@
 
 #include "core/gen/wgmma.hpp"
 #include "core/kernel_source.hpp"
+#include "ops/conv/conv_axes.hpp"
 #include "ops/conv/conv_nv_parts.hpp"
 #include "ops/conv/conv_nv_source.hpp"
 #include "ops/conv/conv_parts.hpp"
 #include "ops/lib/divisor.hpp"
 
 namespace dlprim::detail {
+
+#include "kernels/conv/conv_nv_filter.h"
 
 extern const ConvEngine kConvNvWgmma;
 
@@ -160,24 +163,16 @@ class NvFilter : public ConvImpl {
     Launch launch(stream, kernel_);
     launch.arg(p_.n).arg(p_.group_c()).arg(p_.group_k()).arg(p_.groups);
     launch.arg(static_cast<int>(share_.tiles_m * share_.tiles_n * p_.groups));
-    bind_divisor(launch, static_cast<int>(share_.tiles_m));
-    bind_divisor(launch, static_cast<int>(share_.tiles_n));
-    bind_divisor(launch, blocks_c());
-    launch.arg(static_cast<int>(share_.slices));
-    for (size_t i = 0; i < 3; i++) {
-      bind_divisor(launch, p_.y_space[i]);
-      launch.arg(p_.x_space[i]).arg(p_.w_space[i]).arg(p_.stride[i]).arg(p_.pad[i]).arg(p_.dilation[i]);
-    }
-    bind_pixels(launch, x, split ? x_parts_->strides() : x_->strides());
+    for (const int64_t divisor : {share_.tiles_m, share_.tiles_n, int64_t{blocks_c()}})
+      launch.arg(divisor_of(static_cast<int>(divisor)));
+    launch.arg(static_cast<int>(share_.slices)).arg(FilterAxes{axis(0), axis(1), axis(2)});
+    launch.arg(x).arg(long_strides_of(split ? x_parts_->strides() : x_->strides()));
     launch.arg(split ? x_parts_->part_stride() : int64_t{0});
-    bind_pixels(launch, y, split ? y_parts_->strides() : y_->strides());
+    launch.arg(y).arg(long_strides_of(split ? y_parts_->strides() : y_->strides()));
     launch.arg(split ? y_parts_->part_stride() : int64_t{0});
     launch.arg(sums_->partial(workspace));
     if (split) {
-      bind_pixels(launch, t.x, p_.x);
-      launch.arg(p_.x[1]);
-      bind_pixels(launch, t.y, p_.y);
-      launch.arg(p_.y[1]);
+      launch.arg(t.x).arg(long_strides_of(p_.x)).arg(t.y).arg(long_strides_of(p_.y));
       launch.arg(x_parts_->ranges(workspace)).arg(y_parts_->ranges(workspace)).arg(ConvNvParts::kRanges);
     }
     launch.arg(workspace_part(workspace, maps_at_, {kMapBytes / 8}, DType::i64));
@@ -213,8 +208,8 @@ class NvFilter : public ConvImpl {
             ": their slices need more than half of the workspace limit, ", options.workspace_limit, " bytes");
   }
 
-  static void bind_pixels(Launch& launch, const Tensor& x, const ConvStrides& strides) {
-    launch.arg(x).arg(strides[0]).arg(strides[2]).arg(strides[3]).arg(strides[4]);
+  FilterAxis axis(size_t i) const {
+    return {divisor_of(p_.y_space[i]), p_.x_space[i], p_.w_space[i], p_.stride[i], p_.pad[i], p_.dilation[i]};
   }
 
   void build(const Context& context) {

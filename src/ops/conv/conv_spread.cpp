@@ -1,9 +1,13 @@
 #include "ops/conv/conv_spread.hpp"
 
+#include "ops/conv/conv_axes.hpp"
 #include "ops/conv/conv_inner.hpp"
 #include "ops/lib/divisor.hpp"
 
 namespace dlprim::detail {
+
+#include "kernels/conv/conv_spread.h"
+
 namespace {
 
 class Spread : public ConvImpl {
@@ -32,12 +36,12 @@ class Spread : public ConvImpl {
     const Spatial& to = p_.x_space;
     const int rows = p_.n * p_.c * to[0] * to[1];
     Launch launch(stream, kernel_);
-    launch.arg(rows);
-    for (int divisor : {p_.c, to[0], to[1], to[2], p_.stride[0], p_.stride[1], p_.stride[2]})
-      bind_divisor(launch, divisor);
-    for (int size : from) launch.arg(size);
-    launch.arg(memory).arg(t.x);
-    for (int64_t stride : p_.x) launch.arg(stride);
+    SpreadShape shape{};
+    shape.y = long_strides_of(p_.x), shape.rows = rows, shape.c = divisor_of(p_.c);
+    shape.d = divisor_of(to[0]), shape.h = divisor_of(to[1]), shape.w = divisor_of(to[2]);
+    shape.stride_d = divisor_of(p_.stride[0]), shape.stride_h = divisor_of(p_.stride[1]);
+    shape.stride_w = divisor_of(p_.stride[2]), shape.x = sizes_of(from);
+    launch.arg(shape).arg(memory).arg(t.x);
     launch.run({items_in_groups(to[2], 64), items_in_groups(rows, 4)}, {64, 4});
   }
 
