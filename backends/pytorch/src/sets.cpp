@@ -77,10 +77,9 @@ Three distinct_slices(const at::Tensor& self, int64_t dim, bool with_inverse, bo
 
 Three unique_consecutive(const at::Tensor& self, bool with_inverse, bool with_counts,
                          std::optional<int64_t> dim) {
-  if (!dim) return distinct(self, true, with_inverse, with_counts);
+  if (!dim || self.dim() == 1) return distinct(self, true, with_inverse, with_counts);
   if (self.dim() > 0 && self.numel() > 0) return distinct_slices(self, *dim, with_inverse, with_counts);
-  if (self.dim() == 0) {  // one slice, by PyTorch's rule that a number has the dimension 0
-    at::maybe_wrap_dim(*dim, 0);
+  if (self.dim() == 0) {  // one slice, whatever the dimension
     const auto places = self.options().dtype(at::kLong);
     return {self.clone(), at::zeros({with_inverse ? 1 : 0}, places), at::ones({with_counts ? 1 : 0}, places)};
   }

@@ -13,6 +13,7 @@ import json
 import multiprocessing
 import os
 import re
+import subprocess
 import sys
 import time
 import warnings
@@ -253,6 +254,48 @@ def run_all(names, dtype, jobs, limit, tell):
     return table
 
 
+def device_name():
+    """Asked of another process: this one may have to fork."""
+    text = "import torch, torch_ocl; torch_ocl._autoload(); print(torch.ocl.get_device_name(0))"
+    return subprocess.run([sys.executable, "-c", text], capture_output=True, text=True).stdout.strip()
+
+
+def write_page(page, files):
+    """Markdown of what several runs found, one for each dtype."""
+    runs = [json.load(open(name)) for name in files]
+    dtypes = [run["dtype"] for run in runs]
+    names = sorted({name for run in runs for name in run["operators"]})
+    lines = [
+        "# PyTorch's operators on the device ocl",
+        "",
+        f"What `tests/op_db.py` found with torch {runs[0]['torch']} on {runs[0]['device']}: all samples of PyTorch's list of operators "
+        "(op_db, without",
+        "linear algebra, FFT, sparse tensors, histograms), against the CPU in f64, with no way to the CPU; of floating dtypes the "
+        "gradients too.",
+        "",
+        "| dtype | operators | pass | |",
+        "| --- | --- | --- | --- |",
+    ]
+    for run in runs:
+        counts = collections.Counter(line[0] for line in run["operators"].values())
+        judged = len(run["operators"]) - counts["none"]
+        lines.append(f"| {run['dtype']} | {judged} | {counts['passed']} | {100 * counts['passed'] / judged:.1f} % |")
+    lines += ["", "## Not, or not with every sample", "", f"| operator | {' | '.join(dtypes)} | cause |",
+              "| --- |" + " --- |" * (len(dtypes) + 1)]
+    for name in names:
+        found = [run["operators"].get(name, ["none", 0, "", 0]) for run in runs]
+        if all(line[0] in ("passed", "none") for line in found):
+            continue
+        cause = next(line[2] for line in found if line[0] not in ("passed", "none")).replace("|", "\\|")
+        verdicts = " | ".join({"passed": "yes", "none": ""}.get(line[0], line[0]) for line in found)
+        lines.append(f"| `{name}` | {verdicts} | {cause} |")
+    whole = [n for n in names if all(r["operators"].get(n, ["none"])[0] in ("passed", "none") for r in runs)
+             and any(r["operators"].get(n, ["none"])[0] == "passed" for r in runs)]
+    lines += ["", "## With every sample", "", ", ".join(f"`{name}`" for name in whole), ""]
+    with open(page, "w") as file:
+        file.write("\n".join(lines))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("names", nargs="*", help="operators; all by default; NAME. takes all that begin so")
@@ -260,7 +303,10 @@ def main():
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--limit", type=float, default=300, help="seconds for an operator")
     parser.add_argument("--out", help="a JSON file of the verdicts")
+    parser.add_argument("--page", help="a Markdown page of JSON files, given instead of operators")
     options = parser.parse_args()
+    if options.page:
+        return write_page(options.page, options.names)
     dtype = getattr(torch, options.dtype)
     names = [n for n, op in operators().items() if dtype in op.supported_dtypes("cpu")]
     if options.names:
@@ -277,7 +323,8 @@ def main():
           f"({100 * counts['passed'] / max(1, judged):.1f} %): {dict(counts)}")
     if options.out:
         with open(options.out, "w") as file:
-            json.dump({"torch": torch.__version__, "dtype": options.dtype, "operators": table}, file, indent=0)
+            json.dump({"torch": torch.__version__, "device": device_name(), "dtype": options.dtype, "operators": table}, file,
+                      indent=0)
     return 0 if counts["passed"] == judged else 1
 
 
