@@ -36,7 +36,7 @@ RANDOM = re.compile(
 ANY_INDEX = {"mode", "topk", "sort", "argsort", "msort", "kthvalue", "median", "nanmedian"}
 # Their tensors of indices lie on the CPU, whatever the device.
 INDICES_ON_CPU = {"tensor_split"}
-TOLERANCE = {torch.float64: 1e-9, torch.float32: 2e-5, torch.float16: 4e-3, torch.bfloat16: 3e-2}
+TOLERANCE = {torch.float64: 1e-9, torch.float32: 2e-5, torch.float16: 1e-2, torch.bfloat16: 5e-2}
 
 
 class Wrong(Exception):
@@ -133,6 +133,8 @@ def run_sample(op, sample, gradient):
         random = random or (sample.args[9] > 0 and sample.kwargs["training"])  # dropout
     for i, (g, e) in enumerate(zip(got, expected)):
         index = op.name in ANY_INDEX and not e.is_floating_point() and len(expected) > 1
+        if "norm" in op.name and i > 0 and g.dtype == torch.float32 and e.is_floating_point():
+            e = e.float()  # statistics of halves are f32, as on CUDA
         compare(f"output {i}", g, e, exact[i] if exact else None, random or index)
     if not gradient or random:
         return True
