@@ -1,8 +1,10 @@
 // Optimizers over a net's parameters as cases of `measure`: "optimizer f=adamw net=resnet50 dtype=f32". f:
-// sgd, momentum, nesterov, adam, adamw, amsgrad, rmsprop, adagrad; average; norm (of gradients), clip (by
-// their norm), clip_value, unscale. net: resnet50's 161 tensors, or `flat`: as many elements in one.
+// sgd, momentum, nesterov, adam, adamw, amsgrad, rmsprop, adagrad; average; add (an expression); norm (of
+// gradients), clip (by their norm), clip_value, unscale. net: resnet50's 161 tensors, or `flat`: as many
+// elements in one.
 #include <dlprim/copy.hpp>
 #include <dlprim/gradients.hpp>
+#include <dlprim/multi_pointwise.hpp>
 #include <dlprim/optimizer.hpp>
 
 #include "measure.hpp"
@@ -71,8 +73,9 @@ OptimizerDesc desc_of(const std::string& f, DType dtype) {
 }
 
 std::unique_ptr<Case> make(detail::ProblemLine& line) {
-  const std::string f = line.word("f", {"sgd", "momentum", "nesterov", "adam", "adamw", "amsgrad", "rmsprop",
-                                        "adagrad", "average", "norm", "clip", "clip_value", "unscale"});
+  const std::string f =
+      line.word("f", {"sgd", "momentum", "nesterov", "adam", "adamw", "amsgrad", "rmsprop", "adagrad",
+                      "average", "add", "norm", "clip", "clip_value", "unscale"});
   const std::string net = line.word("net", {"resnet50", "flat"});
   const DType dtype = parse_dtype(line.text("dtype", "f32"));
   line.finish();
@@ -95,6 +98,13 @@ std::unique_ptr<Case> make(detail::ProblemLine& line) {
   if (f == "unscale")
     return moving_case(2 * once, dw, [=] { unscale_gradients(stream(), number, dw, found); });
   const std::vector<Tensor> w = random_tensors("w", shapes, dtype);
+  if (f == "add") {
+    MultiPointwiseTensors tensors;
+    tensors.inputs = {w, dw};
+    tensors.outputs = {zeros(shapes, dtype)};
+    return moving_case(3 * once, tensors.outputs[0],
+                       [=] { multi_pointwise(stream(), tensors, {0.5}, {}, "y0 = x0 + s0 * x1"); });
+  }
   if (f == "average") return moving_case(3 * once, w, [=] { update_averages(stream(), dw, 0.999, w); });
   const OptimizerDesc desc = desc_of(f, dtype);
   OptimizerTensors all{w, dw, {}, {}};

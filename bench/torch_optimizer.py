@@ -53,6 +53,8 @@ def prepare(fields, device, dtype):
     if f == "unscale":
         found, inverse = torch.zeros(1, device=device), torch.ones(1, device=device)
         return lambda: (torch._amp_foreach_non_finite_check_and_unscale_(dw, found, inverse), dw)[1]
+    if f == "add":
+        return lambda: torch._foreach_add([x.detach() for x in w], dw, alpha=0.5)
     if f == "average":
         averages = [x.detach() for x in w]
         return lambda: (torch._foreach_lerp_(averages, dw, 0.001), averages)[1]

@@ -11,6 +11,7 @@
 #include <dlprim/index.hpp>
 #include <dlprim/masked.hpp>
 #include <dlprim/movement.hpp>
+#include <dlprim/multi_pointwise.hpp>
 #include <dlprim/optimizer.hpp>
 #include <dlprim/patterns.hpp>
 #include <dlprim/pointwise.hpp>
@@ -147,6 +148,20 @@ std::vector<OperatorCall> elements_and_reductions() {
          return Operands{out("averages", x2(s)), in("w", x2(s))};
        },
        [](St st, Ts t) { update_averages(st, {t[1]}, 0.5, {t[0]}); }},
+      {"multi_pointwise",
+       {6, 20},
+       [=](Sz s) {
+         return Operands{out("changed", x2(s)), in("x", x2(s)),       in("single", {1}),
+                         in("number", {1}),     out("other", {s[1]}), in("more", {s[1]})};
+       },
+       [](St st, Ts t) {
+         MultiPointwiseTensors tensors;
+         tensors.changed = {{t[0], t[4]}};
+         tensors.inputs = {{t[1], t[5]}};
+         tensors.singles = {{t[2], t[2]}};
+         tensors.numbers = {t[3]};
+         multi_pointwise(st, tensors, {}, {}, "y0 = x0 + x1 * x2 + x3");
+       }},
       {"gradient_norm",
        {6, 20},
        [=](Sz s) {

@@ -1,6 +1,7 @@
 // Plans and calls of random numbers, optimizers and gradients.
 #include <dlprim/dropout.hpp>
 #include <dlprim/gradients.hpp>
+#include <dlprim/multi_pointwise.hpp>
 #include <dlprim/optimizer.hpp>
 #include <dlprim/random.hpp>
 #include <dlprim/sampling.hpp>
@@ -10,6 +11,17 @@
 namespace dlprim::test {
 
 using namespace planning;
+
+namespace {
+
+MultiPointwiseTensors from_to(const Tensors& x, const Tensors& y) {
+  MultiPointwiseTensors tensors;
+  tensors.inputs = {x};
+  tensors.outputs = {y};
+  return tensors;
+}
+
+}  // namespace
 
 std::vector<PlannedOperator> planned_training() {
   return {
@@ -70,6 +82,21 @@ std::vector<PlannedOperator> planned_training() {
           },
           [=](St st, Ts t, Op options, Ws ws) {
             update_averages(st, {t[1]}, 0.5, {renewed(st, t[0], t[2])}, options, ws);
+          }),
+      planned<MultiPointwise>(
+          "multi_pointwise", "multi_tensor", {in("x", {6, 20}), out("y", {6, 20})},
+          [](Ts) {
+            MultiPointwiseDesc desc;
+            desc.inputs = desc.outputs = {DType::f32};
+            desc.scalars = 1;
+            desc.body = "y0 = s0 * x0";
+            return desc;
+          },
+          [=](const MultiPointwise& plan, St st, Ts t, Ws ws) {
+            plan.run(st, from_to({t[0]}, {t[1]}), {2}, {}, ws);
+          },
+          [=](St st, Ts t, Op options, Ws ws) {
+            multi_pointwise(st, from_to({t[0]}, {t[1]}), {2}, {}, "y0 = s0 * x0", options, ws);
           }),
       planned<GradientNorm>(
           "gradient_norm", "multi_tensor",

@@ -1,5 +1,5 @@
-// One expression over many tensors in one launch: optimizers' steps, gradients' scaling and norms. The program fills the
-// slots (src/ops/optim/multi_tensor.cpp); as it stands the file is the kernel of x0 = s0 * x0 over up to two tensors. A list has
+// One expression over many tensors in one launch: optimizers' steps, gradients' scaling and norms, any other. The program fills the
+// slots (src/ops/optim/multi_tensor_source.cpp); as it stands the file is the kernel of x0 = s0 * x0 over up to two tensors. A list has
 // one tensor for each place; where they lie is in a table, an argument by value. A work-group takes `chunk` elements of one
 // place. On CPUs (LOCAL 1) elements go in a plain loop.
 
@@ -11,8 +11,16 @@
 #define LISTS 1
 #define PLACES 2
 #define BUFFERS 2
+#define PLACE_SCALARS 0
 //$ END
 #include "lib/types.cl"
+#ifdef CPU
+#include "lib/math_cpu_quick.cl"
+#endif
+#include "lib/activation.cl"
+#include "lib/normal_cdf.cl"
+#include "lib/arithmetic.cl"
+#include "lib/special.cl"
 #define real REAL
 
 // What a group knows of all elements: into one of `parts` for each group, in a fixed order.
@@ -48,6 +56,9 @@
 
 // The tensor of a list at a place starts `low` bytes behind 2^32 * high[b] of buffer b.
 typedef struct {
+#if PLACE_SCALARS
+  real scalar[PLACE_SCALARS][PLACES];
+#endif
   int first[PLACES + 1];  // group of each place, and the number of groups
   uint high[BUFFERS];
   uint low[LISTS][PLACES];
@@ -55,9 +66,9 @@ typedef struct {
   uchar buffer[LISTS][PLACES];
 } Table;
 
-// Elements `begin` and on of the list's tensor; the name of its type's pointer, and the buffer's start.
-#define TENSOR(list, T, start) \
-  ((__global T*)((start) + ((ulong)table.high[table.buffer[list][place]] << 32) + table.low[list][place]) + begin)
+// The list's tensor at the place; the name of its type's pointer, and the buffer's start.
+#define FIRST(list, T, start) \
+  ((__global T*)((start) + ((ulong)table.high[table.buffer[list][place]] << 32) + table.low[list][place]))
 // Whether V elements at a multiple of V may be moved at once.
 #define IS_ALIGNED(list, T) (table.low[list][place] % (V * sizeof(T)) == 0)
 
@@ -69,6 +80,7 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void multi_tensor(
     Table table, int places, int chunk, __global const float* factor, long factor_o, int has_factor,
     __global const float* scale, long scale_o, int has_scale, __global float* flag, long flag_o, int skips,
     __global real* parts, long parts_o) {
+  BRING_CONSTANTS_IN
   if (skips && flag[flag_o] != 0) return;
   real multiplier = has_factor ? factor[factor_o] : 1;
   if (has_scale) multiplier /= scale[scale_o];
@@ -88,7 +100,7 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void multi_tensor(
   //$ CHOOSE
   __global char* start_0 = buffer_0;
   if (table.buffer[0][place] == 1) start_0 = buffer_1;
-  __global float* x0_p = TENSOR(0, float, start_0);
+  __global float* list0_p = FIRST(0, float, start_0) + begin;
   const int aligned = IS_ALIGNED(0, float);
   //$ END
   int bad = 0;
@@ -98,9 +110,9 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void multi_tensor(
   //$ CPU
   INDEPENDENT_ROUNDS
   for (int i = 0; i < count; i++) {
-    real x0 = LOAD_f32(x0_p, i);
+    real x0 = LOAD_f32(list0_p, i);
     x0 = s0 * x0;
-    STORE_f32(x0_p, i, x0);
+    STORE_f32(list0_p, i, x0);
   }
   //$ END
 #else
@@ -114,7 +126,7 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void multi_tensor(
     for (int r = 0; r < ROUNDS; r++) {
       const int at = i + r * step < whole ? i + r * step : i;
       //$ LOAD
-      VLOAD_f32(x0_p, at, X0[r]);
+      VLOAD_f32(list0_p, at, X0[r]);
       //$ END
     }
 #pragma unroll
@@ -130,16 +142,16 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void multi_tensor(
         //$ END
       }
       //$ STORE
-      VSTORE_f32(x0_p, at, X0[r]);
+      VSTORE_f32(list0_p, at, X0[r]);
       //$ END
     }
   }
   const int e = 0;
   for (int i = whole + (int)get_local_id(0); i < count; i += LOCAL) {
     //$ REST
-    real x0 = LOAD_f32(x0_p, i);
+    real x0 = LOAD_f32(list0_p, i);
     x0 = s0 * x0;
-    STORE_f32(x0_p, i, x0);
+    STORE_f32(list0_p, i, x0);
     //$ END
   }
 #endif

@@ -56,7 +56,7 @@ OperatorScope scope_of(const Stream& stream, const PlanInfo& info, const std::ve
 
 std::shared_ptr<GradientsImpl> kernel_over(const Context& context, DType dw, MultiTensorForm form,
                                            bool written) {
-  form.lists = {{"dw", dw, true, written}};
+  form.lists = {{"dw", dw, "x0", written ? "x0" : ""}};
   auto impl = std::make_shared<GradientsImpl>();
   impl->kernel.emplace(context, form);
   return impl;
@@ -226,7 +226,7 @@ void ClipGradientsByValue::run(const Stream& stream, double limit, const std::ve
   const TensorPlaces places = impl_->kernel->check(stream, {&dw}, {}, {{"workspace", workspace}});
   workspace_for(*info_, stream, workspace);
   const OperatorScope scope = scope_of(stream, *info_, dw);
-  impl_->kernel->run(stream, {&dw}, places, {limit}, {});
+  impl_->kernel->run(stream, {&dw}, places, {{limit}, {}}, {});
 }
 
 UnscaleGradients::UnscaleGradients(const Context& context, const GradientsDesc& desc, const Options& options)

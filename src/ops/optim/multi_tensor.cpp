@@ -1,4 +1,4 @@
-// The text of multi_tensor.cl's kernels, and their launches.
+// Where tensors lie, for multi_tensor.cl's kernels, and their launches.
 #include "ops/optim/multi_tensor.hpp"
 
 #include <algorithm>
@@ -8,8 +8,6 @@
 
 #include "core/composed.hpp"
 #include "core/gen/arguments.hpp"
-#include "core/gen/slots.hpp"
-#include "core/kernel_source.hpp"
 #include "core/observer.hpp"
 
 namespace dlprim::detail {
@@ -18,98 +16,26 @@ namespace {
 constexpr int kGpuChunk = 1 << 12, kCpuChunk = 1 << 15;  // what is left of one fits in 16 bits
 constexpr int kCpuSumChunk = 1 << 11;  // of sums, so that a lane adds up no more than 128 elements in a row
 
-/// A launch's arguments may have CL_DEVICE_MAX_PARAMETER_SIZE bytes; kOthers are for those that are neither
-/// buffers nor in the table. Where there is room, resnet50's parameters with one state are one launch.
-TableSize table_size(const Context& context, size_t lists) {
-  constexpr size_t kOthers = 176;
+/// A launch's arguments may have CL_DEVICE_MAX_PARAMETER_SIZE bytes. Where there is room, resnet50's
+/// parameters with one state are one launch.
+TableSize table_size(const Context& context, const MultiTensorForm& form, DType real) {
+  constexpr size_t kOthers = 120;  // bytes of those that every kernel has
   size_t most = 1024;
   cl_check(
       clGetDeviceInfo(context.device().cl()(), CL_DEVICE_MAX_PARAMETER_SIZE, sizeof most, &most, nullptr),
       "clGetDeviceInfo");
-  TableSize size{lists, 0, most >= 2048 ? size_t{48} : size_t{16}};
-  const size_t buffers = size.buffers * sizeof(cl_mem);
-  const size_t room = std::clamp<size_t>(most, 1024, 4352) - kOthers - buffers;
-  while (TableSize{lists, size.places + 1, size.buffers}.bytes() <= room) size.places++;
+  TableSize size{form.lists.size(), static_cast<size_t>(form.place_scalars), size_of(real),
+                 most >= 2048 ? size_t{48} : size_t{16}};
+  const size_t others = kOthers + size.buffers * sizeof(cl_mem) + 16 * form.numbers.size() +
+                        sizeof(double) * static_cast<size_t>(form.scalars);
+  const size_t room = std::clamp<size_t>(most, 1024, 4352) - others;
+  const auto fits = [&](size_t places) {
+    TableSize larger = size;
+    larger.places = places;
+    return larger.bytes() <= room;
+  };
+  while (fits(size.places + 1)) size.places++;
   return size;
-}
-
-/// The loads, the body and the stores of element `index`.
-std::string element_text(const MultiTensorForm& form, const char* index) {
-  std::string loads, stores;
-  for (size_t k = 0; k < form.lists.size(); k++) {
-    const TensorList& list = form.lists[k];
-    const char* type = name_of(list.dtype);
-    loads += list.read ? cat("real x", k, " = LOAD_", type, "(x", k, "_p, ", index, ");\n")
-                       : cat("real x", k, ";\n");
-    if (list.written) stores += cat("STORE_", type, "(x", k, "_p, ", index, ", x", k, ");\n");
-  }
-  return cat(loads, form.body, '\n', stores);
-}
-
-/// The slots of the loop over V elements at a time.
-struct VectorTexts {
-  std::string values, load, body, store;
-  explicit VectorTexts(const MultiTensorForm& form) {
-    std::string results;
-    for (size_t k = 0; k < form.lists.size(); k++) {
-      const TensorList& list = form.lists[k];
-      const char* type = name_of(list.dtype);
-      values += cat("real X", k, "[ROUNDS][V];\n");
-      if (list.read) load += cat("VLOAD_", type, "(x", k, "_p, at, X", k, "[r]);\n");
-      body += list.read ? cat("real x", k, " = X", k, "[r][e];\n") : cat("real x", k, ";\n");
-      if (!list.written) continue;
-      results += cat('X', k, "[r][e] = x", k, ";\n");
-      store += cat("VSTORE_", type, "(x", k, "_p, at, X", k, "[r]);\n");
-    }
-    body += cat(form.body, '\n', results);
-  }
-};
-
-/// The buffers' parameters, and how a group finds the elements of its place.
-struct PlaceTexts {
-  std::string parameters, choose;
-  PlaceTexts(const MultiTensorForm& form, size_t buffers) {
-    for (size_t b = 0; b < buffers; b++) parameters += cat("__global char* buffer_", b, ",\n");
-    for (int s = 0; s < form.scalars; s++) parameters += cat("real s", s, ",\n");
-    std::string aligned = "const int aligned = 1";
-    for (size_t k = 0; k < form.lists.size(); k++) {
-      const char* type = storage_type(form.lists[k].dtype);
-      choose += cat("__global char* start_", k, " = buffer_0;\nswitch (table.buffer[", k, "][place]) {\n");
-      for (size_t b = 1; b < buffers; b++)
-        choose += cat("case ", b, ": start_", k, " = buffer_", b, "; break;\n");
-      choose += cat("}\n__global ", type, "* x", k, "_p = TENSOR(", k, ", ", type, ", start_", k, ");\n");
-      aligned += cat(" && IS_ALIGNED(", k, ", ", type, ')');
-    }
-    choose += aligned + ";\n";
-  }
-};
-
-/// The loop of a CPU. Sums go into lanes, so that they become vector instructions too.
-std::string cpu_loop(const MultiTensorForm& form) {
-  if (!form.sums)
-    return cat("INDEPENDENT_ROUNDS\nfor (int i = 0; i < count; i++) {\n", element_text(form, "i"), "}\n");
-  return cat("int i = 0;\nfor (; i + LANES <= count; i += LANES)\n  for (int e = 0; e < LANES; e++) {\n",
-             element_text(form, "i + e"), "}\nfor (const int e = 0; i < count; i++) {\n",
-             element_text(form, "i"), "}\n");
-}
-
-std::string source_of(const MultiTensorForm& form, DType real, const TableSize& table, bool cpu) {
-  const VectorTexts vector(form);
-  const PlaceTexts place(form, table.buffers);
-  const std::string head =
-      cat("#define REAL ", real == DType::f64 ? "double" : "float", "\n#define V 4\n#define LOCAL ",
-          cpu ? 1 : 256, "\n#define ROUNDS ", form.lists.size() <= 2 ? 4 : 2, "\n#define LISTS ", table.lists,
-          "\n#define PLACES ", table.places, "\n#define BUFFERS ", table.buffers, '\n');
-  return fill_slots(kernel_source("multi_tensor"), {{"HEAD", head},
-                                                    {"PARAMETERS", place.parameters},
-                                                    {"CHOOSE", place.choose},
-                                                    {"CPU", cpu_loop(form)},
-                                                    {"VALUES", vector.values},
-                                                    {"LOAD", vector.load},
-                                                    {"BODY", vector.body},
-                                                    {"STORE", vector.store},
-                                                    {"REST", element_text(form, "i")},
-                                                    {"FINISH", form.finish + "\n"}});
 }
 
 /// The elements lie side by side, in whatever order: some dimension steps by one, another by as many as the
@@ -132,30 +58,48 @@ struct Bytes {
   int64_t begin, end;
   ArgName name;
   bool written;
+  int64_t place = -1;  ///< of a list whose elements may be another's
+  DType dtype = DType::f32;
 };
 
-void add_bytes(std::vector<Bytes>& all, const ArgName& name, const Tensor& x, bool written) {
+void add_bytes(std::vector<Bytes>& all, const ArgName& name, const Tensor& x, bool written,
+               int64_t place = -1) {
   if (x.numel() == 0) return;
   const int64_t begin = x.offset() * static_cast<int64_t>(size_of(x.dtype()));
-  all.push_back({x.buffer()(), begin, begin + static_cast<int64_t>(x.bytes()), name, written});
+  all.push_back(
+      {x.buffer()(), begin, begin + static_cast<int64_t>(x.bytes()), name, written, place, x.dtype()});
+}
+
+/// One that is read and one that is written, which begin at one byte, are the same elements.
+bool are_same(const Bytes& x, const Bytes& y) {
+  return x.written != y.written && x.place >= 0 && x.place == y.place && x.end == y.end && x.dtype == y.dtype;
 }
 
 /// What is written is nowhere read or written a second time. Thousands of tensors are sorted, not compared
 /// with each other; they have no gaps, so none lies between another's elements.
 void require_written_apart(std::vector<Bytes>& all) {
-  std::sort(all.begin(), all.end(), [](const Bytes& a, const Bytes& b) {
+  const auto less = [](const Bytes& a, const Bytes& b) {
     return a.buffer != b.buffer ? std::less<>()(a.buffer, b.buffer) : a.begin < b.begin;
-  });
+  };
+  const auto refuse = [](const Bytes& x, const Bytes& y) {
+    require(false, (x.written ? x : y).name, "shares memory with ", (x.written ? y : x).name);
+  };
+  std::sort(all.begin(), all.end(), less);
   const Bytes *longest = nullptr, *written = nullptr;  // of those in front, which reach furthest
-  for (const Bytes& x : all) {
-    if (longest && longest->buffer != x.buffer) longest = written = nullptr;
-    const Bytes* before = x.written ? longest : written;
-    if (before && before->end > x.begin) {
-      const Bytes &y = x.written ? x : *before, &other = x.written ? *before : x;
-      require(false, y.name, "shares memory with ", other.name);
+  for (auto next = all.begin(); next != all.end();) {
+    const auto begin = next;  // of those that begin where this one does
+    while (next != all.end() && !less(*begin, *next)) next++;
+    if (longest && longest->buffer != begin->buffer) longest = written = nullptr;
+    const auto changed = std::find_if(begin, next, [](const Bytes& x) { return x.written; });
+    for (auto x = begin; x != next; x++) {
+      const Bytes* before = x->written ? longest : written;
+      if (before && before->end > x->begin) refuse(*x, *before);
+      if (changed != next && x != changed && !are_same(*x, *changed)) refuse(*changed, *x);
     }
-    if (!longest || x.end > longest->end) longest = &x;
-    if (x.written && (!written || x.end > written->end)) written = &x;
+    for (auto x = begin; x != next; x++) {
+      if (!longest || x->end > longest->end) longest = &*x;
+      if (x->written && (!written || x->end > written->end)) written = &*x;
+    }
   }
 }
 
@@ -169,7 +113,8 @@ class Table {
   Table(const TableSize& size, int chunk) : size_(size), chunk_(chunk), bytes_(size.bytes()) {}
 
   /// False if there is no room for the place.
-  bool add(const TensorLists& lists, const TensorPlace& place) {
+  bool add(const TensorLists& lists, const TensorPlace& place, DType real,
+           const std::vector<std::vector<double>>& scalars) {
     if (places_ == size_.places) return false;
     const size_t buffers_before = buffers_.size();
     for (size_t k = 0; k < lists.size(); k++) {
@@ -186,11 +131,19 @@ class Table {
       put(size_.low() + 4 * (k * size_.places + places_), static_cast<uint32_t>(at));
       put(size_.buffer() + k * size_.places + places_, static_cast<uint8_t>(b));
     }
+    for (size_t s = 0; s < size_.scalars; s++) {
+      const size_t at = (s * size_.places + places_) * size_.scalar_bytes;
+      const double value = scalars[s][place.index];
+      if (real == DType::f64)
+        put(at, value);
+      else
+        put(at, static_cast<float>(value));
+    }
     const int64_t groups = ceil_div(place.count, chunk_);
     put(size_.rest() + 2 * places_, static_cast<uint16_t>(place.count - (groups - 1) * chunk_));
     groups_ += groups;
     places_++;
-    put(4 * places_, to_int("groups", groups_));
+    put(size_.first() + 4 * places_, to_int("groups", groups_));
     return true;
   }
   void bind(Launch& launch) {
@@ -221,32 +174,47 @@ class Table {
 }  // namespace
 
 MultiTensor::MultiTensor(const Context& context, const MultiTensorForm& form)
-    : lists_(form.lists), scalars_(form.scalars), cpu_(context.device().kind() == DeviceKind::cpu) {
-  for (const TensorList& list : lists_) {
-    require(is_floating(list.dtype), list.name, "dtype ", name_of(list.dtype), " is not floating");
-    if (list.dtype == DType::f64) real_ = DType::f64;
-  }
-  for (const TensorList& list : lists_)
-    require((list.dtype == DType::f64) == (real_ == DType::f64), list.name, "dtype ", name_of(list.dtype),
-            " stands beside f64");
+    : form_(form), cpu_(context.device().kind() == DeviceKind::cpu) {
+  const auto at_most = [](const char* what, size_t count, size_t most) {
+    require(count <= most, what, count, " are more than ", most);
+  };
+  at_most("lists", form.lists.size(), kMostLists);
+  at_most("numbers", form.numbers.size(), kMostNumbers);
+  at_most("scalars", static_cast<size_t>(form.scalars), kMostScalars);
+  at_most("place_scalars", static_cast<size_t>(form.place_scalars), kMostPlaceScalars);
+  const auto each = [&](const auto& f) {
+    for (const TensorList& list : form.lists) f(list.name.c_str(), list.dtype);
+    for (const TensorNumber& number : form.numbers) f(number.name.c_str(), number.dtype);
+  };
+  each([&](const char* name, DType dtype) {
+    require(is_floating(dtype), name, "dtype ", name_of(dtype), " is not floating");
+    if (dtype == DType::f64) real_ = DType::f64;
+  });
+  if (!form.any_mix)
+    each([&](const char* name, DType dtype) {
+      require((dtype == DType::f64) == (real_ == DType::f64), name, "dtype ", name_of(dtype),
+              " stands beside f64");
+    });
   require_real(context, real_);
   chunk_ = !cpu_ ? kGpuChunk : form.sums ? kCpuSumChunk : kCpuChunk;
-  table_ = table_size(context, lists_.size());
-  kernel_ = context.state().programs.generated("multi_tensor", source_of(form, real_, table_, cpu_),
+  table_ = table_size(context, form, real_);
+  kernel_ = context.state().programs.generated("multi_tensor", multi_tensor_source(form, real_, table_, cpu_),
                                                "multi_tensor");
 }
 
-void MultiTensor::check_one(const Context& context, const ArgName& name, DType dtype, const Tensor& x,
-                            const Tensor& first) const {
+void MultiTensor::check_one(const Context& context, const ArgName& name, const TensorList& list,
+                            const Tensor& x, const Tensor& first) const {
+  if (list.single) return require_number(name, x, context, list.dtype);
   // What passes here passes below, which takes longer.
-  if (x.defined() && x.dtype() == dtype && x.context() == context && x.shape() == first.shape() &&
+  if (x.defined() && x.dtype() == list.dtype && x.context() == context && x.shape() == first.shape() &&
       x.strides() == first.strides() && (&x != &first || has_no_gaps(x)))
     return;
   require_context(name, x, context);
-  require_dtype(name, x, dtype);
+  require_dtype(name, x, list.dtype);
   require_shape(name, x, first.shape());
   require(has_no_gaps(x), name, "strides ", x.strides(), " leave gaps");
-  require_tensor(name, x, context, TensorDesc(first.shape(), first.strides(), dtype, TensorDesc(x).aligned));
+  require_tensor(name, x, context,
+                 TensorDesc(first.shape(), first.strides(), list.dtype, TensorDesc(x).aligned));
 }
 
 TensorPlaces MultiTensor::check(const Stream& stream, const TensorLists& lists, const DeviceNumbers& numbers,
@@ -255,15 +223,22 @@ TensorPlaces MultiTensor::check(const Stream& stream, const TensorLists& lists, 
   std::vector<Bytes> bytes;
   bytes.reserve(lists.size() * lists[0]->size() + 8);
   for (size_t k = 0; k < lists.size(); k++)
-    require(lists[k]->size() == lists[0]->size(), lists_[k].name, lists[k]->size(), " tensors, of ",
-            lists_[0].name, " there are ", lists[0]->size());
+    require(lists[k]->size() == lists[0]->size(), form_.lists[k].name.c_str(), lists[k]->size(),
+            " tensors, of ", form_.lists[0].name, " there are ", lists[0]->size());
   for (size_t i = 0; i < lists[0]->size(); i++)
     for (size_t k = 0; k < lists.size(); k++) {
       const Tensor& x = (*lists[k])[i];
-      const ArgName name(lists_[k].name, i);
-      check_one(context, name, lists_[k].dtype, x, (*lists[0])[i]);
-      add_bytes(bytes, name, x, lists_[k].written);
+      const TensorList& list = form_.lists[k];
+      const ArgName name(list.name.c_str(), i);
+      check_one(context, name, list, x, (*lists[0])[i]);
+      add_bytes(bytes, name, x, !list.store.empty(),
+                form_.same_elements && !list.single ? static_cast<int64_t>(i) : -1);
     }
+  for (size_t n = 0; n < form_.numbers.size(); n++) {
+    const ArgName name(form_.numbers[n].name.c_str());
+    require_number(name, numbers.others[n], context, form_.numbers[n].dtype);
+    add_bytes(bytes, name, numbers.others[n], false);
+  }
   require_device_number("factor", numbers.factor, context);
   require_device_number("scale", numbers.scale, context);
   require_device_number("found_inf", numbers.flag, context);
@@ -278,6 +253,9 @@ TensorPlaces MultiTensor::check(const Stream& stream, const TensorLists& lists, 
 TensorPlaces MultiTensor::places(const TensorLists& lists) const {
   TensorPlaces result;
   result.all.reserve(lists[0]->size());
+  const auto is_single = [](const TensorList& list) { return list.single; };
+  const bool apart =
+      form_.place_scalars > 0 || std::any_of(form_.lists.begin(), form_.lists.end(), is_single);
   const auto follows = [&](size_t i, const TensorPlace& place) {
     return std::all_of(lists.begin(), lists.end(), [&](const std::vector<Tensor>* list) {
       const Tensor &x = (*list)[i], &first = (*list)[place.index];
@@ -287,7 +265,7 @@ TensorPlaces MultiTensor::places(const TensorLists& lists) const {
   for (size_t i = 0; i < lists[0]->size(); i++) {
     const int64_t count = (*lists[0])[i].numel();
     if (count == 0) continue;
-    if (!result.all.empty() && follows(i, result.all.back()))
+    if (!apart && !result.all.empty() && follows(i, result.all.back()))
       result.all.back().count += count;
     else
       result.all.push_back({i, count});
@@ -297,16 +275,17 @@ TensorPlaces MultiTensor::places(const TensorLists& lists) const {
 }
 
 void MultiTensor::run(const Stream& stream, const TensorLists& lists, const TensorPlaces& places,
-                      const std::vector<double>& scalars, const DeviceNumbers& numbers) const {
+                      const HostNumbers& scalars, const DeviceNumbers& numbers) const {
   for (const std::vector<Tensor>* list : lists)
     for (const TensorPlace& place : places.all) touch(stream.state(), (*list)[place.index]);
   int64_t before = 0;
   for (size_t i = 0; i < places.all.size();) {
     Table table(table_, chunk_);
-    while (i < places.all.size() && table.add(lists, places.all[i])) i++;
+    while (i < places.all.size() && table.add(lists, places.all[i], real_, scalars.place_scalars)) i++;
     Launch launch(stream, kernel_);
     table.bind(launch);
-    for (double s : scalars) launch.real(real_, s);
+    for (const Tensor& number : numbers.others) launch.arg(number);
+    for (double s : scalars.scalars) launch.real(real_, s);
     launch.bind(table.bytes().data(), table.bytes().size());
     launch.arg(static_cast<int>(table.places())).arg(chunk_);
     bind(launch, numbers.factor);
@@ -319,11 +298,14 @@ void MultiTensor::run(const Stream& stream, const TensorLists& lists, const Tens
   }
 }
 
-void require_device_number(const char* name, const Tensor& number, const Context& context) {
-  if (!number.defined()) return;
+void require_number(const ArgName& name, const Tensor& number, const Context& context, DType dtype) {
   require_context(name, number, context);
-  require_dtype(name, number, DType::f32);
+  require_dtype(name, number, dtype);
   require(number.numel() == 1, name, "has ", number.numel(), " elements, must have one");
+}
+
+void require_device_number(const char* name, const Tensor& number, const Context& context) {
+  if (number.defined()) require_number(name, number, context, DType::f32);
 }
 
 }  // namespace dlprim::detail

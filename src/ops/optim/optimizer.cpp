@@ -134,19 +134,17 @@ void check(const OptimizerStep& s) {
   require(s.step >= 1, "step", s.step, " must be 1 or more");
 }
 
-constexpr const char* kStateNames[] = {"states[0]", "states[1]", "states[2]"};
-
 MultiTensorForm form_of(const OptimizerDesc& d) {
   MultiTensorForm form;
   const DType real = d.w == DType::f64 ? DType::f64 : DType::f32;
-  form.lists = {{d.master ? "master" : "w", d.master ? DType::f32 : d.w}, {"dw", d.dw, true, false}};
-  for (int k = 0; k < Optimizer::states(d); k++) form.lists.push_back({kStateNames[k], real});
+  form.lists = {{d.master ? "master" : "w", d.master ? DType::f32 : d.w, "x0", "x0"}, {"dw", d.dw, "x1", {}}};
+  for (int k = 0; k < Optimizer::states(d); k++) {
+    const std::string x = cat('x', k + 2);
+    form.lists.push_back({cat("states[", k, ']'), real, x, x});
+  }
   form.scalars = count_of_scalars(d.method);
   form.body = rule_of(d);
-  if (d.master) {
-    form.body += cat(" x", form.lists.size(), " = x0;");
-    form.lists.push_back({"w", d.w, false, true});
-  }
+  if (d.master) form.lists.push_back({"w", d.w, {}, "x0"});
   return form;
 }
 
@@ -197,7 +195,7 @@ void Optimizer::run(const Stream& stream, const OptimizerStep& step, const Optim
     for (const Tensor& x : *lists[k])
       bytes += static_cast<double>(x.bytes()) * (k == 1 || (desc_.master && k + 1 == lists.size()) ? 1 : 2);
   const OperatorScope scope(stream, info_->text, 0, bytes);
-  impl_->kernel.run(stream, lists, places, scalars_of(desc_, step), numbers);
+  impl_->kernel.run(stream, lists, places, {scalars_of(desc_, step), {}}, numbers);
 }
 
 void optimize(const Stream& stream, const OptimizerDesc& desc, const OptimizerStep& step,
@@ -213,7 +211,7 @@ struct UpdateAverages::Impl {
 UpdateAverages::UpdateAverages(const Context& context, const UpdateAveragesDesc& desc, const Options& options)
     : Plan(nullptr) {
   MultiTensorForm form;
-  form.lists = {{"averages", desc.averages}, {"w", desc.w, true, false}};
+  form.lists = {{"averages", desc.averages, "x0", "x0"}, {"w", desc.w, "x1", {}}};
   form.scalars = 2;
   form.body = "x0 = s0 * x0 + s1 * x1;";
   PlanInfo info;
@@ -233,7 +231,7 @@ void UpdateAverages::run(const Stream& stream, const std::vector<Tensor>& w, dou
   for (const std::vector<Tensor>* list : lists)
     for (const Tensor& x : *list) bytes += static_cast<double>(x.bytes()) * (list == &averages ? 2 : 1);
   const OperatorScope scope(stream, info_->text, 0, bytes);
-  impl_->kernel.run(stream, lists, places, {decay, 1 - decay}, {});
+  impl_->kernel.run(stream, lists, places, {{decay, 1 - decay}, {}}, {});
 }
 
 void update_averages(const Stream& stream, const std::vector<Tensor>& w, double decay,
