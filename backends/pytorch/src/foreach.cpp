@@ -4,7 +4,6 @@
 #include <ATen/native/ForeachUtils.h>
 
 #include "expression.hpp"
-#include "optim.hpp"
 #include "places.hpp"
 #include "reduce.hpp"
 #include "structured.hpp"
@@ -41,9 +40,6 @@ bool take(Places& places, const at::Tensor& number) {
   places.numbers.push_back(number);
   return number.dim() == 0 && number.device() == first.device() && number.dtype() == first.dtype();
 }
-bool take(Places&, bool) {
-  return true;
-}
 
 template <class Op, const Row& row, class Schema = typename Op::schema>
 struct Foreach;
@@ -51,12 +47,11 @@ struct Foreach;
 template <class Op, const Row& row, class Result, class... Args>
 struct Foreach<Op, row, Result(Args...)> {
   static Result call(Args... args) {
-    if constexpr (std::is_same_v<Op, at::_ops::_foreach_add__Scalar>)
-      if (counted(args...)) return;
     Places places;
     if (!(take(places, args) && ...) || !fit_together(places.inputs)) return one_by_one<Op>(args...);
     if constexpr (std::is_void_v<Result>) {
-      places.outputs = {places.inputs[0]};
+      places.changed = {places.inputs[0]};
+      places.inputs.erase(places.inputs.begin());
       run(places);
     } else {
       Result results;
@@ -68,26 +63,41 @@ struct Foreach<Op, row, Result(Args...)> {
   }
 
  private:
-  static bool counted(at::TensorList list, const at::Scalar& number) {
-    return !number.isComplex() && count_steps(list, number.toDouble());
-  }
   static void run(const Places& places) {
     run_places(&row, 0, places, [&] {
       std::vector<std::string> inputs, scalars;
-      for (size_t i = 0; i < places.inputs.size() + places.numbers.size(); i++)
+      for (size_t i = 0; i < places.changed.size() + places.inputs.size() + places.numbers.size(); i++)
         inputs.push_back("x" + std::to_string(i));
       for (size_t i = 0; i < places.scalars.size() + !places.scalar_list.empty(); i++)
         scalars.push_back("s" + std::to_string(i));
-      return body_of(row, places.inputs[0][0].scalar_type(), inputs, scalars);
+      return body_of(row, places.written()[0].scalar_type(), inputs, scalars);
     });
   }
 };
 
 constexpr Row kPowerOfNumber = expression("pow(p, x)");
-constexpr Row kCopy = expression("b");  // of a and b, as in place the first list is what is written
 
 void zero(at::TensorList list) {
-  for (const at::Tensor& t : list) t.zero_();
+  static const char here = 0;
+  if (!fit_together({list})) return one_by_one<at::_ops::_foreach_zero_>(list);
+  Places places;
+  places.outputs = {list};
+  run_places(&here, 0, places, [] { return "y0 = 0"; });
+}
+
+/// Of any two dtypes.
+void copy(at::TensorList list, at::TensorList from, bool non_blocking) {
+  static const char here = 0;
+  const auto alike = [](const at::Tensor& a, const at::Tensor& b) {
+    return a.device() == b.device() && a.sizes() == b.sizes() && a.strides() == b.strides();
+  };
+  if (!fit_together({list}) || !fit_together({from}) ||
+      !std::equal(list.begin(), list.end(), from.begin(), from.end(), alike))
+    return one_by_one<at::_ops::_foreach_copy_>(list, from, non_blocking);
+  Places places;
+  places.outputs = {list};
+  places.inputs = {from};
+  run_places(&here, 0, places, [] { return "y0 = x0"; });
 }
 
 /// As vectors of one tensor, which a norm of all norms then reads at once.
@@ -121,8 +131,8 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   KERNEL(_foreach_##op##_##overload, op##overload##_row)
 #include "foreach_list.inc"
   KERNEL(_foreach_pow_ScalarAndTensor, kPowerOfNumber)
-  KERNEL(_foreach_copy_, kCopy)
   m.impl("_foreach_zero_", TORCH_FN(zero));
+  m.impl("_foreach_copy_", TORCH_FN(copy));
   m.impl("_foreach_norm.Scalar", TORCH_FN(norm));
 }
 

@@ -13,14 +13,18 @@
 
 namespace ocl {
 
-/// What an expression reads and writes. Inputs are x0, x1, ... of the generated text: first the lists, then
-/// `singles`, then `numbers`. Scalars are s0, s1, ...
+/// What an expression reads and writes, as dlprim's MultiPointwise has it: x0, x1, ... are `changed`,
+/// `inputs`, `singles` and `numbers`; y0, y1, ... `changed` and `outputs`. Tensors are floating.
 struct Places {
-  c10::SmallVector<at::TensorList, 5> outputs, inputs;  ///< at a place all have the same sizes
-  c10::SmallVector<at::TensorList, 1> singles;          ///< of one element at each place
-  c10::SmallVector<at::Tensor, 4> numbers;              ///< of one element, the same for all places
-  c10::SmallVector<at::Scalar, 8> scalars;              ///< the same for all places
-  c10::SmallVector<at::Scalar, 0> scalar_list;          ///< if not empty, one scalar more for each place
+  using Lists = c10::SmallVector<at::TensorList, 5>;
+  Lists changed, inputs, outputs;               ///< at a place all have the same sizes
+  c10::SmallVector<at::TensorList, 1> singles;  ///< of one element at each place
+  c10::SmallVector<at::Tensor, 4> numbers;      ///< of one element, the same for all places
+  c10::SmallVector<at::Scalar, 8> scalars;      ///< the same for all places
+  c10::SmallVector<at::Scalar, 0> scalar_list;  ///< if not empty, one scalar more for each place
+
+  /// Of the written lists the first one.
+  at::TensorList written() const { return changed.empty() ? outputs[0] : changed[0]; }
 };
 
 /// Whether the lists have equal lengths, and at each place floating tensors of one dtype that the device
@@ -30,8 +34,8 @@ bool fit_together(c10::ArrayRef<at::TensorList> lists);
 /// The tensors of a list, which have no gaps, as vectors; without the empty ones, which have no memory.
 std::vector<dlprim::Tensor> vectors_of(at::TensorList list);
 
-/// Runs the expression at every place, in the current stream of the device of the first output. `what` and
-/// `variant` tell expressions apart; the text is asked for when a plan is made.
+/// Runs the expression at every place, in few launches, in the current stream of the device of what is
+/// written. `what` and `variant` tell expressions apart; the text is asked for when a plan is made.
 void run_places(const void* what, int64_t variant, const Places& places,
                 const std::function<std::string()>& text);
 
