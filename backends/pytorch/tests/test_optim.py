@@ -2,6 +2,9 @@
 
 import io
 import itertools
+import os
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -296,9 +299,47 @@ def test_steps_are_counted():
     assert twice.item() == float("inf")
 
 
+def test_tensors_at_two_places_and_numbers_among_them():
+    """What is written where another place reads goes one place behind the other, as on the CPU."""
+    results = []
+    for device in ("cpu", "ocl"):
+        a, b = (torch.arange(1.0, 7).view(2, 3).to(device) * k for k in (1, 2))
+        torch._foreach_mul_([a, b], [a, b])
+        torch._foreach_add_([a, b, a], [b, a, b], alpha=0.5)
+        torch._foreach_mul_([b, b], [0.5, 3.0])
+        n = torch.tensor(3.0).to(device)
+        torch._foreach_mul_([a, n, b], n)
+        torch._foreach_copy_([a[0], b[1]], [b[1], a[0]])
+        results.append([a, b, n])
+    for expected, got in zip(*results):
+        assert_same(got, expected, 1e-6)
+
+
+def test_many_tensors_take_few_launches():
+    """The log has a line for each operator, and one for each kernel."""
+    text = """
+import torch, torch_ocl
+torch_ocl._autoload()
+ws = [torch.ones(3, k % 5 + 1, device="ocl").requires_grad_() for k in range(60)]
+optimizer = torch.optim.AdamW(ws, fused=True)
+for w in ws:
+    w.grad = torch.ones_like(w)
+optimizer.step()
+torch._foreach_add_([w.detach() for w in ws], 2.0)
+torch.ocl.synchronize()
+"""
+    done = subprocess.run([sys.executable, "-c", text], env={**os.environ, "DLPRIM_LOG": "2"}, capture_output=True,
+                          text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    operators = [line for line in done.stderr.splitlines() if "op=multi_pointwise" in line]
+    kernels = [line for line in done.stderr.splitlines() if "kernel name=multi_tensor" in line]
+    assert len(operators) == 3  # the steps, AdamW, the sum
+    assert 3 <= len(kernels) < 20
+
+
 def test_copy_and_zero():
     a, b = lists(torch.float32, 2, special=True)
-    for source in (b, [t.half() for t in b]):
+    for source in (b, [t.half() for t in b], [t.double() for t in b]):
         written = [t.to("ocl") for t in a]
         torch._foreach_copy_(written, [t.to("ocl") for t in source])
         for w, s in zip(written, source):
