@@ -72,7 +72,7 @@ void add_bytes(std::vector<Bytes>& all, const ArgName& name, const Tensor& x, bo
 
 /// One that is read and one that is written, which begin at one byte, are the same elements.
 bool are_same(const Bytes& x, const Bytes& y) {
-  return x.written != y.written && x.place >= 0 && x.place == y.place && x.end == y.end && x.dtype == y.dtype;
+  return x.written != y.written && x.place >= 0 && x.place == y.place && x.dtype == y.dtype;
 }
 
 /// What is written is nowhere read or written a second time. Thousands of tensors are sorted, not compared
