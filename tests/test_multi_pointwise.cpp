@@ -160,6 +160,16 @@ TEST_CASE("multi_pointwise: 500 places, most in buffers of their own") {
     const Values values = host_values(t.changed[0][i]);
     CHECK(values == Values(values.size(), (i % 2 ? 1 : -1) * 3 * n + n / 2));
   }
+  // One list alone leaves room for most places a launch.
+  const Numbers alone(shapes, DType::f32, 8);
+  MultiPointwiseTensors one;
+  one.changed = {alone.tensors};
+  multi_pointwise(stream(), one, {7}, {}, "y0 = s0 - x0");
+  for (size_t i = 0; i < shapes.size(); i++) {
+    Values expected = alone.values[i];
+    for (float& v : expected) v = 7 - v;
+    CHECK(host_values(alone.tensors[i]) == expected);
+  }
 }
 
 TEST_CASE("multi_pointwise: results are rounded as casts are, doubles keep their digits", "[small]") {
