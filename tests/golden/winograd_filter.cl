@@ -37,34 +37,34 @@ INLINE void along_width(REAL* t, const REAL* d) {
   t[5] = d[2];
 }
 
-__kernel void conv_winograd_source(__global const AB_STORAGE* restrict x, long x_offset, GRID_PARAMETERS,
+__kernel void conv_winograd_source(__global const AB_STORAGE* restrict x, long x_offset, WinogradGrid grid,
                                    __global float* restrict v, long v_offset) {
   const int c = (int)get_global_id(CHANNELS_LAST ? 0 : 1), tile = (int)get_global_id(CHANNELS_LAST ? 1 : 0);
-  if (c >= channels || tile >= rows * tiles_w) return;
-  const int row = tile / tiles_w, column = tile - row * tiles_w;
-  const int image = (first_row + row) / tiles_h, down = first_row + row - image * tiles_h;
-  const int h0 = down * STEP_H - pad_h, w0 = column * STEP_W - pad_w;
-  const long at = x_offset + first + (long)image * n_stride + (long)c * c_stride;
+  if (c >= grid.channels || tile >= grid.rows * grid.tiles_w) return;
+  const int row = tile / grid.tiles_w, column = tile - row * grid.tiles_w;
+  const int image = (grid.first_row + row) / grid.tiles_h, down = grid.first_row + row - image * grid.tiles_h;
+  const int h0 = down * STEP_H - grid.pad_h, w0 = column * STEP_W - grid.pad_w;
+  const long at = x_offset + grid.first + (long)image * grid.n_stride + (long)c * grid.c_stride;
   REAL half_way[POINTS_H * SIZE_W];
 #pragma unroll
   for (int j = 0; j < SIZE_W; j++) {
     REAL d[SIZE_H], t[POINTS_H];
-    const bool inside = w0 + j >= 0 && w0 + j < width;
+    const bool inside = w0 + j >= 0 && w0 + j < grid.width;
 #pragma unroll
     for (int i = 0; i < SIZE_H; i++)
-      d[i] = inside && h0 + i >= 0 && h0 + i < height
-                 ? LOAD_AB(x, at + (long)(h0 + i) * h_stride + (long)(w0 + j) * w_stride)
+      d[i] = inside && h0 + i >= 0 && h0 + i < grid.height
+                 ? LOAD_AB(x, at + (long)(h0 + i) * grid.h_stride + (long)(w0 + j) * grid.w_stride)
                  : 0;
     along_height(t, d);
 #pragma unroll
     for (int i = 0; i < POINTS_H; i++) half_way[i * SIZE_W + j] = t[i];
   }
-  v += v_offset + (long)tile * tile_step + (long)c * channel_step;
+  v += v_offset + (long)tile * grid.tile_step + (long)c * grid.channel_step;
 #pragma unroll
   for (int i = 0; i < POINTS_H; i++) {
     REAL t[POINTS_W];
     along_width(t, half_way + i * SIZE_W);
 #pragma unroll
-    for (int j = 0; j < POINTS_W; j++) v[(i * POINTS_W + j) * plane] = t[j];
+    for (int j = 0; j < POINTS_W; j++) v[(i * POINTS_W + j) * grid.plane] = t[j];
   }
 }

@@ -26,34 +26,34 @@ INLINE void along_width(REAL* t, const REAL* d) {
 }
 
 __kernel void conv_winograd_target(__global const float* restrict v, long v_offset, __global C_STORAGE* restrict y,
-                                   long y_offset, GRID_PARAMETERS, EPILOGUE_PARAMETERS) {
+                                   long y_offset, WinogradGrid grid, EPILOGUE_PARAMETERS) {
   const int c = (int)get_global_id(CHANNELS_LAST ? 0 : 1), tile = (int)get_global_id(CHANNELS_LAST ? 1 : 0);
-  if (c >= channels || tile >= rows * tiles_w) return;
-  v += v_offset + (long)tile * tile_step + (long)c * channel_step;
+  if (c >= grid.channels || tile >= grid.rows * grid.tiles_w) return;
+  v += v_offset + (long)tile * grid.tile_step + (long)c * grid.channel_step;
   REAL half_way[STEP_H * POINTS_W];
 #pragma unroll
   for (int j = 0; j < POINTS_W; j++) {
     REAL d[POINTS_H], t[STEP_H];
 #pragma unroll
-    for (int i = 0; i < POINTS_H; i++) d[i] = v[(i * POINTS_W + j) * plane];
+    for (int i = 0; i < POINTS_H; i++) d[i] = v[(i * POINTS_W + j) * grid.plane];
     along_height(t, d);
 #pragma unroll
     for (int i = 0; i < STEP_H; i++) half_way[i * POINTS_W + j] = t[i];
   }
-  const int row = tile / tiles_w, column = tile - row * tiles_w;
-  const int image = (first_row + row) / tiles_h, down = first_row + row - image * tiles_h;
-  const int h0 = down * STEP_H - pad_h, w0 = column * STEP_W - pad_w;
+  const int row = tile / grid.tiles_w, column = tile - row * grid.tiles_w;
+  const int image = (grid.first_row + row) / grid.tiles_h, down = grid.first_row + row - image * grid.tiles_h;
+  const int h0 = down * STEP_H - grid.pad_h, w0 = column * STEP_W - grid.pad_w;
 #pragma unroll
   for (int i = 0; i < STEP_H; i++) {
     REAL t[STEP_W];
     along_width(t, half_way + i * POINTS_W);
     const int h = h0 + i;
-    const long line = first + (long)image * n_stride + (long)c * c_stride + (long)h * h_stride;
+    const long line = grid.first + (long)image * grid.n_stride + (long)c * grid.c_stride + (long)h * grid.h_stride;
 #pragma unroll
     for (int j = 0; j < STEP_W; j++) {
       const int w = w0 + j;
-      const long at = line + (long)w * w_stride;
-      if (h < height && w < width) STORE_C(y + y_offset, at, FINISH(SCALED(t[j], c, 0), c, 0, at));
+      const long at = line + (long)w * grid.w_stride;
+      if (h < grid.height && w < grid.width) STORE_C(y + y_offset, at, FINISH(SCALED(t[j], c, 0), c, 0, at));
     }
   }
 }
