@@ -1,5 +1,5 @@
 // Products of matrices and vectors, through dlprim's Gemm. Transposed operands are views of it; others are
-// copied. Integers have no Gemm here and go to the CPU.
+// copied.
 #include <dlprim/gemm.hpp>
 #include <dlprim/pointwise.hpp>
 
@@ -20,6 +20,29 @@ bool is_readable(const at::Tensor& t) {
 
 at::Tensor readable(const at::Tensor& t) {
   return is_readable(t) ? t : t.contiguous();
+}
+
+/// The same of integers, exact in 64 bits, which wrap around: Gemm has none. Each element is a sum by the
+/// generator, at the speed of memory; a bias does not come with it.
+void multiply_integers(const at::Tensor& a, const at::Tensor& b, int64_t alpha, int64_t beta,
+                       const at::Tensor& c) {
+  TORCH_CHECK(a.scalar_type() != at::kBool, "truths are not multiplied as matrices");
+  if (beta != 0) {
+    const at::Tensor product = at::empty(c.sizes(), c.options());
+    multiply_integers(a, b, alpha, 0, product);
+    c.mul_(beta).add_(product);
+    return;
+  }
+  const dlprim::Tensor x = view(a.unsqueeze(-1)), w = view(b.unsqueeze(-3)), y = view(c.unsqueeze(-2));
+  run_plan<dlprim::Reduce>(
+      home_of(c), Key::of(x, w, y),
+      [&] {
+        return dlprim::Reduce(home_of(c).context, {x, w}, {y}, 1,
+                              dlprim::sum_of("(long)x0 * x1", "y0 = a0 * s0"));
+      },
+      [&](const dlprim::Reduce& plan, const dlprim::Stream& stream) {
+        plan.run(stream, {x, w}, {y}, {dlprim::Scalar(alpha)});
+      });
 }
 
 /// c = alpha a b + beta c + bias, of matrices or batches of them. The bias is a vector for each row of c, or
@@ -45,6 +68,8 @@ void multiply(const at::Tensor& a, const at::Tensor& b, const at::Tensor& bias, 
       c.mul_(beta);
     return;
   }
+  if (!c.is_floating_point())
+    return multiply_integers(a, b, static_cast<int64_t>(alpha), static_cast<int64_t>(beta), c);
   const at::Tensor left = readable(a), right = readable(b);
   const dlprim::Tensor x = view(left), w = view(right), y = view(c), vector = view(bias);
   const dlprim::MathMode math = math_of(matmul_tf32);
@@ -62,28 +87,26 @@ void multiply(const at::Tensor& a, const at::Tensor& b, const at::Tensor& bias, 
 void add_product(const at::Tensor& self, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta,
                  const at::Scalar& alpha, const at::Tensor& out) {
   const double factor = beta.toDouble();
-  const bool is_bias = factor == 1 && self.dim() == 1 && self.size(0) == out.size(-1) &&
-                       self.stride(0) == 1 && self.scalar_type() == out.scalar_type();
+  const bool is_bias = factor == 1 && out.is_floating_point() && self.dim() == 1 &&
+                       self.size(0) == out.size(-1) && self.stride(0) == 1 &&
+                       self.scalar_type() == out.scalar_type();
   if (!is_bias && factor != 0 && !out.is_same(self)) out.copy_(self);
   multiply(a, b, is_bias ? self : at::Tensor(), alpha.toDouble(), is_bias ? 0 : factor, out);
 }
 
 struct Mm : at::meta::structured_mm {
-  static constexpr bool floating_only = true;
   void impl(const at::Tensor& a, const at::Tensor& b, const at::Tensor& out) {
     multiply(a, b, {}, 1, 0, out);
   }
 };
 
 struct Bmm : at::meta::structured_bmm {
-  static constexpr bool floating_only = true;
   void impl(const at::Tensor& a, const at::Tensor& b, const at::Tensor& out) {
     multiply(a, b, {}, 1, 0, out);
   }
 };
 
 struct Addmm : at::meta::structured_addmm {
-  static constexpr bool floating_only = true;
   void impl(const at::Tensor& self, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta,
             const at::Scalar& alpha, const at::Tensor& out) {
     add_product(self, a, b, beta, alpha, out);
@@ -91,7 +114,6 @@ struct Addmm : at::meta::structured_addmm {
 };
 
 struct AddmmActivation : at::meta::structured__addmm_activation {
-  static constexpr bool floating_only = true;
   void impl(const at::Tensor& self, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta,
             const at::Scalar& alpha, bool use_gelu, const at::Tensor& out) {
     add_product(self, a, b, beta, alpha, out);
@@ -104,7 +126,6 @@ struct AddmmActivation : at::meta::structured__addmm_activation {
 };
 
 struct Baddbmm : at::meta::structured_baddbmm {
-  static constexpr bool floating_only = true;
   void impl(const at::Tensor& self, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta,
             const at::Scalar& alpha, const at::Tensor& out) {
     add_product(self, a, b, beta, alpha, out);
@@ -112,7 +133,6 @@ struct Baddbmm : at::meta::structured_baddbmm {
 };
 
 struct Addmv : at::meta::structured_addmv {
-  static constexpr bool floating_only = true;
   void impl(const at::Tensor& self, const at::Tensor& a, const at::Tensor& v, const at::Scalar& beta,
             const at::Scalar& alpha, const at::Tensor& out) {
     add_product(self.dim() ? self.unsqueeze(-1) : self, a, v.unsqueeze(-1), beta, alpha, out.unsqueeze(-1));

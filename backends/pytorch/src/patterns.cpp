@@ -1,6 +1,7 @@
 // Tensors made by a pattern of places: evenly spaced numbers, ones on a diagonal, triangles.
 #include <ATen/Functions.h>
 #include <ATen/TensorMeta.h>
+#include <cmath>
 #include <dlprim/patterns.hpp>
 
 #include "plans.hpp"
@@ -39,7 +40,8 @@ at::Tensor& linspace(const at::Scalar& start, const at::Scalar& end, int64_t ste
   return out;
 }
 
-/// Powers of the base, in the widest dtype that the device computes with.
+/// Powers of the base, in the widest dtype that the device computes with. Of integers start and end are
+/// whole.
 at::Tensor& logspace(const at::Scalar& start, const at::Scalar& end, int64_t steps, double base,
                      at::Tensor& out) {
   TORCH_CHECK(steps >= 0, "logspace: the number of steps is ", steps);
@@ -47,7 +49,11 @@ at::Tensor& logspace(const at::Scalar& start, const at::Scalar& end, int64_t ste
   if (steps == 0) return out;
   at::Tensor exponents =
       at::empty({steps}, out.options().dtype(home_of(out).fp64 ? at::kDouble : at::kFloat));
-  return out.copy_(at::pow(base, linspace(start, end, steps, exponents)).view(out.sizes()));
+  const auto exponent = [&](const at::Scalar& given) {
+    return at::isIntegralType(out.scalar_type(), true) ? at::Scalar(std::trunc(given.toDouble())) : given;
+  };
+  return out.copy_(
+      at::pow(base, linspace(exponent(start), exponent(end), steps, exponents)).view(out.sizes()));
 }
 
 at::Tensor& eye_m(c10::SymInt rows, c10::SymInt columns, at::Tensor& out) {

@@ -131,12 +131,14 @@ def run_sample(op, sample, gradient):
     random = bool(RANDOM.search(op.name)) or sample.kwargs.get("dropout_p", 0) > 0
     if op.name == "nn.functional.multi_head_attention_forward":
         random = random or (sample.args[9] > 0 and sample.kwargs["training"])  # dropout
+    # Among many numbers of few digits there are equal ones: which of them comes first is free, and so is where its gradient goes.
+    precise_input = all(t.dtype in (torch.float32, torch.float64) for t in tensors(sample.input))
     for i, (g, e) in enumerate(zip(got, expected)):
-        index = op.name in ANY_INDEX and not e.is_floating_point() and len(expected) > 1
+        index = op.name in ANY_INDEX and not e.is_floating_point() and (len(expected) > 1 or not precise_input)
         if "norm" in op.name and i > 0 and g.dtype == torch.float32 and e.is_floating_point():
             e = e.float()  # statistics of halves are f32, as on CUDA
         compare(f"output {i}", g, e, exact[i] if exact else None, random or index)
-    if not gradient or random:
+    if not gradient or random or (op.name in ANY_INDEX and not precise_input):
         return True
     outputs = [i for i, e in enumerate(expected) if e.requires_grad]
     leaves = {p: [t for t in tensors(tree) if t.requires_grad] for p, tree in trees.items()}

@@ -101,12 +101,6 @@ def test_empty():
     same(torch.bmm, torch.zeros(0, 2, 3), torch.zeros(0, 3, 4))
 
 
-def test_integers_go_to_the_cpu(fallback_allowed):
-    a = torch.arange(12).reshape(3, 4)
-    assert torch.equal((a.to("ocl") @ a.t().to("ocl")).cpu(), a @ a.t())
-    assert torch.ocl.fallbacks() == {"aten::mm.out": 1} or torch.ocl.fallbacks() == {"aten::mm": 1}
-
-
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 def test_linear(dtype):
     x, w, b = (torch.randn(*s).to(dtype) for s in ((5, 3, 17), (9, 17), (9,)))
@@ -149,3 +143,16 @@ def test_addmm_with_an_activation(use_gelu):
     same(lambda *t: torch._addmm_activation(*t, use_gelu=use_gelu), bias, a, b, tolerance=1e-5, grad=False)
     same(lambda *t: torch._addmm_activation(*t, beta=0.5, alpha=2, use_gelu=use_gelu), torch.randn(4, 5), a, b,
          tolerance=1e-5, grad=False)
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.int8])
+def test_integers_are_exact(dtype):
+    torch.manual_seed(0)
+    low, high = (-(2**31), 2**31) if dtype == torch.int64 else (-9, 10)
+    a, b = torch.randint(low, high, (5, 7), dtype=dtype), torch.randint(low, high, (6, 7), dtype=dtype).t()
+    same(torch.mm, a, b)
+    same(torch.matmul, a.expand(3, 5, 7), b)
+    same(lambda c, a, b: torch.addmm(c, a, b, alpha=2, beta=-3), torch.ones(5, 6, dtype=dtype), a, b)
+    same(torch.mv, a, b[:, 0])
+    same(torch.nn.functional.linear, a, b.t(), torch.arange(6, dtype=dtype))
+    same(torch.mm, a[:, :0], b[:0])
