@@ -9,6 +9,7 @@ in f32 several times, of images that differ in the last bits: an error may be --
 """
 
 import argparse
+import copy
 import gc
 import time
 
@@ -69,7 +70,7 @@ def validate(name, options):
     model = build(name, size)
     torch.manual_seed(1)
     image = torch.randn(options.batch, 3, size, size)
-    state = {key: value.clone() for key, value in model.state_dict().items()}
+    state = copy.deepcopy(model.state_dict())
     right = run(model.double(), image.double())
     model.float().load_state_dict(state)
     cpu = [0.0, 0.0]
@@ -101,7 +102,7 @@ def main():
     parser.add_argument("--device", default="ocl:0")
     parser.add_argument("--batch", type=int, default=2)
     parser.add_argument("--size", type=int, help="of images, in pixels; by default what a network is made for")
-    parser.add_argument("--attempts", type=int, default=4, help="how often the CPU computes in f32")
+    parser.add_argument("--attempts", type=int, default=8, help="how often the CPU computes in f32")
     parser.add_argument("--times", type=float, default=4, help="how much larger than the CPU's an error may be")
     options = parser.parse_args()
 

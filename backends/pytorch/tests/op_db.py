@@ -272,7 +272,7 @@ def write_page(page, files):
     lines = [
         "# PyTorch's operators on the device ocl",
         "",
-        f"What `tests/op_db.py` found with torch {runs[0]['torch']} on {runs[0]['device']}: all samples of PyTorch's list of operators "
+        f"What [op_db.py](tests/op_db.py) found with torch {runs[0]['torch']} on {runs[0]['device']}: all samples of PyTorch's list of operators "
         "(op_db, without",
         "linear algebra, FFT, sparse tensors, histograms), against the CPU in f64, with no way to the CPU; of floating dtypes the "
         "gradients too.",
