@@ -75,7 +75,7 @@ def validate(name, options):
     model.float().load_state_dict(state)
     cpu = [0.0, 0.0]
     for attempt in range(options.attempts):
-        noise = 2.0**-23 * torch.randn(image.shape) if attempt else torch.zeros(())
+        noise = 2.0**-23 * bool(attempt) * torch.randn(image.shape, generator=torch.Generator().manual_seed(attempt))
         cpu = [max(worst, error(mine, truth)) for worst, mine, truth in zip(cpu, run(model, image * (1 + noise)), right)]
         model.load_state_dict(state)
     model.to(options.device)
