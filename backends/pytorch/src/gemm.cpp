@@ -33,9 +33,10 @@ void multiply_integers(const at::Tensor& a, const at::Tensor& b, int64_t alpha, 
     c.mul_(beta).add_(product);
     return;
   }
+  static const char here = 0;
   const dlprim::Tensor x = view(a.unsqueeze(-1)), w = view(b.unsqueeze(-3)), y = view(c.unsqueeze(-2));
   run_plan<dlprim::Reduce>(
-      home_of(c), Key::of(x, w, y),
+      home_of(c), Key::of(reinterpret_cast<intptr_t>(&here), x, w, y),
       [&] {
         return dlprim::Reduce(home_of(c).context, {x, w}, {y}, 1,
                               dlprim::sum_of("(long)x0 * x1", "y0 = a0 * s0"));

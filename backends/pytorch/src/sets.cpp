@@ -60,8 +60,8 @@ std::tuple<at::Tensor, at::Tensor> unique(const at::Tensor& self, bool, bool wit
 
 /// Slices along a dimension that differ from the one before.
 Three distinct_slices(const at::Tensor& self, int64_t dim, bool with_inverse, bool with_counts) {
-  const at::Tensor rows = self.movedim(dim, 0).flatten(1);
-  const int64_t n = rows.size(0);
+  const int64_t n = self.size(dim);
+  const at::Tensor rows = self.movedim(dim, 0).reshape({n, -1});
   const at::TensorOptions numbers = self.options().dtype(at::kLong);
   const at::Tensor starts = at::ones({n}, numbers.dtype(at::kBool));
   if (n > 1) starts.narrow(0, 1, n - 1).copy_(rows.narrow(0, 1, n - 1).ne(rows.narrow(0, 0, n - 1)).any(1));
@@ -77,13 +77,9 @@ Three distinct_slices(const at::Tensor& self, int64_t dim, bool with_inverse, bo
 
 Three unique_consecutive(const at::Tensor& self, bool with_inverse, bool with_counts,
                          std::optional<int64_t> dim) {
-  if (!dim || self.dim() == 1) return distinct(self, true, with_inverse, with_counts);
+  if (!dim) return distinct(self, true, with_inverse, with_counts);
   if (self.dim() > 0 && self.numel() > 0) return distinct_slices(self, *dim, with_inverse, with_counts);
-  if (self.dim() == 0) {  // one slice, whatever the dimension
-    const auto places = self.options().dtype(at::kLong);
-    return {self.clone(), at::zeros({with_inverse ? 1 : 0}, places), at::ones({with_counts ? 1 : 0}, places)};
-  }
-  TORCH_CHECK(self.size(*dim) == 0,
+  TORCH_CHECK(self.dim() > 0 && self.size(*dim) == 0,
               "unique_consecutive: there are slices, but no elements in them: the sizes are ", self.sizes());
   const at::Tensor none = at::empty({0}, self.options().dtype(at::kLong));
   return {self.clone(), none, none.clone()};
