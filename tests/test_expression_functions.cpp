@@ -1,5 +1,6 @@
 // Functions that expressions may call and the list of elementwise functions does not have: their errors
 // against sums in long double.
+#include <dlprim/multi_pointwise.hpp>
 #include <dlprim/pointwise.hpp>
 
 #include <cmath>
@@ -137,4 +138,30 @@ TEST_CASE("expressions: special places of zeta and Bessel functions", "[small]")
   CHECK(same(values("bessel_i0(x0) + x1", {inf, -inf, nan, 100}, {0, 0, 0, 0}), {inf, inf, nan, inf}));
   CHECK(same(values("bessel_i1(x0) + x1", {inf, -inf, nan, 0}, {0, 0, 0, 0}), {inf, -inf, nan, 0}));
   CHECK(same(values("chebyshev_u(x0, x1)", {1, -1, 1, nan}, {9, 9, -3, 2}), {10, -10, 0, nan}));
+}
+
+// Intel's compiler for CPUs ended in most of these.
+TEST_CASE("expressions: functions of choices, by both generators", "[small]") {
+  using Function = double (*)(double);
+  const std::pair<const char*, Function> functions[] = {
+      {"tgamma", std::tgamma}, {"cbrt", std::cbrt},   {"sin", std::sin},   {"rint", std::rint},
+      {"sqrt", std::sqrt},     {"log1p", std::log1p}, {"tanh", std::tanh}, {"log_gamma", std::lgamma},
+      {"round", std::round},   {"fabs", std::fabs}};
+  const std::vector<float> values = {0.25f, 0.4375f, 0.75f, 1, 1.5f, 2, 3.25f};
+  const auto n = static_cast<int64_t>(values.size());
+  const Tensor x = device_tensor({n}, values);
+  for (const auto& [name, f] : functions) {
+    const std::string text = std::string("y0 = ") + name + "(x0 < 0.5f ? x0 * 2 : expm1(x0)) + sin(x0)";
+    const Guarded alone({n}), in_list({n});
+    pointwise(stream(), {x}, {alone.tensor()}, {}, text);
+    MultiPointwiseTensors lists;
+    lists.inputs = {{x}};
+    lists.outputs = {{in_list.tensor()}};
+    multi_pointwise(stream(), lists, {}, {}, text);
+    std::vector<double> expected;
+    for (const double v : values) expected.push_back(f(v < 0.5 ? v * 2 : std::expm1(v)) + std::sin(v));
+    INFO(name);
+    CHECK(deviation(host_values(alone.tensor()), expected) < 32 * 0x1p-24);
+    CHECK(deviation(host_values(in_list.tensor()), expected) < 32 * 0x1p-24);
+  }
 }

@@ -58,6 +58,8 @@ struct DeviceFacts {
   bool compiles_one_at_a_time = false;
   /// Two builds at once in a context end the process, so nothing is built in the background: Oclgrind.
   bool builds_in_one_thread = false;
+  /// A vectorised loop in which a function's argument is a choice may end the compiler: Intel's for CPUs.
+  bool fails_on_calls_of_choices = false;
   std::vector<int> sub_group_widths;  ///< those that a kernel may demand; empty: it must take what comes
   int index = -1;                     ///< position in Device::list(); -1 for a device that is not there
   int platform_index = -1;

@@ -20,6 +20,10 @@ at::Tensor banned(const at::Tensor&, const at::Tensor&, const std::optional<at::
               " binary_cross_entropy_with_logits");
 }
 
+#ifdef OCL_OUTPUTS_HAVE_NAMES
+using at::DimnameList;  // PyTorch's list below names it without its namespace
+#endif
+
 TORCH_LIBRARY_IMPL(aten, AutocastPrivateUse1, m) {
 #define LOWER(...) KERNEL_PRIVATEUSEONE(__VA_ARGS__, lower_precision_fp)
 #define FULL(...) KERNEL_PRIVATEUSEONE(__VA_ARGS__, fp32)

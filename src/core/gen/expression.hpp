@@ -55,6 +55,9 @@ std::string common_head(DType real, bool wide, DType limits = DType::i64);
 /// "#define SPECIAL" and the like: which of the functions of special.cl, bessel.cl and orthogonal.cl the
 /// expressions name, and so have to be compiled.
 std::string special_head(std::initializer_list<std::string> expressions);
+/// "#define CALLS_AND_CHOICES" (see INDEPENDENT_ROUNDS) if the expression has both a choice and a call of a
+/// function that is the driver's on CPUs too, of REAL.
+std::string choice_head(const std::string& expression, DType real);
 /// "__global const float* x0_p, long x0_o," a line per operand, without inputs unless `inputs_too`, then
 /// scalars, then sizes and strides of the kept (n, t) and reduced (m, u) dimensions.
 std::string parameter_list(const std::vector<Operand>& operands, int scalars, size_t kept_rank,

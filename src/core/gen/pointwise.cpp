@@ -149,7 +149,8 @@ std::string pointwise_cpu_source(const PointwiseForm& form) {
       loads += cpu_load(o, element);
   }
   static const std::regex quick("\\b(sin|cos|tan|fmod|trunc_rest)\\s*\\(");
-  const std::string head = common_head(form.real, form.wide) + special_head({form.body}),
+  const std::string head = common_head(form.real, form.wide) + special_head({form.body}) +
+                           choice_head(form.body, form.real),
                     define = cat(std::regex_search(form.body, quick) ? "#define QUICK\n" : "",
                                  staged ? "#define STAGED\n" : "");
   return fill_slots(kernel_source("pointwise_cpu"),

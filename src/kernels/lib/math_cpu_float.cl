@@ -1,6 +1,8 @@
 // What math_cpu.cl makes its functions of, for float: polynomials and what is done with bits, without branches and calls.
 // Polynomials are least-squares fits, weighted so that the largest error is smallest.
 
+#include "lib/intrinsics.cl"
+
 // A call that is left is a loop that stays scalar.
 #define INLINED __attribute__((always_inline))
 #define OVERLOADED __attribute__((always_inline, overloadable))
