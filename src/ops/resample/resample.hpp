@@ -3,38 +3,13 @@
 // with the tables transposed, so it gathers, and takes exactly the elements that the forward direction took.
 #pragma once
 
-#include <utility>
+#include <memory>
 #include <vector>
 
 #include "core/composed.hpp"
+#include "ops/resample/resample_roles.hpp"
 
 namespace dlprim::detail {
-
-/// What the places along one axis of the result are made of: place o of source[first[o]] to source[first[o +
-/// 1]], in that order.
-struct AxisTaps {
-  int64_t source_size = 0;
-  std::vector<int32_t> first{0};
-  std::vector<int32_t> source;
-  std::vector<double> weight;  ///< beside `source`; empty: all are 1
-
-  int64_t size() const { return static_cast<int64_t>(first.size()) - 1; }
-  /// Ends the place whose taps were put behind `source`.
-  void end_place() { first.push_back(static_cast<int32_t>(source.size())); }
-  /// Most taps of a place.
-  int64_t width() const;
-  /// Whether a place has fewer taps than others.
-  bool ragged() const;
-};
-
-/// The gradient's taps: for each element of the source the places that it went to, ascending.
-AxisTaps transposed(const AxisTaps& taps);
-
-/// One axis of tensors and what happens along it.
-struct MappedAxis {
-  int axis = 0;
-  AxisTaps taps;
-};
 
 struct ResamplePass;
 
