@@ -1,13 +1,11 @@
-// The text of scan kernels, and how their rows are split.
+// How the rows of scans are split, and their launches.
 #include "ops/scan/scan_kernel.hpp"
 
 #include <algorithm>
-#include <cctype>
 
 #include "core/gen/arguments.hpp"
 #include "core/gen/engines.hpp"
-#include "core/gen/slots.hpp"
-#include "core/kernel_source.hpp"
+#include "ops/scan/scan_source.hpp"
 
 namespace dlprim::detail {
 
@@ -29,235 +27,17 @@ struct ScanKernel : EngineImpl {
 
 namespace {
 
-struct Problem {
-  ScanProblem scan;
-  LoopNest nest;
-  DType real = DType::f32;
-  bool along = false;  ///< the axis is innermost
-};
-
-/// What of a kernel's text the engines choose.
-struct Form {
-  int vector = 4;
-  bool wide_access = false;
-  int lanes_x = 1, lanes_y = 1;
-  int totals_lanes = 1;
-};
-
 constexpr int kCpuColumns = 32;
 constexpr int kGpuColumns = 64;      // work-items of a group, each with a column
 constexpr int64_t kCpuPart = 32768;  // elements of a row that are worth a CPU work-group
 constexpr int64_t kGpuColumnPart = 64;
-constexpr int kTotalsGroup = 64;  // work-items of a group of scan_totals
 
-bool is_pair(ScanState state) {
-  return state != ScanState::sum && state != ScanState::product;
-}
-
-size_t state_size(const Problem& p) {
-  const size_t a = size_of(p.real);
-  if (!is_pair(p.scan.state)) return a;
-  const bool sum = p.scan.state == ScanState::recurrence || p.scan.state == ScanState::segments;
-  const size_t b = sum ? a : p.nest.wide ? 8 : 4;
-  return 2 * std::max(a, b);
-}
-
-std::string head(const Problem& p, const Form& form, int phase) {
-  std::string text = common_head(p.real, p.nest.wide);
-  text += cat("#define V ", form.vector, "\n#define VECTOR ", form.wide_access ? 1 : 0, "\n#define LX ",
-              form.lanes_x, "\n#define LY ", form.lanes_y, "\n#define LANES ", form.lanes_x,
-              "\n#define PHASE ", phase, "\n#define TOTALS_GROUP ", kTotalsGroup, "\n#define TOTALS_LANES ",
-              form.totals_lanes, "\n#define KIND ", static_cast<int>(p.scan.state), "\n#define EXCLUSIVE ",
-              p.scan.exclusive ? 1 : 0, "\n#define REVERSE ", p.scan.reverse ? 1 : 0, "\n");
-  return text;
-}
-
-/// Whether the axis' stride is 1 or, without an axis, none.
-bool unit(const Problem& p, size_t operand) {
-  return p.nest.reduced.empty() || p.nest.reduced[0].strides[operand] == 1;
-}
-
-std::string parameters(const Problem& p) {
-  std::string text;
-  for (const ScanOperand& o : p.scan.operands)
-    text += cat("__global ", o.written ? "" : "const ", storage_type(o.desc.dtype), "* ", o.name, "_p, long ",
-                o.name, "_o,\n");
-  for (size_t d = 0; d < p.nest.kept.size(); d++) {
-    text += cat("INDEX n", d, ", ");
-    for (const ScanOperand& o : p.scan.operands) text += cat("INDEX ", o.name, "_t", d, ", ");
-  }
-  for (const ScanOperand& o : p.scan.operands) text += cat("INDEX ", o.name, "_u, ");
-  return text + "\n";
-}
-
-/// "x_o + c0 * x_t0 + c1 * x_t1": where the row at these coordinates starts.
-std::string start_of(const Problem& p, const ScanOperand& o) {
-  std::string text = o.name + "_o";
-  for (size_t d = 0; d < p.nest.kept.size(); d++) text += cat(" + c", d, " * ", o.name, "_t", d);
-  return text;
-}
-
-/// The array in which a work-item holds an operand's elements: "X".
-std::string array_of(const ScanOperand& o) {
-  return std::string(1, static_cast<char>(std::toupper(static_cast<unsigned char>(o.name[0]))));
-}
-
-/// What an operand holds at `place` of the axis, from what is read there.
-std::string read_value(ScanState state, const ScanOperand& o, const std::string& value, const char* place) {
-  return state == ScanState::segments && o.name == "x" ? cat(value, " != ", place) : value;
-}
-
-/// What is written, in terms of the state and of what is read: `x` and `g`.
-std::string value_of(ScanState state, const ScanOperand& o, const std::string& at, const char* x,
-                     const char* g) {
-  if (o.name == "i") return at + ".b";
-  if (state == ScanState::recurrence) return cat("(", g, " + ", at, ".b) * q");
-  if (state == ScanState::segments) return cat(x, " != 0 ? 0 : ", g, " + ", at, ".b");
-  return cat("RESULT(", at, ")");
-}
-
-/// The product of what lies before in the products' direction, which is behind in the scan's.
-std::string previous_product(const Problem& p, const std::string& at_next, const char* there,
-                             const std::string& from) {
-  for (const ScanOperand& o : p.scan.operands)
-    if (o.name == "q")
-      return cat("const real q = ", there, " ? LOAD_", name_of(o.desc.dtype), "(", from, ", ", at_next,
-                 ") : 1;\n");
-  return "";
-}
-
-std::string gpu_source(const Problem& p, const Form& form, int phase) {
-  const ScanState state = p.scan.state;
-  std::string base = coordinates("k", p.nest.kept.size(), 'c', 'n'), load, store, vector_load, vector_store;
-  size_t operand = 0;
-  for (const ScanOperand& o : p.scan.operands) {
-    base += cat(o.name, "_p += ", start_of(p, o), ";\n");
-    const std::string type = name_of(o.desc.dtype), at = unit(p, operand++) ? "p" : cat("p * ", o.name, "_u");
-    if (o.name == "q") {
-      const std::string next = cat("PLACE(t + v + 1) * ", o.name, "_u");
-      const std::string previous = previous_product(p, next, "t + v + 1 < n", "q_p");
-      store = previous + store;
-      vector_store = "";
-    } else if (o.written) {
-      const std::string value = value_of(state, o, "Y[v]", "X[v]", "G[v]");
-      store += cat("STORE_", type, "(", o.name, "_p, ", at, ", ", value, ");\n");
-      vector_store +=
-          cat("for (int v = 0; v < V; v++) {\n",
-              previous_product(p, "PLACE(t + v + 1) * q_u", "t + v + 1 < n", "q_p"),
-              "T[REVERSE ? V - 1 - v : v] = ", value, ";\n}\nVSTORE_", type, "(", o.name, "_p, at, T);\n");
-    } else {
-      const std::string one = cat("LOAD_", type, "(", o.name, "_p, ", at, ")");
-      load += cat(array_of(o), "[v] = ", read_value(state, o, one, "p"), ";\n");
-      // Places need all of their bits until they are compared.
-      const bool places = state == ScanState::segments && o.name == "x";
-      vector_load += cat(places ? "{\nlong T[V];\n" : "", "VLOAD_", type, "(", o.name,
-                         "_p, at, T);\nfor (int v = 0; v < V; v++) ", array_of(o),
-                         "[v] = ", read_value(state, o, "T[REVERSE ? V - 1 - v : v]", "PLACE(t + v)"), ";\n",
-                         places ? "}\n" : "");
-    }
-  }
-  return fill_slots(kernel_source("scan"), {{"HEAD", head(p, form, phase)},
-                                            {"PARAMETERS", parameters(p)},
-                                            {"BASE", base},
-                                            {"LOAD", load},
-                                            {"VECTOR_LOAD", vector_load},
-                                            {"STORE", store},
-                                            {"VECTOR_STORE", vector_store}});
-}
-
-/// The loops of scan_cpu.cl over a row, an array for each operand.
-struct RowLoops {
-  std::string arrays, read, step, write;
-};
-
-RowLoops row_loops(const Problem& p, const std::string& follow, int phase) {
-  const ScanState state = p.scan.state;
-  const char* after = p.scan.exclusive ? "before" : "after";
-  RowLoops loops;
-  std::string values;
-  size_t operand = 0;
-  for (const ScanOperand& o : p.scan.operands) {
-    const std::string type = name_of(o.desc.dtype), array = array_of(o);
-    const auto at = [&o, contiguous = unit(p, operand++)](const char* place) {
-      return cat(o.name, "_b, ", place, contiguous ? "" : cat(" * (OFFSET)", o.name, "_u"));
-    };
-    if (o.written && phase == 1) continue;
-    loops.arrays += cat(o.name == "i" ? "INDEX " : "real ", array, "[PIECE];\n");
-    if (o.written) {
-      values += cat(array, "[j] = ", value_of(state, o, after, "x", "g"), ";\n");
-      loops.write += cat("STORE_", type, "(", at("p"), ", ", array, "[j]);\n");
-      continue;
-    }
-    loops.step += cat("const real ", o.name, " = ", array, "[j];\n");
-    loops.read += cat(array, "[j] = ");
-    if (o.name == "q")
-      loops.read +=
-          cat("t + (INDEX)j + 1 < n ? LOAD_", type, "(", at("(REVERSE ? p - 1 : p + 1)"), ") : 1;\n");
-    else
-      loops.read += cat(read_value(state, o, cat("LOAD_", type, "(", at("p"), ")"), "p"), ";\n");
-  }
-  loops.step += follow + values;
-  return loops;
-}
-
-std::string cpu_source(const Problem& p, const Form& form, int phase) {
-  const size_t rank = p.nest.kept.size();
-  std::string base, position, loads, stores;
-  if (rank > 0)
-    base =
-        cat("const INDEX across = (n", rank - 1, " + LANES - 1) / LANES;\nconst INDEX k = block / across * n",
-            rank - 1, " + block % across * LANES;\nconst int lanes = (int)min((INDEX)LANES, n", rank - 1,
-            " - block % across * LANES);\n", coordinates("k", rank, 'c', 'n'));
-  else
-    base = "const INDEX k = block;\nconst int lanes = 1;\n";
-  size_t operand = 0;
-  for (const ScanOperand& o : p.scan.operands) {
-    const std::string type = name_of(o.desc.dtype);
-    const std::string pointer =
-        cat("__global ", o.written ? "" : "const ", storage_type(o.desc.dtype), "* ", o.name);
-    const bool beside = rank == 0 || p.nest.kept.back().strides[operand] == 1;
-    const std::string lane = beside ? "l" : cat("l * ", o.name, "_t", rank - 1);
-    base += cat(pointer, "_b = ", o.name, "_p + ", start_of(p, o), ";\n");
-    const std::string step = unit(p, operand++) ? "" : cat(" * ", o.name, "_u");
-    if (o.name == "q") {
-      position += cat(pointer, "_q = q_b + (last ? 0 : REVERSE ? p - 1 : p + 1)", step, ";\n");
-      loads += previous_product(p, lane, "!last", "q_q");
-      continue;
-    }
-    position += cat(pointer, "_q = ", o.name, "_b + p", step, ";\n");
-    if (o.written) {
-      const std::string value = value_of(p.scan.state, o, p.scan.exclusive ? "before" : "after", "x", "g");
-      stores += cat("STORE_", type, "(", o.name, "_q, ", lane, ", ", value, ");\n");
-    } else {
-      const std::string one = cat("LOAD_", type, "(", o.name, "_q, ", lane, ")");
-      loads += cat("const real ", o.name, " = ", read_value(p.scan.state, o, one, "p"), ";\n");
-    }
-  }
-  const std::string follow =
-      "struct State before = carry[l], after = before, own;\n"
-      "set_state(&own, x, GRADIENT, p);\nfollow(&after, &own);\ncarry[l] = after;\n";
-  const RowLoops row = row_loops(p, follow, phase);
-  const std::vector<ScanOperand>& operands = p.scan.operands;
-  const bool halves = std::any_of(operands.begin(), operands.end(),
-                                  [](const ScanOperand& o) { return o.desc.dtype == DType::f16; });
-  const std::string pieces = cat("#define IN_PIECES ", form.lanes_x == 1 && halves ? 1 : 0, "\n");
-  return fill_slots(kernel_source("scan_cpu"), {{"HEAD", head(p, form, phase) + pieces},
-                                                {"PARAMETERS", parameters(p)},
-                                                {"BASE", base},
-                                                {"ARRAYS", row.arrays},
-                                                {"READ", row.read},
-                                                {"STEP", row.step},
-                                                {"WRITE", row.write},
-                                                {"POSITION", position},
-                                                {"BODY", loads + follow + (phase == 1 ? "" : stores)}});
-}
-
-std::unique_ptr<ScanKernel> start(const Problem& p, bool cpu) {
+std::unique_ptr<ScanKernel> start(const ScanNest& p, bool cpu) {
   auto kernel = std::make_unique<ScanKernel>();
   kernel->nest = p.nest;
   kernel->operands = p.scan.operands;
   kernel->n = p.nest.reduced_count;
-  kernel->state_bytes = state_size(p);
+  kernel->state_bytes = scan_state_size(p);
   kernel->cpu = cpu;
   return kernel;
 }
@@ -273,10 +53,10 @@ void split(ScanKernel& kernel, int64_t blocks, int64_t groups, int64_t unit, int
   kernel.parts = ceil_div(std::max<int64_t>(kernel.n, 1), kernel.part);
 }
 
-void compile(ScanKernel& kernel, const Context& context, const Problem& p, const Form& form) {
+void compile(ScanKernel& kernel, const Context& context, const ScanNest& p, const ScanForm& form) {
   ProgramCache& programs = context.state().programs;
   const auto source = [&](int phase) {
-    return kernel.cpu ? cpu_source(p, form, phase) : gpu_source(p, form, phase);
+    return kernel.cpu ? scan_cpu_source(p, form, phase) : scan_gpu_source(p, form, phase);
   };
   if (kernel.parts == 1) {
     kernel.whole = programs.generated("scan", source(0), "scan");
@@ -288,7 +68,7 @@ void compile(ScanKernel& kernel, const Context& context, const Problem& p, const
   kernel.result = programs.generated("scan", source(2), "scan");
 }
 
-std::unique_ptr<const ScanKernel> make_gpu(const Context& context, const Problem& p,
+std::unique_ptr<const ScanKernel> make_gpu(const Context& context, const ScanNest& p,
                                            const EngineOptions& options) {
   auto kernel = start(p, false);
   std::vector<Operand> operands;
@@ -296,12 +76,12 @@ std::unique_ptr<const ScanKernel> make_gpu(const Context& context, const Problem
   for (size_t i = 0; i < p.scan.operands.size(); i++) {
     const ScanOperand& o = p.scan.operands[i];
     operands.push_back({o.name, o.desc.dtype, o.written});
-    operands.back().reduced = unit(p, i) ? InnerStride::one : InnerStride::any;
+    operands.back().reduced = unit_along_axis(p, i) ? InnerStride::one : InnerStride::any;
     tensors.push_back(o.desc);
   }
   bool all_unit = p.along;
-  for (size_t i = 0; i < tensors.size(); i++) all_unit &= unit(p, i);
-  Form form;
+  for (size_t i = 0; i < tensors.size(); i++) all_unit &= unit_along_axis(p, i);
+  ScanForm form;
   const int width = vector_width(operands, tensors, p.nest, true);
   form.wide_access = all_unit && width > 1 && p.real != DType::f64;
   form.vector = form.wide_access ? width : 4;
@@ -327,10 +107,10 @@ std::unique_ptr<const ScanKernel> make_gpu(const Context& context, const Problem
   return kernel;
 }
 
-std::unique_ptr<const ScanKernel> make_cpu(const Context& context, const Problem& p,
+std::unique_ptr<const ScanKernel> make_cpu(const Context& context, const ScanNest& p,
                                            const EngineOptions& options) {
   auto kernel = start(p, true);
-  Form form;
+  ScanForm form;
   form.lanes_x = p.along ? 1 : kCpuColumns;
   const int64_t inner = p.nest.kept.empty() ? 1 : p.nest.kept.back().size;
   kernel->blocks = inner ? p.nest.kept_count / inner * ceil_div(inner, form.lanes_x) : 0;
@@ -344,15 +124,15 @@ std::unique_ptr<const ScanKernel> make_cpu(const Context& context, const Problem
   return kernel;
 }
 
-constexpr auto kGpu = generated_gpu<Problem, ScanKernel>(make_gpu);
-constexpr auto kCpu = generated_cpu<Problem, ScanKernel>(make_cpu);
-constexpr EngineList<Problem, ScanKernel> kEngines = {&kGpu, &kCpu};
+constexpr auto kGpu = generated_gpu<ScanNest, ScanKernel>(make_gpu);
+constexpr auto kCpu = generated_cpu<ScanNest, ScanKernel>(make_cpu);
+constexpr EngineList<ScanNest, ScanKernel> kEngines = {&kGpu, &kCpu};
 
 }  // namespace
 
 std::shared_ptr<const ScanKernel> make_scan_kernel(const Context& context, const ScanProblem& problem,
                                                    const Options& options, PlanInfo& info) {
-  Problem p;
+  ScanNest p;
   p.scan = problem;
   std::vector<TensorDesc> tensors;
   for (const ScanOperand& o : problem.operands) tensors.push_back(o.desc);
