@@ -1,4 +1,4 @@
-// The ends of what multi_tensor.cl does to gradients: a norm from its parts, and the loss's scale.
+// The ends of what multi_tensor.cl does to gradients: norms from their parts, and the loss's scale.
 
 #ifndef LOCAL  // work-items: a power of two
 #define LOCAL 256
@@ -12,10 +12,15 @@
 #ifndef ROOT  // the norm is the root of the sum
 #define ROOT 0
 #endif
-#ifdef cl_khr_fp64
-#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#ifndef Y_DTYPE  // of finish_norms
+#define Y_DTYPE f32
+#define Y_T float
 #endif
+#include "lib/types.cl"
 #include "lib/add_part.cl"
+#include "optim/norm_places.h"
+#define PASTE_(a, b) a##b
+#define PASTE(a, b) PASTE_(a, b)
 
 REAL joined(REAL sum, REAL part) {
 #if LARGEST
@@ -32,30 +37,44 @@ void add_part(REAL* sum, REAL* low, REAL part) {
 #endif
 }
 
-// One group.
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void finish_norm(
-    __global const REAL* parts, long parts_o, int count, __global float* norm, long norm_o, __global float* factor,
-    long factor_o, int has_factor, float most) {
-  __local REAL sums[LOCAL];
+// Of the group's parts, first to end; for its first work-item.
+REAL norm_of_parts(__global const REAL* parts, int first, int end, __local REAL* sums) {
   const int lane = (int)get_local_id(0);
-  parts += parts_o;
   REAL sum = 0, low = 0;
-  for (int i = lane; i < count; i += LOCAL) add_part(&sum, &low, parts[i]);
+  for (int i = first + lane; i < end; i += LOCAL) add_part(&sum, &low, parts[i]);
   sums[lane] = sum;
   for (int step = LOCAL / 2; step > 0; step /= 2) {
     barrier(CLK_LOCAL_MEM_FENCE);
     if (lane < step) sums[lane] = joined(sums[lane], sums[lane + step]);
   }
-  if (lane != 0) return;
 #if ROOT
-  const float value = (float)sqrt(sums[0]);
+  return sqrt(sums[0]);
 #else
-  const float value = (float)sums[0];
+  return sums[0];
 #endif
+}
+
+// One group.
+__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void finish_norm(
+    __global const REAL* parts, long parts_o, int count, __global float* norm, long norm_o, __global float* factor,
+    long factor_o, int has_factor, float most) {
+  __local REAL sums[LOCAL];
+  const float value = (float)norm_of_parts(parts + parts_o, 0, count, sums);
+  if (get_local_id(0) != 0) return;
   norm[norm_o] = value;
   if (!has_factor) return;
   const float ratio = most / (value + 1e-6f);
   factor[factor_o] = ratio > 1 ? 1 : ratio;
+}
+
+// A group for each place.
+__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void finish_norms(__global const REAL* parts, long parts_o,
+                                                                              NormPlaces places, __global Y_T* y, long y_o,
+                                                                              long y_step) {
+  __local REAL sums[LOCAL];
+  const int place = (int)get_group_id(0);
+  const REAL value = norm_of_parts(parts + parts_o, places.first[place], places.first[place + 1], sums);
+  if (get_local_id(0) == 0) PASTE(STORE_, Y_DTYPE)(y + y_o, places.tensor[place] * y_step, value);
 }
 
 __kernel void update_scale(__global float* scale, long scale_o, __global int* good_steps, long good_steps_o,

@@ -1,5 +1,5 @@
 // What the kernels of resampling are told of the three mapped axes and the inner one. For OpenCL C, behind lib/int64.h, and for
-// C++ through ops/resample/resample.cpp.
+// C++ through ops/resample/resample_pass.hpp.
 typedef struct {
   Int64 x[3], y[3];  // steps along the mapped axes
   Int64 x_inner;     // in x along the inner one

@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "core/composed.hpp"
-#include "ops/optim/multi_tensor.hpp"
+#include "ops/optim/norm_form.hpp"
 
 namespace dlprim {
 
@@ -54,9 +54,8 @@ OperatorScope scope_of(const Stream& stream, const PlanInfo& info, const std::ve
   return OperatorScope(stream, info.text, 0, bytes);
 }
 
-std::shared_ptr<GradientsImpl> kernel_over(const Context& context, DType dw, MultiTensorForm form,
-                                           bool written) {
-  form.lists = {{"dw", dw, "x0", written ? "x0" : ""}};
+std::shared_ptr<GradientsImpl> kernel_over(const Context& context, DType dw, MultiTensorForm form) {
+  form.lists = {{"dw", dw, "x0", "x0"}};
   auto impl = std::make_shared<GradientsImpl>();
   impl->kernel.emplace(context, form);
   return impl;
@@ -68,32 +67,9 @@ MultiTensorForm scale_form() {
   return form;
 }
 
-MultiTensorForm norm_form(NormOrder order) {
-  MultiTensorForm form;
-  form.sums = true;
-  const std::string larger = "real a = x0 < 0 ? -x0 : x0; sums[e] = a > sums[e] || a != a ? a : sums[e];";
-  form.body = order == NormOrder::two   ? "sums[e] += x0 * x0;"
-              : order == NormOrder::one ? "sums[e] += x0 < 0 ? -x0 : x0;"
-                                        : larger;
-  form.finish = cat(
-      "real sum = sums[0];\nJOIN_LANES(",
-      order == NormOrder::infinity ? "sum = part > sum || part != part ? part : sum" : "sum += part", ")");
-  return form;
-}
-
 void require_given(const char* name, const Tensor& number, const Context& context) {
   require_defined({{name, number}});
   require_device_number(name, number, context);
-}
-
-size_t finish_group(const Context& context) {
-  return context.device().kind() == DeviceKind::cpu ? 1 : 256;
-}
-
-int64_t elements_of(const std::vector<Tensor>& dw) {
-  int64_t elements = 0;
-  for (const Tensor& x : dw) elements += x.numel();
-  return elements;
 }
 
 DType dtype_of(const std::vector<Tensor>& dw) {
@@ -108,28 +84,16 @@ GradientNormDesc describe(const std::vector<Tensor>& dw, NormOrder order) {
 
 GradientNorm::GradientNorm(const Context& context, const GradientNormDesc& desc, const Options& options)
     : Plan(nullptr), desc_(desc) {
-  require(desc.order == NormOrder::one || desc.order == NormOrder::two || desc.order == NormOrder::infinity,
-          "order", "number ", static_cast<int>(desc.order), " does not exist");
-  require(desc.tensors >= 0, "tensors", desc.tensors, " must not be negative");
-  require(desc.elements >= 0 && desc.elements < kElementLimit, "elements", desc.elements, " must lie in [0, ",
-          kElementLimit, ")");
-  auto impl = kernel_over(context, desc.dw, norm_form(desc.order), false);
+  require_norm(desc.order, desc.tensors, desc.elements);
+  auto impl = std::make_shared<GradientsImpl>();
+  impl->kernel.emplace(context, norm_form("dw", desc.dw, desc.order));
   const DType real = impl->kernel->real();
-  Defines defines;
-  defines.set("REAL", real == DType::f64 ? "double" : "float");
-  defines.set("LOCAL", static_cast<int64_t>(finish_group(context)))
-      .set("LARGEST", desc.order == NormOrder::infinity)
-      .set("ROOT", desc.order == NormOrder::two);
-  impl->finish = context.state().programs.kernel("gradients", "finish_norm", defines);
+  impl->finish =
+      context.state().programs.kernel("gradients", "finish_norm", norm_defines(context, real, desc.order));
   const auto groups = static_cast<size_t>(impl->kernel->most_groups(desc.tensors, desc.elements));
-  info_ =
-      info_of("gradient_norm",
-              cat(text_of(desc.dw), " order=",
-                  desc.order == NormOrder::infinity ? "infinity"
-                  : desc.order == NormOrder::two    ? "two"
-                                                    : "one"),
-              context, options, static_cast<double>(desc.elements) * static_cast<double>(size_of(desc.dw)),
-              desc.elements > 0 ? groups * size_of(real) : 0);
+  info_ = info_of("gradient_norm", cat(text_of(desc.dw), " order=", name_of(desc.order)), context, options,
+                  static_cast<double>(desc.elements) * static_cast<double>(size_of(desc.dw)),
+                  desc.elements > 0 ? groups * size_of(real) : 0);
   impl_ = std::move(impl);
 }
 
@@ -154,7 +118,7 @@ void GradientNorm::run(const Stream& stream, const std::vector<Tensor>& dw, doub
   Launch launch(stream, impl_->finish);
   launch.arg(numbers.parts).arg(to_int("groups", places.groups)).arg(norm).arg(factor);
   launch.arg(static_cast<int>(factor.defined())).arg(static_cast<float>(max_norm));
-  launch.run({finish_group(context)}, {finish_group(context)});
+  launch.run({norm_group(context)}, {norm_group(context)});
 }
 
 namespace {
@@ -171,7 +135,7 @@ WorkspaceParts factor_part() {
 ClipGradientsByNorm::ClipGradientsByNorm(const Context& context, const GradientNormDesc& desc,
                                          const Options& options)
     : Plan(nullptr), norm_(context, desc, factor_part().rest(options)) {
-  auto impl = kernel_over(context, desc.dw, scale_form(), true);
+  auto impl = kernel_over(context, desc.dw, scale_form());
   WorkspaceParts parts = factor_part();
   impl->scratch_at = parts.add(norm_.workspace_size());
   info_ =
@@ -196,7 +160,7 @@ void ClipGradientsByNorm::run(const Stream& stream, double max_norm, const std::
 
 ScaleGradients::ScaleGradients(const Context& context, const GradientsDesc& desc, const Options& options)
     : Plan(info_of("scale_gradients", text_of(desc.dw), context, options)),
-      impl_(kernel_over(context, desc.dw, scale_form(), true)) {}
+      impl_(kernel_over(context, desc.dw, scale_form())) {}
 
 void ScaleGradients::run(const Stream& stream, const Tensor& factor, const Tensor& scale,
                          const std::vector<Tensor>& dw, const Tensor& workspace) const {
@@ -216,7 +180,7 @@ ClipGradientsByValue::ClipGradientsByValue(const Context& context, const Gradien
   MultiTensorForm form;
   form.scalars = 1;
   form.body = "x0 = x0 > s0 ? s0 : x0 < -s0 ? -s0 : x0;";
-  impl_ = kernel_over(context, desc.dw, form, true);
+  impl_ = kernel_over(context, desc.dw, form);
 }
 
 void ClipGradientsByValue::run(const Stream& stream, double limit, const std::vector<Tensor>& dw,
@@ -234,7 +198,7 @@ UnscaleGradients::UnscaleGradients(const Context& context, const GradientsDesc& 
   MultiTensorForm form;
   form.body = "bad |= x0 - x0 != 0; x0 *= multiplier;";
   form.finish = "if (bad) *flag = 1;";
-  auto impl = kernel_over(context, desc.dw, form, true);
+  auto impl = kernel_over(context, desc.dw, form);
   TensorDesc number({1});
   number.aligned = false;
   impl->clear.emplace(context, std::vector<TensorDesc>{}, std::vector<TensorDesc>{number}, 0, "y0 = 0");

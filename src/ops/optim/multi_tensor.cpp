@@ -254,8 +254,8 @@ TensorPlaces MultiTensor::places(const TensorLists& lists) const {
   TensorPlaces result;
   result.all.reserve(lists[0]->size());
   const auto is_single = [](const TensorList& list) { return list.single; };
-  const bool apart =
-      form_.place_scalars > 0 || std::any_of(form_.lists.begin(), form_.lists.end(), is_single);
+  const bool apart = form_.apart || form_.place_scalars > 0 ||
+                     std::any_of(form_.lists.begin(), form_.lists.end(), is_single);
   const auto follows = [&](size_t i, const TensorPlace& place) {
     return std::all_of(lists.begin(), lists.end(), [&](const std::vector<Tensor>* list) {
       const Tensor &x = (*list)[i], &first = (*list)[place.index];
@@ -270,8 +270,12 @@ TensorPlaces MultiTensor::places(const TensorLists& lists) const {
     else
       result.all.push_back({i, count});
   }
-  for (const TensorPlace& place : result.all) result.groups += ceil_div(place.count, chunk_);
+  for (const TensorPlace& place : result.all) result.groups += groups_of(place);
   return result;
+}
+
+int64_t MultiTensor::groups_of(const TensorPlace& place) const {
+  return ceil_div(place.count, chunk_);
 }
 
 void MultiTensor::run(const Stream& stream, const TensorLists& lists, const TensorPlaces& places,

@@ -39,6 +39,7 @@ struct MultiTensorForm {
   std::string finish;
   bool sums = false;           ///< the body adds to sums
   bool any_mix = false;        ///< f64 may stand beside others
+  bool apart = false;          ///< each place has groups of its own
   bool same_elements = false;  ///< what is read at a place may be what is written there
 };
 
@@ -105,6 +106,7 @@ class MultiTensor {
   DType real() const { return real_; }
   /// Work-groups of a run, at most, of so many tensors with so many elements together.
   int64_t most_groups(int64_t tensors, int64_t elements) const { return elements / chunk_ + tensors; }
+  int64_t groups_of(const TensorPlace& place) const;
 
  private:
   void check_one(const Context& context, const ArgName& name, const TensorList& list, const Tensor& x,
