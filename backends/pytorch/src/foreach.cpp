@@ -2,10 +2,13 @@
 // of foreach_list.inc. What they do not suit, as PyTorch's own on other devices do not, goes tensor by
 // tensor.
 #include <ATen/native/ForeachUtils.h>
+#include <dlprim/tensor_norms.hpp>
+
+#include <limits>
 
 #include "expression.hpp"
 #include "places.hpp"
-#include "reduce.hpp"
+#include "plans.hpp"
 #include "structured.hpp"
 
 namespace ocl {
@@ -100,18 +103,41 @@ void copy(at::TensorList list, at::TensorList from, bool non_blocking) {
   run_places(&here, 0, places, [] { return "y0 = x0"; });
 }
 
+/// The library's orders of norms.
+std::optional<dlprim::NormOrder> order_of(double order) {
+  if (order == 1) return dlprim::NormOrder::one;
+  if (order == 2) return dlprim::NormOrder::two;
+  if (order == std::numeric_limits<double>::infinity()) return dlprim::NormOrder::infinity;
+  return std::nullopt;
+}
+
 /// As vectors of one tensor, which a norm of all norms then reads at once.
-std::vector<at::Tensor> norm(at::TensorList list, const at::Scalar& order,
+std::vector<at::Tensor> norm(at::TensorList list, const at::Scalar& order_given,
                              std::optional<at::ScalarType> type) {
+  const auto order = order_of(order_given.toDouble());
   const auto empty = [](const at::Tensor& t) { return t.numel() == 0; };
-  if (!fit_together({list}) || std::any_of(list.begin(), list.end(), empty) ||
-      (type && !(c10::isFloatingType(*type) && computes(home_of(list[0]), *type))))
-    return one_by_one<at::_ops::_foreach_norm_Scalar>(list, order, type);
-  const at::Tensor norms = at::empty({static_cast<int64_t>(list.size())},
-                                     list[0].options().dtype(type.value_or(list[0].scalar_type())));
-  std::vector<at::Tensor> results = norms.unbind();
-  for (size_t i = 0; i < list.size(); i++) norm_of_all(list[i], order.toDouble(), results[i]);
-  return results;
+  if (!order || !fit_together({list}) || std::any_of(list.begin(), list.end(), empty) ||
+      (type && !(c10::isFloatingType(*type) && computes(home_of(list[0]), *type))) ||
+      (type.value_or(list[0].scalar_type()) == at::kDouble) != (list[0].scalar_type() == at::kDouble))
+    return one_by_one<at::_ops::_foreach_norm_Scalar>(list, order_given, type);
+  const auto count = static_cast<int64_t>(list.size());
+  const at::Tensor norms = at::empty({count}, list[0].options().dtype(type.value_or(list[0].scalar_type())));
+  std::vector<at::Tensor> dense;
+  int64_t elements = 0;
+  for (const at::Tensor& t : list) {
+    dense.push_back(t.is_non_overlapping_and_dense() ? t : t.contiguous());
+    elements += t.numel();
+  }
+  const dlprim::TensorNormsDesc desc{require_dtype(list[0].scalar_type()), require_dtype(norms.scalar_type()),
+                                     *order, count, elements};
+  Device& on = home_of(norms);
+  run_plan<dlprim::TensorNorms>(
+      on, Key::of(desc.x, desc.y, desc.order, count, elements),
+      [&] { return dlprim::TensorNorms(on.context, desc); },
+      [&](const dlprim::TensorNorms& plan, const dlprim::Stream& stream) {
+        plan.run(stream, vectors_of(dense), view(norms));
+      });
+  return norms.unbind();
 }
 
 #define UNARY(op, row) KERNELS(op, , row)

@@ -3,10 +3,12 @@
 #include <ATen/NativeFunctions.h>
 #include <ATen/native/ReduceAllOps.h>
 #include <ATen/native/ReduceOps.h>
+#include <ATen/native/ReduceOpsUtils.h>
 #include <dlprim/pointwise.hpp>
 
+#include <limits>
+
 #include "plans.hpp"
-#include "reduce.hpp"
 #include "structured.hpp"
 
 namespace ocl {
@@ -133,6 +135,45 @@ void variance(at::TensorIterator& iter, double correction, bool root) {
   run(root ? Kind::deviation : Kind::variance, iter, correction);
 }
 
+// std and var by the stub's function: PyTorch's own, until 2.12, refuse devices that they do not know.
+double correction_of(const std::optional<at::Scalar>& correction) {
+  return correction ? correction->toDouble() : 1;
+}
+template <bool root>
+at::Tensor& spread_out(const at::Tensor& x, at::OptionalIntArrayRef dims,
+                       const std::optional<at::Scalar>& correction, bool keepdim, at::Tensor& y) {
+  TORCH_CHECK(x.is_floating_point(), root ? "std" : "var", " takes floating dtypes, this is ",
+              x.scalar_type());
+  at::TensorIterator iter =
+      at::native::make_reduction(root ? "std" : "var", y, x, dims, keepdim, y.scalar_type());
+  if (iter.numel() == 0) return y.fill_(std::numeric_limits<double>::quiet_NaN());
+  variance(iter, correction_of(correction), root);
+  return y;
+}
+template <bool root>
+at::Tensor spread(const at::Tensor& x, at::OptionalIntArrayRef dims,
+                  const std::optional<at::Scalar>& correction, bool keepdim) {
+  at::Tensor y = at::empty({0}, x.options());
+  return spread_out<root>(x, dims, correction, keepdim, y);
+}
+template <bool root>
+std::tuple<at::Tensor, at::Tensor> spread_and_mean(const at::Tensor& x, at::OptionalIntArrayRef dims,
+                                                   const std::optional<at::Scalar>& correction,
+                                                   bool keepdim) {
+  TORCH_CHECK(x.is_floating_point(), root ? "std_mean" : "var_mean", " takes floating dtypes, this is ",
+              x.scalar_type());
+  at::Tensor y = at::empty({0}, x.options()), mean = at::empty({0}, x.options());
+  at::TensorIterator iter =
+      at::native::make_reduction(root ? "std_mean" : "var_mean", y, mean, x, dims, keepdim, x.scalar_type());
+  if (iter.numel() == 0) {
+    y.fill_(std::numeric_limits<double>::quiet_NaN());
+    mean.fill_(std::numeric_limits<double>::quiet_NaN());
+  } else {
+    variance(iter, correction_of(correction), root);
+  }
+  return {y, mean};
+}
+
 Kind norm_kind(double order) {
   if (order == 0) return Kind::norm0;
   if (order == 1) return Kind::norm1;
@@ -175,26 +216,6 @@ bool equal(const at::Tensor& a, const at::Tensor& b) {
               " and ", b.device());
   return a.sizes() == b.sizes() && (a.numel() == 0 || a.eq(b).all().item<bool>());
 }
-}  // namespace
-
-void norm_of_all(const at::Tensor& tensor, double order, const at::Tensor& result) {
-  static const char here = 0;
-  Device& on = home_of(tensor);
-  const Kind kind = norm_kind(order);
-  const dlprim::Tensor x = flat(tensor, require_dtype(tensor.scalar_type()), tensor.numel()),
-                       y = flat(result, require_dtype(result.scalar_type()), 1);
-  const std::vector<dlprim::Scalar> numbers(kind == Kind::norm, order);
-  run_plan<dlprim::Reduce>(
-      on, Key::of(reinterpret_cast<intptr_t>(&here), kind, x, y.dtype()),
-      [&] {
-        dlprim::TensorDesc to = y;
-        to.aligned = false;  // a plan for wherever the number lies
-        return dlprim::Reduce(on.context, {x}, {to}, static_cast<int>(numbers.size()), reduction_of(kind, 1));
-      },
-      [&](const dlprim::Reduce& plan, const dlprim::Stream& stream) { plan.run(stream, {x}, {y}, numbers); });
-}
-
-namespace {
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   OCL_CLASS(sum_IntList_out, at::native::structured_sum_out)
@@ -216,12 +237,12 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   OCL_NATIVE(prod, prod)
   OCL_NATIVE(max, max)
   OCL_NATIVE(min, min)
-  OCL_NATIVE(var_correction, var)
-  OCL_NATIVE(var_correction_out, var_out)
-  OCL_NATIVE(std_correction, std)
-  OCL_NATIVE(std_correction_out, std_out)
-  OCL_NATIVE(var_mean_correction, var_mean)
-  OCL_NATIVE(std_mean_correction, std_mean)
+  OCL_FUNCTION(var_correction, spread<false>)
+  OCL_FUNCTION(var_correction_out, spread_out<false>)
+  OCL_FUNCTION(std_correction, spread<true>)
+  OCL_FUNCTION(std_correction_out, spread_out<true>)
+  OCL_FUNCTION(var_mean_correction, spread_and_mean<false>)
+  OCL_FUNCTION(std_mean_correction, spread_and_mean<true>)
   OCL_CLASS(linalg_vector_norm_out, at::native::structured_linalg_vector_norm_out)
   OCL_CLASS(norm_out, at::native::structured_norm_out)
   OCL_CLASS(norm_dtype_out, at::native::structured_norm_dtype_out)

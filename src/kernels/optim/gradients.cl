@@ -37,7 +37,7 @@ void add_part(REAL* sum, REAL* low, REAL part) {
 #endif
 }
 
-// Of the group's parts, first to end; for its first work-item.
+// Of the group's parts, first to end; its first work-item has it.
 REAL norm_of_parts(__global const REAL* parts, int first, int end, __local REAL* sums) {
   const int lane = (int)get_local_id(0);
   REAL sum = 0, low = 0;
@@ -47,6 +47,7 @@ REAL norm_of_parts(__global const REAL* parts, int first, int end, __local REAL*
     barrier(CLK_LOCAL_MEM_FENCE);
     if (lane < step) sums[lane] = joined(sums[lane], sums[lane + step]);
   }
+  if (lane != 0) return 0;
 #if ROOT
   return sqrt(sums[0]);
 #else
