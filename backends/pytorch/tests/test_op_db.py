@@ -1,10 +1,14 @@
-"""PyTorch's own samples of operators that no other test here has. All of them: python op_db.py."""
+"""PyTorch's own samples: of operators that no other test here has, of some modules and optimizers. All of them: python
+op_db.py, module_db.py, optim_db.py."""
 
 import os
 import subprocess
 import sys
 
-OPERATORS = """
+import pytest
+
+ENTRIES = {
+    "operators": """
     addbmm aminmax angle nn.functional.channel_shuffle corrcoef count_nonzero cov cummax cummin equal i0
     index_reduce.mean index_reduce.prod index_reduce.amin index_reduce.amax nan_to_num nanmean nansum
     nn.functional.glu nn.functional.prelu nn.functional.rrelu
@@ -12,11 +16,19 @@ OPERATORS = """
     special.i1e special.zeta special.spherical_bessel_j0 special.modified_bessel_i1 special.chebyshev_polynomial_t
     special.chebyshev_polynomial_w special.hermite_polynomial_he special.laguerre_polynomial_l
     special.legendre_polynomial_p special.shifted_chebyshev_polynomial_v unfold
-""".split()
+    """,
+    "modules": """
+    nn.BatchNorm1d nn.LazyConv1d nn.Linear nn.Bilinear nn.LSTMCell nn.GRU nn.Embedding nn.InstanceNorm1d nn.LPPool1d nn.GLU
+    """,
+    "optimizers": "Adafactor ASGD LBFGS Muon SGD",
+}
+PROGRAMS = {"operators": "op_db.py", "modules": "module_db.py", "optimizers": "optim_db.py"}
 
 
-def test_samples():
-    program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "op_db.py")
-    done = subprocess.run([sys.executable, program, *OPERATORS], capture_output=True, text=True, timeout=900)
+@pytest.mark.parametrize("database", ENTRIES)
+def test_samples(database):
+    program = os.path.join(os.path.dirname(os.path.abspath(__file__)), PROGRAMS[database])
+    entries = ENTRIES[database].split()
+    done = subprocess.run([sys.executable, program, *entries], capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert f"{len(OPERATORS)} of {len(OPERATORS)} operators pass" in done.stdout, done.stdout
+    assert f"{len(entries)} of {len(entries)} {database} pass" in done.stdout, done.stdout
