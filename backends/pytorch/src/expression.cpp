@@ -130,6 +130,7 @@ std::string body_of(const Row& row, at::ScalarType common, c10::ArrayRef<std::st
     text += type + kInputs[inputs.size() - 1][i] + " = " + inputs[i] + "; ";
   for (size_t i = 0; i < scalars.size(); i++)
     text += type + (listed ? listed->parameters[i].name.c_str() : kScalars[i]) + " = " + scalars[i] + "; ";
+  if (row.before) text += row.before + std::string("; ");
   if (common == at::kBool && row.bool_text) return text + "y0 = " + row.bool_text;
   if (c10::isIntegralType(common, true) && row.integer_text) return text + "y0 = " + row.integer_text;
   if (!listed) return text + "y0 = " + row.text;

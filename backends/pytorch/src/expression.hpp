@@ -15,6 +15,7 @@ struct Row {
   const char* text = nullptr;          ///< or an expression
   const char* integer_text = nullptr;  ///< where the common dtype is an integer, if that differs
   const char* bool_text = nullptr;     ///< where it is bool, if that differs
+  const char* before = nullptr;        ///< statements in front of these
   bool of_output = false;              ///< computed in the output's dtype: the iterator has no common one
 
   constexpr Row integers(const char* expression) const {
@@ -39,6 +40,10 @@ constexpr Row listed(const char* name) {
 }
 constexpr Row expression(const char* text) {
   return {.text = text};
+}
+/// Statements that leave the result in `value`.
+constexpr Row statements(const char* text) {
+  return {.text = "value", .before = text};
 }
 
 /// The row's statements for dlprim's generator, in the common dtype. Inputs and scalars are what they are

@@ -8,6 +8,7 @@
 
 #include "compute.hpp"
 #include "expression.hpp"
+#include "special.hpp"
 #include "structured.hpp"
 
 namespace ocl {
@@ -81,6 +82,25 @@ std::tuple<at::Tensor&, at::Tensor&> frexp_out(const at::Tensor& self, at::Tenso
   return {mantissa, exponent};
 }
 
+struct NextAfter : at::meta::structured_nextafter {
+  void impl(const at::Tensor& a, const at::Tensor& b, const at::Tensor& out) {
+    static constexpr Row row = statements(special::kNextAfter).in_output_dtype();
+    if (out.numel() == 0) return;
+    const at::ScalarType type = common_dtype();
+    const int size = static_cast<int>(c10::elementSize(type)), digits = 8 * size - 1;
+    const at::ScalarType bits = size == 2 ? at::kShort : size == 4 ? at::kInt : at::kLong;
+    const int mantissa = type == at::kHalf ? 10 : type == at::kBFloat16 ? 7 : size == 4 ? 23 : 52;
+    const int64_t all = std::numeric_limits<int64_t>::max() >> (63 - digits);
+    const at::Tensor y = out.scalar_type() == type ? out : at::empty(out.sizes(), out.options().dtype(type)),
+                     y_bits = y.view(bits), a_bits = a.to(out.device(), type).view(bits),
+                     b_bits = b.to(out.device(), type).view(bits);
+    at::TensorIterator iter = iterator_over(y_bits, {a_bits, b_bits});
+    const std::array<at::Scalar, 2> scalars{all >> mantissa << mantissa, all};
+    run_pointwise(row, iter, scalars);
+    if (!y.is_same(out)) out.copy_(y);
+  }
+};
+
 at::Tensor trace(const at::Tensor& self) {
   TORCH_CHECK(self.dim() == 2, "trace takes a matrix, this tensor has ", self.dim(), " dimensions");
   return self.diagonal().sum();
@@ -135,6 +155,7 @@ at::Tensor& put(at::Tensor& self, const at::Tensor& index, const at::Tensor& sou
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   OCL_CLASS(linalg_cross_out, Cross)
+  OCL_CLASS(nextafter_out, NextAfter)
   OCL_FUNCTION(mse_loss, mse_loss)
   OCL_FUNCTION(smooth_l1_loss, smooth_l1_loss)
   OCL_FLOATING(frexp_Tensor_out, frexp_out)

@@ -11,6 +11,7 @@
 #include <ATen/native/UnaryOps.h>
 
 #include "expression.hpp"
+#include "special.hpp"
 
 namespace at::native {
 
@@ -19,6 +20,7 @@ namespace {
 using ocl::expression;
 using ocl::listed;
 using ocl::Row;
+using ocl::statements;
 
 at::Scalar scalar(const at::Scalar& value) {
   return value;

@@ -183,7 +183,7 @@ at::Tensor multinomial(const at::Tensor& self, c10::SymInt samples, bool replace
 /// x where the mask is true, times the factor.
 at::Tensor masked(const at::Tensor& x, const at::Tensor& mask, double factor) {
   static constexpr Row row = expression("b != 0 ? a * p : 0").in_output_dtype();
-  const at::Tensor y = at::empty_like(x);
+  const at::Tensor y = at::empty_like(x, x.options().dtype(at::result_type(x, at::Scalar(factor))));
   at::TensorIterator iter = iterator_over(y, {x, mask});
   const std::array<at::Scalar, 1> scalars{factor};
   run_pointwise(row, iter, scalars);

@@ -86,3 +86,10 @@ def test_initialisation():
     torch.nn.init.kaiming_normal_(layer.weight)
     torch.nn.init.trunc_normal_(layer.weight, std=0.02)
     same(lambda x: x * 2, torch.ones(3))
+
+
+def test_gradient_of_dropout_of_integers():
+    mask = torch.rand(5, 7) > 0.5
+    for dtype in (torch.int64, torch.bool, torch.float32):
+        dy = torch.randint(0, 2, (5, 7)).to(dtype)
+        same(lambda dy: torch.ops.aten.native_dropout_backward(dy, mask.to(dy.device), 1.5), dy, grad=False)
