@@ -33,9 +33,18 @@ def is_half(t):
     return t.dtype in (torch.float16, torch.bfloat16)
 
 
+def random_places(op, sample):
+    """Where windows begin is random unless it is said."""
+    axes = {"nn.functional.fractional_max_pool2d": 2, "nn.functional.fractional_max_pool3d": 3}.get(op.name)
+    if axes is None:
+        return {}
+    images = sample.input.shape[0] if sample.input.dim() == axes + 2 else 1
+    return {"_random_samples": torch.rand(images, sample.input.shape[-axes - 1], axes).to(sample.input.dtype)}
+
+
 def run_sample(op, sample, gradient):
     """Forward, and the gradients of all outputs that have one."""
-    base = (sample.input, sample.args, sample.kwargs)
+    base = (sample.input, sample.args, {**random_places(op, sample), **sample.kwargs})
     trees = everywhere(base)
     if op.name in INDICES_ON_CPU:
         trees["ocl"] = (trees["ocl"][0], *base[1:])
