@@ -1,5 +1,6 @@
 // Along one dimension: extremes and where they are, sorting, the first k, the k-th, medians, cumulative sums
 // and extremes.
+#include <ATen/OpMathType.h>
 #include <dlprim/reduction.hpp>
 #include <dlprim/scan.hpp>
 #include <dlprim/sort.hpp>
@@ -226,7 +227,32 @@ void extremes_so_far(const at::Tensor& self, at::Tensor& values, at::Tensor& ind
   scan(kind, self, dim, values, indices);
 }
 
+/// By doubling: after each step an element stands for twice as many, up to itself. No number is far from
+/// those that it is added to, so nothing is lost, however they differ along the dimension.
+at::Tensor& log_cum_sum_exp_out(const at::Tensor& self, int64_t dim, at::Tensor& out) {
+  const int64_t axis = at::maybe_wrap_dim(dim, self.dim());
+  at::native::resize_output(out, self.sizes());
+  if (self.numel() == 0) return out;
+  const int64_t count = self.dim() == 0 ? 1 : self.size(axis);
+  at::Tensor x = self.to(at::toOpMathType(self.scalar_type()));
+  for (int64_t step = 1; step < count; step *= 2) {
+    const at::Tensor next = at::empty_like(x);
+    next.narrow(axis, 0, step).copy_(x.narrow(axis, 0, step));
+    at::Tensor rest = next.narrow(axis, step, count - step);
+    at::logaddexp_out(rest, x.narrow(axis, step, count - step), x.narrow(axis, 0, count - step));
+    x = next;
+  }
+  return out.copy_(x);
+}
+
+at::Tensor log_cum_sum_exp(const at::Tensor& self, int64_t dim) {
+  at::Tensor out = at::empty({0}, self.options());
+  return log_cum_sum_exp_out(self, dim, out);
+}
+
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  OCL_FLOATING(_logcumsumexp, log_cum_sum_exp)
+  OCL_FLOATING(_logcumsumexp_out, log_cum_sum_exp_out)
   OCL_FUNCTION(mode, mode)
   OCL_FUNCTION(kthvalue_values, kthvalue)
   OCL_FUNCTION(median, median_of_all<dlprim::Median::median>)

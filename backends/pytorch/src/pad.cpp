@@ -47,6 +47,19 @@ void check_images(const at::Tensor& x, at::IntArrayRef padding) {
     TORCH_CHECK(x.size(i) > 0, "padding: the input has sizes ", x.sizes());
 }
 
+/// What has no gradient, integers, is moved by dimension.
+at::Tensor selected(PadMode mode, at::Tensor x, at::IntArrayRef padding) {
+  for (size_t i = 0; i < padding.size() / 2; i++) {
+    const int64_t axis = x.dim() - 1 - static_cast<int64_t>(i), last = x.size(axis) - 1;
+    at::Tensor place =
+        at::arange(-padding[2 * i], last + 1 + padding[2 * i + 1], x.options().dtype(at::kLong));
+    place =
+        mode == PadMode::reflect ? place.abs_().sub_(last).abs_().neg_().add_(last) : place.clamp_(0, last);
+    x = x.index_select(axis, place);
+  }
+  return x;
+}
+
 template <PadMode mode, int axes>
 at::Tensor& pad_out(const at::Tensor& x, c10::SymIntArrayRef numbers, at::Tensor& y) {
   const at::IntArrayRef padding = C10_AS_INTARRAYREF_SLOW(numbers);
@@ -55,7 +68,10 @@ at::Tensor& pad_out(const at::Tensor& x, c10::SymIntArrayRef numbers, at::Tensor
   const dlprim::Shape shape = dlprim::pad_output_shape(dims_of(x.sizes()), params);
   if (at::native::resize_output(y, at::IntArrayRef(shape.begin(), shape.end())) && x.dim() == axes + 2)
     y.unsafeGetTensorImpl()->empty_tensor_restride(x.suggest_memory_format());
-  run(params, x, 0, y);
+  if (x.is_floating_point())
+    run(params, x, 0, y);
+  else if (y.numel() > 0)
+    y.copy_(selected(mode, x, padding));
   return y;
 }
 
@@ -182,8 +198,8 @@ at::Tensor& fold_windows_out(const at::Tensor& columns, c10::SymIntArrayRef outp
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
 #define PAD(op, ...)                                       \
-  OCL_FLOATING(op, (pad<__VA_ARGS__>))                     \
-  OCL_FLOATING(op##_out, (pad_out<__VA_ARGS__>))           \
+  OCL_FUNCTION(op, (pad<__VA_ARGS__>))                     \
+  OCL_FUNCTION(op##_out, (pad_out<__VA_ARGS__>))           \
   OCL_FLOATING(op##_backward, (pad_backward<__VA_ARGS__>)) \
   OCL_FLOATING(op##_backward_grad_input, (pad_backward_out<__VA_ARGS__>))
   PAD(reflection_pad1d, PadMode::reflect, 1)
