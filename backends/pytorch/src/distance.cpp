@@ -106,7 +106,35 @@ at::Tensor cdist_backward(const at::Tensor& grad, const at::Tensor& x1, const at
   return result;
 }
 
+// Of the rows of one tensor, each pair once: the part of the matrix of all pairs above its diagonal.
+
+/// Where it lies in the matrix.
+at::Tensor places_of_pairs(int64_t rows, const at::Tensor& like) {
+  const at::Tensor pairs = at::triu_indices(rows, rows, 1, like.options().dtype(at::kLong));
+  return pairs.select(0, 0).mul(rows).add_(pairs.select(0, 1));
+}
+
+at::Tensor pdist(const at::Tensor& x, double p) {
+  TORCH_CHECK(x.dim() == 2, "pdist takes a matrix, this tensor has ", x.dim(), " dimensions");
+  if (x.size(0) <= 1) return at::empty({0}, x.options());
+  return ocl::cdist(x, x, p, std::nullopt).flatten().index_select(0, places_of_pairs(x.size(0), x));
+}
+
+at::Tensor pdist_backward(const at::Tensor& grad, const at::Tensor& x, double p,
+                          const at::Tensor& distances) {
+  const int64_t rows = x.size(0);
+  if (rows <= 1) return at::zeros_like(x);
+  const at::Tensor places = places_of_pairs(rows, x);
+  const auto matrix = [&](const at::Tensor& pairs) {
+    const at::Tensor half = at::zeros({rows * rows}, x.options()).index_copy_(0, places, pairs);
+    return half.view({rows, rows}).add(half.view({rows, rows}).t());
+  };
+  return ocl::cdist_backward(matrix(grad), x, x, p, matrix(distances));
+}
+
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  OCL_FLOATING(_pdist_forward, pdist)
+  OCL_FLOATING(_pdist_backward, pdist_backward)
   OCL_FLOATING(_cdist_forward, cdist)
   OCL_FLOATING(_cdist_backward, cdist_backward)
 }
