@@ -230,15 +230,15 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   OCL_CLASS(max_pool2d_with_indices_backward_grad_input, MaxPool2dBackward)
   OCL_CLASS(adaptive_max_pool2d_out, AdaptiveMaxPool2d)
   OCL_CLASS(adaptive_max_pool2d_backward_grad_input, AdaptiveMaxPool2dBackward)
-  OCL_FUNCTION(max_pool3d_with_indices, max_pool3d)
+  OCL_FLOATING(max_pool3d_with_indices, max_pool3d)
   OCL_FUNCTION(max_pool3d_with_indices_backward, max_pool3d_backward)
   OCL_CLASS(avg_pool2d_out, AvgPool2d)
   OCL_CLASS(avg_pool2d_backward_grad_input, AvgPool2dBackward)
   OCL_CLASS(avg_pool3d_out, AvgPool3d)
   OCL_CLASS(avg_pool3d_backward_grad_input, AvgPool3dBackward)
-  OCL_FUNCTION(_adaptive_avg_pool2d, adaptive_average<2>)
+  OCL_FLOATING(_adaptive_avg_pool2d, adaptive_average<2>)
   OCL_FUNCTION(_adaptive_avg_pool2d_backward, adaptive_average_backward<2>)
-  OCL_FUNCTION(_adaptive_avg_pool3d, adaptive_average<3>)
+  OCL_FLOATING(_adaptive_avg_pool3d, adaptive_average<3>)
   OCL_FUNCTION(_adaptive_avg_pool3d_backward, adaptive_average_backward<3>)
 }
 
