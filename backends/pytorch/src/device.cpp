@@ -54,11 +54,18 @@ c10::DeviceIndex checked(c10::DeviceIndex index) {
   return index;
 }
 
+cl::CommandQueue measuring_queue(const dlprim::Context& context) {
+  cl_int error = CL_SUCCESS;
+  cl::CommandQueue queue(context.cl(), context.device().cl(), CL_QUEUE_PROFILING_ENABLE, &error);
+  if (error != CL_SUCCESS) throw dlprim::DeviceError("clCreateCommandQueue", error);
+  return queue;
+}
+
 }  // namespace
 
 void Queue::finish() {
   const std::lock_guard lock(mutex);
-  stream.finish();
+  stream_.finish();
   done_ = given_;
 }
 
@@ -66,7 +73,7 @@ bool Queue::idle() {
   const std::lock_guard lock(mutex);
   if (done_ == given_) return true;
   if (asked_ != given_ || !mark_.cl()()) {
-    mark_ = stream.record();
+    mark_ = stream_.record();
     asked_ = given_;
   }
   if (!mark_.done()) return false;
@@ -74,20 +81,44 @@ bool Queue::idle() {
   return true;
 }
 
+void Queue::measure(bool times) {
+  const std::lock_guard lock(mutex);
+  if (times == (stream_ != plain_)) return;
+  if (!measuring_) measuring_.emplace(plain_.context(), measuring_queue(plain_.context()));
+  finish();
+  stream_ = times ? *measuring_ : plain_;
+}
+
 Device::Device(c10::DeviceIndex index_, const dlprim::Device& device)
-    : index(index_), context(device), fp64(device.probes().fp64), memory(std::make_unique<Memory>(*this)) {}
+    : index(index_),
+      context(device),
+      fp64(device.probes().fp64),
+      memory(std::make_unique<Memory>(*this)),
+      measures_(profiling.load()) {}
 
 Queue& Device::queue(c10::StreamId id) {
   std::atomic<Queue*>& slot = queues_.at(static_cast<size_t>(id));
   if (Queue* queue = slot.load(std::memory_order_acquire)) return *queue;
   const std::lock_guard lock(mutex_);
-  if (!slot) slot = new Queue(context);
-  return *slot;
+  if (slot) return *slot;
+  auto queue = std::make_unique<Queue>(context);
+  if (measures_) queue->measure(true);
+  slot = queue.get();
+  return *queue.release();
 }
 
 void Device::finish() {
   for (std::atomic<Queue*>& slot : queues_)
     if (Queue* queue = slot.load(std::memory_order_acquire)) queue->finish();
+}
+
+void Device::measure(bool times) {
+  {
+    const std::lock_guard lock(mutex_);  // what is made later asks
+    measures_ = times;
+  }
+  for (std::atomic<Queue*>& slot : queues_)
+    if (Queue* queue = slot) queue->measure(times);
 }
 
 c10::StreamId Device::next_stream() noexcept {
@@ -96,17 +127,22 @@ c10::StreamId Device::next_stream() noexcept {
 
 dlprim::Event Device::timed(const dlprim::Event& after) {
   const std::lock_guard lock(mutex_);
-  if (!timing_()) {
-    cl_int error = CL_SUCCESS;
-    timing_ = cl::CommandQueue(context.cl(), context.device().cl(), CL_QUEUE_PROFILING_ENABLE, &error);
-    if (error != CL_SUCCESS) throw dlprim::DeviceError("clCreateCommandQueue", error);
-  }
+  if (!timing_()) timing_ = measuring_queue(context);
   cl::Event event;
   const std::vector<cl::Event> before{after.cl()};
   const cl_int error = timing_.enqueueMarkerWithWaitList(&before, &event);
   if (error != CL_SUCCESS) throw dlprim::DeviceError("clEnqueueMarkerWithWaitList", error);
   timing_.flush();
   return dlprim::Event(event);
+}
+
+uint64_t time_of(const dlprim::Event& event) {
+  event.wait();
+  cl_ulong time = 0;
+  const cl_int error =
+      clGetEventProfilingInfo(event.cl()(), CL_PROFILING_COMMAND_END, sizeof time, &time, nullptr);
+  if (error != CL_SUCCESS) throw dlprim::DeviceError("clGetEventProfilingInfo", error);
+  return time;
 }
 
 int device_count() noexcept {

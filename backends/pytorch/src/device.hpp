@@ -9,11 +9,15 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <utility>
 
 #include <c10/core/Device.h>
 #include <c10/core/Stream.h>
 #include <dlprim/context.hpp>
 #include <dlprim/stream.hpp>
+
+#include "profile.hpp"
 
 namespace ocl {
 
@@ -28,9 +32,8 @@ class Memory;
 /// stream.
 class Queue {
  public:
-  explicit Queue(const dlprim::Context& context) : stream(context) {}
+  explicit Queue(const dlprim::Context& context) : plain_(context), stream_(plain_) {}
 
-  const dlprim::Stream stream;
   std::recursive_mutex mutex;  ///< held by who uses the stream, and for what follows, which takes it itself
 
   /// Calls work(stream).
@@ -38,13 +41,18 @@ class Queue {
   decltype(auto) use(Work&& work) {
     const std::lock_guard lock(mutex);
     given_++;
-    return work(stream);
+    return work(std::as_const(stream_));
   }
   void finish();
   /// Whether all work is done. Does not block; the first answer after new work may be a late "no".
   bool idle();
+  /// Whether time_of() takes the stream's events: commands are slower then. A change waits for all work.
+  void measure(bool times);
 
  private:
+  const dlprim::Stream plain_;
+  std::optional<dlprim::Stream> measuring_;
+  dlprim::Stream stream_;          ///< one of the two
   uint64_t given_ = 0, done_ = 0;  ///< uses; so many of them are known to be done
   uint64_t asked_ = 0;             ///< uses that `mark_` is behind
   dlprim::Event mark_;
@@ -64,17 +72,23 @@ class Device {
   Queue& queue(c10::StreamId id);
   /// Blocks until the work on all streams is done.
   void finish();
+  /// Queue::measure() of all streams, those to come too.
+  void measure(bool times);
   /// The next stream in turn, never the default one.
   c10::StreamId next_stream() noexcept;
-  /// An event whose time can be asked, done when `after` is.
+  /// An event for time_of(), done when `after` is.
   dlprim::Event timed(const dlprim::Event& after);
 
  private:
   std::mutex mutex_;
   std::array<std::atomic<Queue*>, kStreams> queues_{};
   std::atomic<unsigned> turn_{0};
+  std::atomic<bool> measures_;
   cl::CommandQueue timing_;  ///< it alone measures time: the streams that compute do not pay for it
 };
+
+/// Waits for an event of Device::timed(), or of a stream that measures; nanoseconds on the device's clock.
+uint64_t time_of(const dlprim::Event& event);
 
 /// How many devices there are; 0 if OpenCL fails. GPUs come first, then accelerators, CPUs, others; else in
 /// the loader's order. The first call asks OpenCL, after which a forked child cannot use it.
@@ -104,7 +118,10 @@ template <class Work>
 decltype(auto) submit(Device& device, Work&& work) {
   Queue& queue = device.queue(current_stream(device.index));
   try {
-    return queue.use(work);
+    return queue.use([&](const dlprim::Stream& stream) -> decltype(auto) {
+      const Submission submission(device, queue);
+      return work(stream);
+    });
   } catch (const dlprim::OutOfMemory&) {
     rethrow(device);
   }

@@ -30,16 +30,6 @@ c10::DeviceIndex index_of(c10::Device device) {
   return device.has_index() ? device.index() : current_device();
 }
 
-/// Nanoseconds on the device's clock.
-uint64_t time_of(const Recorded& event) {
-  event.timed.wait();
-  cl_ulong time = 0;
-  const cl_int error =
-      clGetEventProfilingInfo(event.timed.cl()(), CL_PROFILING_COMMAND_END, sizeof time, &time, nullptr);
-  if (error != CL_SUCCESS) throw dlprim::DeviceError("clGetEventProfilingInfo", error);
-  return time;
-}
-
 // `override` is left out where not every version of torch has the method.
 struct Guard final : c10::impl::DeviceGuardImplInterface {
   c10::DeviceType type() const override { return kOcl; }
@@ -70,7 +60,9 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
     return stream_on(stream.device_index(), exchange_stream(stream.device_index(), stream.id()));
   }
   /// The cl_command_queue.
-  void* getStreamNativeHandle(const c10::Stream stream) const { return queue_of(stream).stream.cl()(); }
+  void* getStreamNativeHandle(const c10::Stream stream) const {
+    return queue_of(stream).use([](const dlprim::Stream& s) { return s.cl()(); });
+  }
   bool queryStream(const c10::Stream& stream) const override { return queue_of(stream).idle(); }
   void synchronizeStream(const c10::Stream& stream) const override { queue_of(stream).finish(); }
   bool isStreamCapturing(const c10::Stream&) const { return false; }
@@ -105,7 +97,7 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
     TORCH_CHECK(from && to, "both events must be recorded before the time between them is asked");
     const auto &a = *static_cast<const Recorded*>(from), &b = *static_cast<const Recorded*>(to);
     TORCH_CHECK(a.times && b.times, "both events must be made with enable_timing=True");
-    return (static_cast<double>(time_of(b)) - static_cast<double>(time_of(a))) * 1e-6;
+    return (static_cast<double>(time_of(b.timed)) - static_cast<double>(time_of(a.timed))) * 1e-6;
   }
 
   /// dlprim's pool learns of every stream that uses a block when a kernel is given it.

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include <ATen/core/CachingHostAllocator.h>
+#include <c10/core/Allocator.h>
 #include <c10/core/CachingDeviceAllocator.h>
 #include <dlprim/copy.hpp>
 
@@ -22,6 +23,14 @@ constexpr size_t kLargestRange = size_t{1} << 42, kSmallestRange = size_t{1} << 
 size_t size_class(size_t bytes) {
   const size_t step = std::max<size_t>(512, std::bit_floor(std::max<size_t>(bytes, 1)) / 8);
   return (bytes + step - 1) / step * step + (bytes == 0 ? step : 0);
+}
+
+void tell_profiler(const Block& block, int64_t change, int64_t allocated) {
+  if (!c10::memoryProfilingEnabled()) return;
+  const auto held = static_cast<size_t>(block.device->context.memory_stats().held);
+  c10::reportMemoryUsageToProfiler(reinterpret_cast<void*>(block.address), change,
+                                   static_cast<size_t>(allocated), held,
+                                   c10::Device(kOcl, block.device->index));
 }
 
 }  // namespace
@@ -50,17 +59,28 @@ uintptr_t Memory::take_address(size_t bytes) {
   return std::exchange(next_, next_ + size);
 }
 
-c10::DataPtr Memory::adopt(const dlprim::Tensor& bytes, size_t size) {
-  auto block = std::make_unique<Block>(Block{&device_, 0, size, bytes});
-  const std::lock_guard lock(mutex_);
-  block->address = take_address(size);
-  live_.emplace(block->address, block.get());
-  usage_.allocated += static_cast<int64_t>(size), usage_.total += static_cast<int64_t>(size);
-  usage_.peak = std::max(usage_.peak, usage_.allocated);
-  usage_.blocks++, usage_.total_blocks++;
-  usage_.peak_blocks = std::max(usage_.peak_blocks, usage_.blocks);
+c10::DataPtr Memory::hold(std::unique_ptr<Block> block) {
+  const auto size = static_cast<int64_t>(block->bytes);
+  int64_t allocated;
+  {
+    const std::lock_guard lock(mutex_);
+    block->address = take_address(block->bytes);
+    live_.emplace(block->address, block.get());
+    if (!block->foreign) {
+      usage_.allocated += size, usage_.total += size;
+      usage_.peak = std::max(usage_.peak, usage_.allocated);
+      usage_.blocks++, usage_.total_blocks++;
+      usage_.peak_blocks = std::max(usage_.peak_blocks, usage_.blocks);
+    }
+    allocated = usage_.allocated;
+  }
+  if (!block->foreign) tell_profiler(*block, size, allocated);
   void* address = reinterpret_cast<void*>(block->address);
   return {address, block.release(), &Memory::release, c10::Device(kOcl, device_.index)};
+}
+
+c10::DataPtr Memory::adopt(const dlprim::Tensor& bytes, size_t size, std::shared_ptr<void> owner) {
+  return hold(std::make_unique<Block>(Block{&device_, 0, size, bytes, true, std::move(owner)}));
 }
 
 c10::DataPtr Memory::allocate(size_t bytes) {
@@ -69,9 +89,9 @@ c10::DataPtr Memory::allocate(size_t bytes) {
   const dlprim::Shape shape{static_cast<int64_t>((bytes + 15) / 16 * 16)};
   Queue& queue = device_.queue(current_stream(device_.index));
   try {
-    return adopt(
-        queue.use([&](const dlprim::Stream& s) { return dlprim::Tensor(s, shape, dlprim::DType::u8); }),
-        bytes);
+    return hold(std::make_unique<Block>(Block{&device_, 0, bytes, queue.use([&](const dlprim::Stream& s) {
+                                                return dlprim::Tensor(s, shape, dlprim::DType::u8);
+                                              })}));
   } catch (const dlprim::OutOfMemory& e) {
     const std::lock_guard lock(mutex_);
     usage_.failures++;
@@ -87,13 +107,23 @@ void Memory::release(void* context) {
   // In a forked child the pool's locks may be held by threads that are gone: the memory is the parent's.
   if (in_bad_fork()) return;
   Memory& self = *block->device->memory;
+  if (block->owner) {
+    try {
+      block->device->finish();
+    } catch (const std::exception& e) {
+      TORCH_WARN("before memory of another library is given back: ", e.what());
+    }
+  }
+  const auto size = static_cast<int64_t>(block->bytes);
+  int64_t allocated;
   {
     const std::lock_guard lock(self.mutex_);
     self.live_.erase(block->address);
     self.free_[size_class(block->bytes)].push_back(block->address);
-    self.usage_.allocated -= static_cast<int64_t>(block->bytes);
-    self.usage_.blocks--;
+    if (!block->foreign) self.usage_.allocated -= size, self.usage_.blocks--;
+    allocated = self.usage_.allocated;
   }
+  if (!block->foreign) tell_profiler(*block, -size, allocated);
   delete block;
 }
 

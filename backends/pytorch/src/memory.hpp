@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <unordered_map>
 #include <vector>
@@ -21,7 +22,9 @@ struct Block {
   Device* device;
   uintptr_t address;
   size_t bytes;           ///< as asked for
-  dlprim::Tensor memory;  ///< u8, a multiple of 16 bytes
+  dlprim::Tensor memory;  ///< u8, a multiple of 16 bytes; of another's buffer, of the elements' size
+  bool foreign = false;   ///< not the pool's, and not counted
+  std::shared_ptr<void> owner = nullptr;  ///< of foreign memory; let go when no work on the device is left
 };
 
 /// Bytes and counts of live storages, as asked for.
@@ -37,8 +40,8 @@ class Memory {
 
   /// A new block, in the thread's current stream; a storage's context.
   c10::DataPtr allocate(size_t bytes);
-  /// A block around memory that somebody else made.
-  c10::DataPtr adopt(const dlprim::Tensor& bytes, size_t size);
+  /// A block around memory that somebody else made: all of a buffer, from its start.
+  c10::DataPtr adopt(const dlprim::Tensor& bytes, size_t size, std::shared_ptr<void> owner);
   /// The block that begins at this address, or null.
   Block* find(const void* address);
   /// Whether the address lies in this device's range.
@@ -49,6 +52,7 @@ class Memory {
   void reset_peak();
 
  private:
+  c10::DataPtr hold(std::unique_ptr<Block> block);
   uintptr_t take_address(size_t bytes);
   static void release(void* block);
 

@@ -30,6 +30,12 @@ bool made(int64_t index) {
   return is_made(static_cast<c10::DeviceIndex>(index));
 }
 
+/// PyTorch's own does nothing before it has made a tensor on the device itself: but there may be work of
+/// others, and tensors around their memory.
+void synchronize(int64_t index) {
+  device(static_cast<c10::DeviceIndex>(index)).finish();
+}
+
 std::vector<std::string> device_texts(int64_t index) {
   const dlprim::DeviceFacts& facts = device_facts(static_cast<c10::DeviceIndex>(index)).facts();
   return {facts.name, facts.platform, facts.vendor, facts.driver, facts.version, dlprim::name_of(facts.kind)};
@@ -54,19 +60,6 @@ std::vector<int64_t> program_counts(int64_t index) {
   const dlprim::ProgramStats stats = device(static_cast<c10::DeviceIndex>(index)).context.program_stats();
   return {static_cast<int64_t>(stats.built), static_cast<int64_t>(stats.from_disk),
           static_cast<int64_t>(stats.reused)};
-}
-
-int64_t context_handle(int64_t index) {
-  return reinterpret_cast<int64_t>(device(static_cast<c10::DeviceIndex>(index)).context.cl()());
-}
-
-/// The cl_mem of the tensor's storage, and the byte in it where the tensor begins.
-std::tuple<int64_t, int64_t> memory_handle(const at::Tensor& tensor) {
-  TORCH_CHECK(tensor.device().type() == kOcl && tensor.numel() > 0,
-              "cl_mem is asked of a tensor with elements, on ocl");
-  const dlprim::Tensor& memory = block_of(tensor.storage()).memory;
-  return {reinterpret_cast<int64_t>(memory.buffer()()),
-          memory.offset() + tensor.storage_offset() * static_cast<int64_t>(tensor.itemsize())};
 }
 
 std::tuple<std::vector<std::string>, std::vector<int64_t>> fallback_counts() {
@@ -119,12 +112,11 @@ TORCH_LIBRARY(ocl, m) {
   m.def("exchange_device", TORCH_FN(exchange));
   m.def("init", TORCH_FN(init));
   m.def("is_made", TORCH_FN(made));
+  m.def("synchronize", TORCH_FN(synchronize));
   m.def("device_texts", TORCH_FN(device_texts));
   m.def("device_numbers", TORCH_FN(device_numbers));
   m.def("set_memory_limit", TORCH_FN(set_memory_limit));
   m.def("program_counts", TORCH_FN(program_counts));
-  m.def("context_handle", TORCH_FN(context_handle));
-  m.def("memory_handle", TORCH_FN(memory_handle));
   m.def("manual_seed", TORCH_FN(manual_seed));
   m.def("initial_seed", TORCH_FN(initial_seed));
   m.def("get_rng_state", TORCH_FN(get_rng_state));

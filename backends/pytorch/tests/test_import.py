@@ -10,11 +10,14 @@ def test_without_opencl():
         "import torch, torch_ocl\n"
         "torch_ocl._autoload()\n"
         "assert 'OpenCL' in torch_ocl.why_not(), torch_ocl.why_not()\n"
-        "assert not hasattr(torch, 'ocl')\n"
+        "assert not torch.ocl.is_available() and torch.ocl.device_count() == 0 and not hasattr(torch.ocl, 'Stream')\n"
+        "try: torch.ocl.synchronize(); raise SystemExit('no error')\n"
+        "except AttributeError as e: assert 'no ocl device: there is no OpenCL platform' in str(e), e\n"
         "assert torch._C._get_privateuse1_backend_name() == 'privateuseone'\n"
         "assert getattr(torch.accelerator.current_accelerator(), 'type', None) in (None, 'cuda')\n"
-        "try: torch.ones(1, device='ocl')\n"
-        "except RuntimeError as e: print(torch.ones(3).sum().item())\n"
+        "try: torch.ones(1, device='ocl'); raise SystemExit('no error')\n"
+        "except RuntimeError as e: assert 'device string: ocl' in str(e), e\n"
+        "print(torch.ones(3).sum().item())\n"
     )
     done = subprocess.run([sys.executable, "-c", text], env={**os.environ, "OCL_ICD_VENDORS": "/nonexistent"},
                           capture_output=True, text=True)
@@ -44,6 +47,7 @@ def test_beside_another_backend():
         "torch.utils.rename_privateuse1_backend('other')\n"
         "import torch_ocl\n"
         "print(torch_ocl.why_not())\n"
+        "assert not torch.ocl.is_available()\n"
     )
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True)
     assert done.returncode == 0 and "another package has taken" in done.stdout

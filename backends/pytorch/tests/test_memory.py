@@ -72,6 +72,75 @@ def test_a_limit_is_kept(python):
     assert out.rstrip().endswith("0.0")
 
 
+def test_beyond_the_largest_allocation():
+    """Both sizes are named, also where the device has as much memory in all."""
+    largest = torch.ocl.get_device_properties(0).max_allocation
+    with pytest.raises(torch.OutOfMemoryError, match=f"cannot allocate {largest + 1024} bytes: .*at most {largest}"):
+        torch.empty(largest + 1024, dtype=torch.uint8, device="ocl")
+    with pytest.raises(torch.OutOfMemoryError, match=f"at most {largest}"):
+        torch.ones(8, device="ocl").expand(largest, 8).contiguous()
+
+
+def test_training_goes_on_with_smaller_batches_after_out_of_memory(python):
+    """Whether the forward or the backward pass or the optimizer had no room."""
+    out = python(
+        "from torch import nn\n"
+        "def steps(model, optimizer, sizes):\n"
+        "  device = next(model.parameters()).device\n"
+        "  for n in sizes:\n"
+        "    x = torch.linspace(-1, 1, n * 64).view(n, 64).to(device)\n"
+        "    optimizer.zero_grad(set_to_none=True)\n"
+        "    loss = model(x).square().mean()\n"
+        "    loss.backward()\n"
+        "    optimizer.step()\n"
+        "  return loss.item()\n"
+        "def make(device):\n"
+        "  torch.manual_seed(0)\n"
+        "  model = nn.Sequential(nn.Linear(64, 256), nn.GELU(), nn.LayerNorm(256), nn.Linear(256, 8)).to(device)\n"
+        "  return model, torch.optim.AdamW(model.parameters(), 1e-2)\n"
+        "on, cpu = make('ocl'), make('cpu')\n"
+        "steps(*on, [8, 8]); steps(*cpu, [8, 8])\n"
+        "torch.ocl.set_memory_limit(48 << 20)\n"
+        "kept = None\n"
+        "failed = 0\n"
+        "for n in (1 << 17, 1 << 15, 1 << 14, 12000, 9000):\n"
+        "  try: steps(*on, [n]); print('room for', n); break\n"
+        "  except torch.OutOfMemoryError as e:\n"
+        "    assert 'cannot allocate' in str(e) and 'of at most 50331648' in str(e), e\n"
+        "    failed += 1\n"
+        "  for p in on[0].parameters(): p.grad = None\n"
+        "  torch.ocl.synchronize()\n"
+        "assert failed >= 2, failed\n"
+        "torch.ocl.empty_cache()\n"
+        "on, cpu = make('ocl'), make('cpu')\n"
+        "a, b = steps(*on, [8, 16, 8]), steps(*cpu, [8, 16, 8])\n"
+        "assert abs(a - b) < 1e-4 * abs(b) + 1e-6, (a, b)\n"
+        "assert torch.ocl.memory_stats()['num_ooms'] == failed\n"
+        "print('ok')\n"
+    )
+    assert out.rstrip().endswith("ok")
+
+
+def test_a_failed_step_leaves_weights_and_memory(python):
+    out = python(
+        "model = torch.nn.Linear(64, 64).to('ocl')\n"
+        "x = torch.ones(4, 64, device='ocl')\n"
+        "model(x).sum().backward()\n"
+        "weights = [p.detach().cpu() for p in model.parameters()]\n"
+        "for p in model.parameters(): p.grad = None\n"
+        "torch.ocl.set_memory_limit(32 << 20)\n"
+        "before = torch.ocl.memory_allocated()\n"
+        "for _ in range(20):\n"
+        "  try: model(torch.ones(1 << 17, 64, device='ocl')).sum().backward(); raise SystemExit('room')\n"
+        "  except torch.OutOfMemoryError: pass\n"
+        "  assert torch.ocl.memory_allocated() == before\n"
+        "assert all(torch.equal(p.cpu(), w) for p, w in zip(model.parameters(), weights))\n"
+        "assert model(x).isfinite().all().item()\n"
+        "print(torch.ocl.memory_reserved() <= 32 << 20)\n"
+    )
+    assert out == "True\n"
+
+
 def test_resize():
     x = torch.arange(6, dtype=torch.float32).to("ocl")
     address = x.data_ptr()

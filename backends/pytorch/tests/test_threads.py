@@ -1,5 +1,7 @@
 """Several threads, and processes that were forked."""
 
+import subprocess
+import sys
 import threading
 
 import torch
@@ -119,3 +121,55 @@ def test_workers_of_a_data_loader(python):
     )
     for method in ("fork", "spawn"):
         assert python(text.format(method)) == "[[0.0, 1.0, 2.0, 3.0], [4.0, 5.0, 6.0, 7.0]]\n"
+
+
+def test_a_forked_worker_that_uses_the_device_says_why_not(python):
+    """The error reaches whoever reads from the loader; the device goes on."""
+    out = python(
+        "x = torch.ones(1, device='ocl')\n"
+        "class Data(torch.utils.data.Dataset):\n"
+        "  def __len__(self): return 4\n"
+        "  def __getitem__(self, i): return torch.full((2,), float(i), device='ocl').cpu()\n"
+        "loader = torch.utils.data.DataLoader(Data(), num_workers=1, multiprocessing_context='fork')\n"
+        "try: next(iter(loader)); raise SystemExit('no error')\n"
+        "except RuntimeError as e: assert 'spawn' in str(e), e\n"
+        "print(x.item())\n"
+    )
+    assert out == "1.0\n"
+
+
+def test_workers_forked_again_and_again_leave_the_device_alone(python):
+    """Each with tensors of the parent that it lets go, while the parent trains."""
+    out = python(
+        "data = torch.arange(64.).view(16, 4)\n"
+        "model = torch.nn.Linear(4, 1).to('ocl')\n"
+        "optimizer = torch.optim.AdamW(model.parameters())\n"
+        "loader = torch.utils.data.DataLoader(data, batch_size=4, num_workers=2, shuffle=True,"
+        " multiprocessing_context='fork')\n"
+        "seen = 0\n"
+        "for epoch in range(3):\n"
+        "  for batch in loader:\n"
+        "    optimizer.zero_grad(); loss = model(batch.to('ocl')).square().mean(); loss.backward(); optimizer.step()\n"
+        "    seen += batch.sum().item()\n"
+        "print(seen == 3 * data.sum().item(), loss.isfinite().item())\n"
+    )
+    assert out == "True True\n"
+
+
+def test_spawned_processes_have_devices_of_their_own(tmp_path):
+    """torch.multiprocessing.spawn, with the parent's device in use."""
+    script = tmp_path / "spawned.py"
+    script.write_text(
+        "import torch, torch_ocl\n"
+        "torch_ocl._autoload()\n"
+        "def work(rank, results):\n"
+        "  x = torch.full((100,), float(rank + 1), device='ocl')\n"
+        "  results[rank] = (x @ x).cpu()\n"
+        "if __name__ == '__main__':\n"
+        "  x = torch.ones(3, device='ocl')\n"
+        "  results = torch.zeros(2).share_memory_()\n"
+        "  torch.multiprocessing.spawn(work, (results,), nprocs=2)\n"
+        "  print(results.tolist(), x.sum().item())\n")
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "[100.0, 400.0] 3.0\n"

@@ -1,5 +1,10 @@
 """A small convolutional network trains as on the CPU, step by step, and nothing runs there."""
 
+import gc
+import os
+import resource
+import time
+
 import pytest
 import torch
 from torch import nn
@@ -78,6 +83,45 @@ def test_programs_are_not_made_for_steps():
     before = torch.ocl.program_counts()["built"]
     train("ocl", "sgd", 4)
     assert torch.ocl.program_counts()["built"] == before
+
+
+def resident_bytes():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * resource.getpagesize()
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="no /proc to read the process's memory from")
+def test_steps_take_no_more_memory_and_no_more_time():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8), nn.ReLU(), nn.AvgPool2d(2),
+                          nn.Flatten(), nn.Linear(8 * 4 * 4, 10)).to("ocl")
+    optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
+
+    def steps(count):
+        """Seconds of the fastest ten."""
+        best = float("inf")
+        for _ in range(count // 10):
+            begin = time.perf_counter()
+            for _ in range(10):
+                x, y = torch.randn(16, 3, 8, 8).to("ocl"), torch.randint(0, 10, (16,)).to("ocl")
+                optimizer.zero_grad()
+                F.cross_entropy(model(x), y).backward()
+                optimizer.step()
+            torch.ocl.synchronize()
+            best = min(best, time.perf_counter() - begin)
+        optimizer.zero_grad()
+        gc.collect()
+        return best
+
+    def state():
+        return torch.ocl.memory_allocated(), torch.ocl.memory_reserved(), torch.ocl.program_counts()["built"]
+
+    seconds = steps(50)
+    before, resident = state(), resident_bytes()
+    again = steps(300)
+    assert state() == before
+    assert resident_bytes() < resident + (2 << 20)  # 7 KiB a step
+    assert again < 2 * seconds
 
 
 def test_dropout_and_embeddings_train():

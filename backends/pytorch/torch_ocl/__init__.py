@@ -7,6 +7,7 @@ error: PyTorch goes on without the device, and why_not() says what was missing.
 import ctypes
 import glob
 import os
+import sys
 
 __version__ = "0.1.0"
 
@@ -60,6 +61,18 @@ def _autoload():
         _reason = _load()
     except Exception as e:  # an exception here would break `import torch`
         _reason = f"{type(e).__name__}: {e}"
+    if _reason is not None:
+        _say_absent()
+
+
+def _say_absent():
+    """torch.ocl.is_available() is then False, not an error."""
+    import torch
+
+    from . import absent
+
+    if not hasattr(torch, "ocl"):
+        torch.ocl = sys.modules["torch.ocl"] = absent
 
 
 if os.environ.get("TORCH_DEVICE_BACKEND_AUTOLOAD", "1") == "0":

@@ -1,10 +1,12 @@
-"""The module torch.ocl: devices, streams, memory, random numbers, what ran on the CPU."""
+"""The module torch.ocl: devices, streams, memory, random numbers, what ran on the CPU, OpenCL's handles."""
 
 import contextlib
 import os
 import sys
 
 import torch
+
+from .interop import cl_mem, context_handle, from_cl, from_dlpack, queue_handle, to_dlpack  # noqa: F401
 
 _ops = torch.ops.ocl
 
@@ -29,6 +31,14 @@ def _register():
     torch._register_device_module("ocl", sys.modules[__name__])
     sys.modules["torch.ocl"] = sys.modules[__name__]
     torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
+
+
+def __getattr__(name):
+    if name in ("Scheduling", "PythonWrapperCodegen", "CppWrapperCodegen", "WrapperFxCodegen"):  # Inductor asks
+        from .no_inductor import Refusal
+
+        return Refusal
+    raise AttributeError(f"module 'torch.ocl' has no attribute '{name}'")
 
 
 def _index(device, optional=True):
@@ -152,7 +162,7 @@ def Event(enable_timing=False, blocking=False, interprocess=False):
 
 def synchronize(device=None):
     """Waits for all work on the device."""
-    torch.accelerator.synchronize(torch.device("ocl", _index(device)))
+    _ops.synchronize(_index(device))
 
 
 def current_stream(device=None):
@@ -299,22 +309,7 @@ def set_fallback_mode(mode):
     return _ops.fallback_mode(mode)
 
 
-# OpenCL's own handles
-
-
-def context_handle(device=None):
-    """The cl_context, as a number."""
-    return _ops.context_handle(_index(device))
-
-
-def queue_handle(stream=None):
-    """The cl_command_queue of a stream, as a number."""
-    return (stream if stream is not None else current_stream()).native_handle
-
-
-def cl_mem(tensor):
-    """The cl_mem of a tensor's storage, as a number, and the byte in it where the tensor begins."""
-    return _ops.memory_handle(tensor)
+# OpenCL itself
 
 
 def program_counts(device=None):
