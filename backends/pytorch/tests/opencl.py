@@ -9,10 +9,10 @@ except OSError:
 
 P, U32, SIZE = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_size_t
 READ_WRITE, USE_HOST_PTR = 1, 8
-REFERENCE_COUNT, SUB_BUFFER = 0x1105, 0x1220
+REFERENCE_COUNT, REGION = 0x1105, 0x1220
 
 if lib is not None:
-    lib.clCreateBuffer.restype = lib.clCreateSubBuffer.restype = lib.clCreateImage.restype = P
+    lib.clCreateBuffer.restype = lib.clCreateSubBuffer.restype = P
     lib.clCreateContext.restype = lib.clCreateCommandQueue.restype = P
     lib.clCreateCommandQueue.argtypes = [P, P, ctypes.c_uint64, P]
     lib.clCreateBuffer.argtypes = [P, ctypes.c_uint64, SIZE, P, P]
@@ -25,6 +25,14 @@ def done(code):
 def buffer(context, size, flags=READ_WRITE, host=None):
     code = ctypes.c_int32()
     handle = lib.clCreateBuffer(context, flags, size, host, ctypes.byref(code))
+    done(code.value)
+    return handle
+
+
+def part(memory, origin, size):
+    code = ctypes.c_int32()
+    handle = lib.clCreateSubBuffer(P(memory), ctypes.c_uint64(0), U32(REGION), (SIZE * 2)(origin, size),
+                                   ctypes.byref(code))
     done(code.value)
     return handle
 

@@ -77,6 +77,22 @@ def test_dtypes_strides_and_no_elements(memory):
     assert torch.ocl.from_cl(memory, 24)[:2].view(torch.int64).shape == (1,)
 
 
+def test_a_part_of_a_buffer(context, queue):
+    """A sub-buffer, and the buffer that it is of: one memory."""
+    memory = opencl.buffer(context, 3 * 4096)
+    part = opencl.part(memory, 4096, 64)
+    whole, x = torch.ocl.from_cl(memory, 3 * 1024), torch.ocl.from_cl(part, 15, offset=4)
+    with pytest.raises(ValueError, match="ends at byte 68 of a buffer of 64"):
+        torch.ocl.from_cl(part, 16, offset=4)
+    whole.copy_(torch.arange(3.0 * 1024))
+    assert x.cpu().tolist() == list(range(1025, 1040))
+    x.neg_()
+    assert whole[1024:1041].cpu().tolist() == [1024.0, *range(-1025, -1040, -1), 1040.0]
+    del whole, x
+    opencl.release(part)
+    opencl.release(memory)
+
+
 def test_the_buffer_lives_as_long_as_a_tensor(context, queue):
     memory = opencl.buffer(context, 64)
     opencl.write(queue, memory, struct.pack("16f", *range(16)))
