@@ -96,13 +96,16 @@ constexpr const char kNdtri[] =
 constexpr const char kIgamma[] = OCL_INCOMPLETE_GAMMA "const real value = lower";
 constexpr const char kIgammac[] = OCL_INCOMPLETE_GAMMA "const real value = upper";
 
-#define OCL_DIVISOR                                                  \
-  "long value = a < 0 ? -(long)a : a, rest = b < 0 ? -(long)b : b; " \
-  "while (rest != 0) { const long next = value % rest; value = rest; rest = next; } "
+/// Without signs: no quotient overflows, which ends a process on some CPUs.
+#define OCL_DIVISOR                                                                        \
+  "const ulong m = a < 0 ? 0 - (ulong)a : (ulong)a, n = b < 0 ? 0 - (ulong)b : (ulong)b; " \
+  "ulong divisor = m, rest = n; "                                                          \
+  "while (rest != 0) { const ulong next = divisor % rest; divisor = rest; rest = next; } "
 
-constexpr const char kGcd[] = OCL_DIVISOR;
-constexpr const char kLcm[] =
-    OCL_DIVISOR "if (value != 0) { value = a / value * b; value = value < 0 ? -value : value; }";
+constexpr const char kGcd[] = OCL_DIVISOR "const long value = (long)divisor";
+constexpr const char kLcm[] = OCL_DIVISOR
+    "long value = divisor == 0 ? 0 : (long)(m / divisor * n); "
+    "value = value < 0 ? -value : value";
 
 /// Of floating numbers' bits as integers, which count them from the lowest to the highest: p those of
 /// infinity, q all but the sign.

@@ -75,6 +75,10 @@ def test_divisors(dtype):
         same(function, a, torch.tensor(6, dtype=dtype))
     if dtype == torch.int64:
         same(torch.gcd, a * 10**15, b * 10**15)
+        # The least number has no positive counterpart, and divided by -1 it ends a process on some CPUs.
+        least, seven = torch.tensor([-(2**63), 7], device="ocl")
+        assert torch.gcd(least, seven).item() == 1 and torch.gcd(seven, least).item() == 1
+        assert torch.lcm(least, seven).item() == -(2**63)
     same(torch.gcd, a[:0], b)
 
 
