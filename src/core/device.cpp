@@ -141,6 +141,7 @@ DeviceFacts facts_of(cl_device_id id) {
   f.keeps_programs = keeps_programs(f);
   f.compiles_one_at_a_time = f.platform == "NVIDIA CUDA";
   f.builds_in_one_thread = f.platform == "Oclgrind";
+  f.lacks_intrinsics = f.platform == "Oclgrind";
   f.fails_on_calls_of_choices = f.kind == DeviceKind::cpu && f.platform.find("Intel") != std::string::npos;
   f.sub_group_widths = sub_group_widths(id, f.extensions);
   return f;

@@ -149,6 +149,7 @@ Kernel ProgramCache::kernel_of(const std::string& name, const std::string& sourc
   Defines all = defines;
   if (device_.probes().bf16_instruction) all.set("BF16_INSTRUCTION", 1);
   if (device_.kind() == DeviceKind::cpu) all.set("CPU", 1);
+  if (device_.facts().lacks_intrinsics) all.set("LACKS_INTRINSICS", 1);
   if (device_.facts().fails_on_calls_of_choices) all.set("FAILS_ON_CALLS_OF_CHOICES", 1);
   if (const char* check = std::getenv("DLPRIM_CHECK_ACCESS"); check && std::string(check) == "1")
     all.set("CHECK_ACCESS", 1);  // see access.cl
