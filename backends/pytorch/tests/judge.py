@@ -17,6 +17,8 @@ import time
 import warnings
 
 os.environ["OCL_FALLBACK"] = "error"
+# PyTorch's lists ask for devices when they are imported, and what has used OpenCL may not fork: the children load it.
+os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
 
 import torch  # noqa: E402
 from torch.nn.utils.rnn import PackedSequence  # noqa: E402
