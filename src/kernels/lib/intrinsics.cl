@@ -1,7 +1,7 @@
 // Functions that most processors have an instruction for, as the compiler's own where it is clang: it knows what they do, so it
 // computes both sides of a condition and selects. The driver's are calls to it, which keep a loop scalar where one stands under a
-// condition (of two such compilers one makes tanh 8 times as fast with these, sin 5 times, erf twice; the other digamma and fmod
-// twice), and of which one that is given a choice may end the compiler (FAILS_ON_CALLS_OF_CHOICES).
+// condition (docs/benchmarks.md, "Functions in expressions": up to 15 times as fast with these), and of which one that is given a
+// choice may end the compiler (FAILS_ON_CALLS_OF_CHOICES).
 #if defined(__clang__) && !defined(LACKS_INTRINSICS)
 #if __has_builtin(__builtin_fmaf)
 // They are macros already with some compilers.

@@ -47,7 +47,8 @@
     return exp_of((near - k) * LN2_##R, k);                                                                    \
   }                                                                                                            \
   R OVERLOADED vectorized_expm1(R x) {                                                                         \
-    return fabs(x) < (R)0.5f ? x * fma(x, fma(x, exp_tail(x), (R)0.5f), (R)1) : vectorized_exp(x) - 1;         \
+    const R near = x * fma(x, fma(x, exp_tail(x), (R)0.5f), (R)1), far = vectorized_exp(x) - 1;                \
+    return fabs(x) < (R)0.5f ? near : far;                                                                     \
   }
 
 #define ERRORS(R)                                                                                              \
@@ -57,8 +58,8 @@
     return exp_of(r, k) * erfc_factor(a);                                                                      \
   }                                                                                                            \
   R OVERLOADED vectorized_erf(R x) {                                                                           \
-    const R a = fabs(x);                                                                                       \
-    return a < 1 ? erf_near(x) : vectorized_copysign(1 - erfc_far(a), x);                                      \
+    const R a = fabs(x), near = erf_near(x), far = vectorized_copysign(1 - erfc_far(a), x);                    \
+    return a < 1 ? near : far;                                                                                 \
   }                                                                                                            \
   R OVERLOADED vectorized_erfc(R x) {                                                                          \
     const R a = fabs(x), far = erfc_far(a);                                                                    \

@@ -79,16 +79,16 @@ QUICK_FMOD(double, 0x1p51)
 // sin_of: sin(r + quarter pi / 2). Small numbers are their own sines and tangents, -0 too.
 #define SIN_OF(R)                                                                          \
   R OVERLOADED sin_of(R r, int quarter) {                                                  \
-    const R w = r * r;                                                                     \
-    return negated_if(quarter & 1 ? cos_near(w) : sin_near(r, w), quarter & 2);            \
+    const R w = r * r, s = sin_near(r, w), c = cos_near(w);                                \
+    return negated_if(quarter & 1 ? c : s, quarter & 2);                                   \
   }
 SIN_OF(float)
 SIN_OF(double)
 #define FORMS(R, FAR, SMALL)                                                               \
   R OVERLOADED vectorized_sin(R x, FAR far) {                                              \
     int quarter;                                                                           \
-    const R r = beside_quarters(x, &quarter, far);                                         \
-    return fabs(x) < (SMALL) ? x : sin_of(r, quarter);                                     \
+    const R r = beside_quarters(x, &quarter, far), value = sin_of(r, quarter);             \
+    return fabs(x) < (SMALL) ? x : value;                                                  \
   }                                                                                        \
   R OVERLOADED vectorized_cos(R x, FAR far) {                                              \
     int quarter;                                                                           \
