@@ -19,9 +19,7 @@
 #define SPREAD_PACKED 1
 #define COORDINATES 2
 
-#define PASTE_(a, b) a##b
-#define PASTE(a, b) PASTE_(a, b)
-#define CHOSEN(at) (PASTE(LOAD_, M_DTYPE)(mask, at) != 0)
+#define CHOSEN(at) (JOIN(LOAD_, M_DTYPE)(mask, at) != 0)
 
 #define DIVIDE(flat)                                         \
   long rest = (flat), mask_at = 0, x_at = 0, c[8];           \

@@ -3,6 +3,7 @@
 // that K index tensors hold. Dimensions are two families, p0, p1, ... and w0, w1, ..., each outermost first;
 // what each is for says the kernel. No kernel of its own: the one here is an example of their use.
 #include "lib/divisor.cl"
+#include "lib/join.cl"
 
 #ifndef P_RANK
 #define P_RANK 1
@@ -61,8 +62,6 @@
 #define K_7(F, a) K_6(F, a) F(6, a)
 #define K_8(F, a) K_7(F, a) F(7, a)
 
-#define JOIN_(a, b) a##b
-#define JOIN(a, b) JOIN_(a, b)
 #define EACH_P(F) JOIN(P_, P_RANK)(F)
 #define EACH_W(F) JOIN(W_, W_RANK)(F)
 #define EACH_INDEX(F, a) JOIN(K_, K)(F, a)

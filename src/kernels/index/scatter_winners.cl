@@ -19,8 +19,6 @@
 #define GROUP 256
 #define U 4
 
-#define PASTE_(a, b) a##b
-#define PASTE(a, b) PASTE_(a, b)
 #if WORDS
 #define T_ELEMENT ELEMENT
 #define S_ELEMENT ELEMENT
@@ -35,8 +33,8 @@
 #define T_WORD T
 #define S_WORD S
 #define MOVED ACC
-#define LOAD_MOVED(p, i) PASTE(LOAD_, S_DTYPE)(p, i)
-#define STORE_MOVED(p, i, v) PASTE(STORE_, DTYPE)(p, i, v)
+#define LOAD_MOVED(p, i) JOIN(LOAD_, S_DTYPE)(p, i)
+#define STORE_MOVED(p, i, v) JOIN(STORE_, DTYPE)(p, i, v)
 #endif
 
 __kernel void scatter_unclaimed(__global int* winners, long winners_o, uint places) {

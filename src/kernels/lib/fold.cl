@@ -22,12 +22,10 @@
 #define FOLD_prod(a, v) ((a) * (v))
 #define FOLD_smallest(a, v) ((a) <= (v) || (a) != (a) ? (a) : (v))
 #define FOLD_largest(a, v) ((a) >= (v) || (a) != (a) ? (a) : (v))
-#define PASTE_(a, b) a##b
-#define PASTE(a, b) PASTE_(a, b)
-#define FOLD(a, v) PASTE(FOLD_, OPERATION)(a, v)
-#define LOAD(p, i) PASTE(LOAD_, DTYPE)(p, i)
-#define LOAD_DENSE(p, i) PASTE(LOAD_, S_DTYPE)(p, i)
-#define STORE(p, i, v) PASTE(STORE_, DTYPE)(p, i, v)
+#define FOLD(a, v) JOIN(FOLD_, OPERATION)(a, v)
+#define LOAD(p, i) JOIN(LOAD_, DTYPE)(p, i)
+#define LOAD_DENSE(p, i) JOIN(LOAD_, S_DTYPE)(p, i)
+#define STORE(p, i, v) JOIN(STORE_, DTYPE)(p, i, v)
 
 // A mean of integers is rounded down.
 static ACC divided_by(ACC sum, ACC count) {

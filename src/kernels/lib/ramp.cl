@@ -7,14 +7,12 @@
 #define T float
 #define REAL float
 #endif
-#define PASTE_(a, b) a##b
-#define PASTE(a, b) PASTE_(a, b)
 
 __kernel void ramp(__global T* y, long y_o, long stride, long count, long half_way, REAL start, REAL step, REAL end) {
   const long i = (long)get_global_id(0);
   if (i >= count) return;
   const REAL v = i < half_way ? start + step * (REAL)i : end - step * (REAL)(count - 1 - i);
-  PASTE(STORE_, DTYPE)(y + y_o, i * stride, v);
+  JOIN(STORE_, DTYPE)(y + y_o, i * stride, v);
 }
 
 __kernel void whole_ramp(__global T* y, long y_o, long stride, long count, long start, long whole, long rest,
@@ -22,5 +20,5 @@ __kernel void whole_ramp(__global T* y, long y_o, long stride, long count, long 
   const long i = (long)get_global_id(0);
   if (i >= count) return;
   const long floored = start + i * whole + i * rest / intervals;  // 0 <= rest < intervals < 2^31
-  PASTE(STORE_, DTYPE)(y + y_o, i * stride, floored + (floored < 0 && i * rest % intervals != 0));
+  JOIN(STORE_, DTYPE)(y + y_o, i * stride, floored + (floored < 0 && i * rest % intervals != 0));
 }

@@ -8,6 +8,7 @@
 
 #include "lib/access.cl"
 #include "lib/half.cl"
+#include "lib/join.cl"
 #include "lib/nv_convert.cl"
 
 #define LOAD_f32(p, i) ((p)[i])

@@ -35,8 +35,6 @@
 #define REAL float
 #endif
 #define real REAL
-#define JOIN_(a, b) a##b
-#define JOIN(a, b) JOIN_(a, b)
 #define LOAD(dtype, p, i) JOIN(LOAD_, dtype)(p, i)
 #define STORE(dtype, p, i, v) JOIN(STORE_, dtype)(p, i, v)
 

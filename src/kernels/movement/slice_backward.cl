@@ -21,8 +21,6 @@
 #include "lib/divisor.cl"
 #include "lib/int64.h"
 #include "movement/slice_backward.h"
-#define JOIN_(a, b) a##b
-#define JOIN(a, b) JOIN_(a, b)
 #define LOAD(p, i) JOIN(LOAD_, X_DTYPE)(p, i)
 #if TO_TRUTH
 #define CONVERT(x) ((x) != 0)

@@ -36,5 +36,3 @@
 #define DBIAS 1
 #endif
 
-#define JOIN_(a, b) a##b
-#define JOIN(a, b) JOIN_(a, b)

@@ -19,8 +19,6 @@
 #include "lib/types.cl"
 #include "lib/add_part.cl"
 #include "optim/norm_places.h"
-#define PASTE_(a, b) a##b
-#define PASTE(a, b) PASTE_(a, b)
 
 REAL joined(REAL sum, REAL part) {
 #if LARGEST
@@ -75,7 +73,7 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void finish_norms(__
   __local REAL sums[LOCAL];
   const int place = (int)get_group_id(0);
   const REAL value = norm_of_parts(parts + parts_o, places.first[place], places.first[place + 1], sums);
-  if (get_local_id(0) == 0) PASTE(STORE_, Y_DTYPE)(y + y_o, places.tensor[place] * y_step, value);
+  if (get_local_id(0) == 0) JOIN(STORE_, Y_DTYPE)(y + y_o, places.tensor[place] * y_step, value);
 }
 
 __kernel void update_scale(__global float* scale, long scale_o, __global int* good_steps, long good_steps_o,

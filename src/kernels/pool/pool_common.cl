@@ -54,8 +54,6 @@
 #define MAXIMUM (MODE == 0)
 #define AVERAGE (MODE == 1)
 
-#define JOIN_(a, b) a##b
-#define JOIN(a, b) JOIN_(a, b)
 #define LOAD(p, i) JOIN(LOAD_, DTYPE)(p, i)
 #define STORE(p, i, v) JOIN(STORE_, DTYPE)(p, i, v)
 

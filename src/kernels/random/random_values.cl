@@ -16,8 +16,6 @@
 #endif
 // One of UNIFORM, NORMAL, LOG_NORMAL, EXPONENTIAL, CAUCHY, GEOMETRIC, INTEGERS, DROPOUT is defined, or none: Bernoulli.
 
-#define JOIN_(a, b) a##b
-#define JOIN(a, b) JOIN_(a, b)
 
 // A block's words as an array: those at even places of the stream, then those at odd ones, which is where Box and
 // Muller's method wants them. IN_ORDER undoes it. (One long loop over it becomes vector instructions, and compiles in a

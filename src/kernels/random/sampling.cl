@@ -18,8 +18,6 @@
 #define LOCAL 256
 #endif
 
-#define JOIN_(a, b) a##b
-#define JOIN(a, b) JOIN_(a, b)
 #define LOAD_WEIGHT(p, i) ((float)JOIN(LOAD_, W_DTYPE)(p, i))
 #define STORE_INDEX(p, i, v) JOIN(STORE_, Y_DTYPE)(p, i, (Y_T)(v))
 

@@ -21,8 +21,6 @@
 #define LOCAL_BINS 256  // 0: bins are only in global memory
 #define COPIES 4
 #endif
-#define JOIN_(a, b) a##b
-#define JOIN(a, b) JOIN_(a, b)
 #define LOAD(t, p, i) JOIN(LOAD_, t)(p, i)
 
 #if RANGE

@@ -18,8 +18,6 @@
 #define LOCAL_BINS 0  // all of them, or none is in local memory
 #define HALVES 0      // of integers are added one by one where the device can add them whole, too
 #endif
-#define JOIN_(a, b) a##b
-#define JOIN(a, b) JOIN_(a, b)
 #define LOAD(t, p, i) JOIN(LOAD_, t)(p, i)
 
 #define PARTS (256 / BITS)  // whose exponents are together

@@ -15,8 +15,6 @@
 #endif
 #define V 4
 #include "lib/types.cl"
-#define PASTE_(a, b) a##b
-#define PASTE(a, b) PASTE_(a, b)
 
 // From -1 to 1, or half an element less on both sides; exact at both ends and in the middle.
 #define COORDINATE(i, size) ((REAL)(2 * (i) + 1 - (size)) / (REAL)max(1, (size) - ALIGN_CORNERS))
@@ -32,10 +30,10 @@
   const REAL y = COORDINATE(h, H), z = COORDINATE(d, D);                                                   \
   for (int r = 0; r < AXES; r++) {                                                                         \
     const long m = theta_o + (n) * theta_n + r * theta_r;                                                  \
-    along[r] = PASTE(LOAD_, THETA_DTYPE)(theta, m);                                                        \
-    base[r] = PASTE(LOAD_, THETA_DTYPE)(theta, m + AXES * theta_c);                                        \
-    if (AXES == 3) base[r] = fma((REAL)PASTE(LOAD_, THETA_DTYPE)(theta, m + 2 * theta_c), z, base[r]);     \
-    base[r] = fma((REAL)PASTE(LOAD_, THETA_DTYPE)(theta, m + theta_c), y, base[r]);                        \
+    along[r] = JOIN(LOAD_, THETA_DTYPE)(theta, m);                                                        \
+    base[r] = JOIN(LOAD_, THETA_DTYPE)(theta, m + AXES * theta_c);                                        \
+    if (AXES == 3) base[r] = fma((REAL)JOIN(LOAD_, THETA_DTYPE)(theta, m + 2 * theta_c), z, base[r]);     \
+    base[r] = fma((REAL)JOIN(LOAD_, THETA_DTYPE)(theta, m + theta_c), y, base[r]);                        \
   }                                                                                                        \
   __global GRID_T* to = grid + grid_o + (n) * grid_n + d * grid_d + h * grid_h;
 
@@ -50,11 +48,11 @@ __kernel void affine_grid(TENSORS, SIZES) {
     for (int r = 0; r < AXES; r++) values[p * AXES + r] = fma(along[r], x, base[r]);
   }
 #if VECTORS
-  for (int k = 0; k < PLACES * AXES; k += V) PASTE(VSTORE_, GRID_DTYPE)(to, (long)first * AXES + k, values + k);
+  for (int k = 0; k < PLACES * AXES; k += V) JOIN(VSTORE_, GRID_DTYPE)(to, (long)first * AXES + k, values + k);
 #else
   for (int p = 0; p < PLACES && first + p < W; p++)
     for (int r = 0; r < AXES; r++)
-      PASTE(STORE_, GRID_DTYPE)(to, (first + p) * grid_w + r * grid_a, values[p * AXES + r]);
+      JOIN(STORE_, GRID_DTYPE)(to, (first + p) * grid_w + r * grid_a, values[p * AXES + r]);
 #endif
 }
 
@@ -66,8 +64,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void affine_grid_cpu(TEN
   INDEPENDENT_ROUNDS
   for (int w = 0; w < W; w++) {
     const REAL x = COORDINATE(w, W);
-    PASTE(STORE_, GRID_DTYPE)(to, w * STEP_W, fma(along[0], x, base[0]));
-    PASTE(STORE_, GRID_DTYPE)(to, w * STEP_W + STEP_A, fma(along[1], x, base[1]));
-    if (AXES == 3) PASTE(STORE_, GRID_DTYPE)(to, w * STEP_W + 2 * STEP_A, fma(along[AXES - 1], x, base[AXES - 1]));
+    JOIN(STORE_, GRID_DTYPE)(to, w * STEP_W, fma(along[0], x, base[0]));
+    JOIN(STORE_, GRID_DTYPE)(to, w * STEP_W + STEP_A, fma(along[1], x, base[1]));
+    if (AXES == 3) JOIN(STORE_, GRID_DTYPE)(to, w * STEP_W + 2 * STEP_A, fma(along[AXES - 1], x, base[AXES - 1]));
   }
 }

@@ -58,8 +58,6 @@ typedef int index_t;
 #endif
 typedef REAL real;
 
-#define JOIN_(a, b) a##b
-#define JOIN(a, b) JOIN_(a, b)
 #define LOAD_X(p, i) JOIN(LOAD_, X_DTYPE)(p, i)
 #define STORE_X(p, i, v) JOIN(STORE_, X_DTYPE)(p, i, v)
 #define LOAD_Y(p, i) JOIN(LOAD_, Y_DTYPE)(p, i)

@@ -48,8 +48,6 @@ typedef int index_t;
 #endif
 typedef REAL real;
 
-#define JOIN_(a, b) a##b
-#define JOIN(a, b) JOIN_(a, b)
 #define LOAD_X(p, i) JOIN(LOAD_, X_DTYPE)(p, i)
 #define STORE_Y(p, i, v) JOIN(STORE_, Y_DTYPE)(p, i, v)
 

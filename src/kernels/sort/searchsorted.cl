@@ -13,8 +13,6 @@
 #define LANES 4
 #define UNIT 1  // neighbours in a sequence are neighbours in memory
 #endif
-#define JOIN_(a, b) a##b
-#define JOIN(a, b) JOIN_(a, b)
 #define LOAD(p, i) JOIN(LOAD_, DTYPE)(p, i)
 #define EACH_LANE for (int l = 0; l < LANES; l++)
 

@@ -14,8 +14,6 @@
 #ifndef INDEX
 #define INDEX long
 #endif
-#define JOIN_(a, b) a##b
-#define JOIN(a, b) JOIN_(a, b)
 
 // A work-item takes `block` rows and, from its column on, every `columns`-th element.
 __kernel void sort_backward(ROW_TENSOR(const DY_T, dy), ROW_TENSOR(const INDEX, i), ROW_TENSOR(DX_T, dx), ROW_SIZES,

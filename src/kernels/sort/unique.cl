@@ -15,8 +15,6 @@
 #define HAS_COUNTS 1
 #define GROUP 64  // 1: for CPUs
 #endif
-#define JOIN_(a, b) a##b
-#define JOIN(a, b) JOIN_(a, b)
 #define LOAD(p, i) JOIN(LOAD_, DTYPE)(p, i)
 
 #define ITEMS 8  // neighbours that a work-item has
