@@ -142,8 +142,6 @@ double correction_of(const std::optional<at::Scalar>& correction) {
 template <bool root>
 at::Tensor& spread_out(const at::Tensor& x, at::OptionalIntArrayRef dims,
                        const std::optional<at::Scalar>& correction, bool keepdim, at::Tensor& y) {
-  TORCH_CHECK(x.is_floating_point(), root ? "std" : "var", " takes floating dtypes, this is ",
-              x.scalar_type());
   at::TensorIterator iter =
       at::native::make_reduction(root ? "std" : "var", y, x, dims, keepdim, y.scalar_type());
   if (iter.numel() == 0) return y.fill_(std::numeric_limits<double>::quiet_NaN());
@@ -160,8 +158,6 @@ template <bool root>
 std::tuple<at::Tensor, at::Tensor> spread_and_mean(const at::Tensor& x, at::OptionalIntArrayRef dims,
                                                    const std::optional<at::Scalar>& correction,
                                                    bool keepdim) {
-  TORCH_CHECK(x.is_floating_point(), root ? "std_mean" : "var_mean", " takes floating dtypes, this is ",
-              x.scalar_type());
   at::Tensor y = at::empty({0}, x.options()), mean = at::empty({0}, x.options());
   at::TensorIterator iter =
       at::native::make_reduction(root ? "std_mean" : "var_mean", y, mean, x, dims, keepdim, x.scalar_type());
@@ -237,12 +233,12 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   OCL_NATIVE(prod, prod)
   OCL_NATIVE(max, max)
   OCL_NATIVE(min, min)
-  OCL_FUNCTION(var_correction, spread<false>)
-  OCL_FUNCTION(var_correction_out, spread_out<false>)
-  OCL_FUNCTION(std_correction, spread<true>)
-  OCL_FUNCTION(std_correction_out, spread_out<true>)
-  OCL_FUNCTION(var_mean_correction, spread_and_mean<false>)
-  OCL_FUNCTION(std_mean_correction, spread_and_mean<true>)
+  OCL_FLOATING(var_correction, spread<false>)
+  OCL_FLOATING(var_correction_out, spread_out<false>)
+  OCL_FLOATING(std_correction, spread<true>)
+  OCL_FLOATING(std_correction_out, spread_out<true>)
+  OCL_FLOATING(var_mean_correction, spread_and_mean<false>)
+  OCL_FLOATING(std_mean_correction, spread_and_mean<true>)
   OCL_CLASS(linalg_vector_norm_out, at::native::structured_linalg_vector_norm_out)
   OCL_CLASS(norm_out, at::native::structured_norm_out)
   OCL_CLASS(norm_dtype_out, at::native::structured_norm_dtype_out)
