@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <mutex>
 #include <thread>
@@ -131,6 +132,27 @@ TEST_CASE("build processes: they compile what a rehearsal asks for, and end with
   const Context again(test::context().device(), config);
   check_runs(again, source);
   CHECK(log.count("load program=p ") == kPrograms);
+}
+
+TEST_CASE("a list of drivers cut short", "[.child]") {
+  char* const list = std::getenv("OCL_ICD_FILENAMES");
+  const std::string whole = list;
+  *std::strrchr(list, ':') = 0;
+  const TempDir folder;
+  test::put(folder / "compiler",
+            cat("#!/bin/sh\nprintf '%s' \"$OCL_ICD_FILENAMES\" > ", folder / "list", '\n'));
+  std::filesystem::permissions(folder / "compiler", std::filesystem::perms::owner_all);
+  const Compiler compiler(folder / "compiler");
+  BuildProcess().build({"platform", "0", "p", "", "", "", "0", "k"});
+  CHECK(test::bytes_of(folder / "list") == whole);
+}
+
+TEST_CASE("build processes: they have all drivers where the loader has cut its list short", "[small]") {
+  const char* const listed = std::getenv("OCL_ICD_FILENAMES");
+  const std::string drivers = cat(listed ? listed : "/nonexistent/a.so", ":/nonexistent/b.so");
+  const test::Child child = test::run_child("a list of drivers cut short", {{"OCL_ICD_FILENAMES", drivers}});
+  INFO(child.output);
+  CHECK(child.passed);
 }
 
 TEST_CASE("build processes: without a rehearsal, without a folder, or for 0 of them there are none",

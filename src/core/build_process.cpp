@@ -13,6 +13,7 @@
 #include <cstring>
 #include <filesystem>
 #include <thread>
+#include <vector>
 
 #ifndef MSG_NOSIGNAL  // macOS asks for it otherwise
 #define MSG_NOSIGNAL 0
@@ -70,6 +71,26 @@ bool receive_text(int socket, std::string& text) {
   if (!receive_all(socket, &size, sizeof size) || size > kLongest) return false;
   text.resize(size);
   return receive_all(socket, text.data(), size);
+}
+
+/// A list of drivers that Khronos' OpenCL loader cuts short, in its place, when it reads it: kept as the
+/// library's own start found it.
+constexpr char kDrivers[] = "OCL_ICD_FILENAMES";
+const char* const kDriversAtStart = [] {
+  const char* list = std::getenv(kDrivers);
+  return list ? strdup((std::string(kDrivers) + "=" + list).c_str()) : nullptr;
+}();
+
+/// Our environment, with all drivers.
+std::vector<char*> environment() {
+  std::vector<char*> result;
+  for (char** each = environ; *each; each++) {
+    const bool drivers =
+        std::strncmp(*each, kDrivers, sizeof kDrivers - 1) == 0 && (*each)[sizeof kDrivers - 1] == '=';
+    result.push_back(drivers && kDriversAtStart ? const_cast<char*>(kDriversAtStart) : *each);
+  }
+  result.push_back(nullptr);
+  return result;
 }
 
 /// The program: $DLPRIM_COMPILER, or one beside the library or the program that holds it, as it was built or
@@ -155,7 +176,8 @@ bool BuildProcess::start() {
     failed_ = failed_ || posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1) != 0;
 #endif
 #endif
-    failed_ = failed_ || posix_spawn(&process_, path.c_str(), &actions, nullptr, arguments, environ) != 0;
+    failed_ = failed_ ||
+              posix_spawn(&process_, path.c_str(), &actions, nullptr, arguments, environment().data()) != 0;
     posix_spawn_file_actions_destroy(&actions);
   }
   close(ends[1]);

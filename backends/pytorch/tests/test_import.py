@@ -19,7 +19,7 @@ def test_without_opencl():
         "except RuntimeError as e: assert 'device string: ocl' in str(e), e\n"
         "print(torch.ones(3).sum().item())\n"
     )
-    done = subprocess.run([sys.executable, "-c", text], env={**os.environ, "OCL_ICD_VENDORS": "/nonexistent"},
+    done = subprocess.run([sys.executable, "-c", text], env={**os.environ, "OCL_ICD_VENDORS": "/nonexistent", "OCL_ICD_FILENAMES": ""},
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "3.0\n" and done.stderr == ""

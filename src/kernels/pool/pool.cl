@@ -36,12 +36,12 @@
 #define LOAD_PLACES(p, i, d)                                                               \
   for (int piece_ = 0; piece_ < V; piece_ += PIECE) {                                      \
     const PLACE_VECTOR bits_ = WIDE_LOAD(PLACE_VECTOR, (p) + (i) + piece_);                \
-    for (int k = 0; k < PIECE; k++) (d)[piece_ + k] = (int)((const PLACE_TYPE*)&bits_)[k]; \
+    for (int k = 0; k < PIECE; k++) (d)[piece_ + k] = (int)((__private const PLACE_TYPE*)&bits_)[k]; \
   }
 #define STORE_PLACES(p, i, d)                                                         \
   for (int piece_ = 0; piece_ < V; piece_ += PIECE) {                                 \
     PLACE_VECTOR bits_;                                                               \
-    for (int k = 0; k < PIECE; k++) ((PLACE_TYPE*)&bits_)[k] = (d)[piece_ + k];       \
+    for (int k = 0; k < PIECE; k++) ((__private PLACE_TYPE*)&bits_)[k] = (d)[piece_ + k]; \
     WIDE_STORE(PLACE_VECTOR, (p) + (i) + piece_, bits_);                              \
   }
 #endif

@@ -79,7 +79,7 @@ static void find_plane(int plane, __global const long* levels, index_t* in_x, in
 static real nothing_of(FILL_T fill) {
 #ifdef WORDS
   X_T word;
-  JOIN(STORE_, WORDS)((JOIN(WORD_, WORDS)*)&word, 0, fill);
+  JOIN(STORE_, WORDS)((__private JOIN(WORD_, WORDS)*)&word, 0, fill);
   return word;
 #else
   return SINGLE ? fill : 0;
