@@ -12,11 +12,13 @@ the reference's: above 1 is slower.
 import argparse
 import json
 import math
+import os
 import pathlib
 import statistics
 import time
 
-import torch
+os.environ.setdefault("TORCH_OCL_AUTOLOAD", "1")  # also beside CUDA
+import torch  # noqa: E402
 
 
 def add(x, other):

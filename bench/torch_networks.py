@@ -6,14 +6,17 @@
 Networks are torchvision's, with random weights and images; gpt2 is a GPT-2 of the small size (--batch texts of 1,024 random tokens).
 inference: forward in evaluation mode, without gradients. training: forward, backward and a step of SGD with momentum (gpt2: AdamW),
 both with the device's fused optimizer where it has one. dtypes: f32; tf32 (products of f32 may round their factors); bf16 and f16
-(autocast, images with channels last). Both devices take turns, one after the other; a time is the median, with the device's queue
-empty at both ends. A ratio is the reference's time over the device's.
+(autocast, images with channels last). Each device has a process of its own, since PyTorch trains on one accelerator in a process
+(pytorch/pytorch#161129). They take turns; a time is the median, with the device's queue empty at both ends. A ratio is the reference's
+time over the device's.
 """
 
 import argparse
 import contextlib
 import json
 import math
+import multiprocessing
+import os
 import pathlib
 import statistics
 import sys
@@ -123,25 +126,78 @@ class Work:
         return module_of(self.device).max_memory_allocated() if self.device.type != "cpu" else 0
 
 
-def compare(name, training, dtype, options):
+class Serving:
+    """What runs in a device's own process: answers, one after the other."""
+
+    def __init__(self, device, options):
+        self.device, self.options, self.work = torch.device(device), options, None
+
+    def name(self):
+        return "CPU" if self.device.type == "cpu" else module_of(self.device).get_device_name(self.device)
+
+    def begin(self, name, training, dtype):
+        self.work = None  # its memory goes first
+        self.work = Work(name, self.device, training, dtype, self.options)
+        return self.work.seconds(1)
+
+    def seconds(self, times):
+        return self.work.seconds(times)
+
+    def peak(self):
+        return self.work.peak()
+
+    def fallbacks(self):
+        return str(torch.ocl.fallbacks()) if self.device.type == "ocl" else ""
+
+
+def serve(connection, device, options):
+    serving = Serving(device, options)
+    while (asked := connection.recv()) is not None:
+        try:
+            connection.send((getattr(serving, asked[0])(*asked[1:]), None))
+        except Exception as e:
+            connection.send((None, f"{device}: {type(e).__name__}: {e}"))
+
+
+class Device:
+    """A device in a process of its own: serving's methods by their names."""
+
+    def __init__(self, device, options):
+        # A process asks for the device that it serves: beside CUDA, ocl is there only if asked for.
+        os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = os.environ["TORCH_OCL_AUTOLOAD"] = str(int(device.startswith("ocl")))
+        context = multiprocessing.get_context("spawn")
+        self.connection, other = context.Pipe()
+        self.process = context.Process(target=serve, args=(other, device, options), daemon=True)
+        self.process.start()
+        other.close()
+
+    def __getattr__(self, name):
+        def ask(*arguments):
+            self.connection.send((name, *arguments))
+            result, error = self.connection.recv()
+            if error:
+                sys.exit(error)
+            return result
+
+        return ask
+
+    def end(self):
+        self.connection.send(None)
+        self.process.join()
+
+
+def compare(devices, name, training, dtype, options):
     """Times, first ones and memory of both devices. Each has the time of --seconds."""
-    devices = [torch.device(options.device), torch.device(options.reference)]
-    works = [Work(name, device, training, dtype, options) for device in devices]
-    first = [work.seconds(1) for work in works]
-    for work in works:
-        work.seconds(2)
-    times = [max(1, math.ceil(options.seconds / options.rounds / work.seconds(2))) for work in works]
-    rounds = [[work.seconds(n) for work, n in zip(works, times)] for _ in range(options.rounds)]
+    first = [device.begin(name, training, dtype) for device in devices]
+    for device in devices:
+        device.seconds(2)
+    times = [max(1, math.ceil(options.seconds / options.rounds / device.seconds(2))) for device in devices]
+    rounds = [[device.seconds(n) for device, n in zip(devices, times)] for _ in range(options.rounds)]
     mine, reference = (statistics.median(column) for column in zip(*rounds))
     return {"network": name, "work": "training" if training else "inference", "dtype": dtype, "batch": options.batch,
             "ms": mine * 1e3, "reference_ms": reference * 1e3, "ratio": reference / mine,
-            "first_s": first[0], "reference_first_s": first[1], "peak_bytes": works[0].peak(),
-            "reference_peak_bytes": works[1].peak()}  # fmt: skip
-
-
-def device_name(text):
-    device = torch.device(text)
-    return "CPU" if device.type == "cpu" else module_of(device).get_device_name(device)
+            "first_s": first[0], "reference_first_s": first[1], "peak_bytes": devices[0].peak(),
+            "reference_peak_bytes": devices[1].peak()}  # fmt: skip
 
 
 def main():
@@ -158,27 +214,29 @@ def main():
     parser.add_argument("--out", type=pathlib.Path, help="a JSON file of the rows")
     options = parser.parse_args()
 
-    print(f"torch {torch.__version__}; {options.device}: {device_name(options.device)}; "
-          f"{options.reference}: {device_name(options.reference)}; batch {options.batch}")
+    devices = [Device(options.device, options), Device(options.reference, options)]
+    names = [device.name() for device in devices]
+    print(f"torch {torch.__version__}; {options.device}: {names[0]}; {options.reference}: {names[1]}; batch {options.batch}")
     print(f"{'':34}{options.device:>10} {options.reference:>10} {'ratio':>7} {'first':>8} {'memory':>8}")
     rows = []
     for dtype in options.dtype:
         for work in options.work:
             group = []
             for name in options.networks:
-                row = compare(name, work == "training", dtype, options)
+                row = compare(devices, name, work == "training", dtype, options)
                 group.append(row)
                 memory = row["peak_bytes"] / row["reference_peak_bytes"] if row["reference_peak_bytes"] else math.nan
                 print(f"{name:14} {work:10} {dtype:5} ms {row['ms']:12.2f} {row['reference_ms']:10.2f} {row['ratio']:7.2f} "
                       f"{row['first_s']:6.2f} s {memory:8.2f}", flush=True)
+                if options.out:
+                    options.out.write_text(json.dumps({"torch": torch.__version__, "device": names[0], "reference": names[1],
+                                                       "rows": rows + group}, indent=1))
             mean = statistics.geometric_mean(row["ratio"] for row in group)
             print(f"{'geometric mean':14} {work:10} {dtype:5} {'':26}{mean:7.2f}")
             rows += group
-    if options.out:
-        options.out.write_text(json.dumps({"torch": torch.__version__, "device": device_name(options.device),
-                                           "reference": device_name(options.reference), "rows": rows}, indent=1))
-    if options.device.startswith("ocl"):
-        print(torch.ocl.fallbacks())
+    print(devices[0].fallbacks())
+    for device in devices:
+        device.end()
 
 
 if __name__ == "__main__":

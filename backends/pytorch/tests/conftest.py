@@ -11,12 +11,11 @@ os.environ.setdefault("OCL_FALLBACK", "error")
 import torch  # noqa: E402
 import torch_ocl  # noqa: E402
 
-torch_ocl._autoload()  # does nothing where PyTorch has called it
+torch_ocl.load()  # does nothing where PyTorch has done so
+os.environ["TORCH_OCL_AUTOLOAD"] = "1"  # processes that tests start, also beside CUDA
 
 
 def pytest_report_header():
-    if torch_ocl.why_not():
-        return f"torch {torch.__version__}, no ocl: {torch_ocl.why_not()}"
     return f"torch {torch.__version__}, ocl:0 is {torch.ocl.get_device_name(0)}"
 
 
@@ -33,7 +32,7 @@ def python():
     """Runs a text in a process of its own; gives what it printed, or fails with what it said."""
 
     def run(text, code=0, **environment):
-        start = "import torch, torch_ocl\ntorch_ocl._autoload()\n"
+        start = "import torch, torch_ocl\ntorch_ocl.load()\n"
         done = subprocess.run(
             [sys.executable, "-c", start + text],
             env={**os.environ, **environment},

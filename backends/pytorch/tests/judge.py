@@ -173,7 +173,7 @@ def judge(database, name, dtype):
     """What becomes of an entry: (verdict, samples, cause)."""
     import torch_ocl
 
-    torch_ocl._autoload()
+    torch_ocl.load()
     warnings.simplefilter("ignore")
     torch.manual_seed(0)
     samples = list(database.samples(name, dtype))
@@ -243,7 +243,7 @@ def run_all(database, names, dtype, jobs, limit, tell):
 
 def device_name():
     """Asked of another process: this one may have to fork."""
-    text = "import torch, torch_ocl; torch_ocl._autoload(); print(torch.ocl.get_device_name(0))"
+    text = "import torch, torch_ocl; torch_ocl.load(); print(torch.ocl.get_device_name(0))"
     return subprocess.run([sys.executable, "-c", text], capture_output=True, text=True).stdout.strip()
 
 

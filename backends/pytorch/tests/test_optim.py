@@ -319,7 +319,7 @@ def test_many_tensors_take_few_launches():
     """The log has a line for each operator, and one for each kernel."""
     text = """
 import torch, torch_ocl
-torch_ocl._autoload()
+torch_ocl.load()
 ws = [torch.ones(3, k % 5 + 1, device="ocl").requires_grad_() for k in range(60)]
 optimizer = torch.optim.AdamW(ws, fused=True)
 for w in ws:

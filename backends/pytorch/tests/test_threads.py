@@ -161,7 +161,7 @@ def test_spawned_processes_have_devices_of_their_own(tmp_path):
     script = tmp_path / "spawned.py"
     script.write_text(
         "import torch, torch_ocl\n"
-        "torch_ocl._autoload()\n"
+        "torch_ocl.load()\n"
         "def work(rank, results):\n"
         "  x = torch.full((100,), float(rank + 1), device='ocl')\n"
         "  results[rank] = (x @ x).cpu()\n"

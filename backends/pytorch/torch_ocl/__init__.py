@@ -1,7 +1,8 @@
 """PyTorch on any OpenCL device: device="ocl".
 
 PyTorch itself imports this package (entry point torch.backends) and calls _autoload(). What cannot be loaded is no
-error: PyTorch goes on without the device, and why_not() says what was missing.
+error: PyTorch goes on without the device, and why_not() says what was missing. Beside a GPU that PyTorch itself uses,
+load() loads the device, or TORCH_OCL_AUTOLOAD=1.
 """
 
 import ctypes
@@ -11,7 +12,7 @@ import sys
 
 __version__ = "0.1.0"
 
-_reason = "not loaded yet"
+_NOT_YET = _reason = "not loaded yet"
 
 
 def why_not():
@@ -46,23 +47,54 @@ def _load():
         return f"another package has taken PyTorch's only open place: {torch._C._get_privateuse1_backend_name()}"
     torch.ops.load_library(library)
 
-    from . import backends, ocl
+    from . import absent, backends, ocl
 
+    if getattr(torch, "ocl", None) is absent:
+        del torch.ocl
     ocl._register()
     backends._register()
     return None
 
 
-def _autoload():
+def _other_accelerator():
+    """The accelerator that PyTorch has already, "cuda" as a rule. It knows one at a time (pytorch/pytorch#161129): with
+    this device loaded the other one computes, but its backward() fails inside PyTorch."""
+    import torch
+
+    known = torch.accelerator.current_accelerator()
+    if known is None or known.type == "ocl" or getattr(torch, known.type).device_count() == 0:
+        return None
+    return known.type
+
+
+def _set_reason(reason):
+    """`reason` computes why the device is not there. What it raises is one: an error here would break `import torch`."""
     global _reason
-    if _reason is None:
-        return
     try:
-        _reason = _load()
-    except Exception as e:  # an exception here would break `import torch`
+        _reason = reason()
+    except Exception as e:
         _reason = f"{type(e).__name__}: {e}"
     if _reason is not None:
         _say_absent()
+
+
+def load():
+    """Loads the device if it is not there yet. Raises RuntimeError with the reason if that cannot be."""
+    if _reason is not None:
+        _set_reason(_load)
+    if _reason is not None:
+        raise RuntimeError(f"torch_ocl: {_reason}")
+
+
+def _autoload():
+    def reason():
+        other = None if os.environ.get("TORCH_OCL_AUTOLOAD") == "1" else _other_accelerator()
+        if other is None:
+            return _load()
+        return f"PyTorch has {other} devices; torch_ocl.load() loads ocl beside them, and {other}'s backward() fails then"
+
+    if _reason == _NOT_YET:
+        _set_reason(reason)
 
 
 def _say_absent():
@@ -76,4 +108,4 @@ def _say_absent():
 
 
 if os.environ.get("TORCH_DEVICE_BACKEND_AUTOLOAD", "1") == "0":
-    _autoload()  # who switched that off and imports this wants it nevertheless
+    _set_reason(_load)  # who switched that off and imports this wants it nevertheless
