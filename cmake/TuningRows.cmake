@@ -23,6 +23,7 @@ function(dlprim_tuning_rows target directory)
       COMMENT "Rows of tuning/${file}"
       VERBATIM)
     target_sources(${target} PRIVATE "${output}")
+    set_source_files_properties("${output}" PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
     string(APPEND declarations "extern const TuneSheet kSheet_${stem};\n")
     string(APPEND list "      kSheet_${stem},\n")
   endforeach()

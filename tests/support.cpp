@@ -238,6 +238,12 @@ double numeric_gradient(const std::function<double(const std::vector<double>&)>&
   return (above - f(x)) / (2 * step);
 }
 
+bool in_share(size_t number) {
+  const char* asked = std::getenv("DLPRIM_TEST_SHARE");
+  const size_t share = static_cast<size_t>(std::max(1, asked ? std::atoi(asked) : 1));
+  return number % share == 1 % share;
+}
+
 std::string source_file(const std::string& path) {
   return built_file("bin/source/" + path);
 }

@@ -187,7 +187,9 @@ bool has(DType dtype) {
 }  // namespace
 
 TEST_CASE("conv: odd cases are exact", "[.forms]") {
+  size_t number = 0;
   for (const ConvCase& c : odd_convs()) {
+    if (!test::in_share(number++)) continue;
     check_all(c);
     check_forward(c, referenced_data(c, 2), chosen(), false, c.dtype);
   }
@@ -214,9 +216,9 @@ TEST_CASE("conv: odd cases in other layouts are exact", "[.forms]") {
   size_t turn = 0;
   for (const ConvCase& c : odd_convs()) {
     const bool last = turn % 4 == 0, gaps = turn % 4 == 2;
+    if (!test::in_share(turn++)) continue;
     if (last || !on_cpu()) check_in(Layout::nhwc, c);
     if (gaps || !on_cpu()) check_in(Layout::gaps, c);
-    turn++;
   }
 }
 
@@ -233,7 +235,7 @@ TEST_CASE("conv: odd cases in other dtypes are exact", "[.forms]") {
     c.dtype = from;
     c.aligned = turn / 2 % 2 == 0;
     const bool in_a_layout = turn % 2 == 1;  // see above
-    if (has(from) && !(on_cpu() && in_a_layout)) check_all(c, to);
+    if (test::in_share(turn) && has(from) && !(on_cpu() && in_a_layout)) check_all(c, to);
   }
 }
 
@@ -258,7 +260,7 @@ TEST_CASE("conv: depthwise cases in other layouts and dtypes are exact", "[.form
   size_t number = 0;
   for (ConvCase c : depthwise_convs()) {
     const Way& way = ways[number++ % std::size(ways)];
-    if (!has(way.dtype)) continue;
+    if (!test::in_share(number) || !has(way.dtype)) continue;
     c.x_layout = way.x, c.y_layout = way.y, c.w_layout = way.w, c.dtype = way.dtype;
     c.aligned = way.x == kLast;
     check_depthwise(c, way.to);
@@ -281,7 +283,9 @@ TEST_CASE("conv: depthwise cases in all layouts and dtypes are exact", "[.many]"
 }
 
 TEST_CASE("conv: random cases are exact", "[.forms]") {
-  for (const ConvCase& c : random_convs(on_cpu() ? 24 : 80, 2024)) check_all(c);
+  size_t number = 0;
+  for (const ConvCase& c : random_convs(on_cpu() ? 24 : 80, 2024))
+    if (test::in_share(number++)) check_all(c);
 }
 
 TEST_CASE("conv: cases of many tiles are exact", "[.forms]") {

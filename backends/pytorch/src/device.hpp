@@ -85,6 +85,7 @@ class Device {
   std::atomic<unsigned> turn_{0};
   std::atomic<bool> measures_;
   cl::CommandQueue timing_;  ///< it alone measures time: the streams that compute do not pay for it
+  cl::Buffer timed_;         ///< what it writes to
 };
 
 /// Waits for an event of Device::timed(), or of a stream that measures; nanoseconds on the device's clock.

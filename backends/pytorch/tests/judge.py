@@ -21,6 +21,9 @@ os.environ["OCL_FALLBACK"] = "error"
 os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
 
 import torch  # noqa: E402
+
+torch.cuda.is_available, torch.cuda.device_count = lambda: False, lambda: 0  # what has used CUDA may not fork either
+
 from torch.nn.utils.rnn import PackedSequence  # noqa: E402
 from torch.utils._pytree import tree_flatten, tree_map  # noqa: E402
 

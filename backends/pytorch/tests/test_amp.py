@@ -1,5 +1,8 @@
 """Autocast, the scale of losses, and the switches of f32's precision."""
 
+import math
+import time
+
 import pytest
 import torch
 from torch import nn
@@ -159,7 +162,10 @@ def test_nothing_waits_for_the_device():
     for _ in range(2):
         step(1)  # programs are made here
     torch.ocl.synchronize()
-    done = step(12)
+    start = time.perf_counter()
+    step(20)
+    torch.ocl.synchronize()
+    done = step(20 * math.ceil(0.5 / (time.perf_counter() - start)))  # half a second's work
     assert not done.query()
     torch.ocl.synchronize()
     assert done.query()
