@@ -13,7 +13,7 @@ import pathlib
 import time
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
-
+os.environ.setdefault("TORCH_OCL_AUTOLOAD", "1")  # ocl is there beside CUDA too
 import torch  # noqa: E402
 from transformers import AutoModelForCausalLM, AutoTokenizer  # noqa: E402
 

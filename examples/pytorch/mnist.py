@@ -7,11 +7,13 @@ The files come with the package dataset-fashion-mnist (scripts/deps data).
 
 import argparse
 import gzip
+import os
 import pathlib
 import time
 
-import torch
-from torch import nn
+os.environ.setdefault("TORCH_OCL_AUTOLOAD", "1")  # ocl is there beside CUDA too
+import torch  # noqa: E402
+from torch import nn  # noqa: E402
 
 
 def read(folder, part):

@@ -7,14 +7,16 @@ Fashion-MNIST comes with the package dataset-fashion-mnist (scripts/deps data). 
 """
 
 import argparse
+import os
 import pathlib
 import time
 
-import torch
-from torch import nn
+os.environ.setdefault("TORCH_OCL_AUTOLOAD", "1")  # ocl is there beside CUDA too
+import torch  # noqa: E402
+from torch import nn  # noqa: E402
 
-from mnist import read
-from torchvision_models import classifier
+from mnist import read  # noqa: E402
+from torchvision_models import classifier  # noqa: E402
 
 
 def images_and_labels(options):

@@ -11,11 +11,13 @@ in f32 several times, of images that differ in the last bits: an error may be --
 import argparse
 import copy
 import gc
+import os
 import time
 
-import torch
+os.environ.setdefault("TORCH_OCL_AUTOLOAD", "1")  # ocl is there beside CUDA too
+import torch  # noqa: E402
 
-from torchvision_models import classifier
+from torchvision_models import classifier  # noqa: E402
 
 NETWORKS = [
     "alexnet", "resnet18", "resnet50", "vgg16", "densenet161", "googlenet", "squeezenet1_0", "inception_v3",

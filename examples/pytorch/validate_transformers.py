@@ -10,10 +10,12 @@ first one; rounding differs, so they drift apart with the steps.
 
 import argparse
 import copy
+import os
 import time
 
-import torch
-import transformers
+os.environ.setdefault("TORCH_OCL_AUTOLOAD", "1")  # ocl is there beside CUDA too
+import torch  # noqa: E402
+import transformers  # noqa: E402
 
 VOCABULARY, LENGTH, BATCH = 128, 32, 4
 
