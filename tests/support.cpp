@@ -238,8 +238,8 @@ double numeric_gradient(const std::function<double(const std::vector<double>&)>&
   return (above - f(x)) / (2 * step);
 }
 
-bool in_share(size_t number) {
-  const char* asked = std::getenv("DLPRIM_TEST_SHARE");
+bool in_share(const char* variable, size_t number) {
+  const char* asked = std::getenv(variable);
   const size_t share = static_cast<size_t>(std::max(1, asked ? std::atoi(asked) : 1));
   return number % share == 1 % share;
 }

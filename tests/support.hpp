@@ -104,9 +104,12 @@ double deviation(const std::vector<float>& a, const std::vector<T>& b) {
 double numeric_gradient(const std::function<double(const std::vector<double>&)>& f, std::vector<double> x,
                         size_t i, double step = 1e-4);
 
-/// Whether case `number` of a long list is run: all are, or with DLPRIM_TEST_SHARE=N each Nth, where there is
-/// no time for all.
-bool in_share(size_t number);
+/// Whether case `number` of a list is run: all are, but each Nth alone where the environment has
+/// `variable`=N, as there is no time for all.
+bool in_share(const char* variable, size_t number);
+constexpr char kShareOfForms[] = "DLPRIM_TEST_SHARE_OF_FORMS";  ///< of the cases that ctest's conv_forms runs
+constexpr char kShareOfShapes[] =
+    "DLPRIM_TEST_SHARE_OF_SHAPES";  ///< of odd shapes, in cases with the tag [small]
 
 /// A file of the source tree, and one of the built tree: paths relative to their roots, found from where this
 /// program lies, so that a built tree may be moved, to another machine as well (scripts/pack-tests).

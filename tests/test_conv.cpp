@@ -189,7 +189,7 @@ bool has(DType dtype) {
 TEST_CASE("conv: odd cases are exact", "[.forms]") {
   size_t number = 0;
   for (const ConvCase& c : odd_convs()) {
-    if (!test::in_share(number++)) continue;
+    if (!test::in_share(test::kShareOfForms, number++)) continue;
     check_all(c);
     check_forward(c, referenced_data(c, 2), chosen(), false, c.dtype);
   }
@@ -197,7 +197,8 @@ TEST_CASE("conv: odd cases are exact", "[.forms]") {
 
 // As compilers optimise them, and on a simulated device, where all of them take minutes.
 TEST_CASE("conv: every third odd case is exact", "[conv][small]") {
-  for (size_t i = 0; i < odd_convs().size(); i += 3) check_all(odd_convs()[i]);
+  for (size_t i = 0; i < odd_convs().size(); i += 3)
+    if (test::in_share(test::kShareOfShapes, i / 3)) check_all(odd_convs()[i]);
 }
 
 // On GPUs small problems are computed so; their sums are those of three or fewer parts of the taps.
@@ -216,7 +217,7 @@ TEST_CASE("conv: odd cases in other layouts are exact", "[.forms]") {
   size_t turn = 0;
   for (const ConvCase& c : odd_convs()) {
     const bool last = turn % 4 == 0, gaps = turn % 4 == 2;
-    if (!test::in_share(turn++)) continue;
+    if (!test::in_share(test::kShareOfForms, turn++)) continue;
     if (last || !on_cpu()) check_in(Layout::nhwc, c);
     if (gaps || !on_cpu()) check_in(Layout::gaps, c);
   }
@@ -235,7 +236,8 @@ TEST_CASE("conv: odd cases in other dtypes are exact", "[.forms]") {
     c.dtype = from;
     c.aligned = turn / 2 % 2 == 0;
     const bool in_a_layout = turn % 2 == 1;  // see above
-    if (test::in_share(turn) && has(from) && !(on_cpu() && in_a_layout)) check_all(c, to);
+    if (test::in_share(test::kShareOfForms, turn) && has(from) && !(on_cpu() && in_a_layout))
+      check_all(c, to);
   }
 }
 
@@ -260,7 +262,7 @@ TEST_CASE("conv: depthwise cases in other layouts and dtypes are exact", "[.form
   size_t number = 0;
   for (ConvCase c : depthwise_convs()) {
     const Way& way = ways[number++ % std::size(ways)];
-    if (!test::in_share(number) || !has(way.dtype)) continue;
+    if (!test::in_share(test::kShareOfForms, number) || !has(way.dtype)) continue;
     c.x_layout = way.x, c.y_layout = way.y, c.w_layout = way.w, c.dtype = way.dtype;
     c.aligned = way.x == kLast;
     check_depthwise(c, way.to);
@@ -285,7 +287,7 @@ TEST_CASE("conv: depthwise cases in all layouts and dtypes are exact", "[.many]"
 TEST_CASE("conv: random cases are exact", "[.forms]") {
   size_t number = 0;
   for (const ConvCase& c : random_convs(on_cpu() ? 24 : 80, 2024))
-    if (test::in_share(number++)) check_all(c);
+    if (test::in_share(test::kShareOfForms, number++)) check_all(c);
 }
 
 TEST_CASE("conv: cases of many tiles are exact", "[.forms]") {
