@@ -311,10 +311,20 @@ TEST_CASE("tune: what is only compared with runs once and is not timed") {
   Doubling alone({"wrong", "no-launch"}, "slow", {"slow"});  // nothing else works
   CHECK(measure(alone).best.engine == "slow");
   CHECK(alone.runs["slow"] > 1);
-  Doubling thorough({"slow"}, "slow", {}, true), usual({"slow"}, "slow");
-  CHECK(measure(thorough).exhaustive);
-  measure(usual);
-  CHECK(thorough.runs["slow"] > 2 * usual.runs["slow"]);
+}
+
+TEST_CASE("tune: an exhaustive measurement takes three times the turns") {
+  const auto turns = [](bool exhaustive) {
+    Doubling subject({"right"}, "right", {}, exhaustive);
+    int turns = 0;
+    const TuneResult result =
+        measure(subject, [&](const std::string& engine, int, int) { turns += engine.find("turn ") == 0; });
+    CHECK(result.exhaustive == exhaustive);
+    return turns;
+  };
+  const int usual = turns(false);
+  CHECK(usual >= 3);
+  CHECK(turns(true) == 3 * usual);
 }
 
 namespace {
