@@ -320,6 +320,7 @@ TEST_CASE("tune: an exhaustive measurement takes three times the turns") {
     const TuneResult result =
         measure(subject, [&](const std::string& engine, int, int) { turns += engine.find("turn ") == 0; });
     CHECK(result.exhaustive == exhaustive);
+    CHECK(subject.runs["right"] > turns);
     return turns;
   };
   const int usual = turns(false);
