@@ -64,5 +64,6 @@ float BUILTIN fmax(float a, float b) { return __builtin_fmaxf(a, b); }
 float BUILTIN exp(float a) { return __nvvm_ex2_approx_f(1.442695f * a); }
 int BUILTIN atomic_inc(volatile __local int* p) { ATOMIC("add.u32", p, 1) }
 int BUILTIN atomic_or(volatile __local int* p, int v) { ATOMIC("or.b32", p, v) }
+int BUILTIN atomic_min(volatile __local int* p, int v) { ATOMIC("min.s32", p, v) }
 uint BUILTIN atomic_max(volatile __local uint* p, uint v) { ATOMIC("max.u32", p, v) }
 #endif

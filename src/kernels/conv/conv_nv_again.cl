@@ -67,9 +67,6 @@ static float again_b(const struct Again* from, const struct AgainStep* step, int
   if (from->n + column >= all->N || !step->inside || channel >= all->C) return 0;
   return all->w[(from->n + column) * all->w_target + channel * all->w_source + step->w];
 }
-static int again_inside(const struct Again* from, int row, int column) {
-  return from->m + row < from->phase->M && from->n + column < from->all->N;
-}
 // A step of 32 of the channels of a tap: the tap's digits, and the first channel.
 #define AGAIN_TAP(from, s)                                                                    \
   __local const struct Phase* phase = (from)->phase;                                          \

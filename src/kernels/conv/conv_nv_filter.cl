@@ -155,15 +155,13 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_nv_filter(
     const int quad = lane % 4, first_k = m + 64 * own_m + 16 * (warp % 4) + lane / 4;
 #if PARTS > 1
     const float least = least_exact(y_range, x_range, steps * PIXELS);
-    uint small = 0, later = 0;
+    int columns[N_OWN];
 #pragma unroll
-    for (int i = 0; i < SUMS; i++) small |= !is_within(sums[i], least);
-    if (warp_any(small)) {
-      const struct Again from = AGAIN_OF_ITEM();
-      later = again_warp(sums, least, &noted, own, &from, steps * PIXELS, OWN_ROW, 64 * own_n, lane);
+    for (int i = 0; i < N_OWN; i++) {
+      const int number = block + own_n + i;
+      columns[i] = number < blocks ? C - (number - divided(number, blocks_c) * blocks_c.d) * 64 : 0;
     }
-    own++;
-    if (first_lanes(later)) continue;
+    if (again_later(sums_range(sums, K - first_k, columns, quad), least, &noted, own++, OWN_ROW, lane)) continue;
 #endif
     STORE_SLICE()
   }
@@ -183,12 +181,11 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_nv_filter(
     if (strips == 0) continue;
     const struct Again from = AGAIN_OF_ITEM();
     const int quad = lane % 4, first_k = m + OWN_ROW + lane / 4;
-    float sums[SUMS];
     again_see(&operands, &from, item);
     again_sync();
-    again_tile(AGAIN_ROWS, sums, stages, &turn, &from, steps, 0, OWN_ROW, 64 * own_n, item);
-    if (first_lanes((strips >> OWN_ROW / 16 & 1) == 0)) continue;
-    STORE_SLICE()
+    again_tile(ALL_STRIPS, stages, &turn, &from, steps, item);
+    if (strips >> OWN_ROW / 16 & 1) STORE_ROOM(AGAIN_ROOM(ALL_STRIPS, OWN_ROW, 64 * own_n))
+    again_stored();
   }
 #endif
 }

@@ -89,11 +89,6 @@ static float again_b(const struct Again* from, const struct AgainStep* step, int
   const int block = from->block + column / 64;
   return x_at(from, seen_by(from, block, place_of(from, step->pixel + i)), block, column % 64);
 }
-static int again_inside(const struct Again* from, int row, int column) {
-  const int block = from->block + column / 64;
-  return from->m + row < from->all->K && block < from->all->blocks &&
-         (block - divided(block, from->all->blocks_c) * from->all->blocks_c.d) * 64 + column % 64 < from->all->C;
-}
 
 #define AGAIN_BAR(from) ((from)->all->bar)
 // Pixels of each block of 64 channels, in parts: of dy by the first warp, of each block of x by another one.

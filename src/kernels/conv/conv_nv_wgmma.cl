@@ -159,19 +159,19 @@
 #define WHOLE_W_PARAMETERS
 #endif
 
-// What a work-item has of a tile. It has columns 8 j + 2 q and the next of rows m and m + 8, q its place among four lanes.
-#define STORE_PIXELS(sums)                                                                                            \
-  {                                                                                                                   \
-    long rows_at[2];                                                                                                  \
-    _Pragma("unroll") for (int i = 0; i < 2; i++) {                                                                   \
-      PIXEL(first_m + 8 * i)                                                                                          \
-      rows_at[i] = image * c_stride.n + (phase->d.first + pixel_d * TARGET_STEP(axes.d)) * c_stride.d +               \
-                   (phase->h.first + pixel_h * TARGET_STEP(axes.h)) * c_stride.h +                                    \
-                   (phase->w.first + pixel_w * TARGET_STEP(axes.w)) * c_stride.w + group * N * c_stride.c;            \
-    }                                                                                                                 \
-    store_sums(m + TILE_M <= M && n + TILE_N <= N, sums, SUMS, first_m, n, quad, M, N, c, rows_at, c_stride.c, alpha, \
-               beta, bias, bias_offset + group * N, scale, scale_offset + group * N, residual, residual_offset,       \
-               preactivation, preactivation_offset);                                                                  \
+// What a work-item has of a tile, by store_sums or store_room. It has columns 8 j + 2 q and the next of rows m and m + 8, q its
+// place among four lanes.
+#define STORE_PIXELS(store, ...)                                                                                           \
+  {                                                                                                                        \
+    long rows_at[2];                                                                                                       \
+    _Pragma("unroll") for (int i = 0; i < 2; i++) {                                                                        \
+      PIXEL(first_m + 8 * i)                                                                                               \
+      rows_at[i] = image * c_stride.n + (phase->d.first + pixel_d * TARGET_STEP(axes.d)) * c_stride.d +                    \
+                   (phase->h.first + pixel_h * TARGET_STEP(axes.h)) * c_stride.h +                                         \
+                   (phase->w.first + pixel_w * TARGET_STEP(axes.w)) * c_stride.w + group * N * c_stride.c;                 \
+    }                                                                                                                      \
+    store(__VA_ARGS__, M, N, c, rows_at, c_stride.c, alpha, beta, bias, bias_offset + group * N, scale,                    \
+          scale_offset + group * N, residual, residual_offset, preactivation, preactivation_offset);                       \
   }
 
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_nv_wgmma(
@@ -317,20 +317,20 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_nv_wgmma(
 #endif
     const int quad = lane % 4, first_m = m + 64 * warp_group + 16 * (warp % 4) + lane / 4;
 #if SPLIT
-    uint small = a_range.s0 < as_uint(TINY) - 1 || a_range.s1 > as_uint(LARGE);
+    int columns[(SUMS + 31) / 32];
 #pragma unroll
-    for (int i = 0; i < SUMS; i++) small |= !is_within(sums[i], SMALL);
-    uint later = 0;
-    if (warp_any(small)) {
+    for (int i = 0; i < (SUMS + 31) / 32; i++) columns[i] = N - n - 64 * i;
+    const float2 range = sums_range(sums, M - first_m, columns, quad);
+    const int tile = index / (int)get_num_groups(0);
+    const int small = range.s0 < SMALL || isnan(range.s1) || a_range.s0 < as_uint(TINY) - 1 || a_range.s1 > as_uint(LARGE);
+    if (warp_any(small || tile >= NOTED_TILES)) {
       uint2 of_w = notes[0];
       for (int i = 1; i < ITEMS / 32; i++) of_w = (uint2)(min(of_w.s0, notes[i].s0), max(of_w.s1, notes[i].s1));
       const float least = least_exact(joined(joined(a_range, 1), 2), of_w, steps * STEP);  // four lanes share rows
-      const struct Again from = AGAIN_OF_TILE();
-      later = again_warp(sums, least, &noted, index / (int)get_num_groups(0), &from, steps * STEP, 16 * warp, 0, lane);
+      if (again_later(range, least, &noted, tile, 16 * warp, lane)) continue;
     }
-    if (first_lanes(later)) continue;
 #endif
-    STORE_PIXELS(sums)
+    STORE_PIXELS(store_sums, m + TILE_M <= M && n + TILE_N <= N, sums, SUMS, first_m, n, quad)
   }
 #if SPLIT
   if (item == 0)
@@ -343,18 +343,13 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_nv_wgmma(
     if (m >= M) continue;
     const uint strips = again_strips(&noted, index, index / (int)get_num_groups(0));
     const struct Again from = AGAIN_OF_TILE();
-    const int quad = lane % 4, first_m = m + 16 * warp + lane / 4;
-    for (uint rest = strips; rest != 0;) {
-      const int whole = popcount(strips) > 1, strip = 31 - (int)clz(rest & -rest);
-      float sums[SUMS];
-      if (whole)
-        again_tile(AGAIN_ROWS, sums, stages, &turn, &from, phase->steps, 0, 16 * warp, 0, item);
-      else
-        again_tile(1, sums, stages, &turn, &from, phase->steps, 16 * strip, 16 * warp, 0, item);
-      rest = whole ? 0 : rest & (rest - 1);
-      if (first_lanes(whole ? (strips >> warp & 1) == 0 : warp != strip)) continue;
-      STORE_PIXELS(sums)
-    }
+    const int first_m = m + 16 * warp + lane / 4;
+    if (strips == 0) continue;
+    const int strip = popcount(strips) > 1 ? ALL_STRIPS : 31 - (int)clz(strips);
+    again_tile(strip, stages, &turn, &from, phase->steps, item);
+    if (strips >> warp & 1)
+      STORE_PIXELS(store_room, AGAIN_ROOM(strip, 16 * warp, 0), AGAIN_B_PITCH, SUMS, first_m, n, lane)
+    again_stored();
   }
 #endif
 }

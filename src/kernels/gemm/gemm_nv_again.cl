@@ -1,15 +1,14 @@
 // Sums computed again by multiply-adds, where parts cannot hold what they are sums of (gemm_split.cl), by kernels whose tiles
-// of TILE_ROWS x TILE_COLUMNS lie in MULTIPLIERS work-items' registers as gemm_nv_store.cl says. A warp with few such sums computes
-// them at once. With more it notes its strip of 16 rows, does not store it, and all compute what was noted after the group's other
-// tiles, from the stages that bulk copies bring. When a tile's worth is noted, or a sample of the products says so before the first
-// tile, the group leaves its other tiles out, and they are computed so too.
+// of TILE_ROWS x TILE_COLUMNS lie in MULTIPLIERS work-items' registers as gemm_nv_store.cl says. A warp with such sums notes its strip
+// of 16 rows and does not store it; all compute what was noted after the group's other tiles, from the stages that bulk copies
+// bring. When a tile's worth is noted, or a sample of the products says so before the first tile, the group leaves its other tiles
+// out, and they are computed so too. It is written for few instructions: drivers take seconds for it, in each program.
 //
 // What the operands are is struct Again, as a tile sees them: here matrices (gemm_nv_again_matrix.cl). Who defines AGAIN_ADDS(a, b),
 // whether the product of two elements is added, has others: again_step() is what 32 steps of k from one on have in common; again_a()
-// and again_b() are an element of a row or column of the tile, i steps behind it, 0 outside; again_inside() says whether a sum is
-// stored; again_feed() starts the copies of a stage, and AGAIN_BAR counts them; again_bring() brings the stage in order, a[k][row] and
-// b[k][column]. With AGAIN_PADS there is padding: again_bring() says whether there are infinities or NaNs in the other operand, and
-// again_pad() then marks the padding.
+// and again_b() are an element of a row or column of the tile, i steps behind it, 0 outside; again_feed() starts the copies of a
+// stage, and AGAIN_BAR counts them; again_bring() brings the stage in order, a[k][row] and b[k][column]. With AGAIN_PADS there is
+// padding: again_bring() says whether there are infinities or NaNs in the other operand, and again_pad() then marks the padding.
 
 #include "gemm/gemm_types.cl"
 #include "lib/ptx.cl"
@@ -27,10 +26,6 @@
 #include "gemm/gemm_nv_again_matrix.cl"
 #endif
 
-// Sums of a warp that it computes at once.
-#define AGAIN_FEW 4
-// Products that a lane of its has on the way.
-#define AGAIN_AHEAD 8
 // Of a work-item, which has 16 neighbours along a row of the tile.
 #define AGAIN_COLUMNS (TILE_COLUMNS / 16)
 #define AGAIN_ROWS (TILE_ROWS / (MULTIPLIERS / 16))
@@ -50,11 +45,13 @@
 
 // What a group notes of its tiles, of which it takes each get_num_groups(0)th.
 #define NOTED_TILES 512
+#define AGAIN_STRIPS (TILE_ROWS / 16)
 struct Noted {
   int infinite, tiny, samples;  // products that are not finite, that have a tiny factor, and all, of a sample
   int strips;                   // to be computed again, in all
   int left_out;                 // the first tile that was
   int of_tile[NOTED_TILES];     // a bit for each strip
+  int beyond[AGAIN_STRIPS];     // of each strip, the number of the first tile beyond those from which on it is
 };
 #define EVERYTHING 0x40000000
 
@@ -71,6 +68,7 @@ static uint again_sync_any(uint v) {
 // By all work-items of the group, a barrier before again_sample and one after it.
 static void again_start(__local struct Noted* noted, int item, int items) {
   for (int i = item; i < NOTED_TILES; i += items) noted->of_tile[i] = 0;
+  for (int i = item; i < AGAIN_STRIPS; i += items) noted->beyond[i] = INT_MAX;
   if (item != 0) return;
   noted->infinite = noted->tiny = noted->samples = noted->strips = 0;
   noted->left_out = INT_MAX;
@@ -94,58 +92,40 @@ static int again_leaves(__local const volatile struct Noted* noted) {
   return noted->strips >= MULTIPLIERS / 32;
 }
 
-// The sums of a warp that are not within `least` are computed again if they are few, and the result is 0. Else it is 1, and their
-// strip is noted. `row`: the warp's first of the tile; `column`: the tile's first that it has.
-INLINE uint again_warp(float* sums, float least, __local struct Noted* noted, int tile, const struct Again* from, int K, int row,
-                       int column, int lane) {
-  uint bad[(SUMS + 31) / 32] = {0};
-  int count = 0;
+// Of a work-item's sums that are stored, the smallest magnitude, and 0 if all are finite, else NaN. `rows`: of the tile's, from its
+// first one on; columns[i]: of each 64 of its warp's.
+INLINE float2 sums_range(const float* sums, int rows, const int* columns, int quad) {
+  float2 range[2] = {(float2)(FLT_MAX, 0), (float2)(FLT_MAX, 0)};
 #pragma unroll
-  for (int i = 0; i < SUMS; i++)
-    if (!is_within(sums[i], least) &&
-        again_inside(from, row + lane / 4 + i / 2 % 2 * 8, column + i / 4 * 8 + lane % 4 * 2 + i % 2))
-      bad[i / 32] |= 1u << i % 32;
-#pragma unroll
-  for (int i = 0; i < (SUMS + 31) / 32; i++) count += (int)popcount(bad[i]);
-  for (int lanes = 1; lanes < 32; lanes *= 2) count += (int)shuffle_xor((uint)count, lanes);
-  const uint later = first_lanes(count > AGAIN_FEW && tile < NOTED_TILES);
-  if (later && lane == 0) {
-    atomic_or(&noted->of_tile[tile], 1 << row / 16);
+  for (int i = 0; i < SUMS; i++) {
+    const int inside = i % 32 / 4 * 8 + 2 * quad + i % 2 < columns[i / 32];
+    const float v = inside ? sums[i] : FLT_MAX;
+    range[i / 2 % 2] = (float2)(fmin(range[i / 2 % 2].s0, fabs(v)), fma(v, 0.0f, range[i / 2 % 2].s1));
+  }
+  if (rows <= 8) range[1] = (float2)(FLT_MAX, 0);
+  return rows <= 0 ? (float2)(FLT_MAX, 0) : (float2)(fmin(range[0].s0, range[1].s0), range[0].s1 + range[1].s1);
+}
+// Notes a warp's strip if a lane's sums, whose range this is, are not within `least`; `row` is the warp's first of the tile. Whether
+// that is so, or was beyond NOTED_TILES.
+INLINE uint again_later(float2 range, float least, __local struct Noted* noted, int tile, int row, int lane) {
+  const uint bad = warp_any(range.s0 < least || isnan(range.s1));
+  if (bad && lane == 0) {
+    if (tile < NOTED_TILES)
+      atomic_or(&noted->of_tile[tile], 1 << row / 16);
+    else
+      atomic_min(&noted->beyond[row / 16], tile);
     atomic_inc(&noted->strips);
   }
-  for (uint left = later ? 0 : first_lanes((uint)count); left != 0; left--) {
-    int next = SUMS;
-#pragma unroll
-    for (int i = (SUMS + 31) / 32 - 1; i >= 0; i--)
-      if (bad[i] != 0) next = 32 * i + 31 - (int)clz(bad[i] & -bad[i]);
-    const uint lanes_left = warp_ballot(next < SUMS);
-    const int owner = 31 - (int)clz(lanes_left & -lanes_left), which = (int)shuffle((uint)next, owner);
-    const int m = row + owner / 4 + which / 2 % 2 * 8, n = column + which / 4 * 8 + owner % 4 * 2 + which % 2;
-    float again = 0;
-    for (int k = 0; k < K; k += 32 * AGAIN_AHEAD) {
-      float a[AGAIN_AHEAD], b[AGAIN_AHEAD];
-#pragma unroll
-      for (int i = 0; i < AGAIN_AHEAD; i++) {
-        const struct AgainStep step = again_step(from, k + 32 * i);
-        a[i] = again_a(from, &step, m, lane), b[i] = again_b(from, &step, n, lane);
-      }
-#pragma unroll
-      for (int i = 0; i < AGAIN_AHEAD; i++)
-        if (AGAIN_ADDS(a[i], b[i])) again = fma(a[i], b[i], again);
-    }
-    for (int lanes = 1; lanes < 32; lanes *= 2) again += as_float(shuffle_xor(as_uint(again), lanes));
-    const int own = lane == owner;
-#pragma unroll
-    for (int i = 0; i < (SUMS + 31) / 32; i++) bad[i] &= own && which / 32 == i ? ~(1u << which % 32) : ~0u;
-#pragma unroll
-    for (int i = 0; i < SUMS; i++) sums[i] = own && i == which ? again : sums[i];
-  }
-  return later;
+  return first_lanes((uint)(bad || (tile >= NOTED_TILES && noted->beyond[row / 16] <= tile)));
 }
 
 // What is to be computed again of the group's tile number `tile`, a bit for each strip.
 static uint again_strips(__local const struct Noted* noted, int index, int tile) {
-  return index >= noted->left_out ? 0xffffffffu >> (32 - TILE_ROWS / 16) : tile < NOTED_TILES ? (uint)noted->of_tile[tile] : 0;
+  if (index >= noted->left_out) return 0xffffffffu >> (32 - AGAIN_STRIPS);
+  if (tile < NOTED_TILES) return (uint)noted->of_tile[tile];
+  uint strips = 0;
+  for (int i = 0; i < AGAIN_STRIPS; i++) strips |= (uint)(noted->beyond[i] <= tile) << i;
+  return strips;
 }
 
 // What a work-item multiplies in step k of a stage in order, R rows by AGAIN_COLUMNS.
@@ -177,24 +157,45 @@ INLINE void again_add(const int R, const int padded, float* acc, const float* ow
         acc[i * AGAIN_COLUMNS + j] = fma(own_a[i], own_b[j], acc[i * AGAIN_COLUMNS + j]);
 }
 // The sums over a stage in order. What a step needs is under way while the one before is added.
-INLINE void again_multiply(const int R, const int padded, float* acc, __local const float* a, __local const float* b, int tx,
-                           int first_row) {
-  float even_a[AGAIN_ROWS], even_b[AGAIN_COLUMNS], odd_a[AGAIN_ROWS], odd_b[AGAIN_COLUMNS];
-  again_load(R, even_a, even_b, a, b, 0, tx, first_row);
-#pragma unroll 4
-  for (int k = 0; k < 32; k += 2) {
-    again_load(R, odd_a, odd_b, a, b, k + 1, tx, first_row);
-    again_add(R, padded, acc, even_a, even_b);
-    again_load(R, even_a, even_b, a, b, (k + 2) % 32, tx, first_row);
-    again_add(R, padded, acc, odd_a, odd_b);
+#define AGAIN_MULTIPLY(unrolled, R, padded, acc, a, b, tx, first_row)                            \
+  {                                                                                              \
+    float even_a[AGAIN_ROWS], even_b[AGAIN_COLUMNS], odd_a[AGAIN_ROWS], odd_b[AGAIN_COLUMNS];    \
+    again_load(R, even_a, even_b, a, b, 0, tx, first_row);                                       \
+    _Pragma(unrolled) for (int k = 0; k < 32; k += 2) {                                          \
+      again_load(R, odd_a, odd_b, a, b, k + 1, tx, first_row);                                   \
+      again_add(R, padded, acc, even_a, even_b);                                                 \
+      again_load(R, even_a, even_b, a, b, (k + 2) % 32, tx, first_row);                          \
+      again_add(R, padded, acc, odd_a, odd_b);                                                   \
+    }                                                                                            \
   }
+// Padding is looked for in stages alone that have infinities or NaNs, which must not meet it.
+INLINE void again_multiply(const int R, uint odd, float* acc, __local const float* a, __local const float* b, int tx,
+                           int first_row) {
+  if (odd)
+    AGAIN_MULTIPLY("unroll 1", R, 1, acc, a, b, tx, first_row)
+  else
+    AGAIN_MULTIPLY("unroll 2", R, 0, acc, a, b, tx, first_row)
 }
-// All stages of a tile; see again_tile. While one is multiplied the next one comes. Padding is looked for in stages alone that have
-// infinities or NaNs, which must not meet it.
-INLINE void again_stages(const int R, float* acc, __local uchar* stages, int* turn, const struct Again* from, int steps, int row,
-                         int item) {
-  const int items = R == 1 ? 256 : MULTIPLIERS;
+// R rows of acc[], from row ty R on.
+INLINE void again_put(const int R, __local float* room, const float* acc, int tx, int ty) {
+#pragma unroll
+  for (int i = 0; i < R; i++)
+#pragma unroll
+    for (int j = 0; j < AGAIN_COLUMNS; j++)
+      room[(ty * R + i) * AGAIN_B_PITCH + AGAIN_COLUMN(tx, j)] = acc[i * AGAIN_COLUMNS + j];
+}
+
+// A tile, or of the strip number `strip` alone, if that is not ALL_STRIPS: its sums come to local memory, to the first of `stages`,
+// rows of AGAIN_B_PITCH. A work-item has AGAIN_ROWS rows of the tile, or one of the strip's, by AGAIN_COLUMNS. While one stage is
+// multiplied the next one comes. `turn`: stages so far.
+#define ALL_STRIPS (-1)
+INLINE void again_tile(int strip, __local uchar* stages, int* turn, const struct Again* from, int steps, int item) {
+  const int tx = AGAIN_X(item), ty = AGAIN_Y(item), whole = strip == ALL_STRIPS;
+  float acc[AGAIN_ROWS * AGAIN_COLUMNS];
+#pragma unroll
+  for (int i = 0; i < AGAIN_ROWS * AGAIN_COLUMNS; i++) acc[i] = 0;
   if (steps > 0) again_feed(from, 0, item);
+#pragma unroll 1
   for (int s = 0; s < steps; s++, ++*turn) {
     __local float* a = (__local float*)(stages + STAGE_BYTES) + (s & 1) * AGAIN_ORDERED;
     __local float* b = a + 32 * AGAIN_A_PITCH;
@@ -211,36 +212,23 @@ INLINE void again_stages(const int R, float* acc, __local uchar* stages, int* tu
     again_sync();
 #endif
     if (s + 1 < steps) again_feed(from, s + 1, item);
-    if (item < items && odd) again_multiply(R, 1, acc, a, b, AGAIN_X(item), row + AGAIN_Y(item) * R);
-    if (item < items && !odd) again_multiply(R, 0, acc, a, b, AGAIN_X(item), row + AGAIN_Y(item) * R);
+    if (whole)
+      again_multiply(AGAIN_ROWS, odd, acc, a, b, tx, ty * AGAIN_ROWS);
+    else if (item < 256)
+      again_multiply(1, odd, acc, a, b, tx, 16 * strip + ty);
   }
   again_sync();
-}
-
-// R rows a work-item, by AGAIN_COLUMNS: those of the tile (R AGAIN_ROWS), or (R 1) the strip from `row` on. The sums of the warp's
-// rows come to sums[], if it has some of them. `turn`: stages so far.
-INLINE void again_tile(const int R, float* sums, __local uchar* stages, int* turn, const struct Again* from, int steps, int row,
-                       int own_row, int own_column, int item) {
-  const int rows = R == 1 ? 16 : TILE_ROWS, items = R == 1 ? 256 : MULTIPLIERS;
-  const int tx = AGAIN_X(item), ty = AGAIN_Y(item), lane = item % 32;
-  float acc[AGAIN_ROWS * AGAIN_COLUMNS];
-#pragma unroll
-  for (int i = 0; i < R * AGAIN_COLUMNS; i++) acc[i] = 0;
-  again_stages(R, acc, stages, turn, from, steps, row, item);
-  // From the rows and columns that a work-item computed to those that it stores.
-  __local float* room = (__local float*)stages;
-  if (item < items)
-#pragma unroll
-    for (int i = 0; i < R; i++)
-#pragma unroll
-      for (int j = 0; j < AGAIN_COLUMNS; j++)
-        room[(ty * R + i) * AGAIN_B_PITCH + AGAIN_COLUMN(tx, j)] = acc[i * AGAIN_COLUMNS + j];
+  if (whole)
+    again_put(AGAIN_ROWS, (__local float*)stages, acc, tx, ty);
+  else if (item < 256)
+    again_put(1, (__local float*)stages, acc, tx, ty);
   again_sync();
-  const int at = own_row - row;
-  if (at >= 0 && at < rows)
-#pragma unroll
-    for (int i = 0; i < SUMS; i++)
-      sums[i] = room[(at + lane / 4 + i / 2 % 2 * 8) * AGAIN_B_PITCH + own_column + i / 4 * 8 + lane % 4 * 2 + i % 2];
+}
+// Where the sums of a row and a column of the tile are then.
+#define AGAIN_ROOM(strip, row, column) \
+  ((__local const float*)stages + ((strip) == ALL_STRIPS ? (row) : (row) - 16 * (strip)) * AGAIN_B_PITCH + (column))
+// When the sums are stored, before the next tile's first stage comes there.
+static void again_stored(void) {
   fence_async_shared();
   again_sync();
 }

@@ -125,6 +125,24 @@ INLINE void store_sums(int whole, const REAL* sums, int count, int first_m, int 
   else
     put_sums(0, sums, count, first_m, first_n, quad, M, N, c, row_at, step, EPILOGUE_ARGUMENTS);
 }
+// The same, few instructions instead of fast ones, of sums in local memory: `room` is the place of the warp's first row and of
+// column first_n, its rows are `pitch` apart.
+INLINE void store_room(__local const float* room, int pitch, int count, int first_m, int first_n, int lane, int M, int N,
+                       __global C_STORAGE* restrict c, const long* row_at, long step, EPILOGUE_PARAMETERS) {
+  const int plain = 0;
+#pragma unroll 1
+  for (int i = 0; i < count; i++) {
+    const int below = i / 2 % 2, column = i / 4 * 8 + lane % 4 * 2 + i % 2, m = first_m + 8 * below, n = first_n + column;
+    if (m >= M || n >= N) continue;
+    const REAL sum = room[(lane / 4 + 8 * below) * pitch + column];
+    const long start = below ? row_at[1] : row_at[0];
+#if C_TRANSPOSED
+    STORE_ONE(start + n * step, n, m, sum)
+#else
+    STORE_ONE(start + n, m, n, sum)
+#endif
+  }
+}
 // Where rows m and m + 8 of a matrix begin that starts at `at`.
 #if C_TRANSPOSED
 #define ROWS_AT(at, m, ldc) {(at) + (m), (at) + (m) + 8}
