@@ -65,13 +65,20 @@ int value_of(const Context& context, const std::string& source, int value) {
   return read<int32_t>(stream, y).at(0);
 }
 
-/// Asks for programs in a rehearsal, then runs them all.
+void rehearse(const Context& context, const std::string& source) {
+  const Rehearsal rehearsal;
+  for (int value = 0; value < kPrograms; value++)
+    context.state().programs.generated("p", source, "set", Defines().set("VALUE", value));
+}
+
+/// Asks for programs in a rehearsal, waits for them, then runs them all.
 void check_runs(const Context& context, const std::string& source) {
-  {
-    const Rehearsal rehearsal;
-    for (int value = 0; value < kPrograms; value++)
-      context.state().programs.generated("p", source, "set", Defines().set("VALUE", value));
-  }
+  const auto there = [&] { return context.program_stats().built + context.program_stats().from_disk; };
+  const uint64_t before = there();
+  rehearse(context, source);
+  for (int i = 0; i < 6000 && there() < before + kPrograms; i++)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  CHECK(there() == before + kPrograms);
   for (int value = 0; value < kPrograms; value++) CHECK(value_of(context, source, value) == value);
 }
 
@@ -212,6 +219,42 @@ TEST_CASE("build processes: one that does not start, ends, or answers something 
   }
 }
 
+TEST_CASE("build processes: while they start, who needs a program builds it, and nobody waits for them to",
+          "[threads]") {
+  const TempDir folder;
+  test::put(folder / "slow", "#!/bin/sh\nexec sleep 600\n");
+  std::filesystem::permissions(folder / "slow", std::filesystem::perms::owner_all);
+  const Compiler compiler(folder / "slow");
+  ContextConfig config = two_processes(folder);
+  Lines log;
+  log.in(config);
+  {
+    const Context context(test::context().device(), config);
+    const std::string source = unique_source(kSet);
+    rehearse(context, source);
+    for (int value = 0; value < kPrograms; value++) CHECK(value_of(context, source, value) == value);
+    CHECK(log.count("build program=p ") == kPrograms);
+    CHECK(children() == 2);
+  }
+  CHECK(children() == 0);
+}
+
+TEST_CASE("build processes: the first program that has to be compiled starts them", "[threads]") {
+  const TempDir folder;
+  const std::string source = unique_source(kSet);
+  for (const bool known : {false, true}) {
+    INFO(known);
+    const Context context(test::context().device(), two_processes(folder));
+    CHECK(value_of(context, source, 1) == 1);
+    int started = 0;
+    for (int i = 0; i < (known ? 10 : 1000) && started < 2; i++) {
+      started = children();
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    CHECK(started == (known ? 0 : 2));
+  }
+}
+
 TEST_CASE("build processes: one ends though a child of ours has its socket open") {
   pid_t child = -1;
   {
@@ -257,7 +300,7 @@ TEST_CASE("build processes: how many a device has", "[small]") {
   one.global_memory = other.global_memory = uint64_t{80} << 30;
   unsetenv("DLPRIM_BUILD_PROCESSES");
   const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  CHECK(build_processes({}, one) == std::min(cores, 16));
+  CHECK(build_processes({}, one) == std::min(cores, 8));
   CHECK(build_processes({}, other) == 0);
   CHECK(build_processes(3, other) == 3);
   CHECK(build_processes(99, other) == 16);

@@ -53,7 +53,8 @@ struct ContextConfig {
   /// Most processes that compile programs for a Rehearsal or a net, 16 at most; 0: its own threads do. The
   /// environment has $DLPRIM_BUILD_PROCESSES; without it there are some where the driver compiles one program
   /// at a time (DeviceFacts::compiles_one_at_a_time). They are the program dlprim-compiler, from where it was
-  /// installed or $DLPRIM_COMPILER says, and need a folder of compiled programs.
+  /// installed or $DLPRIM_COMPILER says, and need a folder of compiled programs. They start when the context
+  /// first compiles a program, each makes a context on the device, and end when there was none for 10 s.
   std::optional<int> build_processes;
   /// File of the tuning database; empty: none. Without it, and without $DLPRIM_TUNE_DB or with a
   /// cache_folder: tuning.sqlite in the folder of compiled programs.

@@ -4,7 +4,7 @@
 //     const Rehearsal rehearsal;
 //     step();  // checks, plans, begins to compile; computes nothing
 //   }
-//   step();    // waits for each program where it is needed first
+//   step();    // compiles or waits for each program where it is needed first
 //
 // While one lives, what its thread calls checks its arguments, makes its plans and asks for its programs,
 // which then are compiled in the background, side by side. Nothing is put on a queue, tensors keep what they

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <exception>
+#include <limits>
 #include <set>
 #include <utility>
 
@@ -39,10 +41,11 @@ void watch_the_end() {
 
 }  // namespace
 
-BuildPool::BuildPool(int at_once)
-    : most_(
-          std::clamp<size_t>(at_once > 0 ? static_cast<size_t>(at_once) : std::thread::hardware_concurrency(),
-                             1, kMostThreads)) {}
+BuildPool::BuildPool(int at_once, Prepare prepare, std::chrono::milliseconds patience)
+    : most_(std::clamp<size_t>(
+          at_once > 0 ? static_cast<size_t>(at_once) : std::thread::hardware_concurrency(), 1, kMostThreads)),
+      prepare_(std::move(prepare)),
+      patience_(patience) {}
 
 BuildPool::~BuildPool() {
   {
@@ -52,53 +55,104 @@ BuildPool::~BuildPool() {
   stop();
 }
 
-void BuildPool::add(Job job) {
+void BuildPool::enter() {
   watch_the_end();
-  {
-    std::lock_guard<std::mutex> lock(pools().mutex);
-    pools().pools.insert(this);
-  }
+  std::lock_guard<std::mutex> lock(pools().mutex);
+  pools().pools.insert(this);
+}
+
+BuildPool::Ticket BuildPool::add(Job job) {
+  enter();
+  join_ended();
   std::unique_lock<std::mutex> lock(mutex_);
-  if (stopped_) {
+  const Ticket ticket{std::numeric_limits<size_t>::max() - job.length, ++added_};
+  if (ending_) {
     lock.unlock();
-    return job.drop();
+    job.drop();
+    return ticket;
   }
-  if (working_ < most_) {
-    if (working_ == 0) {
-      for (std::thread& ended : threads_) ended.join();
-      threads_.clear();
-    }
-    threads_.emplace_back([this] { work(); });
-    working_++;
+  if (threads_.size() < most_ && jobs_.size() + busy_ >= threads_.size()) start_thread();
+  jobs_.emplace(ticket, std::move(job));
+  changed_.notify_one();
+  return ticket;
+}
+
+void BuildPool::warm() noexcept {
+  try {
+    enter();
+    std::lock_guard<std::mutex> lock(mutex_);
+    while (!ending_ && threads_.size() < most_) start_thread();
+  } catch (const std::exception&) {  // then there are fewer
   }
-  jobs_.push_back(std::move(job));
+}
+
+void BuildPool::start_thread() {
+  std::thread thread([this] { work(); });
+  const std::thread::id id = thread.get_id();
+  threads_.emplace(id, std::move(thread));
+}
+
+BuildPool::Job BuildPool::take(std::map<Ticket, Job>::iterator place) {
+  Job job = std::move(place->second);
+  jobs_.erase(place);
+  return job;
+}
+
+void BuildPool::run_here(Ticket ticket) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  const auto place = jobs_.find(ticket);
+  if (place == jobs_.end()) return;
+  const Job job = take(place);
+  lock.unlock();
+  job.run_here();
 }
 
 void BuildPool::work() {
   std::unique_lock<std::mutex> lock(mutex_);
-  while (!jobs_.empty()) {
-    const Job job = std::move(jobs_.front());
-    jobs_.pop_front();
+  for (bool ready = !prepare_; !ready && !ending_;) {
+    lock.unlock();
+    ready = prepare_();
+    lock.lock();
+  }
+  while (!ending_ && changed_.wait_for(lock, patience_, [this] { return ending_ || !jobs_.empty(); }) &&
+         !ending_) {
+    const Job job = take(jobs_.begin());
+    busy_++;
     lock.unlock();
     job.run();
     lock.lock();
+    busy_--;
   }
-  working_--;
-  ended_.notify_all();
+  const auto self = threads_.find(std::this_thread::get_id());
+  ended_.push_back(std::move(self->second));
+  threads_.erase(self);
+  changed_.notify_all();
+}
+
+void BuildPool::join_ended() {
+  std::vector<std::thread> ended;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    ended.swap(ended_);
+  }
+  for (std::thread& thread : ended) thread.join();
 }
 
 void BuildPool::drop() noexcept {
-  std::deque<Job> dropped;
-  std::vector<std::thread> threads;
-  std::unique_lock<std::mutex> lock(mutex_);
-  dropped.swap(jobs_);
-  lock.unlock();
-  for (const Job& job : dropped) job.drop();
-  lock.lock();
-  ended_.wait(lock, [&] { return working_ == 0; });
-  threads.swap(threads_);
-  lock.unlock();
-  for (std::thread& thread : threads) thread.join();
+  std::map<Ticket, Job> dropped;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    ending_ = true;
+    dropped.swap(jobs_);
+  }
+  changed_.notify_all();
+  for (const auto& [ticket, job] : dropped) job.drop();
+  {
+    std::unique_lock<std::mutex> lock(mutex_);
+    changed_.wait(lock, [this] { return threads_.empty(); });
+    ending_ = stopped_;
+  }
+  join_ended();
 }
 
 void BuildPool::stop() noexcept {

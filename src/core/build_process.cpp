@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <spawn.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -134,14 +136,14 @@ bool receive_verdict(int socket, std::string& failure) {
 }
 
 int build_processes(std::optional<int> configured, const DeviceFacts& device) {
-  constexpr int kMost = 16;
+  constexpr int kMost = 16, kUsual = 8;  // of 16 on 16 cores each took twice as long
   constexpr uint64_t kMemoryOfEach = uint64_t{4} << 30;
   if (const char* asked = std::getenv("DLPRIM_BUILD_PROCESSES"); asked && !configured)
     configured = std::atoi(asked);
   int wanted = std::clamp(configured.value_or(0), 0, kMost);
   if (!configured && device.compiles_one_at_a_time)
     wanted = static_cast<int>(std::min<uint64_t>(
-        {kMost, std::max(1U, std::thread::hardware_concurrency()), device.global_memory / kMemoryOfEach}));
+        {kUsual, std::max(1U, std::thread::hardware_concurrency()), device.global_memory / kMemoryOfEach}));
   return wanted > 0 && !compiler().empty() ? wanted : 0;
 }
 
@@ -149,7 +151,21 @@ BuildProcess::~BuildProcess() {
   end();
 }
 
+bool BuildProcess::prepare(const std::string& platform, const std::string& device) {
+  constexpr int kPatience = 50;  // milliseconds
+  if (!failed_ && socket_ < 0 && start()) preparing_ = send_request(socket_, {platform, device});
+  if (!preparing_) return true;
+  pollfd answer{socket_, POLLIN, 0};
+  if (poll(&answer, 1, kPatience) == 0) return false;
+  preparing_ = false;
+  std::string failure;  // what builds will say, too
+  failed_ = !receive_verdict(socket_, failure);
+  if (failed_) end();
+  return true;
+}
+
 std::string BuildProcess::build(const BuildRequest& request) {
+  while (preparing_) prepare(request.platform, request.device);
   if (failed_ || (socket_ < 0 && !start())) return "dlprim-compiler does not run";
   std::string failure;
   failed_ = !send_request(socket_, request) || !receive_verdict(socket_, failure);
@@ -192,6 +208,8 @@ void BuildProcess::end() {
     close(socket_);
   }
   socket_ = -1;
+  if (preparing_ && process_ > 0) kill(process_, SIGKILL);  // inside the driver, and nobody needs it
+  preparing_ = false;
   if (process_ > 0)
     while (waitpid(process_, nullptr, 0) < 0 && errno == EINTR) continue;
   process_ = -1;

@@ -13,7 +13,8 @@
 
 namespace dlprim::detail {
 
-/// A program to be compiled, and where its binary is to be kept; all as texts, as they travel.
+/// A program to be compiled, and where its binary is to be kept; all as texts, as they travel. Without a key
+/// only a context is made for the device, which takes longer than compiling most programs.
 struct BuildRequest {
   std::string platform, device;  ///< the platform's name, the device's number among the platform's
   std::string name, source, options;
@@ -31,7 +32,7 @@ bool send_verdict(int socket, const std::string& failure);
 bool receive_verdict(int socket, std::string& failure);
 
 /// How many processes are to compile for a device: `configured`; or as $DLPRIM_BUILD_PROCESSES says; or,
-/// where the driver compiles one program at a time, as many as there are cores, at most 16, and one for each
+/// where the driver compiles one program at a time, as many as there are cores, at most 8, and one for each
 /// 4 GiB of the device's memory, since each makes a context there. 0 without the program dlprim-compiler.
 int build_processes(std::optional<int> configured, const DeviceFacts& device);
 
@@ -43,6 +44,8 @@ class BuildProcess {
   BuildProcess(const BuildProcess&) = delete;
   BuildProcess& operator=(const BuildProcess&) = delete;
 
+  /// Has it make a context for the device. False while it does; a call waits for 50 ms at most.
+  bool prepare(const std::string& platform, const std::string& device);
   /// Empty if the program was compiled and is kept. Else why not, for the log: compile it here, where errors
   /// can be told. A process that did not start, or ended, is not asked again.
   std::string build(const BuildRequest& request);
@@ -53,7 +56,7 @@ class BuildProcess {
 
   int socket_ = -1;
   pid_t process_ = -1;
-  bool failed_ = false;
+  bool preparing_ = false, failed_ = false;
 };
 
 }  // namespace dlprim::detail

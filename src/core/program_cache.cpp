@@ -20,6 +20,14 @@ namespace {
 
 constexpr const char* kKeyVersion = "program 1";
 constexpr size_t kMostForms = 8192;
+/// After this time without a program to compile processes end: they hold memory of the device.
+constexpr std::chrono::seconds kPatience{10};
+
+/// The process that compiles for a thread of the pool, and ends with it.
+BuildProcess& own_process() {
+  thread_local BuildProcess process;
+  return process;
+}
 
 }  // namespace
 
@@ -61,7 +69,12 @@ ProgramCache::ProgramCache(cl::Context context, const Device& device, const Prog
       log_(std::move(log)),
       limits_(limits),
       processes_(keeps() ? build_processes(processes, device.facts()) : 0),
-      background_(processes_) {}
+      background_(processes_,
+                  processes_ > 0 ? BuildPool::Prepare([this] {
+                    return own_process().prepare(device_.facts().platform, cat(device_.facts().device_index));
+                  })
+                                 : BuildPool::Prepare(),
+                  processes_ > 0 ? kPatience : std::chrono::seconds(0)) {}
 
 bool ProgramCache::keeps() const {
   return disk_.keeps() && (disk_.chosen() || !device_.facts().keeps_programs);
@@ -220,18 +233,18 @@ ProgramCache::Claim ProgramCache::claim(const std::string& key) {
   Entry* entry = find(key);
   if (entry && entry->built.valid()) {
     ages_.splice(ages_.begin(), ages_, entry->age);
-    return {entry->built, nullptr};
+    return {entry->built, nullptr, entry->job};
   }
   auto promise = std::make_shared<std::promise<Outcome>>();
   if (auto held = entry ? entry->program.lock() : nullptr) {
     promise->set_value({std::move(held), {}});
     Built built = insert(key, promise->get_future().share()).built;
     trim();
-    return {std::move(built), nullptr};
+    return {std::move(built), nullptr, {}};
   }
   if (entry) programs_.erase(key);
   Built built = insert(key, promise->get_future().share()).built;
-  return {std::move(built), std::move(promise)};
+  return {std::move(built), std::move(promise), {}};
 }
 
 void ProgramCache::disclaim(const std::string& key) {
@@ -263,6 +276,7 @@ std::shared_ptr<const Program> ProgramCache::program(const std::string& key, con
   for (;;) {
     const Claim claimed = claim(key);
     if (claimed.promise) fulfil(*claimed.promise, key, name, source, options);
+    if (claimed.job) background_.run_here(*claimed.job);
     const Outcome& outcome = claimed.built.get();
     if (outcome.dropped) continue;
     if (!outcome.program) throw BuildError(name, options, outcome.log);
@@ -278,18 +292,22 @@ void ProgramCache::prefetch(const std::string& key, const std::string& name, con
                             const std::string& options) {
   const auto promise = claim(key).promise;
   if (!promise) return;
-  const auto build = [=] {
-    thread_local BuildProcess process;  // of one of the pool's threads, and ends with it
-    fulfil(*promise, key, name, source, options, processes_ > 0 ? &process : nullptr);
+  const auto build = std::make_shared<std::function<void(BuildProcess*)>>(
+      [=](BuildProcess* process) { fulfil(*promise, key, name, source, options, process); });
+  BuildPool::Job job;
+  job.length = source.size();  // long texts take longest
+  job.run = [this, build] { (*build)(processes_ > 0 ? &own_process() : nullptr); };
+  job.run_here = [build] { (*build)(nullptr); };
+  job.drop = [=] {
+    disclaim(key);
+    promise->set_value({nullptr, {}, true});
   };
-  const BuildPool::Job job = {build, [=] {
-                                disclaim(key);
-                                promise->set_value({nullptr, {}, true});
-                              }};
   try {
-    background_.add(job);
+    const BuildPool::Ticket ticket = background_.add(std::move(job));
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (Entry* entry = find(key)) entry->job = ticket;
   } catch (const std::system_error&) {  // there is no thread to be had
-    fulfil(*promise, key, name, source, options, nullptr);
+    (*build)(nullptr);
   }
 }
 
@@ -320,6 +338,7 @@ std::shared_ptr<const Program> ProgramCache::make(const std::string& name, const
                     failure.empty() ? "its binary is not in the folder, or does not load" : failure));
   }
   if (!loaded && !elsewhere) {
+    if (!process && processes_ > 0 && !warmed_.exchange(true)) background_.warm();  // others will follow
     result->program = compile_program(context_, device_.cl()(), name, source, options);
     const std::string binary = keeps() ? program_binary(result->program) : "";
     if (!binary.empty()) disk_.store(key, binary);

@@ -4,6 +4,7 @@
 // The least recently used programs go when there are too many. One that a plan still holds is found again.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <future>
 #include <list>
@@ -103,6 +104,7 @@ class ProgramCache {
   struct Entry {
     Built built;                           ///< not valid once the program went; whoever holds it still does
     std::weak_ptr<const Program> program;  ///< null while it is being built
+    std::optional<BuildPool::Ticket> job;  ///< that builds it in the background
     std::map<std::string, Kernel> kernels;
     std::list<const std::string*>::iterator age;
   };
@@ -112,10 +114,11 @@ class ProgramCache {
     std::weak_ptr<Kernel::Shared> kernel;
     Entry* entry = nullptr;
   };
-  /// A program to be: `promise` is there for the one who has to build it.
+  /// A program to be: `promise` is there for the one who has to build it, `job` if one was to.
   struct Claim {
     Built built;
     std::shared_ptr<std::promise<Outcome>> promise;
+    std::optional<BuildPool::Ticket> job;
   };
 
   Kernel kernel_of(const std::string& name, const std::string& source, const std::string& kernel,
@@ -131,7 +134,8 @@ class ProgramCache {
   /// compile it first.
   void fulfil(std::promise<Outcome>& promise, const std::string& key, const std::string& name,
               const std::string& source, const std::string& options, BuildProcess* process = nullptr);
-  /// Has the program built in the background, unless it is there or on its way.
+  /// Has the program built in the background, unless it is there or on its way. Who needs it before that has
+  /// begun builds it.
   void prefetch(const std::string& key, const std::string& name, const std::string& source,
                 const std::string& options);
   /// The entry of a program that is kept or held; null if there is none. Under the lock, as those below.
@@ -156,7 +160,8 @@ class ProgramCache {
   std::unordered_map<std::string, Form> forms_;
   std::list<const std::string*> ages_;  ///< of those that are kept, newest first
   ProgramStats stats_;
-  int processes_;         ///< that compile what is asked for in the background; 0: its threads do
+  int processes_;  ///< that compile what is asked for in the background; 0: its threads do
+  std::atomic<bool> warmed_{false};
   BuildPool background_;  ///< the last member: its jobs use the others until it ends
 };
 

@@ -54,6 +54,7 @@ class Target {
 std::string serve(Target& target, const BuildRequest& request) {
   try {
     target.set(request.platform, request.device);
+    if (request.key.empty()) return "";
     const cl::Program program =
         compile_program(target.context(), target.device(), request.name, request.source, request.options);
     const std::string binary = program_binary(program);
