@@ -189,14 +189,6 @@ void run(const Stream& stream, const Network& network, const Data& data, int64_t
   check_parameters(net, network.parameters);
   widen_weights(stream, net);
 
-  Tensor inferred;
-  const auto infer = [&] {
-    inferred = net.forward(stream, Mode::evaluation, {{images, data.images}}, {logits})[logits];
-  };
-  infer();  // compiles
-  const double inference = milliseconds(stream, infer);
-  check_logits(stream, inferred, shape[0]);
-
   AdamOptions options;
   options.learning_rate = network.learning_rate;
   Adam solver(net, options);
@@ -219,6 +211,14 @@ void run(const Stream& stream, const Network& network, const Data& data, int64_t
       fail("the loss of step " + std::to_string(step) + " is " + text(losses.back()));
     check_gradients(stream, net, step);
   }
+  Tensor inferred;
+  const auto infer = [&] {
+    inferred = net.forward(stream, Mode::evaluation, {{images, data.images}}, {logits})[logits];
+  };
+  infer();  // compiles
+  const double inference = milliseconds(stream, infer);
+  check_logits(stream, inferred, shape[0]);
+
   std::printf("%-12s %9lld parameters  first step %8.1f ms  later %7.1f ms  inference %7.1f ms  losses",
               network.name, static_cast<long long>(network.parameters), first, later, inference);
   for (float value : losses) std::printf(" %.4f", value);
