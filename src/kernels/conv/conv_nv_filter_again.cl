@@ -14,8 +14,6 @@
 
 #define AGAIN_ADDS(a, b) (!is_padding(b))
 #define AGAIN_PADS 1
-// So many blocks are on the way from a stage at once.
-#define AT_ONCE 3
 // A tensor's strides, and where its first element is.
 struct Pixels {
   __global const float* at;
@@ -126,32 +124,25 @@ INLINE uint again_bring(const struct Again* from, int s, int item, __local const
   __local const uint4* at = (__local const uint4*)stage + pixel * 8 + ((eighth ^ pixel) & 7);
   __local float4* to_a = (__local float4*)(a + pixel * AGAIN_A_PITCH + eighth * 8);
   __local float4* to_b = (__local float4*)(b + pixel * AGAIN_B_PITCH + eighth * 8);
-  const int tiny[2] = {from->all->tiny_y, from->all->tiny_x};
   uint not_finite = 0;
+#pragma unroll 1
+  for (int i = 0; i < M_BLOCKS + N_BLOCKS; i++) {
+    const int of_a = i < M_BLOCKS;
+    const int block = of_a ? i : i - M_BLOCKS, bytes = of_a ? A_BYTES : B_BYTES;
+    uint4 parts[PARTS];
 #pragma unroll
-  for (int first = 0; first < M_BLOCKS + N_BLOCKS; first += AT_ONCE) {
-    const int last = min(first + AT_ONCE, M_BLOCKS + N_BLOCKS);
-    uint4 parts[AT_ONCE][PARTS];
+    for (int part = 0; part < PARTS; part++) parts[part] = at[((of_a ? 0 : PARTS * A_BYTES) + part * bytes + block * BOX_BYTES) / 16];
+    float v[8];
+    if (of_a ? from->all->tiny_y : from->all->tiny_x)
+      join_parts(v, 1, parts[0], parts[1], parts[2]);
+    else
+      join_parts(v, 0, parts[0], parts[1], parts[2]);
+    __local float4* to = (of_a ? to_a : to_b) + 16 * block;
+    const float4 low = (float4)(v[0], v[1], v[2], v[3]), high = (float4)(v[4], v[5], v[6], v[7]);
+    to[right] = right ? high : low, to[1 - right] = right ? low : high;
+    if (of_a)
 #pragma unroll
-    for (int i = first; i < last; i++)
-#pragma unroll
-      for (int part = 0; part < PARTS; part++)
-        parts[i - first][part] = at[(i < M_BLOCKS ? part * A_BYTES + i * BOX_BYTES
-                                                  : PARTS * A_BYTES + part * B_BYTES + (i - M_BLOCKS) * BOX_BYTES) / 16];
-#pragma unroll
-    for (int i = first; i < last; i++) {
-      __local float4* to = i < M_BLOCKS ? to_a + 16 * i : to_b + 16 * (i - M_BLOCKS);
-      float v[8];
-      if (tiny[i >= M_BLOCKS])
-        join_parts(v, 1, parts[i - first][0], parts[i - first][1], parts[i - first][2]);
-      else
-        join_parts(v, 0, parts[i - first][0], parts[i - first][1], parts[i - first][2]);
-      const float4 low = (float4)(v[0], v[1], v[2], v[3]), high = (float4)(v[4], v[5], v[6], v[7]);
-      to[right] = right ? high : low, to[1 - right] = right ? low : high;
-      if (i < M_BLOCKS)
-#pragma unroll
-        for (int j = 0; j < 8; j++) not_finite |= !isfinite(v[j]);
-    }
+      for (int j = 0; j < 8; j++) not_finite |= !isfinite(v[j]);
   }
   return not_finite;
 }
