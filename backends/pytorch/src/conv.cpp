@@ -1,8 +1,6 @@
 // Convolutions of one to three dimensions, transposed or not, and their gradients, through dlprim's. Results
 // lie channels-last where the input or the weights do.
 #include <dlprim/conv.hpp>
-#include <dlprim/error.hpp>
-#include <dlprim/rehearsal.hpp>
 
 #include "math.hpp"
 #include "plans.hpp"
@@ -52,19 +50,6 @@ void check_dtypes(const at::Tensor& x, const at::Tensor& w) {
               w.scalar_type());
 }
 
-/// Has the programs of the gradients that autograd will want compiled in the background, from now on.
-void rehearse_gradients(const at::Tensor& input, const at::Tensor& weight, const dlprim::Tensor& x,
-                        const dlprim::Tensor& w, const dlprim::Tensor& y, const Params& params) {
-  if (!at::GradMode::is_enabled()) return;
-  const dlprim::Context& context = home_of(input).context;
-  const dlprim::Rehearsal rehearsal;
-  try {
-    if (input.requires_grad()) dlprim::ConvBackwardData(context, {y, w, x, params}, with(params.math));
-    if (weight.requires_grad()) dlprim::ConvBackwardFilter(context, {x, y, w, params}, with(params.math));
-  } catch (const dlprim::Error&) {  // backward itself will say it
-  }
-}
-
 at::Tensor forward(const at::Tensor& input, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
                    c10::SymIntArrayRef stride, c10::SymIntArrayRef padding, c10::SymIntArrayRef dilation,
                    bool transposed, c10::SymIntArrayRef output_padding, c10::SymInt groups) {
@@ -84,13 +69,19 @@ at::Tensor forward(const at::Tensor& input, const at::Tensor& weight, const std:
   const dlprim::Tensor y = view(output);
   dlprim::Tensor b;
   if (bias && bias->defined()) b = view(bias->to(input.scalar_type()).contiguous());
+  Device& on = home_of(input);
   run_plan<dlprim::Conv>(
-      home_of(input), params.key(x, w, y, b.defined()),
+      on, params.key(x, w, y, b.defined()),
       [&] {
-        rehearse_gradients(input, weight, x, w, y, params);
+        rehearse_gradients([&] {
+          if (input.requires_grad())
+            dlprim::ConvBackwardData(on.context, {y, w, x, params}, with(params.math));
+          if (weight.requires_grad())
+            dlprim::ConvBackwardFilter(on.context, {x, y, w, params}, with(params.math));
+        });
         dlprim::ConvDesc desc{x, w, y, params};
         desc.bias = b.defined();
-        return dlprim::Conv(home_of(input).context, desc, with(params.math));
+        return dlprim::Conv(on.context, desc, with(params.math));
       },
       [&](const dlprim::Conv& plan, const dlprim::Stream& stream) { plan.run(stream, x, w, b, y); });
   return output;

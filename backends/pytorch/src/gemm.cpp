@@ -46,6 +46,24 @@ void multiply_integers(const at::Tensor& a, const at::Tensor& b, int64_t alpha, 
       });
 }
 
+/// The plans that autograd's formulas for the gradients of a b take, `y` lying as b's product does: the
+/// gradient of an operand whose columns lie side by side is computed transposed.
+void rehearse_product(const at::Tensor& a, const at::Tensor& b, const dlprim::Tensor& x,
+                      const dlprim::Tensor& w, const dlprim::Tensor& y, dlprim::MathMode math) {
+  const dlprim::Context& context = home_of(a).context;
+  const auto plan = [&](const dlprim::Tensor& left, const dlprim::Tensor& right) {
+    dlprim::Shape shape = left.shape();
+    shape[left.rank() - 1] = right.shape().back();
+    dlprim::Gemm(context, dlprim::GemmDesc{left, right, dlprim::TensorDesc(shape, left.dtype())}, with(math));
+  };
+  const auto transposed = [](const dlprim::Tensor& t) { return t.transpose(-2, -1); };
+  const auto by_columns = [](const at::Tensor& t) {
+    return t.dim() == 2 && t.stride(0) == 1 && t.stride(1) == t.size(0);
+  };
+  if (a.requires_grad()) by_columns(a) ? plan(w, transposed(y)) : plan(y, transposed(w));
+  if (b.requires_grad()) by_columns(b) ? plan(transposed(y), x) : plan(transposed(x), y);
+}
+
 /// c = alpha a b + beta c + bias, of matrices or batches of them. The bias is a vector for each row of c, or
 /// not defined.
 void multiply(const at::Tensor& a, const at::Tensor& b, const at::Tensor& bias, double alpha, double beta,
@@ -77,6 +95,7 @@ void multiply(const at::Tensor& a, const at::Tensor& b, const at::Tensor& bias, 
   run_plan<dlprim::Gemm>(
       home_of(c), Key::of(x, w, y, vector, alpha, beta, math),
       [&] {
+        rehearse_gradients([&] { rehearse_product(a, b, x, w, y, math); });
         dlprim::GemmDesc desc{x, w, y, alpha, beta};
         if (vector) desc.bias = dlprim::GemmDesc::Vector::row;
         return dlprim::Gemm(home_of(c).context, desc, with(math));

@@ -9,7 +9,10 @@
 #include <unordered_map>
 
 #include <ATen/TensorIterator.h>
+#include <ATen/core/grad_mode.h>
 #include <dlprim/dims.hpp>
+#include <dlprim/error.hpp>
+#include <dlprim/rehearsal.hpp>
 #include <dlprim/tensor.hpp>
 
 #include "device.hpp"
@@ -121,6 +124,18 @@ class Plans {
   };
   std::array<Shelf, kMaxDevices> shelves_;
 };
+
+/// Makes the plans of gradients that autograd will want, so that their programs are compiled in the
+/// background from the forward pass on.
+template <class MakePlans>
+void rehearse_gradients(const MakePlans& make_plans) {
+  if (!at::GradMode::is_enabled()) return;
+  const dlprim::Rehearsal rehearsal;
+  try {
+    make_plans();
+  } catch (const dlprim::Error&) {  // backward itself will say it
+  }
+}
 
 /// Calls run(plan, stream) with the plan of this key and the thread's current stream. Keys of one type of
 /// plan are told apart by their parts alone.
