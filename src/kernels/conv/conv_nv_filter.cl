@@ -155,13 +155,20 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_nv_filter(
     const int quad = lane % 4, first_k = m + 64 * own_m + 16 * (warp % 4) + lane / 4;
 #if PARTS > 1
     const float least = least_exact(y_range, x_range, steps * PIXELS);
-    int columns[N_OWN];
+    uint small = own >= NOTED_TILES, later = 0;
 #pragma unroll
-    for (int i = 0; i < N_OWN; i++) {
-      const int number = block + own_n + i;
-      columns[i] = number < blocks ? C - (number - divided(number, blocks_c) * blocks_c.d) * 64 : 0;
+    for (int i = 0; i < SUMS; i++) small |= !is_within(sums[i], least);
+    if (warp_any(small)) {
+      int columns[N_OWN];
+#pragma unroll
+      for (int i = 0; i < N_OWN; i++) {
+        const int number = block + own_n + i;
+        columns[i] = number < blocks ? C - (number - divided(number, blocks_c) * blocks_c.d) * 64 : 0;
+      }
+      later = again_later(sums_range(sums, K - first_k, columns, quad), least, &noted, own, OWN_ROW, lane);
     }
-    if (again_later(sums_range(sums, K - first_k, columns, quad), least, &noted, own++, OWN_ROW, lane)) continue;
+    own++;
+    if (first_lanes(later)) continue;
 #endif
     STORE_SLICE()
   }
@@ -176,7 +183,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_nv_filter(
   own = turn = 0;
   FOR_ITEMS() {
     ITEM()
-    const uint strips = again_strips(&noted, 0, own);
+    const uint strips = first_lanes(again_strips(&noted, 0, own));
     own++;
     if (strips == 0) continue;
     const struct Again from = AGAIN_OF_ITEM();
@@ -184,7 +191,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_nv_filter(
     again_see(&operands, &from, item);
     again_sync();
     again_tile(ALL_STRIPS, stages, &turn, &from, steps, item);
-    if (strips >> OWN_ROW / 16 & 1) STORE_ROOM(AGAIN_ROOM(ALL_STRIPS, OWN_ROW, 64 * own_n))
+    if (first_lanes(strips >> OWN_ROW / 16 & 1)) STORE_ROOM(AGAIN_ROOM(ALL_STRIPS, OWN_ROW, 64 * own_n))
     again_stored();
   }
 #endif

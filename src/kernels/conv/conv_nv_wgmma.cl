@@ -317,18 +317,21 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_nv_wgmma(
 #endif
     const int quad = lane % 4, first_m = m + 64 * warp_group + 16 * (warp % 4) + lane / 4;
 #if SPLIT
-    int columns[(SUMS + 31) / 32];
-#pragma unroll
-    for (int i = 0; i < (SUMS + 31) / 32; i++) columns[i] = N - n - 64 * i;
-    const float2 range = sums_range(sums, M - first_m, columns, quad);
     const int tile = index / (int)get_num_groups(0);
-    const int small = range.s0 < SMALL || isnan(range.s1) || a_range.s0 < as_uint(TINY) - 1 || a_range.s1 > as_uint(LARGE);
-    if (warp_any(small || tile >= NOTED_TILES)) {
+    uint later = 0, small = tile >= NOTED_TILES || a_range.s0 < as_uint(TINY) - 1 || a_range.s1 > as_uint(LARGE);
+#pragma unroll
+    for (int i = 0; i < SUMS; i++) small |= !is_within(sums[i], SMALL);
+    if (warp_any(small)) {
+      int columns[(SUMS + 31) / 32];
+#pragma unroll
+      for (int i = 0; i < (SUMS + 31) / 32; i++) columns[i] = N - n - 64 * i;
+      const float2 range = sums_range(sums, M - first_m, columns, quad);
       uint2 of_w = notes[0];
       for (int i = 1; i < ITEMS / 32; i++) of_w = (uint2)(min(of_w.s0, notes[i].s0), max(of_w.s1, notes[i].s1));
       const float least = least_exact(joined(joined(a_range, 1), 2), of_w, steps * STEP);  // four lanes share rows
-      if (again_later(range, least, &noted, tile, 16 * warp, lane)) continue;
+      later = again_later(range, least, &noted, tile, 16 * warp, lane);
     }
+    if (first_lanes(later)) continue;
 #endif
     STORE_PIXELS(store_sums, m + TILE_M <= M && n + TILE_N <= N, sums, SUMS, first_m, n, quad)
   }
@@ -341,13 +344,13 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_nv_wgmma(
     TILE(index)
     const int M = phase->M;
     if (m >= M) continue;
-    const uint strips = again_strips(&noted, index, index / (int)get_num_groups(0));
+    const uint strips = first_lanes(again_strips(&noted, index, index / (int)get_num_groups(0)));
     const struct Again from = AGAIN_OF_TILE();
     const int first_m = m + 16 * warp + lane / 4;
     if (strips == 0) continue;
     const int strip = popcount(strips) > 1 ? ALL_STRIPS : 31 - (int)clz(strips);
     again_tile(strip, stages, &turn, &from, phase->steps, item);
-    if (strips >> warp & 1)
+    if (first_lanes(strips >> warp & 1))
       STORE_PIXELS(store_room, AGAIN_ROOM(strip, 16 * warp, 0), AGAIN_B_PITCH, SUMS, first_m, n, lane)
     again_stored();
   }

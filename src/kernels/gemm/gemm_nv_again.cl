@@ -2,7 +2,8 @@
 // of TILE_ROWS x TILE_COLUMNS lie in MULTIPLIERS work-items' registers as gemm_nv_store.cl says. A warp with such sums notes its strip
 // of 16 rows and does not store it; all compute what was noted after the group's other tiles, from the stages that bulk copies
 // bring. When a tile's worth is noted, or a sample of the products says so before the first tile, the group leaves its other tiles
-// out, and they are computed so too. It is written for few instructions: drivers take seconds for it, in each program.
+// out, and they are computed so too. It is written for few instructions: drivers take seconds for it, in each program. Matrices' warps
+// compute a few sums at once (gemm_nv_again_few.cl).
 //
 // What the operands are is struct Again, as a tile sees them: here matrices (gemm_nv_again_matrix.cl). Who defines AGAIN_ADDS(a, b),
 // whether the product of two elements is added, has others: again_step() is what 32 steps of k from one on have in common; again_a()
@@ -105,7 +106,7 @@ INLINE float2 sums_range(const float* sums, int rows, const int* columns, int qu
   if (rows <= 8) range[1] = (float2)(FLT_MAX, 0);
   return rows <= 0 ? (float2)(FLT_MAX, 0) : (float2)(fmin(range[0].s0, range[1].s0), range[0].s1 + range[1].s1);
 }
-// Notes a warp's strip if a lane's sums, whose range this is, are not within `least`; `row` is the warp's first of the tile. Whether
+// Notes a warp's strip if a lane's sums, whose range this is, are not within `least`; `row` is the warp's first of the tile. Not 0 if
 // that is so, or was beyond NOTED_TILES.
 INLINE uint again_later(float2 range, float least, __local struct Noted* noted, int tile, int row, int lane) {
   const uint bad = warp_any(range.s0 < least || isnan(range.s1));
@@ -116,7 +117,7 @@ INLINE uint again_later(float2 range, float least, __local struct Noted* noted, 
       atomic_min(&noted->beyond[row / 16], tile);
     atomic_inc(&noted->strips);
   }
-  return first_lanes((uint)(bad || (tile >= NOTED_TILES && noted->beyond[row / 16] <= tile)));
+  return bad || (tile >= NOTED_TILES && noted->beyond[row / 16] <= tile);
 }
 
 // What is to be computed again of the group's tile number `tile`, a bit for each strip.

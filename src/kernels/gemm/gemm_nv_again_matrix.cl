@@ -44,6 +44,9 @@ static float again_b(const struct Again* from, const struct AgainStep* step, int
   const int k = step->k + i;
   return column < from->columns && k < from->K ? from->b[column * from->b_n + k * from->b_k] : 0;
 }
+static int again_inside(const struct Again* from, int row, int column) {
+  return row < from->rows && column < from->columns;
+}
 #define AGAIN_BAR(from) ((from)->bar)
 INLINE void again_feed(const struct Again* from, int s, int item) {
   if (item != 0) return;

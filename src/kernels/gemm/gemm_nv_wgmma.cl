@@ -60,7 +60,7 @@
 #define MULTIPLIERS ITEMS
 #define TILE_ROWS TILE_M
 #define TILE_COLUMNS TILE_N
-#include "gemm/gemm_nv_again.cl"
+#include "gemm/gemm_nv_again_few.cl"
 // Of all tiles. In local memory, and read as volatile: what is made of it takes no registers beside the products.
 struct Operands {
   struct Again whole;
@@ -287,16 +287,16 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_nv_wgmma(
     // A work-item has columns 8 j + 2 q and the next of rows m and m + 8, q its place among four lanes.
     const int quad = lane % 4, first_m = t.m + 64 * warp_group + 16 * (warp % 4) + lane / 4;
 #if SPLIT
-    int columns[(SUMS + 31) / 32];
+    uint small = a_range.s0 < as_uint(TINY) - 1 || a_range.s1 > as_uint(LARGE);
 #pragma unroll
-    for (int i = 0; i < (SUMS + 31) / 32; i++) columns[i] = N - t.n - 64 * i;
-    const float2 range = sums_range(sums, M - first_m, columns, quad);
-    const int tile = index / (int)get_num_groups(0);
-    const int small = range.s0 < SMALL || isnan(range.s1) || a_range.s0 < as_uint(TINY) - 1 || a_range.s1 > as_uint(LARGE);
-    if (warp_any(small || tile >= NOTED_TILES)) {
-      const float least = least_of(a_range, ranges + ranges_offset, range_count, K, lane);
-      if (again_later(range, least, &noted, tile, 16 * warp, lane)) continue;
+    for (int i = 0; i < SUMS; i++) small |= !is_within(sums[i], SMALL);
+    uint later = 0;
+    if (warp_any(small)) {
+      const struct Again from = again_of(&operands, t);
+      const float least = least_of(a_range, ranges + ranges_offset, range_count, from.K, lane);
+      later = again_few(sums, least, &noted, index / (int)get_num_groups(0), &from, from.K, 16 * warp, 0, lane);
     }
+    if (first_lanes(later)) continue;
 #endif
     const long rows_at[2] = ROWS_AT(t.z * c_batch, first_m, ldc);
     store_sums(t.m + TILE_M <= M && t.n + TILE_N <= N, sums, SUMS, first_m, t.n, quad, M, N, c, rows_at, ldc,
@@ -306,13 +306,13 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void gemm_nv_wgmma(
   again_sync();
   turn = 0;
   for (int index = group; index < tiles; index += (int)get_num_groups(0)) {
-    const uint strips = again_strips(&noted, index, index / (int)get_num_groups(0));
+    const uint strips = first_lanes(again_strips(&noted, index, index / (int)get_num_groups(0)));
     const struct Tile t = tile_at(index, tiles_m, tiles_n);
     const struct Again from = again_of(&operands, t);
     if (strips == 0) continue;
     const int strip = popcount(strips) > 1 ? ALL_STRIPS : 31 - (int)clz(strips);
     again_tile(strip, stages, &turn, &from, steps, item);
-    if (strips >> warp & 1) {
+    if (first_lanes(strips >> warp & 1)) {
       const int first_m = t.m + 16 * warp + lane / 4;
       const long rows_at[2] = ROWS_AT(t.z * c_batch, first_m, ldc);
       store_room(AGAIN_ROOM(strip, 16 * warp, 0), AGAIN_B_PITCH, SUMS, first_m, t.n, lane, M, N, c, rows_at, ldc, EPILOGUE_ARGUMENTS);
