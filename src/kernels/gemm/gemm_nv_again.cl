@@ -175,7 +175,7 @@ INLINE void again_multiply(const int R, uint odd, float* acc, __local const floa
   if (odd)
     AGAIN_MULTIPLY("unroll 1", R, 1, acc, a, b, tx, first_row)
   else
-    AGAIN_MULTIPLY("unroll 2", R, 0, acc, a, b, tx, first_row)
+    AGAIN_MULTIPLY("unroll 4", R, 0, acc, a, b, tx, first_row)
 }
 // R rows of acc[], from row ty R on.
 INLINE void again_put(const int R, __local float* room, const float* acc, int tx, int ty) {

@@ -130,7 +130,7 @@ INLINE void store_sums(int whole, const REAL* sums, int count, int first_m, int 
 INLINE void store_room(__local const float* room, int pitch, int count, int first_m, int first_n, int lane, int M, int N,
                        __global C_STORAGE* restrict c, const long* row_at, long step, EPILOGUE_PARAMETERS) {
   const int plain = 0;
-#pragma unroll 1
+#pragma unroll 4
   for (int i = 0; i < count; i++) {
     const int below = i / 2 % 2, column = i / 4 * 8 + lane % 4 * 2 + i % 2, m = first_m + 8 * below, n = first_n + column;
     if (m >= M || n >= N) continue;
