@@ -1,5 +1,8 @@
 // Convolutions of one to three dimensions, transposed or not, and their gradients, through dlprim's. Results
 // lie channels-last where the input or the weights do.
+#include <set>
+#include <tuple>
+
 #include <dlprim/conv.hpp>
 
 #include "math.hpp"
@@ -44,6 +47,50 @@ at::Tensor dense(const at::Tensor& t) {
   return t.is_non_overlapping_and_dense() ? t : t.contiguous();
 }
 
+/// Of layers that most networks for images have, with images of 224 pixels.
+struct Layer {
+  int64_t in, out, window, size;
+};
+constexpr Layer kUsualLayers[] = {{64, 64, 3, 56},   {64, 256, 1, 56},  {256, 64, 1, 56},   {128, 128, 3, 28},
+                                  {512, 128, 1, 28}, {256, 256, 3, 14}, {1024, 256, 1, 14}, {512, 512, 3, 7},
+                                  {512, 2048, 1, 7}, {2048, 512, 1, 7}};
+
+dlprim::TensorDesc described(const dlprim::Shape& shape, dlprim::DType dtype, bool channels_last) {
+  dlprim::TensorDesc desc(shape, dtype);
+  if (channels_last) desc.strides = {shape[1] * shape[2] * shape[3], 1, shape[3] * shape[1], shape[1]};
+  return desc;
+}
+
+/// A network's layers need several programs that GPUs' compilers take seconds for, one after the other. So
+/// the first of its convolutions asks for those of usual layers too.
+void rehearse_usual_layers(Device& on, const dlprim::Tensor& x, const dlprim::Tensor& w,
+                           const Params& params) {
+  if (on.context.device().kind() != dlprim::DeviceKind::gpu || x.rank() != 4 || params.groups != 1) return;
+  const bool last = x.strides()[1] == 1, w_last = w.strides()[1] == 1, gradients = at::GradMode::is_enabled();
+  static std::mutex mutex;
+  static auto* const done = new std::set<std::tuple<int, dlprim::DType, dlprim::MathMode, bool, bool, bool>>;
+  {
+    const std::lock_guard lock(mutex);
+    if (!done->emplace(on.index, x.dtype(), params.math, last, w_last, gradients).second) return;
+  }
+  const auto plan = [&](const Layer& layer) {
+    const int64_t size = std::max<int64_t>(1, layer.size * x.shape()[2] / 224), window = layer.window;
+    const auto of = [&](const dlprim::Shape& shape, bool channels_last) {
+      return described(shape, x.dtype(), channels_last);
+    };
+    const dlprim::TensorDesc from = of({x.shape()[0], layer.in, size, size}, last),
+                             to = of({x.shape()[0], layer.out, size, size}, last),
+                             by = of({layer.out, layer.in, window, window}, w_last);
+    dlprim::ConvParams same;
+    same.pad_begin = {window / 2, window / 2};
+    dlprim::Conv(on.context, {from, by, to, same}, with(params.math));
+    if (!gradients) return;
+    dlprim::ConvBackwardData(on.context, {to, by, from, same}, with(params.math));
+    dlprim::ConvBackwardFilter(on.context, {from, to, by, same}, with(params.math));
+  };
+  for (const Layer& layer : kUsualLayers) rehearse([&] { plan(layer); });
+}
+
 void check_dtypes(const at::Tensor& x, const at::Tensor& w) {
   TORCH_CHECK(x.scalar_type() == w.scalar_type(),
               "a convolution's input and weight are of one dtype, these are of ", x.scalar_type(), " and ",
@@ -79,6 +126,7 @@ at::Tensor forward(const at::Tensor& input, const at::Tensor& weight, const std:
           if (weight.requires_grad())
             dlprim::ConvBackwardFilter(on.context, {x, y, w, params}, with(params.math));
         });
+        rehearse_usual_layers(on, x, w, params);
         dlprim::ConvDesc desc{x, w, y, params};
         desc.bias = b.defined();
         return dlprim::Conv(on.context, desc, with(params.math));

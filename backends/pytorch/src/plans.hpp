@@ -125,16 +125,19 @@ class Plans {
   std::array<Shelf, kMaxDevices> shelves_;
 };
 
-/// Makes the plans of gradients that autograd will want, so that their programs are compiled in the
-/// background from the forward pass on.
+/// Makes plans that will be wanted, so that their programs are compiled in the background.
 template <class MakePlans>
-void rehearse_gradients(const MakePlans& make_plans) {
-  if (!at::GradMode::is_enabled()) return;
+void rehearse(const MakePlans& make_plans) {
   const dlprim::Rehearsal rehearsal;
   try {
     make_plans();
-  } catch (const dlprim::Error&) {  // backward itself will say it
+  } catch (const dlprim::Error&) {  // who makes the plan will say it
   }
+}
+/// Those of gradients, from the forward pass on, if autograd will want them.
+template <class MakePlans>
+void rehearse_gradients(const MakePlans& make_plans) {
+  if (at::GradMode::is_enabled()) rehearse(make_plans);
 }
 
 /// Calls run(plan, stream) with the plan of this key and the thread's current stream. Keys of one type of
