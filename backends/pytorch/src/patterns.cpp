@@ -40,6 +40,14 @@ at::Tensor& linspace(const at::Scalar& start, const at::Scalar& end, int64_t ste
   return out;
 }
 
+/// Whole numbers where rounding has made them almost whole: a cast to integers cuts, and a device's power may
+/// be some bits off.
+at::Tensor nearly_whole(const at::Tensor& x) {
+  const double bits = x.scalar_type() == at::kDouble ? 0x1p-48 : 0x1p-20;
+  const at::Tensor whole = at::round(x);
+  return at::where(at::le(at::abs(at::sub(x, whole)), at::abs(whole) * bits), whole, x);
+}
+
 /// Powers of the base, in the widest dtype that the device computes with. Of integers start and end are
 /// whole.
 at::Tensor& logspace(const at::Scalar& start, const at::Scalar& end, int64_t steps, double base,
@@ -49,11 +57,12 @@ at::Tensor& logspace(const at::Scalar& start, const at::Scalar& end, int64_t ste
   if (steps == 0) return out;
   at::Tensor exponents =
       at::empty({steps}, out.options().dtype(home_of(out).fp64 ? at::kDouble : at::kFloat));
+  const bool integers = at::isIntegralType(out.scalar_type(), true);
   const auto exponent = [&](const at::Scalar& given) {
-    return at::isIntegralType(out.scalar_type(), true) ? at::Scalar(std::trunc(given.toDouble())) : given;
+    return integers ? at::Scalar(std::trunc(given.toDouble())) : given;
   };
-  return out.copy_(
-      at::pow(base, linspace(exponent(start), exponent(end), steps, exponents)).view(out.sizes()));
+  const at::Tensor powers = at::pow(base, linspace(exponent(start), exponent(end), steps, exponents));
+  return out.copy_((integers ? nearly_whole(powers) : powers).view(out.sizes()));
 }
 
 at::Tensor& eye_m(c10::SymInt rows, c10::SymInt columns, at::Tensor& out) {

@@ -66,9 +66,17 @@ def in_f64(t):
     return t.detach().to(torch.float64 if t.is_floating_point() else t.dtype).requires_grad_(t.requires_grad)
 
 
+def wide(tree):
+    """What is asked for in a floating dtype, asked for in f64."""
+    def one(value):
+        return torch.float64 if isinstance(value, torch.dtype) and value.is_floating_point else value
+
+    return tree_map(one, tree)
+
+
 def everywhere(tree):
     """The tree in each of PLACES."""
-    return {"cpu": moved(tree, on_cpu), "ocl": moved(tree, on_device, "ocl"), "f64": moved(tree, in_f64)}
+    return {"cpu": moved(tree, on_cpu), "ocl": moved(tree, on_device, "ocl"), "f64": wide(moved(tree, in_f64))}
 
 
 def tensors(tree):
