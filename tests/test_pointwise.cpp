@@ -269,6 +269,24 @@ TEST_CASE("an output may be an input, element for element", "[small]") {
   }
 }
 
+TEST_CASE("quotients and roots of f32 are rounded correctly where the device can", "[small]") {
+  const DeviceFacts& facts = context().device().facts();
+  if (facts.kind == DeviceKind::gpu && !facts.rounds_quotients)
+    return note_skipped("the device rounds no quotients");
+  Rng rng(12);
+  const int64_t count = 20000;
+  const std::vector<float> va = reals(count, rng), vb = reals(count, rng);
+  const Tensor a = device_tensor({count}, va), b = device_tensor({count}, vb);
+  for (const char* name : engines()) {
+    INFO("engine " << name);
+    const Guarded y({count});
+    run(name, {a, b}, {y.tensor()}, {}, "y0 = x0 / x1 - sqrt(fabs(x0))");
+    std::vector<float> expected(va.size());
+    for (size_t i = 0; i < va.size(); i++) expected[i] = va[i] / vb[i] - std::sqrt(std::fabs(va[i]));
+    CHECK(host_values(y.tensor()) == expected);
+  }
+}
+
 TEST_CASE("an element count beyond a work-group's share is covered once") {
   for (int64_t n : {int64_t{100003}, int64_t{1} << 20}) {
     for (const char* name : engines()) {

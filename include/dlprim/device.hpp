@@ -60,6 +60,9 @@ struct DeviceFacts {
   bool builds_in_one_thread = false;
   /// A vectorised loop in which a function's argument is a choice may end the compiler: Intel's for CPUs.
   bool fails_on_calls_of_choices = false;
+  /// Quotients and roots of f32 are rounded correctly if the compiler is asked for that; else they may be
+  /// some last bits off.
+  bool rounds_quotients = false;
   /// The compiler's own arithmetic functions, as __builtin_fmaf, are not there: Oclgrind.
   bool lacks_intrinsics = false;
   std::vector<int> sub_group_widths;  ///< those that a kernel may demand; empty: it must take what comes

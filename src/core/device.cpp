@@ -138,6 +138,9 @@ DeviceFacts facts_of(cl_device_id id) {
   f.local_memory = device_info<cl_ulong>(id, CL_DEVICE_LOCAL_MEM_SIZE);
   f.architecture = architecture_of(id, f);
   f.sharing = sharing_of(f, device_info<cl_device_local_mem_type>(id, CL_DEVICE_LOCAL_MEM_TYPE));
+  f.rounds_quotients =
+      f.kind == DeviceKind::gpu && (device_info<cl_device_fp_config>(id, CL_DEVICE_SINGLE_FP_CONFIG) &
+                                    CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;
   f.keeps_programs = keeps_programs(f);
   f.compiles_one_at_a_time = f.platform == "NVIDIA CUDA";
   f.builds_in_one_thread = f.platform == "Oclgrind";

@@ -10,4 +10,8 @@ namespace dlprim::detail {
 /// name.
 std::string kernel_source(const std::string& name);
 
+/// A line of texts whose quotients and roots of f32 are to be rounded correctly
+/// (DeviceFacts::rounds_quotients).
+constexpr const char kRoundedQuotients[] = "#define ROUNDED_QUOTIENTS\n";
+
 }  // namespace dlprim::detail

@@ -166,7 +166,10 @@ Kernel ProgramCache::kernel_of(const std::string& name, const std::string& sourc
   if (device_.facts().fails_on_calls_of_choices) all.set("FAILS_ON_CALLS_OF_CHOICES", 1);
   if (const char* check = std::getenv("DLPRIM_CHECK_ACCESS"); check && std::string(check) == "1")
     all.set("CHECK_ACCESS", 1);  // see access.cl
-  const std::string options = all.options(), key = options + '\n' + source;
+  std::string options = all.options();
+  if (device_.facts().rounds_quotients && source.find(kRoundedQuotients) != std::string::npos)
+    options += " -cl-fp32-correctly-rounded-divide-sqrt";
+  const std::string key = options + '\n' + source;
   if (Rehearsal::active()) {
     if (!device_.facts().builds_in_one_thread) prefetch(key, name, source, options);
     return Kernel();

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "core/check.hpp"
+#include "core/kernel_source.hpp"
 
 namespace dlprim::detail {
 namespace {
@@ -156,6 +157,13 @@ std::string special_head(std::initializer_list<std::string> expressions) {
         }))
       head += cat("#define ", macro, "\n");
   return head;
+}
+
+std::string quotient_head(std::initializer_list<std::string> expressions, DType real) {
+  static const std::regex quotient("/|\\bsqrt\\b");
+  const bool any = std::any_of(expressions.begin(), expressions.end(),
+                               [](const std::string& text) { return std::regex_search(text, quotient); });
+  return any && real == DType::f32 ? kRoundedQuotients : "";
 }
 
 std::string choice_head(const std::string& expression, DType real) {

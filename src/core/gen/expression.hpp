@@ -55,6 +55,8 @@ std::string common_head(DType real, bool wide, DType limits = DType::i64);
 /// "#define SPECIAL" and the like: which of the functions of special.cl, bessel.cl and orthogonal.cl the
 /// expressions name, and so have to be compiled.
 std::string special_head(std::initializer_list<std::string> expressions);
+/// kRoundedQuotients if one of the expressions divides or takes a root in f32.
+std::string quotient_head(std::initializer_list<std::string> expressions, DType real);
 /// "#define CALLS_AND_CHOICES" (see INDEPENDENT_ROUNDS) if the expression has both a choice and a call of a
 /// function that is the driver's on CPUs too, of REAL.
 std::string choice_head(const std::string& expression, DType real);

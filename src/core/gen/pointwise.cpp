@@ -110,7 +110,7 @@ std::string pointwise_source(const PointwiseForm& form) {
                    inner_stride(o, form.rank), ", ", array_name(o), "[u * V + v]);\n");
   }
   const std::string head =
-      common_head(form.real, form.wide) + special_head({form.body}) +
+      common_head(form.real, form.wide) + special_head({form.body}) + quotient_head({form.body}, form.real) +
       cat("#define V ", form.vector, "\n#define U ", form.unroll, "\n#define LOCAL ", form.local, "\n");
   return fill_slots(kernel_source("pointwise"),
                     {{"HEAD", head},

@@ -88,7 +88,9 @@ std::string store_words(const ReduceForm& form) {
 }
 
 std::string parts_head(const ReduceForm& form) {
+  const Reduction& r = form.reduction;
   return common_head(form.real, form.wide, form.limits) +
+         quotient_head({r.accumulate, r.combine, r.finish}, form.real) +
          cat("#define SLOT ", slot_bytes(form) == 8 ? "ulong" : "uint", "\n");
 }
 

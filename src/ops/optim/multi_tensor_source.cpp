@@ -113,7 +113,8 @@ std::string multi_tensor_source(const MultiTensorForm& form, DType real, const T
   const PlaceTexts place(form, table.buffers);
   const auto moved = std::count_if(form.lists.begin(), form.lists.end(), has_elements);
   const std::string head =
-      common_head(real, false) + special_head({form.body}) + (cpu ? choice_head(form.body, real) : "") +
+      common_head(real, false) + special_head({form.body}) + quotient_head({form.body}, real) +
+      (cpu ? choice_head(form.body, real) : "") +
       cat("#define V 4\n#define LOCAL ", cpu ? 1 : 256, "\n#define ROUNDS ", moved <= 2 ? 4 : 2,
           "\n#define LISTS ", table.lists, "\n#define PLACES ", table.places, "\n#define BUFFERS ",
           table.buffers, "\n#define PLACE_SCALARS ", table.scalars, '\n');
