@@ -11,6 +11,7 @@
 #define REAL float
 #define REAL_LOWEST (-INFINITY)
 #define REAL_HIGHEST INFINITY
+#define ROUNDED_QUOTIENTS
 #define SLOT uint
 #define ALONG_R 1
 #define PARTS 0

@@ -6,6 +6,7 @@
 #define REAL float
 #define REAL_LOWEST (-INFINITY)
 #define REAL_HIGHEST INFINITY
+#define ROUNDED_QUOTIENTS
 #define SLOT uint
 #define LX 32
 #define LY 8
