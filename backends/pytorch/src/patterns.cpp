@@ -45,7 +45,7 @@ at::Tensor& linspace(const at::Scalar& start, const at::Scalar& end, int64_t ste
 at::Tensor nearly_whole(const at::Tensor& x) {
   const double bits = x.scalar_type() == at::kDouble ? 0x1p-48 : 0x1p-20;
   const at::Tensor whole = at::round(x);
-  return at::where(at::le(at::abs(at::sub(x, whole)), at::abs(whole) * bits), whole, x);
+  return at::where(at::le(at::abs(at::sub(x, whole)), at::mul(at::abs(whole), bits)), whole, x);
 }
 
 /// Powers of the base, in the widest dtype that the device computes with. Of integers start and end are
