@@ -62,10 +62,11 @@ dlprim::TensorDesc described(const dlprim::Shape& shape, dlprim::DType dtype, bo
 }
 
 /// A network's layers need several programs that GPUs' compilers take seconds for, one after the other. So
-/// the first of its convolutions asks for those of usual layers too.
+/// once programs had to be compiled, the next new convolution asks for those of usual layers too.
 void rehearse_usual_layers(Device& on, const dlprim::Tensor& x, const dlprim::Tensor& w,
                            const Params& params) {
   if (on.context.device().kind() != dlprim::DeviceKind::gpu || x.rank() != 4 || params.groups != 1) return;
+  if (on.context.program_stats().built == 0) return;
   const bool last = x.strides()[1] == 1, w_last = w.strides()[1] == 1, gradients = at::GradMode::is_enabled();
   static std::mutex mutex;
   static auto* const done = new std::set<std::tuple<int, dlprim::DType, dlprim::MathMode, bool, bool, bool>>;
