@@ -40,12 +40,12 @@ at::Tensor& linspace(const at::Scalar& start, const at::Scalar& end, int64_t ste
   return out;
 }
 
-/// Whole numbers where rounding has made them almost whole: a cast to integers cuts, and a device's power may
-/// be some bits off.
-at::Tensor nearly_whole(const at::Tensor& x) {
-  const double bits = x.scalar_type() == at::kDouble ? 0x1p-48 : 0x1p-20;
-  const at::Tensor whole = at::round(x);
-  return at::where(at::le(at::abs(at::sub(x, whole)), at::mul(at::abs(whole), bits)), whole, x);
+/// Powers of a whole base are whole where the exponents are and none is negative, whatever last bits a device
+/// leaves off: a cast to integers would cut them.
+at::Tensor whole_powers(double base, const at::Tensor& exponents) {
+  const at::Tensor powers = at::pow(base, exponents);
+  if (base != std::trunc(base)) return powers;
+  return at::where(at::eq(exponents, at::trunc(at::abs(exponents))), at::round(powers), powers);
 }
 
 /// Powers of the base, in the widest dtype that the device computes with. Of integers start and end are
@@ -61,8 +61,8 @@ at::Tensor& logspace(const at::Scalar& start, const at::Scalar& end, int64_t ste
   const auto exponent = [&](const at::Scalar& given) {
     return integers ? at::Scalar(std::trunc(given.toDouble())) : given;
   };
-  const at::Tensor powers = at::pow(base, linspace(exponent(start), exponent(end), steps, exponents));
-  return out.copy_((integers ? nearly_whole(powers) : powers).view(out.sizes()));
+  linspace(exponent(start), exponent(end), steps, exponents);
+  return out.copy_((integers ? whole_powers(base, exponents) : at::pow(base, exponents)).view(out.sizes()));
 }
 
 at::Tensor& eye_m(c10::SymInt rows, c10::SymInt columns, at::Tensor& out) {

@@ -157,6 +157,8 @@ def test_spaced_numbers():
         here(lambda **o: torch.linspace(-1, 2, 13, **o), dtype=dtype)
         here(lambda **o: torch.logspace(-1, 2, 7, base=2, **o), 1e-2 if dtype in HALVES else 1e-6, dtype=dtype)
     here(lambda **o: torch.linspace(0, 12, 5, **o), dtype=torch.int64)
+    for start, end, steps, base in [(0, 6, 7, 10), (0, 9, 10, 5), (-3, 3, 7, 3), (44, 46, 11, 2), (0, 4, 6, 2.5)]:
+        here(lambda **o: torch.logspace(start, end, steps, base=base, **o), dtype=torch.int64)
     for steps in [0, 1, 2]:
         here(lambda **o: torch.linspace(3, 4, steps, **o))
     out = torch.empty(4, 6, device="ocl")[:, ::2]
