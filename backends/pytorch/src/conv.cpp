@@ -63,11 +63,13 @@ dlprim::TensorDesc described(const dlprim::Shape& shape, dlprim::DType dtype, bo
 
 /// A network's layers need several programs that GPUs' compilers take seconds for, one after the other. So
 /// once programs had to be compiled, the next new convolution asks for those of usual layers too.
-void rehearse_usual_layers(Device& on, const dlprim::Tensor& x, const dlprim::Tensor& w,
+/// `last`, `w_last`: whether images and weights lie channels-last, which the strides of 1 x 1 windows do not
+/// tell.
+void rehearse_usual_layers(Device& on, const dlprim::Tensor& x, bool last, bool w_last,
                            const Params& params) {
   if (on.context.device().kind() != dlprim::DeviceKind::gpu || x.rank() != 4 || params.groups != 1) return;
   if (on.context.program_stats().built == 0) return;
-  const bool last = x.strides()[1] == 1, w_last = w.strides()[1] == 1, gradients = at::GradMode::is_enabled();
+  const bool gradients = at::GradMode::is_enabled();
   static std::mutex mutex;
   static auto* const done = new std::set<std::tuple<int, dlprim::DType, dlprim::MathMode, bool, bool, bool>>;
   {
@@ -127,7 +129,8 @@ at::Tensor forward(const at::Tensor& input, const at::Tensor& weight, const std:
           if (weight.requires_grad())
             dlprim::ConvBackwardFilter(on.context, {x, y, w, params}, with(params.math));
         });
-        rehearse_usual_layers(on, x, w, params);
+        rehearse_usual_layers(on, x, format == at::MemoryFormat::ChannelsLast,
+                              weight.suggest_memory_format() == at::MemoryFormat::ChannelsLast, params);
         dlprim::ConvDesc desc{x, w, y, params};
         desc.bias = b.defined();
         return dlprim::Conv(on.context, desc, with(params.math));
