@@ -144,6 +144,8 @@ def test_choice():
 
     q = data(2, 2, 5, 8).to("ocl")
     assert used(q, q, q)
+    batched = tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 14)  # PyTorch itself gives three dimensions a batch
+    assert used(q[0], q[0], q[0]) == batched
     assert not used(q, q[:1], q[:1])
     with sdpa_kernel(SDPBackend.MATH):
         assert not used(q, q, q)
