@@ -153,7 +153,10 @@ BuildProcess::~BuildProcess() {
 
 bool BuildProcess::prepare(const std::string& platform, const std::string& device) {
   constexpr int kPatience = 50;  // milliseconds
-  if (!failed_ && socket_ < 0 && start()) preparing_ = send_request(socket_, {platform, device});
+  BuildRequest only_device;
+  only_device.platform = platform;
+  only_device.device = device;
+  if (!failed_ && socket_ < 0 && start()) preparing_ = send_request(socket_, only_device);
   if (!preparing_) return true;
   pollfd answer{socket_, POLLIN, 0};
   if (poll(&answer, 1, kPatience) == 0) return false;
