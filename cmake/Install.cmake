@@ -1,12 +1,14 @@
 # What `cmake --install` puts where: libraries, headers, the command line, the CMake package `dlprim` with the targets
-# dlprim::core and (DLPRIM_NET) dlprim::net, and pkg-config files. Everything is relocatable: no file holds the prefix.
+# dlprim::core and (DLPRIM_NET) dlprim::net and dlprim::onnx, and pkg-config files. Everything is relocatable: no file
+# holds the prefix.
 include(CMakePackageConfigHelpers)
 
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/dlprim")
 set(libraries core)
-set(other_headers PATTERN "net*.hpp" EXCLUDE PATTERN "solver.hpp" EXCLUDE PATTERN "safetensors.hpp" EXCLUDE)
+set(other_headers PATTERN "net*.hpp" EXCLUDE PATTERN "solver.hpp" EXCLUDE PATTERN "safetensors.hpp" EXCLUDE
+    PATTERN "onnx.hpp" EXCLUDE)
 if(DLPRIM_NET)
-  list(APPEND libraries net)
+  list(APPEND libraries net onnx)
   set(other_headers)
 endif()
 list(TRANSFORM libraries PREPEND dlprim_ OUTPUT_VARIABLE targets)

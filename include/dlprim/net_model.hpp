@@ -1,0 +1,59 @@
+// Model: a network that runs. It is made of a NetGraph, or read by an importer (onnx.hpp).
+//
+//   const Model model = onnx::load("resnet50.onnx");
+//   const Model::Tensors y = model.run(stream, {{"input", x}});
+//   const std::vector<float> scores = read<float>(stream, y.at("output"));
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <dlprim/export.hpp>
+#include <dlprim/net_graph.hpp>
+#include <dlprim/plan.hpp>
+#include <dlprim/stream.hpp>
+#include <dlprim/tensor.hpp>
+
+namespace dlprim {
+
+namespace detail {
+struct ModelState;
+}
+
+/// Copies share the graph and what was put on devices. One thread at a time may use them.
+class DLPRIM_API Model {
+ public:
+  using Tensors = std::map<std::string, Tensor>;
+  /// An input or an output.
+  struct Port {
+    std::string name;
+    std::optional<DType> dtype;
+    std::optional<std::vector<Dimension>> shape;
+  };
+  /// Told of each node's outputs, before they go: their names and tensors. Those that stay on the host, as
+  /// sizes do, have none.
+  using Watch = std::function<void(const NetGraph::Node& node, const Tensors& outputs)>;
+
+  /// Throws ValidationError: see NetGraph::check().
+  explicit Model(NetGraph graph);
+
+  const NetGraph& graph() const noexcept;
+  /// In the order of the graph, without constants.
+  std::vector<Port> inputs() const;
+  std::vector<Port> outputs() const;
+
+  /// Runs the graph. Constants go to the stream's context when they are first needed there, and stay. The
+  /// host waits for the device only where a shape depends on a tensor's elements. Throws ValidationError that
+  /// names the node (feeds that are missing, unknown or do not fit; shapes that do not fit together), and
+  /// what operators throw.
+  Tensors run(const Stream& stream, const Tensors& feeds, const Options& options = {},
+              const Watch& watch = {}) const;
+
+ private:
+  std::shared_ptr<detail::ModelState> state_;
+};
+
+}  // namespace dlprim

@@ -1,0 +1,110 @@
+#include "net/executor.hpp"
+
+#include <algorithm>
+
+namespace dlprim::detail {
+namespace {
+
+/// The work of one graph.
+class Run {
+ public:
+  Run(const RunScope& scope, const NetGraph& graph)
+      : scope_(scope), graph_(graph), slots_(graph.values.size()), uses_(graph.values.size()) {
+    for (const NetGraph::Node& node : graph.nodes)
+      for (int value : node.inputs)
+        if (value != NetGraph::kNone) uses_[index(value)]++;
+    for (int value : graph.outputs) uses_[index(value)]++;
+    for (const auto& [value, constant] : graph.constants) {
+      Slot& slot = slots_[index(value)];
+      slot = {constant->dtype, constant->shape, constant, {}};
+      const auto kept = scope.constants.find(constant.get());
+      if (kept != scope.constants.end()) slot.tensor = kept->second;
+    }
+  }
+
+  void feed(std::vector<Slot> inputs) {
+    require(inputs.size() == graph_.inputs.size(), "inputs", inputs.size(), " values for ",
+            graph_.inputs.size(), " inputs of a graph");
+    for (size_t i = 0; i < inputs.size(); i++) slots_[index(graph_.inputs[i])] = std::move(inputs[i]);
+  }
+
+  void run(const NetGraph::Node& node) {
+    std::vector<Slot*> inputs;
+    for (int value : node.inputs)
+      inputs.push_back(value == NetGraph::kNone ? nullptr : &slots_[index(value)]);
+    NodeStep step(node, scope_, inputs);
+    compute(step);
+    tell(step);
+    for (size_t k = 0; k < node.inputs.size(); k++)
+      if (node.inputs[k] != NetGraph::kNone) release(node.inputs[k]);
+    for (int k = 0; k < step.output_count(); k++)
+      if (step.wanted(k) && uses_[index(node.outputs[index(k)])] != 0)
+        slots_[index(node.outputs[index(k)])] = std::move(step.out(k));
+  }
+
+  std::vector<Slot> outputs() {
+    std::vector<Slot> outputs;
+    for (int value : graph_.outputs) outputs.push_back(slots_[index(value)]);
+    return outputs;
+  }
+
+ private:
+  static size_t index(int value) { return static_cast<size_t>(value); }
+
+  static void compute(NodeStep& step) {
+    const NodeKind& kind = *find_kind(step.node.kind);
+    try {
+      if (kind.infer) kind.infer(step);
+      if (!kind.on_host || !all_on_host(step) || !kind.on_host(step)) kind.run(step);
+      for (int k = 0; k < step.output_count(); k++)
+        require(!step.wanted(k) || step.out(k).tensor.defined() || step.out(k).host, "outputs", "output ", k,
+                " was not computed");
+    } catch (const ValidationError& error) {
+      const std::string place = cat("node '", step.node.name, "' (", step.node.kind, ")");
+      if (error.argument().rfind("node '", 0) == 0) throw;  // a node of a body has said where
+      throw ValidationError(place, error.what());
+    }
+  }
+
+  static bool all_on_host(const NodeStep& step) {
+    constexpr int64_t kMost = 4096;  // elements: more go faster through the device
+    for (int k = 0; k < step.input_count(); k++)
+      if (step.has(k) && (!step.in(k).host || element_count(step.in(k).shape) > kMost)) return false;
+    return true;
+  }
+
+  void tell(NodeStep& step) const {
+    if (!scope_.watch) return;
+    Model::Tensors outputs;
+    for (int k = 0; k < step.output_count(); k++)
+      if (step.wanted(k) && step.out(k).tensor.defined())
+        outputs[graph_.values[index(step.node.outputs[index(k)])].name] = step.out(k).tensor;
+    scope_.watch(step.node, outputs);
+  }
+
+  void release(int value) {
+    Slot& slot = slots_[index(value)];
+    const auto constant = graph_.constants.find(value);
+    if (constant != graph_.constants.end()) {
+      if (slot.tensor.defined()) scope_.constants.emplace(constant->second.get(), slot.tensor);
+      return;
+    }
+    if (--uses_[index(value)] == 0) slot = Slot();
+  }
+
+  const RunScope& scope_;
+  const NetGraph& graph_;
+  std::vector<Slot> slots_;
+  std::vector<int> uses_;
+};
+
+}  // namespace
+
+std::vector<Slot> run_graph(const RunScope& scope, const NetGraph& graph, std::vector<Slot> inputs) {
+  Run run(scope, graph);
+  run.feed(std::move(inputs));
+  for (const NetGraph::Node& node : graph.nodes) run.run(node);
+  return run.outputs();
+}
+
+}  // namespace dlprim::detail

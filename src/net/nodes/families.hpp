@@ -1,0 +1,25 @@
+// The kinds of each family, one list a file. list.cpp joins them.
+#pragma once
+
+#include "net/nodes/node.hpp"
+
+namespace dlprim::detail {
+
+/// A constant array of kinds.
+struct KindList {
+  const NodeKind* first;
+  size_t count;
+  const NodeKind* begin() const { return first; }
+  const NodeKind* end() const { return first + count; }
+};
+template <size_t N>
+constexpr KindList list_of(const NodeKind (&kinds)[N]) {
+  return {kinds, N};
+}
+
+KindList elementwise_kinds();
+KindList index_kinds();
+KindList shape_kinds();
+KindList product_kinds();
+
+}  // namespace dlprim::detail

@@ -1,0 +1,40 @@
+// All kinds of nodes.
+#include <algorithm>
+#include <unordered_map>
+
+#include "net/nodes/families.hpp"
+
+namespace dlprim {
+namespace detail {
+namespace {
+
+const std::unordered_map<std::string, const NodeKind*>& by_name() {
+  static const auto* map = [] {
+    auto* kinds = new std::unordered_map<std::string, const NodeKind*>;
+    for (const KindList& family : {elementwise_kinds(), index_kinds(), product_kinds(), shape_kinds()})
+      for (const NodeKind& kind : family) kinds->emplace(kind.name, &kind);
+    return kinds;
+  }();
+  return *map;
+}
+
+}  // namespace
+
+const NodeKind* find_kind(const std::string& name) {
+  const auto found = by_name().find(name);
+  return found == by_name().end() ? nullptr : found->second;
+}
+
+}  // namespace detail
+
+const std::vector<std::string>& node_kinds() {
+  static const auto* names = [] {
+    auto* list = new std::vector<std::string>;
+    for (const auto& [name, kind] : detail::by_name()) list->push_back(name);
+    std::sort(list->begin(), list->end());
+    return list;
+  }();
+  return *names;
+}
+
+}  // namespace dlprim

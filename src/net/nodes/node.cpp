@@ -1,0 +1,331 @@
+// NodeStep: inputs brought where they are asked for, attributes read by type. Elements on the host.
+#include "net/nodes/node.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#include <dlprim/copy.hpp>
+
+#include "net/executor.hpp"
+
+namespace dlprim::detail {
+
+NodeStep::NodeStep(const NetGraph::Node& node_, const RunScope& scope_, std::vector<Slot*> inputs)
+    : node(node_),
+      scope(scope_),
+      stream(scope_.stream),
+      options(scope_.options),
+      inputs_(std::move(inputs)),
+      outputs_(node_.outputs.size()) {}
+
+Slot& NodeStep::in(int k) const {
+  require(has(k), "inputs", "input ", k, " is missing");
+  return *inputs_[static_cast<size_t>(k)];
+}
+
+const Tensor& NodeStep::x(int k) {
+  static const Tensor none;
+  if (!has(k)) return none;
+  Slot& slot = in(k);
+  if (!slot.tensor.defined()) {
+    Tensor tensor(stream, slot.shape, slot.dtype);
+    if (tensor.numel() != 0) write(stream, tensor, slot.host->data.data(), tensor.bytes());
+    slot.tensor = tensor;
+  }
+  return slot.tensor;
+}
+
+Tensor NodeStep::dense(int k) {
+  const Tensor& tensor = x(k);
+  return tensor.is_contiguous() ? tensor : contiguous(stream, tensor, options);
+}
+
+const HostTensor& NodeStep::host(int k) {
+  Slot& slot = in(k);
+  if (!slot.host) {
+    HostTensor host{{}, slot.dtype, slot.shape, {}};
+    host.data.resize(static_cast<size_t>(slot.tensor.bytes()));
+    if (!host.data.empty()) read(stream, slot.tensor, host.data.data(), slot.tensor.bytes());
+    slot.host = std::make_shared<const HostTensor>(std::move(host));
+  }
+  return *slot.host;
+}
+
+std::vector<int64_t> NodeStep::integers(int k) {
+  require(!is_floating(dtype(k)), "inputs", "input ", k, " is ", dlprim::name_of(dtype(k)),
+          ", must be of integers");
+  return integers_of(host(k));
+}
+
+std::vector<double> NodeStep::numbers(int k) {
+  return numbers_of(host(k));
+}
+
+const Attribute* NodeStep::find(const char* name) const {
+  const auto found = node.attributes.find(name);
+  return found == node.attributes.end() ? nullptr : &found->second;
+}
+
+namespace {
+
+template <class T>
+const T& held(const Attribute& attribute, const char* name, const char* type) {
+  const T* value = std::get_if<T>(&attribute.value);
+  require(value != nullptr, name, "must be ", type);
+  return *value;
+}
+
+}  // namespace
+
+int64_t NodeStep::integer(const char* name, int64_t standard) const {
+  const Attribute* attribute = find(name);
+  return attribute ? held<int64_t>(*attribute, name, "an integer") : standard;
+}
+
+double NodeStep::number(const char* name, double standard) const {
+  const Attribute* attribute = find(name);
+  if (!attribute) return standard;
+  if (const auto* whole = std::get_if<int64_t>(&attribute->value)) return static_cast<double>(*whole);
+  return held<double>(*attribute, name, "a number");
+}
+
+std::string NodeStep::text(const char* name, const std::string& standard) const {
+  const Attribute* attribute = find(name);
+  return attribute ? held<std::string>(*attribute, name, "text") : standard;
+}
+
+std::vector<int64_t> NodeStep::integers(const char* name) const {
+  const Attribute* attribute = find(name);
+  return attribute ? held<Attribute::Integers>(*attribute, name, "a list of integers")
+                   : Attribute::Integers{};
+}
+
+std::vector<double> NodeStep::numbers(const char* name) const {
+  const Attribute* attribute = find(name);
+  return attribute ? held<Attribute::Numbers>(*attribute, name, "a list of numbers") : Attribute::Numbers{};
+}
+
+std::vector<std::string> NodeStep::texts(const char* name) const {
+  const Attribute* attribute = find(name);
+  return attribute ? held<Attribute::Strings>(*attribute, name, "a list of texts") : Attribute::Strings{};
+}
+
+int NodeStep::axis(const char* name, int64_t standard, int rank) const {
+  return normal_axis(integer(name, standard), rank);
+}
+
+bool NodeStep::wanted(int k) const {
+  return k < output_count() && node.outputs[static_cast<size_t>(k)] != NetGraph::kNone;
+}
+
+void NodeStep::output(int k, DType dtype, const Shape& shape) {
+  if (k >= output_count()) return;
+  element_count(shape);
+  out(k).dtype = dtype;
+  out(k).shape = shape;
+}
+
+const Tensor& NodeStep::y(int k) {
+  Slot& slot = out(k);
+  if (!slot.tensor.defined()) slot.tensor = Tensor(stream, slot.shape, slot.dtype);
+  return slot.tensor;
+}
+
+void NodeStep::set(int k, const Tensor& tensor) {
+  if (!wanted(k)) return;
+  Slot& slot = out(k);
+  slot.tensor = tensor;
+  slot.dtype = tensor.dtype();
+  slot.shape = tensor.shape();
+}
+
+void NodeStep::set_host(int k, HostTensor tensor) {
+  if (!wanted(k)) return;
+  Slot& slot = out(k);
+  slot.dtype = tensor.dtype;
+  slot.shape = tensor.shape;
+  slot.host = std::make_shared<const HostTensor>(std::move(tensor));
+}
+
+int normal_axis(int64_t axis, int rank) {
+  require(axis >= -rank && axis < rank, "axis", axis, " must be in [", -rank, ", ", rank, ")");
+  return static_cast<int>(axis < 0 ? axis + rank : axis);
+}
+
+std::vector<int> normal_axes(const std::vector<int64_t>& axes, int rank) {
+  std::vector<int> normal;
+  for (int64_t axis : axes) normal.push_back(normal_axis(axis, rank));
+  std::sort(normal.begin(), normal.end());
+  for (size_t i = 1; i < normal.size(); i++)
+    require(normal[i] != normal[i - 1], "axes", "axis ", normal[i], " stands twice");
+  return normal;
+}
+
+DType joined(DType a, DType b) {
+  const auto order = [](DType t) {
+    switch (t) {
+      case DType::boolean:
+        return 0;
+      case DType::u8:
+        return 1;
+      case DType::i8:
+        return 1;
+      case DType::i16:
+        return 2;
+      case DType::i32:
+        return 3;
+      case DType::i64:
+        return 4;
+      case DType::f16:
+        return 5;
+      case DType::bf16:
+        return 5;
+      case DType::f32:
+        return 6;
+      case DType::f64:
+        return 7;
+    }
+    return 7;
+  };
+  if (a == b) return a;
+  if (order(a) == order(b)) return is_floating(a) ? DType::f32 : DType::i16;
+  return order(a) > order(b) ? a : b;
+}
+
+namespace {
+
+/// Calls f with each element of a host tensor, as it is.
+template <class T, class F>
+void each(const HostTensor& tensor, F f) {
+  for (size_t at = 0; at < tensor.data.size(); at += sizeof(T)) {
+    T element;
+    std::memcpy(&element, tensor.data.data() + at, sizeof(T));
+    f(element);
+  }
+}
+
+/// A number beyond what T holds becomes T's nearest, NaN becomes 0: the language leaves both open.
+template <class T, class E>
+T converted(E element) {
+  if constexpr (std::is_floating_point_v<E> && std::is_integral_v<T>) {
+    if (std::isnan(element)) return 0;
+    if (element >= static_cast<E>(std::numeric_limits<T>::max())) return std::numeric_limits<T>::max();
+    if (element <= static_cast<E>(std::numeric_limits<T>::min())) return std::numeric_limits<T>::min();
+  }
+  return static_cast<T>(element);
+}
+
+template <class R>
+std::vector<R> elements_as(const HostTensor& tensor) {
+  std::vector<R> out;
+  out.reserve(tensor.data.size() / size_of(tensor.dtype));
+  const auto add = [&](auto element) { out.push_back(converted<R>(element)); };
+  switch (tensor.dtype) {
+    case DType::f32:
+      each<float>(tensor, add);
+      break;
+    case DType::f16:
+      each<half_t>(tensor, [&](half_t e) { add(to_float(e)); });
+      break;
+    case DType::bf16:
+      each<bfloat16_t>(tensor, [&](bfloat16_t e) { add(to_float(e)); });
+      break;
+    case DType::f64:
+      each<double>(tensor, add);
+      break;
+    case DType::i8:
+      each<int8_t>(tensor, add);
+      break;
+    case DType::u8:
+    case DType::boolean:
+      each<uint8_t>(tensor, add);
+      break;
+    case DType::i16:
+      each<int16_t>(tensor, add);
+      break;
+    case DType::i32:
+      each<int32_t>(tensor, add);
+      break;
+    case DType::i64:
+      each<int64_t>(tensor, add);
+      break;
+  }
+  return out;
+}
+
+template <class T, class E>
+void put(HostTensor& tensor, const std::vector<E>& elements) {
+  tensor.data.resize(elements.size() * sizeof(T));
+  for (size_t i = 0; i < elements.size(); i++) {
+    T element;
+    if constexpr (std::is_same_v<T, half_t>)
+      element = to_half(static_cast<float>(elements[i]));
+    else if constexpr (std::is_same_v<T, bfloat16_t>)
+      element = to_bfloat16(static_cast<float>(elements[i]));
+    else if constexpr (std::is_same_v<T, bool>)
+      element = elements[i] != 0;
+    else
+      element = converted<T>(elements[i]);
+    std::memcpy(tensor.data.data() + i * sizeof(T), &element, sizeof(T));
+  }
+}
+
+template <class E>
+HostTensor made_of(DType dtype, const Shape& shape, const std::vector<E>& elements) {
+  require(element_count(shape) == static_cast<int64_t>(elements.size()), "shape", shape, " has not ",
+          elements.size(), " elements");
+  HostTensor tensor{{}, dtype, shape, {}};
+  switch (dtype) {
+    case DType::f32:
+      put<float>(tensor, elements);
+      break;
+    case DType::f16:
+      put<half_t>(tensor, elements);
+      break;
+    case DType::bf16:
+      put<bfloat16_t>(tensor, elements);
+      break;
+    case DType::f64:
+      put<double>(tensor, elements);
+      break;
+    case DType::i8:
+      put<int8_t>(tensor, elements);
+      break;
+    case DType::u8:
+      put<uint8_t>(tensor, elements);
+      break;
+    case DType::boolean:
+      put<bool>(tensor, elements);
+      break;
+    case DType::i16:
+      put<int16_t>(tensor, elements);
+      break;
+    case DType::i32:
+      put<int32_t>(tensor, elements);
+      break;
+    case DType::i64:
+      put<int64_t>(tensor, elements);
+      break;
+  }
+  return tensor;
+}
+
+}  // namespace
+
+std::vector<int64_t> integers_of(const HostTensor& tensor) {
+  return elements_as<int64_t>(tensor);
+}
+std::vector<double> numbers_of(const HostTensor& tensor) {
+  return elements_as<double>(tensor);
+}
+HostTensor host_tensor(DType dtype, const Shape& shape, const std::vector<int64_t>& elements) {
+  return made_of(dtype, shape, elements);
+}
+HostTensor host_tensor(DType dtype, const Shape& shape, const std::vector<double>& elements) {
+  return made_of(dtype, shape, elements);
+}
+
+}  // namespace dlprim::detail

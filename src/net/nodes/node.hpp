@@ -1,0 +1,124 @@
+// What a kind of node is: how its outputs' dtypes and shapes follow from its inputs, and what it calls of the
+// library. A kind has no state. The kinds of a family are a list in its file; nodes/list.cpp joins them.
+//
+// A value lies on the host, on the device, or on both: sizes and axes are computed where they are read. A
+// kind asks for what it needs (`x`, `integers`), and NodeStep brings it there.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <dlprim/net_graph.hpp>
+#include <dlprim/plan.hpp>
+#include <dlprim/stream.hpp>
+#include <dlprim/tensor.hpp>
+
+#include "core/check.hpp"
+
+namespace dlprim::detail {
+
+/// A value while a graph runs. At least one of `host` and `tensor` is there once its node has run.
+struct Slot {
+  DType dtype = DType::f32;
+  Shape shape;
+  std::shared_ptr<const HostTensor> host;
+  Tensor tensor;
+};
+
+class NodeStep;
+struct RunScope;
+
+struct NodeKind {
+  const char* name;
+  int fewest, most;  ///< inputs
+  /// Says what the outputs are: step.output(). Null where that depends on elements: `run` says it then.
+  void (*infer)(NodeStep& step);
+  /// Computes the outputs on the device.
+  void (*run)(NodeStep& step);
+  /// Computes them on the host instead, from inputs that all lie there. Null, or false: it cannot.
+  bool (*on_host)(NodeStep& step) = nullptr;
+};
+
+/// One node, in one run.
+class NodeStep {
+ public:
+  /// `inputs`: null where one is left out.
+  NodeStep(const NetGraph::Node& node_, const RunScope& scope_, std::vector<Slot*> inputs);
+
+  const NetGraph::Node& node;
+  const RunScope& scope;  ///< for kinds that run bodies
+  const Stream& stream;
+  const Options& options;
+
+  // Inputs.
+  int input_count() const { return static_cast<int>(inputs_.size()); }
+  /// The input is there.
+  bool has(int k) const { return k < input_count() && inputs_[static_cast<size_t>(k)] != nullptr; }
+  Slot& in(int k) const;
+  DType dtype(int k) const { return in(k).dtype; }
+  const Shape& shape(int k) const { return in(k).shape; }
+  int rank(int k) const { return shape(k).size(); }
+  /// On the device; an undefined one if the input is left out.
+  const Tensor& x(int k);
+  /// The same, row-major.
+  Tensor dense(int k);
+  /// On the host. Waits for the device if the input was computed there.
+  const HostTensor& host(int k);
+  /// The elements of an input of whole numbers, or of any.
+  std::vector<int64_t> integers(int k);
+  std::vector<double> numbers(int k);
+
+  // Attributes; the standard value where the node has none of that name.
+  bool has(const char* name) const { return node.attributes.count(name) != 0; }
+  int64_t integer(const char* name, int64_t standard) const;
+  double number(const char* name, double standard) const;
+  bool flag(const char* name, bool standard = false) const { return integer(name, standard) != 0; }
+  std::string text(const char* name, const std::string& standard = {}) const;
+  std::vector<int64_t> integers(const char* name) const;
+  std::vector<double> numbers(const char* name) const;
+  std::vector<std::string> texts(const char* name) const;
+  Dims dims(const char* name) const { return Dims(integers(name)); }
+  /// The attribute `name`, one axis, from 0 on; of `rank` axes.
+  int axis(const char* name, int64_t standard, int rank) const;
+
+  // Outputs.
+  int output_count() const { return static_cast<int>(outputs_.size()); }
+  /// Whether anybody reads the output.
+  bool wanted(int k) const;
+  /// What output `k` is.
+  void output(int k, DType dtype, const Shape& shape);
+  /// Its tensor, new memory when it is first asked for.
+  const Tensor& y(int k = 0);
+  /// Output `k` is this tensor, a view of an input perhaps.
+  void set(int k, const Tensor& tensor);
+  void set_host(int k, HostTensor tensor);
+  Slot& out(int k) { return outputs_[static_cast<size_t>(k)]; }
+
+  /// New memory.
+  Tensor scratch(const Shape& shape, DType dtype) const { return Tensor(stream, shape, dtype); }
+
+ private:
+  const Attribute* find(const char* name) const;
+
+  std::vector<Slot*> inputs_;
+  std::vector<Slot> outputs_;
+};
+
+/// An axis that may count from the end, from 0 on. Throws ValidationError.
+int normal_axis(int64_t axis, int rank);
+/// Several, sorted; throws if one stands twice.
+std::vector<int> normal_axes(const std::vector<int64_t>& axes, int rank);
+/// One dtype that holds both: the wider floating one, else the wider integer.
+DType joined(DType a, DType b);
+
+/// The elements of a host tensor as whole numbers, as numbers; and a host tensor of such.
+std::vector<int64_t> integers_of(const HostTensor& tensor);
+std::vector<double> numbers_of(const HostTensor& tensor);
+HostTensor host_tensor(DType dtype, const Shape& shape, const std::vector<int64_t>& elements);
+HostTensor host_tensor(DType dtype, const Shape& shape, const std::vector<double>& elements);
+
+/// The kind of that name; null if there is none.
+const NodeKind* find_kind(const std::string& name);
+
+}  // namespace dlprim::detail

@@ -1,0 +1,237 @@
+// Matrix products, convolutions, pooling.
+#include <algorithm>
+
+#include <dlprim/conv.hpp>
+#include <dlprim/copy.hpp>
+#include <dlprim/gemm.hpp>
+#include <dlprim/patterns.hpp>
+#include <dlprim/pointwise.hpp>
+#include <dlprim/pool.hpp>
+
+#include "net/nodes/families.hpp"
+
+namespace dlprim::detail {
+namespace {
+
+/// A view that gemm() takes: it wants a dimension of stride 1 in each matrix.
+Tensor operand(const NodeStep& step, const Tensor& x) {
+  const int rank = x.rank();
+  const auto lies_well = [&](int axis) { return x.strides()[axis] == 1 || x.shape()[axis] == 1; };
+  return lies_well(rank - 1) || lies_well(rank - 2) ? x : contiguous(step.stream, x, step.options);
+}
+
+/// What one operand of a product is in all: a vector gets a second axis, which the result loses again.
+struct ProductShapes {
+  Shape a, b, batch, y;
+};
+ProductShapes product_shapes(const NodeStep& step) {
+  Shape a = step.shape(0), b = step.shape(1);
+  require(a.size() > 0 && b.size() > 0, "inputs", "a number has no matrix product");
+  const bool row = a.size() == 1, column = b.size() == 1;
+  if (row) a = {1, a[0]};
+  if (column) b = {b[0], 1};
+  const auto front = [](const Shape& s) {
+    Shape f;
+    for (int i = 0; i + 2 < s.size(); i++) f.push_back(s[i]);
+    return f;
+  };
+  require(a.back() == b[b.size() - 2], "inputs", "a, ", step.shape(0), ", and b, ", step.shape(1),
+          ", have no product");
+  ProductShapes shapes{a, b, broadcast_shapes(front(a), front(b)), {}};
+  shapes.y = shapes.batch;
+  if (!row) shapes.y.push_back(a[a.size() - 2]);
+  if (!column) shapes.y.push_back(b.back());
+  return shapes;
+}
+
+Shape with_matrix(Shape batch, int64_t rows, int64_t columns) {
+  batch.push_back(rows);
+  batch.push_back(columns);
+  return batch;
+}
+
+/// Inputs: a, b, as NumPy's matmul has them. alpha: a factor.
+void infer_matmul(NodeStep& step) {
+  const bool whole = !is_floating(step.dtype(0));
+  step.output(0,
+              whole ? (step.has("dtype") ? parse_dtype(step.text("dtype")) : step.dtype(0)) : step.dtype(0),
+              product_shapes(step).y);
+}
+void run_matmul(NodeStep& step) {
+  const ProductShapes shapes = product_shapes(step);
+  Tensor a = step.x(0), b = step.x(1);
+  if (a.rank() == 1) a = step.dense(0).reshape(shapes.a);
+  if (b.rank() == 1) b = step.dense(1).reshape(shapes.b);
+  const int64_t rows = shapes.a[shapes.a.size() - 2], columns = shapes.b.back(), depth = shapes.a.back();
+  // Integers wider than gemm() takes go through f64, exact to 2^53.
+  const bool through_f64 = !is_floating(a.dtype());
+  if (through_f64) a = cast(step.stream, a, DType::f64), b = cast(step.stream, b, DType::f64);
+  a = operand(step, a).expand(with_matrix(shapes.batch, rows, depth));
+  b = operand(step, b).expand(with_matrix(shapes.batch, depth, columns));
+  const Tensor y = through_f64 ? step.scratch(shapes.y, DType::f64) : step.y();
+  const Tensor c = y.reshape(with_matrix(shapes.batch, rows, columns));
+  GemmParams params;
+  params.alpha = step.number("alpha", 1);
+  if (c.numel() != 0) gemm(step.stream, a, b, {}, params, c, step.options);
+  if (through_f64) copy(step.stream, y, step.y(), step.options);
+}
+
+/// One number for each of `axes` axes, from a list that may be empty.
+Dims for_each_axis(const Dims& list, int axes, int64_t standard) {
+  if (list.empty()) return Dims::filled(axes, standard);
+  require(list.size() == axes, "attributes", "a list of ", list.size(), " numbers for ", axes, " axes");
+  return list;
+}
+
+/// Puts half of each sum in front and half behind; what is over behind if `upper`.
+void share_pads(const Dims& sums, bool upper, Dims& begin, Dims& end) {
+  begin = end = {};
+  for (int64_t sum : sums) {
+    begin.push_back(upper ? sum / 2 : sum - sum / 2);
+    end.push_back(sum - begin.back());
+  }
+}
+
+/// same: "upper" or "lower": as much padding as makes ceil(size / stride) windows.
+void pad_to_same(const NodeStep& step, const Dims& kernel, const Dims& stride, const Dims& dilation,
+                 Dims& begin, Dims& end) {
+  const int axes = kernel.size();
+  const Dims strides = for_each_axis(stride, axes, 1), steps = for_each_axis(dilation, axes, 1);
+  Dims sums;
+  for (int i = 0; i < axes; i++) {
+    const int64_t size = step.shape(0)[step.rank(0) - axes + i];
+    const int64_t windows = (size + strides[i] - 1) / strides[i];
+    sums.push_back(std::max<int64_t>(0, (windows - 1) * strides[i] + (kernel[i] - 1) * steps[i] + 1 - size));
+  }
+  share_pads(sums, step.text("same") == "upper", begin, end);
+}
+
+/// Of a transposed convolution: padding that leaves output_shape, or with `same` stride times x's size.
+void pad_to_output(const NodeStep& step, const Dims& kernel, ConvParams& params) {
+  const int axes = kernel.size();
+  const Dims strides = for_each_axis(params.stride, axes, 1), steps = for_each_axis(params.dilation, axes, 1);
+  Dims asked = step.dims("output_shape"), more = for_each_axis(params.output_pad, axes, 0), sums;
+  require(asked.empty() || asked.size() >= axes, "output_shape", asked, " must have ", axes, " sizes");
+  for (int i = 0; i < axes; i++) {
+    const int64_t size = step.shape(0)[i + 2];
+    const int64_t y = asked.empty() ? size * strides[i] : asked[asked.size() - axes + i];
+    const int64_t sum = strides[i] * (size - 1) + more[i] + (kernel[i] - 1) * steps[i] + 1 - y;
+    sums.push_back(std::max<int64_t>(0, sum));
+    more[i] += sums[i] - sum;
+  }
+  params.output_pad = more;
+  share_pads(sums, step.text("same", "lower") == "upper", params.pad_begin, params.pad_end);
+}
+
+/// Attributes: those of ConvParams; "same"; "output_shape".
+ConvParams conv_params(const NodeStep& step) {
+  ConvParams params;
+  params.stride = step.dims("stride");
+  params.pad_begin = step.dims("pad_begin");
+  params.pad_end = step.dims("pad_end");
+  params.dilation = step.dims("dilation");
+  params.groups = step.integer("groups", 1);
+  params.transposed = step.flag("transposed");
+  params.output_pad = step.dims("output_pad");
+  Dims kernel;
+  for (int i = 2; i < step.rank(1); i++) kernel.push_back(step.shape(1)[i]);
+  require(step.rank(0) == step.rank(1) && step.rank(0) > 2, "inputs", "x, ", step.shape(0), ", and w, ",
+          step.shape(1), ", must have one rank, 3 to 5");
+  if (params.transposed && (step.has("output_shape") || step.has("same")))
+    pad_to_output(step, kernel, params);
+  else if (step.has("same"))
+    pad_to_same(step, kernel, params.stride, params.dilation, params.pad_begin, params.pad_end);
+  return params;
+}
+
+/// Inputs: x, w, bias.
+void infer_conv(NodeStep& step) {
+  step.output(0, step.dtype(0), conv_output_shape(step.shape(0), step.shape(1), conv_params(step)));
+}
+void run_conv(NodeStep& step) {
+  dlprim::conv(step.stream, step.x(0), step.x(1), step.x(2), conv_params(step), step.y(), step.options);
+}
+
+/// Attributes: those of PoolParams; "same"; flat: indices of maxima are places in all of x, not in a plane;
+/// column_major: in planes whose axes are counted the other way round.
+PoolParams pool_params(const NodeStep& step) {
+  PoolParams params;
+  const std::string mode = step.text("mode", "max");
+  require(mode == "max" || mode == "average" || mode == "lp", "mode", "'", mode,
+          "' must be max, average or lp");
+  params.mode = mode == "max" ? PoolMode::max : mode == "average" ? PoolMode::average : PoolMode::lp;
+  params.kernel = step.dims("kernel");
+  params.stride = step.dims("stride");
+  params.pad_begin = step.dims("pad_begin");
+  params.pad_end = step.dims("pad_end");
+  params.dilation = step.dims("dilation");
+  params.output = step.dims("output");
+  params.ceil_mode = step.flag("ceil_mode");
+  params.count_include_pad = step.flag("count_include_pad", true);
+  params.norm = step.number("norm", 2);
+  if (step.has("same"))
+    pad_to_same(step, params.kernel, params.stride, params.dilation, params.pad_begin, params.pad_end);
+  return params;
+}
+
+/// Indices in planes become such as the attributes ask for.
+void place_indices(NodeStep& step, const Tensor& in_plane) {
+  const Shape& x = step.shape(0);
+  int64_t plane = 1;
+  Shape planes = x;
+  for (int i = 2; i < x.size(); i++) plane *= x[i], planes[i] = 1;
+  const Tensor count = step.scratch({x[0] * x[1]}, DType::i64);
+  arange(step.stream, 0, step.flag("flat") ? plane : 0, count, step.options);
+  const bool turned = step.flag("column_major");
+  require(!turned || x.size() == 4, "column_major", "is for planes of two axes alone");
+  const std::vector<Scalar> sizes{x.size() > 2 ? x[2] : 1, x.back()};
+  dlprim::pointwise(step.stream, {in_plane, count.reshape(planes)}, {step.y(1)}, sizes,
+                    turned ? "y0 = x1 + x0 / s1 + x0 % s1 * s0" : "y0 = x0 + x1 + 0 * s0 * s1", step.options);
+}
+
+/// Outputs: y, and of maxima their places, i64.
+void infer_pool(NodeStep& step) {
+  const Shape shape = pool_output_shape(step.shape(0), pool_params(step));
+  step.output(0, step.dtype(0), shape);
+  step.output(1, DType::i64, shape);
+}
+void run_pool(NodeStep& step) {
+  const bool floating = is_floating(step.dtype(0));
+  const Tensor x = floating ? step.x(0) : cast(step.stream, step.x(0), DType::f32, step.options);
+  const Tensor y = floating ? step.y() : step.scratch(step.out(0).shape, DType::f32);
+  const Tensor indices = step.wanted(1) ? step.scratch(step.out(1).shape, DType::i64) : Tensor();
+  dlprim::pool(step.stream, x, pool_params(step), y, indices, step.options);
+  if (!floating) copy(step.stream, y, step.y(), step.options);
+  if (step.wanted(1)) place_indices(step, indices);
+}
+
+/// One window over all of the axes behind the first two.
+void infer_global_pool(NodeStep& step) {
+  Shape shape = step.shape(0);
+  require(shape.size() >= 3, "x", shape, " must have rank 3 or more");
+  for (int i = 2; i < shape.size(); i++) shape[i] = 1;
+  step.output(0, step.dtype(0), shape);
+}
+void run_global_pool(NodeStep& step) {
+  // Any number of axes: as one.
+  const Shape& x = step.shape(0);
+  PoolParams params = pool_params(step);
+  params.kernel = {element_count(x) / std::max<int64_t>(1, x[0] * x[1])};
+  dlprim::pool(step.stream, step.dense(0).reshape({x[0], x[1], params.kernel[0]}), params,
+               step.y().reshape({x[0], x[1], 1}), {}, step.options);
+}
+
+constexpr NodeKind kKinds[] = {
+    {"matmul", 2, 2, infer_matmul, run_matmul},
+    {"conv", 2, 3, infer_conv, run_conv},
+    {"pool", 1, 1, infer_pool, run_pool},
+    {"global_pool", 1, 1, infer_global_pool, run_global_pool},
+};
+
+}  // namespace
+
+KindList product_kinds() {
+  return list_of(kKinds);
+}
+
+}  // namespace dlprim::detail

@@ -1,0 +1,220 @@
+// Names, graphs, functions and files: the importer without its operators.
+#include "onnx/importer.hpp"
+
+#include <dlprim/onnx.hpp>
+
+#include <filesystem>
+
+#include "core/check.hpp"
+#include "onnx/file.hpp"
+
+namespace dlprim::onnx {
+
+using detail::cat;
+using detail::require;
+
+namespace {
+
+constexpr int kDeepest = 32;             // graphs and functions in one another
+constexpr int64_t kMostNodes = 1 << 20;  // functions written out
+
+std::optional<std::vector<Dimension>> shape_of(const TypeMessage& type) {
+  if (!type.has_shape) return std::nullopt;
+  std::vector<Dimension> shape;
+  for (const DimensionMessage& d : type.shape) shape.emplace_back(d.size, d.symbol);
+  return shape;
+}
+
+int64_t version_of(const std::vector<OpsetMessage>& opsets, const std::string& domain) {
+  for (const OpsetMessage& opset : opsets)
+    if (opset.domain == domain || (domain.empty() && opset.domain == "ai.onnx")) return opset.version;
+  return domain.empty() ? 1 : 0;
+}
+
+const FunctionMessage* find_function(const ModelMessage& model, const NodeMessage& node) {
+  for (const FunctionMessage& f : model.functions)
+    if (f.name == node.op_type && f.domain == node.domain && f.overload == node.overload) return &f;
+  return nullptr;
+}
+
+}  // namespace
+
+int GraphImport::find(const std::string& name) {
+  Names& names = *names_;
+  if (const auto found = names.values.find(name); found != names.values.end()) return found->second;
+  if (const auto pending = names.initializers.find(name); pending != names.initializers.end()) {
+    HostTensor tensor = constant_of(*pending->second, file_.files);
+    tensor.name = name;
+    const int value = graph_.add_constant(std::move(tensor));
+    define(name, value);
+    return value;
+  }
+  if (const auto pending = names.sparse_initializers.find(name); pending != names.sparse_initializers.end()) {
+    HostTensor tensor = constant_of(*pending->second, file_.files);
+    tensor.name = name;
+    const int value = graph_.add_constant(std::move(tensor));
+    define(name, value);
+    return value;
+  }
+  if (!outer_ || names.is_function) return NetGraph::kNone;
+  const int outside = outer_->find(name);
+  if (outside == NetGraph::kNone) return NetGraph::kNone;
+  const auto [place, is_new] = captures_.emplace(outside, 0);
+  if (is_new) {
+    place->second = graph_.add_value(name);
+    captured_.push_back(outside);
+  }
+  return place->second;
+}
+
+int GraphImport::value(const std::string& name) {
+  const int value = find(name);
+  require(value != NetGraph::kNone, "path", "'", name,
+          "' is read before any node, input or initializer gives it");
+  return value;
+}
+
+void GraphImport::define(const std::string& name, int value) {
+  require(names_->values.emplace(name, value).second, "path", "'", name, "' is given twice");
+}
+
+std::shared_ptr<const NetGraph> GraphImport::body(const GraphMessage& message, std::vector<int>& captured) {
+  require(depth_ + functions_ < kDeepest, "path", "graphs lie more than ", kDeepest, " deep in one another");
+  GraphImport inner(file_, this, depth_ + functions_ + 1);
+  inner.own_.opsets = names_->opsets;
+  inner.own_.attributes = names_->attributes;
+  inner.import(message);
+  for (int outside : inner.captured_) inner.graph_.inputs.push_back(inner.captures_.at(outside));
+  captured = inner.captured_;
+  return std::make_shared<const NetGraph>(std::move(inner.graph_));
+}
+
+void GraphImport::import(const GraphMessage& message) {
+  if (!own_.opsets) own_.opsets = &file_.model.opsets;
+  for (const TensorMessage& tensor : message.initializers)
+    require(own_.initializers.emplace(tensor.name, &tensor).second, "path", "initializer '", tensor.name,
+            "' stands twice");
+  for (const SparseTensorMessage& tensor : message.sparse_initializers)
+    own_.sparse_initializers.emplace(tensor.values.name, &tensor);
+  for (const ValueInfoMessage& input : message.inputs) {
+    // Before IR 4 initializers are inputs, too: their standard values.
+    if (own_.initializers.count(input.name) || own_.sparse_initializers.count(input.name)) continue;
+    const int value = graph_.add_value(input.name);
+    NetGraph::Value& v = graph_.values.back();
+    if (!outer_) {
+      require(input.type.kind == TypeMessage::Kind::tensor || input.type.kind == TypeMessage::Kind::none,
+              "path", "input '", input.name,
+              "' is no tensor: sequences, optionals and maps are not supported");
+      if (input.type.kind == TypeMessage::Kind::tensor) {
+        v.dtype = dtype_of(input.type.element);
+        require(v.dtype.has_value(), "path", "input '", input.name, "' is ", name_of(input.type.element),
+                ", which dlprim does not have");
+        v.shape = shape_of(input.type);
+      }
+    }
+    graph_.inputs.push_back(value);
+    define(input.name, value);
+  }
+  for (const NodeMessage& node : message.nodes) import_node(node);
+  for (const ValueInfoMessage& output : message.outputs) {
+    // A value may be an output twice, or an input at once: each output is a value of its own.
+    const int value = graph_.add("identity", {this->value(output.name)});
+    graph_.add_output(output.name, value);
+    NetGraph::Value& v = graph_.values.back();
+    if (output.type.kind == TypeMessage::Kind::tensor && !outer_) {
+      v.dtype = dtype_of(output.type.element);
+      v.shape = shape_of(output.type);
+    }
+  }
+}
+
+void GraphImport::import_node(const NodeMessage& node) {
+  require(++file_.nodes <= kMostNodes, "path", "the model has more than ", kMostNodes,
+          " nodes, functions written out");
+  if (const FunctionMessage* function = find_function(file_.model, node)) return write_out(node, *function);
+  const std::string domain = node.domain == "ai.onnx" ? "" : node.domain;
+  const int64_t opset = version_of(*names_->opsets, domain);
+  NodeImport import(*this, node, opset);
+  const OperatorEntry* entry = find_operator(domain, node.op_type, opset);
+  if (!entry)
+    import.refuse(
+        "is not supported. docs/onnx.md lists the operators that are; a function of the model's own "
+        "that says it in those serves, too");
+  const size_t first = graph_.nodes.size();
+  import.argument = entry->argument;
+  try {
+    entry->import(import);
+    import.finish();
+  } catch (const ValidationError& error) {
+    if (std::string(error.what()).find("node '") != std::string::npos) throw;  // says where
+    throw ValidationError("path", cat(import.place(), ": ", error.what()));
+  }
+  for (size_t i = first; i < graph_.nodes.size(); i++)
+    if (graph_.nodes[i].name.empty())
+      graph_.nodes[i].name = node.name.empty() ? node.outputs.front() : node.name;
+}
+
+void GraphImport::write_out(const NodeMessage& node, const FunctionMessage& function) {
+  require(depth_ + functions_ < kDeepest, "path", "function '", function.name, "' lies more than ", kDeepest,
+          " deep in others");
+  require(node.inputs.size() <= function.inputs.size() && node.outputs.size() <= function.outputs.size(),
+          "path", "node '", node.name, "' has more inputs or outputs than function '", function.name, "'");
+  Names names;
+  names.is_function = true;
+  names.opsets = function.opsets.empty() ? names_->opsets : &function.opsets;
+  for (size_t i = 0; i < function.inputs.size(); i++)
+    names.values.emplace(function.inputs[i], i < node.inputs.size() && !node.inputs[i].empty()
+                                                 ? value(node.inputs[i])
+                                                 : NetGraph::kNone);
+  for (const AttributeMessage& standard : function.attribute_defaults)
+    names.attributes[standard.name] = &standard;
+  for (const AttributeMessage& attribute : node.attributes) {
+    const AttributeMessage* given = &attribute;
+    if (!attribute.reference.empty()) {
+      const auto outside = names_->attributes.find(attribute.reference);
+      if (outside == names_->attributes.end()) continue;
+      given = outside->second;
+    }
+    names.attributes[attribute.name] = given;
+  }
+  Names* const before = names_;
+  names_ = &names;
+  functions_++;
+  for (const NodeMessage& inner : function.nodes) import_node(inner);
+  std::vector<int> results;
+  for (size_t i = 0; i < node.outputs.size(); i++) results.push_back(value(function.outputs[i]));
+  functions_--;
+  names_ = before;
+  for (size_t i = 0; i < node.outputs.size(); i++)
+    if (!node.outputs[i].empty()) define(node.outputs[i], results[i]);
+}
+
+NetGraph load_graph(const std::string& path) {
+  const MappedFile file(path);
+  const ModelMessage model = parse_model(file.bytes());
+  require(model.has_graph, "path", "'", path, "' holds no graph");
+  require(model.ir_version >= 3 && model.ir_version <= 14, "path", "'", path, "' is of IR version ",
+          model.ir_version, ", must be 3 to 14");
+  const int64_t opset = version_of(model.opsets, "");
+  require(opset <= 28, "path", "'", path, "' is of opset ", opset, ", must be 28 at most");
+  ExternalFiles files(path);
+  FileImport shared{model, files};
+  GraphImport graph(shared, nullptr, 0);
+  graph.import(model.graph);
+  return std::move(graph.graph());
+}
+
+Model load(const std::string& path) {
+  return Model(load_graph(path));
+}
+
+HostTensor load_tensor(const std::string& path) {
+  const MappedFile file(path);
+  ExternalFiles files(path);
+  const TensorMessage message = parse_tensor(file.bytes());
+  HostTensor tensor = constant_of(message, files);
+  tensor.name = message.name;
+  return tensor;
+}
+
+}  // namespace dlprim::onnx

@@ -1,0 +1,15 @@
+#include "onnx/operators.hpp"
+
+namespace dlprim::onnx {
+
+const OperatorEntry* find_operator(const std::string& domain, const std::string& name, int64_t opset) {
+  const OperatorEntry* best = nullptr;
+  for (const OperatorList& family : {elementwise_operators(), shape_operators(), product_operators()})
+    for (const OperatorEntry& entry : family)
+      if (name == entry.name && domain == entry.domain && entry.since <= opset &&
+          (!best || entry.since > best->since))
+        best = &entry;
+  return best;
+}
+
+}  // namespace dlprim::onnx

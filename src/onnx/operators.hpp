@@ -1,0 +1,23 @@
+// The operators of each family: one list a file, which operators.cpp searches.
+#pragma once
+
+#include "onnx/importer.hpp"
+
+namespace dlprim::onnx {
+
+struct OperatorList {
+  const OperatorEntry* first;
+  size_t count;
+  const OperatorEntry* begin() const { return first; }
+  const OperatorEntry* end() const { return first + count; }
+};
+template <size_t N>
+constexpr OperatorList list_of(const OperatorEntry (&entries)[N]) {
+  return {entries, N};
+}
+
+OperatorList elementwise_operators();
+OperatorList shape_operators();
+OperatorList product_operators();
+
+}  // namespace dlprim::onnx

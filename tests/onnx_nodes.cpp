@@ -1,0 +1,137 @@
+// Runs ONNX's own tests: folders with a model and the outputs that its inputs must give.
+//   onnx_nodes FOLDER [NAME...]     FOLDER/NAME/model.onnx, FOLDER/NAME/test_data_set_*/{input,output}_*.pb
+// Without names: every folder there. One line of JSON a test: verdict is passed, wrong, refused (an error
+// that says what is not supported) or failed (another error). The last line counts. Bounds are those of
+// ONNX's own runner: 1e-3 of the expected number and 1e-7.
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <map>
+
+#include <dlprim/copy.hpp>
+#include <dlprim/onnx.hpp>
+
+#include "net/nodes/node.hpp"
+#include "onnx/file.hpp"
+#include "onnx/proto.hpp"
+#include "support.hpp"
+
+using namespace dlprim;
+namespace fs = std::filesystem;
+
+namespace {
+
+std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += static_cast<unsigned char>(c) < ' ' ? ' ' : c;
+  }
+  return out + "\"";
+}
+
+HostTensor host_of(const Tensor& tensor) {
+  HostTensor host{{}, tensor.dtype(), tensor.shape(), {}};
+  host.data.resize(static_cast<size_t>(tensor.bytes()));
+  if (!host.data.empty()) read(test::stream(), tensor, host.data.data(), tensor.bytes());
+  return host;
+}
+
+/// Empty if they agree.
+std::string difference(const HostTensor& result, const HostTensor& expected) {
+  std::ostringstream out;
+  if (result.dtype != expected.dtype || result.shape != expected.shape) {
+    out << name_of(result.dtype) << to_string(result.shape) << " for " << name_of(expected.dtype)
+        << to_string(expected.shape);
+    return out.str();
+  }
+  if (!is_floating(result.dtype)) return result.data == expected.data ? "" : "other numbers";
+  const std::vector<double> y = detail::numbers_of(result), e = detail::numbers_of(expected);
+  for (size_t i = 0; i < y.size(); i++) {
+    if (std::isnan(y[i]) && std::isnan(e[i])) continue;
+    if (y[i] == e[i] || std::fabs(y[i] - e[i]) <= 1e-7 + 1e-3 * std::fabs(e[i])) continue;
+    out << "element " << i << " is " << y[i] << " for " << e[i];
+    return out.str();
+  }
+  return "";
+}
+
+/// Runs one data set; gives what is wrong.
+std::string check(const Model& model, const fs::path& folder) {
+  Model::Tensors feeds;
+  const auto file = [&](const char* kind, size_t k) { return folder / (kind + std::to_string(k) + ".pb"); };
+  const std::vector<Model::Port> inputs = model.inputs(), outputs = model.outputs();
+  for (size_t k = 0; k < inputs.size(); k++) {
+    const HostTensor host = onnx::load_tensor(file("input_", k).string());
+    const Tensor tensor(test::stream(), host.shape, host.dtype);
+    if (tensor.numel() != 0) write(test::stream(), tensor, host.data.data(), tensor.bytes());
+    feeds[inputs[k].name] = tensor;
+  }
+  const Model::Tensors results = model.run(test::stream(), feeds);
+  for (size_t k = 0; k < outputs.size(); k++) {
+    const HostTensor expected = onnx::load_tensor(file("output_", k).string());
+    const std::string wrong = difference(host_of(results.at(outputs[k].name)), expected);
+    if (!wrong.empty()) return "'" + outputs[k].name + "': " + wrong;
+  }
+  return "";
+}
+
+struct Verdict {
+  std::string name = "passed", reason;
+};
+
+Verdict judge(const fs::path& folder) {
+  try {
+    const Model model = onnx::load((folder / "model.onnx").string());
+    size_t sets = 0;
+    for (; fs::exists(folder / ("test_data_set_" + std::to_string(sets))); sets++)
+      if (std::string wrong = check(model, folder / ("test_data_set_" + std::to_string(sets)));
+          !wrong.empty())
+        return {"wrong", wrong};
+    return sets != 0 ? Verdict() : Verdict{"refused", "there is no data"};
+  } catch (const ValidationError& error) {
+    return {"refused", error.what()};
+  } catch (const std::exception& error) {
+    return {"failed", error.what()};
+  }
+}
+
+std::string operators_of(const fs::path& folder) {
+  std::string list;
+  try {
+    const onnx::MappedFile file((folder / "model.onnx").string());
+    for (const auto& node : onnx::parse_model(file.bytes()).graph.nodes)
+      list += (list.empty() ? "" : ",") + quoted(node.op_type);
+  } catch (const std::exception&) {  // the verdict says it
+  }
+  return list;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 2) {
+    std::cerr << "onnx_nodes FOLDER [NAME...]\n";
+    return 2;
+  }
+  const fs::path folder = argv[1];
+  std::vector<std::string> names(argv + 2, argv + argc);
+  if (names.empty())
+    for (const auto& entry : fs::directory_iterator(folder))
+      names.push_back(entry.path().filename().string());
+  std::sort(names.begin(), names.end());
+  std::map<std::string, int> counts;
+  for (const std::string& name : names) {
+    const Verdict verdict = judge(folder / name);
+    counts[verdict.name]++;
+    std::cout << "{\"test\":" << quoted(name) << ",\"operators\":[" << operators_of(folder / name)
+              << "],\"verdict\":" << quoted(verdict.name) << ",\"reason\":" << quoted(verdict.reason) << "}"
+              << std::endl;
+  }
+  std::cout << "{\"tests\":" << names.size();
+  for (const auto& [name, count] : counts) std::cout << "," << quoted(name) << ":" << count;
+  std::cout << "}" << std::endl;
+  return counts["wrong"] + counts["failed"] == 0 ? 0 : 1;
+}
