@@ -62,7 +62,11 @@ int GraphImport::find(const std::string& name) {
   const auto [place, is_new] = captures_.emplace(outside, 0);
   if (is_new) {
     place->second = graph_.add_value(name);
-    captured_.push_back(outside);
+    const auto& constants = outer_->graph_.constants;
+    if (const auto constant = constants.find(outside); constant != constants.end())
+      graph_.constants.emplace(place->second, constant->second);  // shared: it is put on a device once
+    else
+      captured_.push_back(outside);
   }
   return place->second;
 }
@@ -85,7 +89,7 @@ std::shared_ptr<const NetGraph> GraphImport::body(const GraphMessage& message, s
   inner.own_.attributes = names_->attributes;
   inner.import(message);
   for (int outside : inner.captured_) inner.graph_.inputs.push_back(inner.captures_.at(outside));
-  captured = inner.captured_;
+  captured.insert(captured.end(), inner.captured_.begin(), inner.captured_.end());
   return std::make_shared<const NetGraph>(std::move(inner.graph_));
 }
 
@@ -121,7 +125,7 @@ void GraphImport::import(const GraphMessage& message) {
     const int value = graph_.add("identity", {this->value(output.name)});
     graph_.add_output(output.name, value);
     NetGraph::Value& v = graph_.values.back();
-    if (output.type.kind == TypeMessage::Kind::tensor && !outer_) {
+    if (output.type.kind == TypeMessage::Kind::tensor) {
       v.dtype = dtype_of(output.type.element);
       v.shape = shape_of(output.type);
     }

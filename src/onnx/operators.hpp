@@ -16,7 +16,14 @@ constexpr OperatorList list_of(const OperatorEntry (&entries)[N]) {
   return {entries, N};
 }
 
+/// The attributes of a convolution as those of the net's kind.
+Attributes convolution(NodeImport& node);
+
+OperatorList attention_operators();
+OperatorList control_operators();
 OperatorList elementwise_operators();
+OperatorList quant_operators();
+OperatorList recurrent_operators();
 OperatorList shape_operators();
 OperatorList product_operators();
 

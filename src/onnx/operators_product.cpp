@@ -49,18 +49,13 @@ Attributes window(NodeImport& node) {
 }
 
 void conv(NodeImport& node) {
-  Attributes attributes = window(node);
-  node.ignore("kernel_shape");
-  attributes.emplace("groups", node.integer("group", 1));
   std::vector<int> inputs{node.in(0), node.in(1)};
   if (node.has(2)) inputs.push_back(node.in(2));
-  node.result(node.emit("conv", std::move(inputs), std::move(attributes)));
+  node.result(node.emit("conv", std::move(inputs), convolution(node)));
 }
 
 void conv_transpose(NodeImport& node) {
-  Attributes attributes = window(node);
-  node.ignore("kernel_shape");
-  attributes.emplace("groups", node.integer("group", 1));
+  Attributes attributes = convolution(node);
   attributes.emplace("transposed", true);
   if (node.has("output_padding")) attributes.emplace("output_pad", node.integers("output_padding"));
   if (node.has("output_shape")) attributes.emplace("output_shape", node.integers("output_shape"));
@@ -122,6 +117,13 @@ constexpr OperatorEntry kOperators[] = {
 };
 
 }  // namespace
+
+Attributes convolution(NodeImport& node) {
+  Attributes attributes = window(node);
+  node.ignore("kernel_shape");  // w's shape says it
+  attributes.emplace("groups", node.integer("group", 1));
+  return attributes;
+}
 
 OperatorList product_operators() {
   return list_of(kOperators);

@@ -2,6 +2,9 @@
 // proto_graph.cpp. Numbers of fields are those of onnx.proto3.
 #include "onnx/proto.hpp"
 
+#include <algorithm>
+#include <iterator>
+
 #include "onnx/proto_parts.hpp"
 
 namespace dlprim::onnx {

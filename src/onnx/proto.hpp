@@ -1,7 +1,8 @@
 // The messages of an ONNX file (onnx.proto3 of onnx 1.23, IR 14) as plain structs: what parse_model() makes
-// of the bytes. Nothing here says what an operator means. Field numbers stand in proto.cpp alone.
+// of the bytes. Nothing here says what an operator means. Field numbers stand in proto.cpp and
+// proto_graph.cpp alone.
 //
-// Views (raw bytes, packed numbers) point into the file's bytes, which must outlive the message.
+// A tensor's raw_data points into the file's bytes, which must outlive the message.
 #pragma once
 
 #include <cstdint>
@@ -73,7 +74,7 @@ struct SparseTensorMessage {
 };
 
 struct DimensionMessage {
-  int64_t size = -1;   ///< -1: not said
+  int64_t size = -1;   ///< -1: not said, or negative in the file
   std::string symbol;  ///< "batch"; empty: none
 };
 
@@ -100,6 +101,8 @@ struct ValueInfoMessage {
 
 struct GraphMessage;
 
+/// Only the value of its type is filled in, whatever else the file has. A tensor, graph, sparse tensor or
+/// type is the one element of its list, and is there unless the attribute is a reference.
 struct AttributeMessage {
   /// AttributeProto.AttributeType, by its numbers.
   enum class Type : int32_t {

@@ -2,6 +2,7 @@
 // The other half is proto.cpp. Numbers of fields are those of onnx.proto3. Not read: documentation, metadata
 // of other messages than the model, quantization annotations, training, devices.
 #include <optional>
+#include <utility>
 
 #include "onnx/proto_parts.hpp"
 

@@ -17,8 +17,12 @@ constexpr KindList list_of(const NodeKind (&kinds)[N]) {
   return {kinds, N};
 }
 
+KindList attention_kinds();
+KindList control_kinds();
 KindList elementwise_kinds();
 KindList index_kinds();
+KindList quant_kinds();
+KindList recurrent_kinds();
 KindList shape_kinds();
 KindList product_kinds();
 

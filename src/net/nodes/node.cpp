@@ -26,10 +26,7 @@ Slot& NodeStep::in(int k) const {
   return *inputs_[static_cast<size_t>(k)];
 }
 
-const Tensor& NodeStep::x(int k) {
-  static const Tensor none;
-  if (!has(k)) return none;
-  Slot& slot = in(k);
+const Tensor& to_device(const Stream& stream, Slot& slot) {
   if (!slot.tensor.defined()) {
     Tensor tensor(stream, slot.shape, slot.dtype);
     if (tensor.numel() != 0) write(stream, tensor, slot.host->data.data(), tensor.bytes());
@@ -38,13 +35,7 @@ const Tensor& NodeStep::x(int k) {
   return slot.tensor;
 }
 
-Tensor NodeStep::dense(int k) {
-  const Tensor& tensor = x(k);
-  return tensor.is_contiguous() ? tensor : contiguous(stream, tensor, options);
-}
-
-const HostTensor& NodeStep::host(int k) {
-  Slot& slot = in(k);
+const HostTensor& to_host(const Stream& stream, Slot& slot) {
   if (!slot.host) {
     HostTensor host{{}, slot.dtype, slot.shape, {}};
     host.data.resize(static_cast<size_t>(slot.tensor.bytes()));
@@ -52,6 +43,20 @@ const HostTensor& NodeStep::host(int k) {
     slot.host = std::make_shared<const HostTensor>(std::move(host));
   }
   return *slot.host;
+}
+
+const Tensor& NodeStep::x(int k) {
+  static const Tensor none;
+  return has(k) ? to_device(stream, in(k)) : none;
+}
+
+Tensor NodeStep::dense(int k) {
+  const Tensor& tensor = x(k);
+  return tensor.is_contiguous() ? tensor : contiguous(stream, tensor, options);
+}
+
+const HostTensor& NodeStep::host(int k) {
+  return to_host(stream, in(k));
 }
 
 std::vector<int64_t> NodeStep::integers(int k) {
@@ -148,6 +153,10 @@ void NodeStep::set_host(int k, HostTensor tensor) {
   slot.dtype = tensor.dtype;
   slot.shape = tensor.shape;
   slot.host = std::make_shared<const HostTensor>(std::move(tensor));
+}
+
+void NodeStep::set(int k, Slot slot) {
+  if (wanted(k)) out(k) = std::move(slot);
 }
 
 int normal_axis(int64_t axis, int rank) {

@@ -93,6 +93,7 @@ class NodeStep {
   /// Output `k` is this tensor, a view of an input perhaps.
   void set(int k, const Tensor& tensor);
   void set_host(int k, HostTensor tensor);
+  void set(int k, Slot slot);
   Slot& out(int k) { return outputs_[static_cast<size_t>(k)]; }
 
   /// New memory.
@@ -104,6 +105,10 @@ class NodeStep {
   std::vector<Slot*> inputs_;
   std::vector<Slot> outputs_;
 };
+
+/// Brings a value to the device, or to the host, where it stays, too.
+const Tensor& to_device(const Stream& stream, Slot& slot);
+const HostTensor& to_host(const Stream& stream, Slot& slot);
 
 /// An axis that may count from the end, from 0 on. Throws ValidationError.
 int normal_axis(int64_t axis, int rank);

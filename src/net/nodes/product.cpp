@@ -123,7 +123,7 @@ void pad_to_output(const NodeStep& step, const Dims& kernel, ConvParams& params)
   share_pads(sums, step.text("same", "lower") == "upper", params.pad_begin, params.pad_end);
 }
 
-/// Attributes: those of ConvParams; "same"; "output_shape".
+/// Attributes: those of ConvParams (groups 0: as many as w's channels make); "same"; "output_shape".
 ConvParams conv_params(const NodeStep& step) {
   ConvParams params;
   params.stride = step.dims("stride");
@@ -131,6 +131,7 @@ ConvParams conv_params(const NodeStep& step) {
   params.pad_end = step.dims("pad_end");
   params.dilation = step.dims("dilation");
   params.groups = step.integer("groups", 1);
+  if (params.groups == 0) params.groups = step.shape(0)[1] / std::max<int64_t>(1, step.shape(1)[1]);
   params.transposed = step.flag("transposed");
   params.output_pad = step.dims("output_pad");
   Dims kernel;
@@ -149,7 +150,18 @@ void infer_conv(NodeStep& step) {
   step.output(0, step.dtype(0), conv_output_shape(step.shape(0), step.shape(1), conv_params(step)));
 }
 void run_conv(NodeStep& step) {
-  dlprim::conv(step.stream, step.x(0), step.x(1), step.x(2), conv_params(step), step.y(), step.options);
+  const ConvParams params = conv_params(step);
+  if (is_floating(step.dtype(0))) {
+    dlprim::conv(step.stream, step.x(0), step.x(1), step.x(2), params, step.y(), step.options);
+    return;
+  }
+  // Integers go through f64, exact to 2^53.
+  const auto real = [&](int k) {
+    return step.has(k) ? cast(step.stream, step.x(k), DType::f64, step.options) : Tensor();
+  };
+  const Tensor y = step.scratch(step.out(0).shape, DType::f64);
+  dlprim::conv(step.stream, real(0), real(1), real(2), params, y, step.options);
+  copy(step.stream, y, step.y(), step.options);
 }
 
 /// Attributes: those of PoolParams; "same"; flat: indices of maxima are places in all of x, not in a plane;

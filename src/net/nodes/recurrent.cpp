@@ -1,0 +1,290 @@
+// LSTM, GRU and simple recurrent layers by composition: products of all places at once for what comes from x,
+// one product and one expression a place for what comes from the state.
+#include <array>
+
+#include <dlprim/copy.hpp>
+#include <dlprim/gemm.hpp>
+#include <dlprim/pointwise.hpp>
+
+#include "net/nodes/families.hpp"
+
+namespace dlprim::detail {
+namespace {
+
+enum Input { kX, kW, kR, kBias, kLengths, kState, kCell, kPeepholes };
+
+struct Layer {
+  std::string cell;  ///< "lstm", "gru", "rnn"
+  int64_t gates, places, batch, width, directions;
+  bool batch_first;
+};
+
+Layer layer_of(const NodeStep& step) {
+  Layer layer;
+  layer.cell = step.text("cell");
+  require(layer.cell == "lstm" || layer.cell == "gru" || layer.cell == "rnn", "cell", "'", layer.cell,
+          "' must be lstm, gru or rnn");
+  layer.gates = layer.cell == "lstm" ? 4 : layer.cell == "gru" ? 3 : 1;
+  layer.batch_first = step.flag("batch_first");
+  require(step.rank(kX) == 3 && step.rank(kW) == 3 && step.rank(kR) == 3, "inputs", "x ", step.shape(kX),
+          ", w ", step.shape(kW), ", r ", step.shape(kR), " must have three axes");
+  layer.places = step.shape(kX)[layer.batch_first ? 1 : 0];
+  layer.batch = step.shape(kX)[layer.batch_first ? 0 : 1];
+  layer.directions = step.shape(kW)[0];
+  layer.width = step.shape(kR)[2];
+  require(step.shape(kR) == Shape{layer.directions, layer.gates * layer.width, layer.width}, "inputs",
+          "r is ", step.shape(kR));
+  require(step.shape(kW) == Shape{layer.directions, layer.gates * layer.width, step.shape(kX)[2]}, "inputs",
+          "w is ", step.shape(kW));
+  return layer;
+}
+
+/// An activation as an expression of `x`.
+std::string activation_text(const std::string& name, double alpha, double beta, const std::string& x) {
+  const std::string a = "(real)" + cat(alpha), b = "(real)" + cat(beta);
+  if (name == "sigmoid") return "1 / (1 + exp(-" + x + "))";
+  if (name == "tanh") return "tanh(" + x + ")";
+  if (name == "relu") return "(" + x + " > 0 ? " + x + " : 0)";
+  if (name == "affine") return "(" + a + " * " + x + " + " + b + ")";
+  if (name == "leakyrelu") return "(" + x + " >= 0 ? " + x + " : " + a + " * " + x + ")";
+  if (name == "thresholdedrelu") return "(" + x + " >= " + a + " ? " + x + " : 0)";
+  if (name == "scaledtanh") return "(" + a + " * tanh(" + b + " * " + x + "))";
+  if (name == "hardsigmoid") return "fmin(fmax(" + a + " * " + x + " + " + b + ", (real)0), (real)1)";
+  if (name == "elu") return "(" + x + " >= 0 ? " + x + " : " + a + " * expm1(" + x + "))";
+  if (name == "softsign") return "(" + x + " / (1 + fabs(" + x + ")))";
+  if (name == "softplus") return "log1p(exp(" + x + "))";
+  throw ValidationError("activations", "'" + name + "' is no activation of recurrent layers");
+}
+
+/// The k-th activation of a direction, of the variable `x`, which is clipped first.
+std::string activation_of(const NodeStep& step, const Layer& layer, int64_t direction, size_t k,
+                          const std::string& x) {
+  static constexpr std::array<const char*, 3> kUsual{"sigmoid", "tanh", "tanh"};
+  const std::vector<std::string> names = step.texts("activations");
+  const std::vector<double> alphas = step.numbers("alphas"), betas = step.numbers("betas");
+  const size_t each = layer.cell == "lstm"  ? 3
+                      : layer.cell == "gru" ? 2
+                                            : 1,
+               at = static_cast<size_t>(direction) * each + k;
+  require(names.empty() || names.size() == each * static_cast<size_t>(layer.directions), "activations",
+          names.size(), " names, must be ", each * static_cast<size_t>(layer.directions));
+  const std::string name = names.empty() ? (layer.cell == "rnn" ? "tanh" : kUsual[k]) : names[at];
+  const double clip = step.number("clip", 0);
+  const std::string inner =
+      clip > 0 ? "fmin(fmax((real)" + x + ", (real)" + cat(-clip) + "), (real)" + cat(clip) + ")" : x;
+  return activation_text(name, at < alphas.size() ? alphas[at] : 0, at < betas.size() ? betas[at] : 0,
+                         "(" + inner + ")");
+}
+
+/// One direction of a layer.
+class Direction {
+ public:
+  Direction(NodeStep& step, const Layer& layer, int64_t which)
+      : step_(step),
+        layer_(layer),
+        which_(which),
+        backwards_(step.text("direction", "forward") == "reverse" || which == 1),
+        type_(step.dtype(kX)),
+        r_(of(kR)) {
+    h_ = state(kState);
+    if (layer.cell == "lstm") c_ = state(kCell);
+    if (step.has(kLengths)) lengths_ = step.dense(kLengths).reshape({layer.batch, 1});
+  }
+
+  /// `y`: [T, B, H] of this direction, undefined if nobody wants it.
+  void run(const Tensor& y) {
+    gates_ = from_x();
+    const Tensor nowhere = y.defined() ? Tensor() : step_.scratch({layer_.batch, layer_.width}, type_);
+    for (int64_t i = 0; i < layer_.places; i++) {
+      const int64_t t = backwards_ ? layer_.places - 1 - i : i;
+      place(t, y.defined() ? at_place(y, t) : nowhere);
+    }
+  }
+  const Tensor& h() const { return h_; }
+  const Tensor& c() const { return c_; }
+
+ private:
+  /// Input `k` of this direction.
+  Tensor of(int k) {
+    const Tensor dense = step_.dense(k);
+    Shape shape;
+    for (int i = 1; i < dense.rank(); i++) shape.push_back(dense.shape()[i]);
+    return dense.slice(0, which_, which_ + 1).reshape(shape);
+  }
+
+  /// A copy of the first state, zeros without one: [B, H].
+  Tensor state(int k) {
+    const Tensor s = step_.scratch({layer_.batch, layer_.width}, type_);
+    if (!step_.has(k)) {
+      fill(step_.stream, 0, s, step_.options);
+      return s;
+    }
+    const Tensor given = layer_.batch_first ? step_.x(k).transpose(0, 1) : step_.x(k);
+    copy(step_.stream, given.slice(0, which_, which_ + 1), s.reshape({1, layer_.batch, layer_.width}),
+         step_.options);
+    return s;
+  }
+
+  /// x W^T + bias of all places: [T, B, gates H]. The bias of GRU's hidden gate that is inside of its reset
+  /// stays out.
+  Tensor from_x() {
+    const int64_t all = layer_.gates * layer_.width;
+    const Tensor x = contiguous(step_.stream, layer_.batch_first ? step_.x(kX).transpose(0, 1) : step_.x(kX),
+                                step_.options);
+    const Tensor gates = step_.scratch({layer_.places * layer_.batch, all}, type_);
+    Tensor bias;
+    if (step_.has(kBias)) {
+      const Tensor both = of(kBias);
+      bias = step_.scratch({all}, type_);
+      dlprim::pointwise(step_.stream, {both.slice(0, 0, all), both.slice(0, all, 2 * all)}, {bias}, {},
+                        "y0 = x0 + x1", step_.options);
+      if (reset_after()) {
+        const int64_t from = 2 * layer_.width;
+        copy(step_.stream, both.slice(0, from, all), bias.slice(0, from, all), step_.options);
+        inner_bias_ = contiguous(step_.stream, both.slice(0, all + from, 2 * all), step_.options);
+      }
+    }
+    gemm(step_.stream, x.reshape({layer_.places * layer_.batch, step_.shape(kX)[2]}), of(kW).transpose(0, 1),
+         bias, {}, gates, step_.options);
+    return gates.reshape({layer_.places, layer_.batch, all});
+  }
+
+  bool reset_after() const { return layer_.cell == "gru" && step_.flag("reset_after"); }
+
+  /// Place t of [T, B, N]: [B, N].
+  static Tensor at_place(const Tensor& x, int64_t t) {
+    return x.as_strided({x.shape()[1], x.shape()[2]}, {x.strides()[1], x.strides()[2]}, t * x.strides()[0]);
+  }
+  Tensor gate(const Tensor& gates, int64_t k) const {
+    return gates.slice(1, k * layer_.width, (k + 1) * layer_.width);
+  }
+
+  /// c += h R^T, of the gates from `first` on.
+  void add_from_state(const Tensor& h, int64_t first, int64_t count, const Tensor& c) {
+    GemmParams params;
+    params.beta = 1;
+    gemm(step_.stream, h, r_.slice(0, first * layer_.width, (first + count) * layer_.width).transpose(0, 1),
+         {}, params, c, step_.options);
+  }
+
+  std::string act(size_t k, const std::string& x) const { return activation_of(step_, layer_, which_, k, x); }
+
+  /// Runs an expression that makes h_ (and c_) new where the sample is as long as place t, and else keeps
+  /// them. Outputs: y0 the new state, y1 what is left at this place, y2 the new cell.
+  void update(std::vector<Tensor> inputs, const std::string& values, const Tensor& y, int64_t t, bool cell) {
+    std::string live = "1";
+    inputs.push_back(h_);
+    const std::string old = "x" + cat(inputs.size() - 1);
+    if (lengths_.defined()) {
+      inputs.push_back(lengths_);
+      live = "s0 < x" + cat(inputs.size() - 1);
+    }
+    std::string body = values + "; y0 = " + live + " ? h_ : " + old + "; y1 = " + live + " ? h_ : 0";
+    std::vector<Tensor> outputs{h_, y};
+    if (cell) {
+      body += "; y2 = " + live + " ? c_ : old_c_";
+      outputs.push_back(c_);
+    }
+    dlprim::pointwise(step_.stream, inputs, outputs, {t}, body, step_.options);
+  }
+
+  void place(int64_t t, const Tensor& y) {
+    const Tensor gates = at_place(gates_, t);
+    if (layer_.cell == "gru") return gru(gates, y, t);
+    add_from_state(h_, 0, layer_.gates, gates);
+    if (layer_.cell == "rnn") return update({gates}, "real v_ = x0; real h_ = " + act(0, "v_"), y, t, false);
+    std::vector<Tensor> inputs{gate(gates, 0), gate(gates, 1), gate(gates, 2), gate(gates, 3), c_};
+    std::string in = "x0", out = "x1", forget = "x2";
+    if (step_.has(kPeepholes)) {
+      const Tensor p = of(kPeepholes);
+      for (int64_t k = 0; k < 3; k++) inputs.push_back(p.slice(0, k * layer_.width, (k + 1) * layer_.width));
+      in += " + x5 * old_c_", out += " + x6 * c_", forget += " + x7 * old_c_";
+    }
+    const std::string values = "real old_c_ = x4; real vi_ = " + in + "; real i_ = " + act(0, "vi_") +
+                               "; real vf_ = " + forget +
+                               "; real f_ = " + (step_.flag("input_forget") ? "1 - i_" : act(0, "vf_")) +
+                               "; real vg_ = x3; real g_ = " + act(1, "vg_") +
+                               "; real c_ = f_ * old_c_ + i_ * g_; real vo_ = " + out +
+                               "; real o_ = " + act(0, "vo_") + "; real h_ = o_ * " + act(2, "c_");
+    update(std::move(inputs), values, y, t, true);
+  }
+
+  /// Gates: update, reset, hidden.
+  void gru(const Tensor& gates, const Tensor& y, int64_t t) {
+    const Tensor first_two = gates.slice(1, 0, 2 * layer_.width), hidden = gate(gates, 2);
+    add_from_state(h_, 0, 2, first_two);
+    const Tensor reset = step_.scratch({layer_.batch, layer_.width}, type_);
+    if (reset_after()) {
+      if (inner_bias_.defined())
+        copy(step_.stream, inner_bias_.reshape({1, layer_.width}), reset, step_.options);
+      else
+        fill(step_.stream, 0, reset, step_.options);
+      add_from_state(h_, 2, 1, reset);
+      dlprim::pointwise(step_.stream, {gate(gates, 1), reset, hidden}, {hidden}, {},
+                        "real v_ = x0; y0 = x2 + " + act(0, "v_") + " * x1", step_.options);
+    } else {
+      dlprim::pointwise(step_.stream, {gate(gates, 1), h_}, {reset}, {},
+                        "real v_ = x0; y0 = " + act(0, "v_") + " * x1", step_.options);
+      add_from_state(reset, 2, 1, hidden);
+    }
+    update({gate(gates, 0), hidden, h_},
+           "real vz_ = x0; real z_ = " + act(0, "vz_") + "; real vn_ = x1; real n_ = " + act(1, "vn_") +
+               "; real h_ = (1 - z_) * n_ + z_ * x2",
+           y, t, false);
+  }
+
+  NodeStep& step_;
+  const Layer& layer_;
+  const int64_t which_;
+  const bool backwards_;
+  const DType type_;
+  const Tensor r_;
+  Tensor h_, c_, lengths_, gates_, inner_bias_;
+};
+
+/// Inputs: x [T, B, I], w [D, G H, I], r [D, G H, H], bias [D, 2 G H], lengths [B], state and cell [D, B, H],
+/// peepholes [D, 3 H]. Outputs: y [T, D, B, H], the last state and cell [D, B, H]. Gates as ONNX orders them:
+/// i o f g; z r h. Attributes: cell, direction (forward, reverse, bidirectional), activations with alphas and
+/// betas, clip, batch_first ([B, T, ...] and [B, D, H]), reset_after (GRU), input_forget (LSTM).
+void infer_recurrent(NodeStep& step) {
+  const Layer l = layer_of(step);
+  const Shape state =
+      l.batch_first ? Shape{l.batch, l.directions, l.width} : Shape{l.directions, l.batch, l.width};
+  step.output(0, step.dtype(kX),
+              l.batch_first ? Shape{l.batch, l.places, l.directions, l.width}
+                            : Shape{l.places, l.directions, l.batch, l.width});
+  step.output(1, step.dtype(kX), state);
+  step.output(2, step.dtype(kX), state);
+}
+void run_recurrent(NodeStep& step) {
+  const Layer layer = layer_of(step);
+  const auto part = [&](int k, int64_t direction) {
+    const Tensor& state = step.y(k);
+    return (layer.batch_first ? state.transpose(0, 1) : state).slice(0, direction, direction + 1);
+  };
+  for (int64_t d = 0; d < layer.directions; d++) {
+    Tensor y;
+    if (step.wanted(0)) {
+      const Tensor all = layer.batch_first ? step.y(0).permute({1, 2, 0, 3}) : step.y(0);  // [T, D, B, H]
+      y = all.as_strided({layer.places, layer.batch, layer.width},
+                         {all.strides()[0], all.strides()[2], all.strides()[3]}, d * all.strides()[1]);
+    }
+    Direction direction(step, layer, d);
+    direction.run(y);
+    const Shape one{1, layer.batch, layer.width};
+    if (step.wanted(1)) copy(step.stream, direction.h().reshape(one), part(1, d), step.options);
+    if (step.wanted(2)) copy(step.stream, direction.c().reshape(one), part(2, d), step.options);
+  }
+}
+
+constexpr NodeKind kKinds[] = {
+    {"recurrent", 3, 8, infer_recurrent, run_recurrent},
+};
+
+}  // namespace
+
+KindList recurrent_kinds() {
+  return list_of(kKinds);
+}
+
+}  // namespace dlprim::detail
