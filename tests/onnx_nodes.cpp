@@ -10,10 +10,9 @@
 #include <iostream>
 #include <map>
 
-#include <dlprim/copy.hpp>
+#include <dlprim/net_host.hpp>
 #include <dlprim/onnx.hpp>
 
-#include "net/nodes/node.hpp"
 #include "onnx/file.hpp"
 #include "onnx/proto.hpp"
 #include "support.hpp"
@@ -32,13 +31,6 @@ std::string quoted(const std::string& text) {
   return out + "\"";
 }
 
-HostTensor host_of(const Tensor& tensor) {
-  HostTensor host{{}, tensor.dtype(), tensor.shape(), {}};
-  host.data.resize(static_cast<size_t>(tensor.bytes()));
-  if (!host.data.empty()) read(test::stream(), tensor, host.data.data(), tensor.bytes());
-  return host;
-}
-
 /// Empty if they agree.
 std::string difference(const HostTensor& result, const HostTensor& expected) {
   std::ostringstream out;
@@ -48,7 +40,7 @@ std::string difference(const HostTensor& result, const HostTensor& expected) {
     return out.str();
   }
   if (!is_floating(result.dtype)) return result.data == expected.data ? "" : "other numbers";
-  const std::vector<double> y = detail::numbers_of(result), e = detail::numbers_of(expected);
+  const std::vector<double> y = numbers_of(result), e = numbers_of(expected);
   for (size_t i = 0; i < y.size(); i++) {
     if (std::isnan(y[i]) && std::isnan(e[i])) continue;
     if (y[i] == e[i] || std::fabs(y[i] - e[i]) <= 1e-7 + 1e-3 * std::fabs(e[i])) continue;
@@ -64,15 +56,12 @@ std::string check(const Model& model, const fs::path& folder) {
   const auto file = [&](const char* kind, size_t k) { return folder / (kind + std::to_string(k) + ".pb"); };
   const std::vector<Model::Port> inputs = model.inputs(), outputs = model.outputs();
   for (size_t k = 0; k < inputs.size(); k++) {
-    const HostTensor host = onnx::load_tensor(file("input_", k).string());
-    const Tensor tensor(test::stream(), host.shape, host.dtype);
-    if (tensor.numel() != 0) write(test::stream(), tensor, host.data.data(), tensor.bytes());
-    feeds[inputs[k].name] = tensor;
+    feeds[inputs[k].name] = to_device(test::stream(), onnx::load_tensor(file("input_", k).string()));
   }
   const Model::Tensors results = model.run(test::stream(), feeds);
   for (size_t k = 0; k < outputs.size(); k++) {
     const HostTensor expected = onnx::load_tensor(file("output_", k).string());
-    const std::string wrong = difference(host_of(results.at(outputs[k].name)), expected);
+    const std::string wrong = difference(to_host(test::stream(), results.at(outputs[k].name)), expected);
     if (!wrong.empty()) return "'" + outputs[k].name + "': " + wrong;
   }
   return "";

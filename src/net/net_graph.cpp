@@ -78,6 +78,8 @@ void check_node(const NetGraph::Node& node, const std::string& name) {
   const int count = static_cast<int>(node.inputs.size());
   require(count >= kind->fewest && count <= kind->most, "graph", name, " has ", count, " inputs, must have ",
           kind->fewest, " to ", kind->most);
+  for (int k = 0; k < kind->fewest; k++)
+    require(node.inputs[static_cast<size_t>(k)] != NetGraph::kNone, "graph", name, " lacks input ", k);
   for (const auto& body : node.bodies) {
     require(body != nullptr, "graph", name, " has an empty body");
     body->check();

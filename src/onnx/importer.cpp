@@ -16,7 +16,7 @@ using detail::require;
 namespace {
 
 constexpr int kDeepest = 32;             // graphs and functions in one another
-constexpr int64_t kMostNodes = 1 << 20;  // functions written out
+constexpr int64_t kMostNodes = 1 << 18;  // functions written out
 
 std::optional<std::vector<Dimension>> shape_of(const TypeMessage& type) {
   if (!type.has_shape) return std::nullopt;
@@ -139,6 +139,7 @@ void GraphImport::import_node(const NodeMessage& node) {
   const std::string domain = node.domain == "ai.onnx" ? "" : node.domain;
   const int64_t opset = version_of(*names_->opsets, domain);
   NodeImport import(*this, node, opset);
+  if (node.outputs.empty()) import.refuse("has no outputs");
   const OperatorEntry* entry = find_operator(domain, node.op_type, opset);
   if (!entry)
     import.refuse(
@@ -193,19 +194,33 @@ void GraphImport::write_out(const NodeMessage& node, const FunctionMessage& func
     if (!node.outputs[i].empty()) define(node.outputs[i], results[i]);
 }
 
-NetGraph load_graph(const std::string& path) {
-  const MappedFile file(path);
-  const ModelMessage model = parse_model(file.bytes());
-  require(model.has_graph, "path", "'", path, "' holds no graph");
-  require(model.ir_version >= 3 && model.ir_version <= 14, "path", "'", path, "' is of IR version ",
+namespace {
+
+/// `name` is for messages.
+NetGraph import_model(const std::string& name, std::string_view bytes, ExternalFiles& files) {
+  const ModelMessage model = parse_model(bytes);
+  require(model.has_graph, "path", "'", name, "' holds no graph");
+  require(model.ir_version >= 3 && model.ir_version <= 14, "path", "'", name, "' is of IR version ",
           model.ir_version, ", must be 3 to 14");
   const int64_t opset = version_of(model.opsets, "");
-  require(opset <= 28, "path", "'", path, "' is of opset ", opset, ", must be 28 at most");
-  ExternalFiles files(path);
+  require(opset <= 28, "path", "'", name, "' is of opset ", opset, ", must be 28 at most");
   FileImport shared{model, files};
   GraphImport graph(shared, nullptr, 0);
   graph.import(model.graph);
   return std::move(graph.graph());
+}
+
+}  // namespace
+
+NetGraph load_graph(const std::string& path) {
+  const MappedFile file(path);
+  ExternalFiles files(path);
+  return import_model(path, file.bytes(), files);
+}
+
+NetGraph parse_graph(std::string_view bytes) {
+  ExternalFiles none;
+  return import_model("bytes", bytes, none);
 }
 
 Model load(const std::string& path) {

@@ -177,9 +177,9 @@ struct ModelMessage {
 
 /// What a file may hold at most. Anything beyond is refused before memory is taken for it.
 struct Limits {
-  int depth = 32;                 ///< graphs in graphs, types in types
-  int64_t messages = 16'000'000;  ///< nodes, tensors, attributes, dimensions, ... together
-  int64_t name_bytes = 4096;      ///< of one name
+  int depth = 32;                ///< graphs in graphs, types in types
+  int64_t messages = 2'000'000;  ///< nodes, tensors, attributes, dimensions, ... together
+  int64_t name_bytes = 4096;     ///< of one name
 };
 
 /// Reads a ModelProto. Throws ValidationError that says what is wrong, in which message and at which byte:

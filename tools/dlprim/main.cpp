@@ -7,6 +7,7 @@
 
 #include "commands.hpp"
 #include "device_choice.hpp"
+#include "model_commands.hpp"
 
 namespace {
 
@@ -97,7 +98,8 @@ CLI::App* add_tune(CLI::App& app, TuneOptions& options) {
 
 int main(int argc, char** argv) {
   CLI::App app(
-      "Deep-learning primitives over OpenCL: look at devices, tune for them, train and run a network.",
+      "Deep-learning primitives over OpenCL: look at devices, tune for them, run ONNX models, train a "
+      "network.",
       "dlprim");
   app.footer("'dlprim COMMAND --help' lists a command's options.");
   app.set_version_flag("--version", "dlprim " DLPRIM_VERSION);
@@ -111,12 +113,14 @@ int main(int argc, char** argv) {
   CLI::App* train = add_train(app, train_options);
   CLI::App* eval = add_eval(app, eval_options);
   CLI::App* tune = add_tune(app, tune_options);
+  const auto model_command = dlprim::cli::add_model_commands(app, kDeviceHelp);
   CLI11_PARSE(app, argc, argv);
   try {
     if (devices->parsed()) return dlprim::cli::run_devices(json);
     if (train->parsed()) return dlprim::cli::run_train(train_options);
     if (eval->parsed()) return dlprim::cli::run_eval(eval_options);
     if (tune->parsed()) return dlprim::cli::run_tune(tune_options);
+    if (const auto command = model_command()) return command();
   } catch (const dlprim::cli::NoDevice& error) {
     std::cerr << "dlprim: " << error.what();
     return 2;

@@ -137,7 +137,13 @@ void run_scan(NodeStep& step) {
   const NetGraph& graph = body(step, 0);
   const auto sequences = static_cast<size_t>(step.integer("sequences", 1));
   const size_t used_inputs = static_cast<size_t>(step.integer("used", 0));
-  const size_t carried = static_cast<size_t>(step.input_count()) - sequences - used_inputs;
+  const auto count = static_cast<size_t>(step.input_count());
+  require(sequences >= 1 && sequences <= count && used_inputs <= count - sequences, "sequences", sequences,
+          " and ", used_inputs, " used, of ", count, " inputs");
+  const size_t carried = count - sequences - used_inputs;
+  require(graph.outputs.size() >= carried && graph.outputs.size() == static_cast<size_t>(step.output_count()),
+          "bodies", "the body has ", graph.outputs.size(), " outputs, the node ", step.output_count(),
+          " and hands on ", carried);
   const size_t stacks = graph.outputs.size() - carried;
   const std::vector<int64_t> axes = for_each_of(step, "axes", sequences),
                              directions = for_each_of(step, "directions", sequences),
@@ -179,7 +185,7 @@ void run_scan(NodeStep& step) {
 
 constexpr NodeKind kKinds[] = {
     {"if", 1, 1 << 16, nullptr, run_if},
-    {"loop", 2, 1 << 16, nullptr, run_loop},
+    {"loop", 0, 1 << 16, nullptr, run_loop},
     {"scan", 1, 1 << 16, nullptr, run_scan},
 };
 

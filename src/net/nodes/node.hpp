@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <dlprim/net_graph.hpp>
+#include <dlprim/net_host.hpp>
 #include <dlprim/plan.hpp>
 #include <dlprim/stream.hpp>
 #include <dlprim/tensor.hpp>
@@ -116,12 +117,6 @@ int normal_axis(int64_t axis, int rank);
 std::vector<int> normal_axes(const std::vector<int64_t>& axes, int rank);
 /// One dtype that holds both: the wider floating one, else the wider integer.
 DType joined(DType a, DType b);
-
-/// The elements of a host tensor as whole numbers, as numbers; and a host tensor of such.
-std::vector<int64_t> integers_of(const HostTensor& tensor);
-std::vector<double> numbers_of(const HostTensor& tensor);
-HostTensor host_tensor(DType dtype, const Shape& shape, const std::vector<int64_t>& elements);
-HostTensor host_tensor(DType dtype, const Shape& shape, const std::vector<double>& elements);
 
 /// The kind of that name; null if there is none.
 const NodeKind* find_kind(const std::string& name);

@@ -1,0 +1,200 @@
+// The importer on models written here: names and scopes, functions, bodies, initializers; and that what it
+// does not understand is an error that says where.
+#include <dlprim/onnx.hpp>
+
+#include "cases/onnx_writer.hpp"
+#include "catch.hpp"
+#include "support.hpp"
+
+using namespace dlprim;
+using namespace dlprim::test;
+using namespace dlprim::test::onnx_writer;
+using Sizes = std::vector<onnx_writer::Dimension>;
+
+namespace {
+
+using Type = AttributeMessage::Type;
+
+Message input(const std::string& name, const Sizes& dims) {
+  return value(name, ElementType::f32, dims);
+}
+
+/// One input x and one output y, [2] both.
+Graph around(std::vector<Message> nodes) {
+  Graph g;
+  g.nodes = std::move(nodes);
+  g.inputs = {input("x", {2})};
+  g.outputs = {input("y", {2})};
+  return g;
+}
+
+std::vector<float> run(const Message& model) {
+  const Model made(onnx::parse_graph(model.bytes()));
+  return host_values(made.run(stream(), {{"x", device_tensor({2}, {3, -4})}}).at("y"));
+}
+
+std::string complaint(const Message& model) {
+  try {
+    onnx::parse_graph(model.bytes());
+  } catch (const ValidationError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+Message floats(const std::string& name, const std::vector<float>& values) {
+  return tensor(name, ElementType::f32, {static_cast<int64_t>(values.size())}, raw_bytes(values));
+}
+
+/// FunctionProto
+Message function(const std::string& name, const std::vector<std::string>& inputs,
+                 const std::vector<std::string>& outputs, const std::vector<std::string>& attributes,
+                 const std::vector<Message>& nodes) {
+  Message made;
+  made.text(1, name);
+  for (const std::string& i : inputs) made.text(4, i);
+  for (const std::string& o : outputs) made.text(5, o);
+  for (const std::string& a : attributes) made.text(6, a);
+  for (const Message& n : nodes) made.message(7, n);
+  made.message(9, opset("", 21));
+  return made.text(10, "own");
+}
+
+Message with_function(const Graph& g, const std::vector<Message>& functions) {
+  Message made = model(graph(g));
+  made.message(8, opset("own", 1));
+  for (const Message& f : functions) made.message(25, f);
+  return made;
+}
+
+}  // namespace
+
+TEST_CASE("a model runs, and its ports have names, types and sizes") {
+  Graph g = around({node("Add", {"x", "b"}, {"h"}), node("Relu", {"h"}, {"y"})});
+  g.initializers = {floats("b", {1, 1})};
+  g.inputs = {input("x", {"n"})};
+  CHECK(run(model(graph(g))) == std::vector<float>{4, 0});
+  const NetGraph made = onnx::parse_graph(model(graph(g)).bytes());
+  const Model loaded(made);
+  CHECK(loaded.inputs()[0].name == "x");
+  CHECK(loaded.inputs()[0].shape->at(0).symbol == "n");
+  CHECK(*loaded.outputs()[0].dtype == DType::f32);
+}
+
+TEST_CASE("an initializer is its input's standard value") {
+  Graph g = around({node("Mul", {"x", "w"}, {"y"})});
+  g.initializers = {floats("w", {2, 3})};
+  g.inputs.push_back(input("w", {2}));
+  CHECK(run(model(graph(g))) == std::vector<float>{6, -12});
+}
+
+TEST_CASE("what is not understood is refused, with node, operator and opset") {
+  CHECK_THAT(
+      complaint(model(graph(around({node("Teleport", {"x"}, {"y"})})))),
+      Catch::Contains("Teleport, opset 21") && Catch::Contains("'x'") && Catch::Contains("is not supported"));
+  CHECK_THAT(complaint(model(graph(around({node("Relu", {"x"}, {"y"}, {attribute("speed", 3)})})))),
+             Catch::Contains("Relu, opset 21") && Catch::Contains("attribute 'speed' is not supported"));
+  CHECK_THAT(complaint(model(graph(around({node("LeakyRelu", {"x"}, {"y"}, {attribute("alpha", 3)})})))),
+             Catch::Contains("attribute 'alpha' must be a number"));
+  CHECK_THAT(complaint(model(graph(around({node("Cast", {"x"}, {"y"}, {attribute("to", 8)})})))),
+             Catch::Contains("string") && Catch::Contains("Cast"));
+  CHECK_THAT(complaint(model(graph(around({node("Flatten", {"x", "x"}, {"y"})})))),
+             Catch::Contains("input 1, 'x', is not supported"));
+  CHECK_THAT(complaint(model(graph(around({node("Relu", {"x"}, {"y", "z"})})))),
+             Catch::Contains("output 1, 'z', is not supported"));
+  CHECK_THAT(complaint(model(graph(around({node("Relu", {"x"}, {})})))), Catch::Contains("has no outputs"));
+  CHECK_THAT(complaint(model(graph(around({node("Relu", {"x"}, {"y"}, {}, "elsewhere")})))),
+             Catch::Contains("elsewhere.Relu"));
+}
+
+TEST_CASE("names that are missing, given twice, or in a cycle") {
+  CHECK_THAT(complaint(model(graph(around({node("Relu", {"nothing"}, {"y"})})))),
+             Catch::Contains("'nothing' is read before"));
+  CHECK_THAT(complaint(model(graph(around({node("Relu", {"x"}, {"y"}), node("Abs", {"x"}, {"y"})})))),
+             Catch::Contains("'y' is given twice"));
+  CHECK_THAT(complaint(model(graph(around(
+                 {node("Add", {"x", "b"}, {"a"}), node("Relu", {"a"}, {"b"}), node("Relu", {"b"}, {"y"})})))),
+             Catch::Contains("'b' is read before"));
+  CHECK_THAT(complaint(model(graph(around({node("Relu", {"x"}, {"z"})})))),
+             Catch::Contains("'y' is read before"));
+  Graph twice = around({node("Relu", {"x"}, {"y"})});
+  twice.initializers = {floats("w", {1}), floats("w", {2})};
+  CHECK_THAT(complaint(model(graph(twice))), Catch::Contains("'w'") && Catch::Contains("twice"));
+}
+
+TEST_CASE("versions beyond those that are known") {
+  const Message nodes = graph(around({node("Relu", {"x"}, {"y"})}));
+  CHECK_THAT(complaint(model(nodes, 29)), Catch::Contains("opset 29"));
+  CHECK_THAT(complaint(Message().integer(1, 15).message(7, nodes).message(8, opset("", 21))),
+             Catch::Contains("IR version 15"));
+  CHECK_THAT(complaint(Message().integer(1, 10).message(8, opset("", 21))), Catch::Contains("no graph"));
+}
+
+TEST_CASE("functions of the model are written out, each with names and attributes of its own") {
+  // scaled(a; alpha) = LeakyRelu(a; alpha) + a; the name "x" inside is not the graph's.
+  const Message scaled =
+      function("scaled", {"x"}, {"r"}, {"slope"},
+               {node("LeakyRelu", {"x"}, {"h"}, {reference_attribute("alpha", Type::number, "slope")}),
+                node("Add", {"h", "x"}, {"r"})});
+  const Graph g =
+      around({node("Neg", {"x"}, {"n"}), node("scaled", {"n"}, {"y"}, {attribute("slope", 0.5F)}, "own")});
+  CHECK(run(with_function(g, {scaled})) == std::vector<float>{-4.5F, 8});
+  // Without the attribute LeakyRelu has its own standard.
+  const Graph standard = around({node("scaled", {"x"}, {"y"}, {}, "own")});
+  CHECK(run(with_function(standard, {scaled})) == std::vector<float>{6, -4.04F});
+  // An outer function hands its attribute on.
+  const Message outer =
+      function("outer", {"a"}, {"b"}, {"s"},
+               {node("scaled", {"a"}, {"b"}, {reference_attribute("slope", Type::number, "s")}, "own")});
+  const Graph nested = around({node("outer", {"x"}, {"y"}, {attribute("s", 0.25F)}, "own")});
+  CHECK(run(with_function(nested, {scaled, outer})) == std::vector<float>{6, -5});
+}
+
+TEST_CASE("functions that call themselves, or grow without end, are refused") {
+  const Message self = function("self", {"x"}, {"r"}, {}, {node("self", {"x"}, {"r"}, {}, "own")});
+  CHECK_THAT(complaint(with_function(around({node("self", {"x"}, {"y"}, {}, "own")}), {self})),
+             Catch::Contains("deep"));
+  std::vector<Message> functions{function("f0", {"x"}, {"r"}, {}, {node("Neg", {"x"}, {"r"})})};
+  for (int i = 1; i < 30; i++) {
+    const std::string below = "f" + std::to_string(i - 1);
+    functions.push_back(
+        function("f" + std::to_string(i), {"x"}, {"r"}, {},
+                 {node(below, {"x"}, {"h"}, {}, "own"), node(below, {"h"}, {"r"}, {}, "own")}));
+  }
+  CHECK_THAT(complaint(with_function(around({node("f29", {"x"}, {"y"}, {}, "own")}), functions)),
+             Catch::Contains("nodes"));
+}
+
+TEST_CASE("a branch sees the names around it, constants among them") {
+  Graph then, otherwise;
+  then.nodes = {node("Add", {"x", "w"}, {"t"})};
+  then.outputs = {input("t", {2})};
+  otherwise.nodes = {node("Mul", {"h", "w"}, {"e"})};
+  otherwise.outputs = {input("e", {2})};
+  Graph g = around({node("Neg", {"x"}, {"h"}), node("ReduceMax", {"x"}, {"m"}, {attribute("keepdims", 0)}),
+                    node("Constant", {}, {"limit"}, {attribute("value_float", 3.5F)}),
+                    node("Greater", {"m", "limit"}, {"c"}),
+                    node("If", {"c"}, {"y"},
+                         {graph_attribute("then_branch", graph(then)),
+                          graph_attribute("else_branch", graph(otherwise))})});
+  g.initializers = {floats("w", {10, 20})};
+  const Model made(onnx::parse_graph(model(graph(g)).bytes()));
+  const auto y = [&](std::vector<float> x) {
+    return host_values(made.run(stream(), {{"x", device_tensor({2}, x)}}).at("y"));
+  };
+  CHECK(y({4, 1}) == std::vector<float>{14, 21});
+  CHECK(y({1, 3}) == std::vector<float>{-10, -60});
+}
+
+TEST_CASE("a damaged model is refused at every length") {
+  Graph g = around({node("Add", {"x", "b"}, {"h"}), node("Relu", {"h"}, {"y"})});
+  g.initializers = {floats("b", {1, 1})};
+  const std::string whole = model(graph(g)).bytes();
+  for (size_t length = 0; length < whole.size(); length++) {
+    try {
+      onnx::parse_graph(std::string_view(whole).substr(0, length));
+    } catch (const Error&) {  // most are; some prefixes are models, too
+    }
+  }
+  CHECK_THROWS_AS(onnx::parse_graph(std::string_view(whole).substr(0, whole.size() / 2)), Error);
+}

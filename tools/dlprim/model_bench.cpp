@@ -1,0 +1,87 @@
+// `dlprim bench`: how long a model takes. The first run, which compiles, is told apart; then runs one at a
+// time, each with its inputs on the device and its outputs left there.
+#include <algorithm>
+#include <chrono>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include <dlprim/onnx.hpp>
+
+#include "device_choice.hpp"
+#include "format.hpp"
+#include "model_commands.hpp"
+#include "model_input.hpp"
+
+namespace dlprim::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double ms_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+double percentile(const std::vector<double>& sorted, double share) {
+  return sorted[static_cast<size_t>(share * static_cast<double>(sorted.size() - 1) + 0.5)];
+}
+
+}  // namespace
+
+int run_bench(const BenchModelOptions& options) {
+  const Model model = onnx::load(options.model);
+  std::vector<std::string> notes;
+  const HostTensors inputs =
+      gather_inputs(model, options.inputs, options.shapes, options.pixels_choice(), notes);
+  for (const std::string& note : notes) std::cerr << note << std::endl;
+  const Device device = choose_device(options.device);
+  const Context context(device);
+  const Stream stream(context);
+  const auto copied = Clock::now();
+  const Model::Tensors feeds = to_device(stream, inputs);
+  stream.finish();
+  const double copy_in = ms_since(copied);
+
+  std::vector<double> whole, enqueue;
+  const auto once = [&] {
+    const auto start = Clock::now();
+    const Model::Tensors outputs = model.run(stream, feeds);
+    enqueue.push_back(ms_since(start));
+    stream.finish();
+    whole.push_back(ms_since(start));
+  };
+  once();
+  const double first = whole[0];
+  for (int i = 0; i < 2; i++) once();  // clocks, caches
+  whole.clear();
+  enqueue.clear();
+  const auto start = Clock::now();
+  while (whole.size() < 5 || ms_since(start) < options.seconds * 1000) once();
+  std::sort(whole.begin(), whole.end());
+  std::sort(enqueue.begin(), enqueue.end());
+  const double median = percentile(whole, 0.5);
+  if (options.json) {
+    std::cout << nlohmann::json{{"model", options.model},
+                                {"device", describe(device)},
+                                {"runs", whole.size()},
+                                {"p50_ms", median},
+                                {"p90_ms", percentile(whole, 0.9)},
+                                {"p99_ms", percentile(whole, 0.99)},
+                                {"least_ms", whole.front()},
+                                {"enqueue_p50_ms", percentile(enqueue, 0.5)},
+                                {"first_run_ms", first},
+                                {"copy_in_ms", copy_in}}
+                     .dump()
+              << std::endl;
+    return 0;
+  }
+  std::cout
+      << describe(device) << "\n"
+      << format("%zu runs: %.3f ms in half of them or less (p90 %.3f, p99 %.3f, least %.3f), %.1f runs/s\n",
+                whole.size(), median, percentile(whole, 0.9), percentile(whole, 0.99), whole.front(),
+                1000 / median)
+      << format("of that the host enqueues for %.3f ms\n", percentile(enqueue, 0.5))
+      << format("the first run, which compiles: %.0f ms; inputs to the device: %.3f ms\n", first, copy_in);
+  return 0;
+}
+
+}  // namespace dlprim::cli

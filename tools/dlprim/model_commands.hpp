@@ -1,0 +1,53 @@
+// The subcommands on models in files: info, run, check, bench.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "input_file.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace dlprim::cli {
+
+struct ModelOptions {
+  std::string model;  ///< an ONNX file
+  std::string device;
+  std::vector<std::string> inputs, shapes;
+  std::string pixels;  ///< of pictures; empty: guessed
+  bool json = false;
+
+  std::optional<Pixels> pixels_choice() const {
+    return pixels.empty() ? std::nullopt : std::optional<Pixels>(parse_pixels(pixels));
+  }
+};
+
+struct RunModelOptions : ModelOptions {
+  int64_t top = 0;     ///< so many of the largest numbers of each row of outputs; 0: none
+  std::string labels;  ///< a file, a line for each
+  std::string save;    ///< a folder for outputs, .npy
+};
+struct CheckModelOptions : ModelOptions {
+  std::string expect;   ///< .npz: outputs (and inputs) by name
+  std::string against;  ///< a device
+  double rtol = 1e-3, atol = 1e-5;
+};
+struct BenchModelOptions : ModelOptions {
+  double seconds = 3;
+};
+
+/// Each gives the program's exit code.
+int run_info(const ModelOptions& options);
+int run_model(const RunModelOptions& options);
+int run_check(const CheckModelOptions& options);
+int run_bench(const BenchModelOptions& options);
+
+/// Adds the subcommands; gives what runs the one that was parsed, or null.
+std::function<std::function<int()>()> add_model_commands(CLI::App& app, const char* device_help);
+
+}  // namespace dlprim::cli

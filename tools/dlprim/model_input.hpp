@@ -1,0 +1,34 @@
+// What a model is fed from the command line: files, or random numbers of the model's shapes.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include <dlprim/net_host.hpp>
+#include <dlprim/net_model.hpp>
+
+#include "input_file.hpp"
+
+namespace dlprim::cli {
+
+/// By names of inputs.
+using HostTensors = std::map<std::string, HostTensor>;
+
+/// `inputs`: "name=FILE" (see read_input), "name=random", or without "name=" for the only input, or
+/// "FILE.npz" with several; `shapes`: "name=1x3x224x224", or without "name=". An input that nothing is said
+/// of is random. Sizes that are not known are 1. Each guess is a line in `notes`. Throws ValidationError,
+/// Error.
+HostTensors gather_inputs(const Model& model, const std::vector<std::string>& inputs,
+                          const std::vector<std::string>& shapes, std::optional<Pixels> pixels,
+                          std::vector<std::string>& notes);
+
+/// All of them on the device.
+Model::Tensors to_device(const Stream& stream, const HostTensors& tensors);
+
+/// "f32[1, 3, 224, 224]"
+std::string describe(DType dtype, const Shape& shape);
+/// The same of an input or output: sizes by name, "?" where they are open.
+std::string describe(const Model::Port& port);
+
+}  // namespace dlprim::cli

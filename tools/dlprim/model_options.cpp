@@ -1,0 +1,86 @@
+// The options of the subcommands on models.
+#include <CLI/CLI.hpp>
+
+#include "model_commands.hpp"
+
+namespace dlprim::cli {
+namespace {
+
+CLI::App* add_common(CLI::App& app, const char* name, const char* what, ModelOptions& options,
+                     const char* device_help, bool runs) {
+  CLI::App* command = app.add_subcommand(name, what);
+  command->add_option("MODEL", options.model, "An ONNX file")->required()->type_name("FILE");
+  command->add_flag("--json", options.json, "One line of JSON for each record");
+  if (!runs) return command;
+  command->add_option("--device", options.device, device_help)->type_name("SEL");
+  command
+      ->add_option(
+          "--input", options.inputs,
+          "NAME=FILE (.npy, .png, .jpg, .wav, .txt, .raw) or NAME=random, or FILE.npz with inputs by name; "
+          "may stand several times. NAME= may be left out if the model has one input. What is not given is "
+          "random")
+      ->type_name("INPUT");
+  command
+      ->add_option("--shape", options.shapes,
+                   "NAME=1x3x224x224: the shape of a random input, where the model leaves sizes open")
+      ->type_name("SHAPE");
+  command
+      ->add_option(
+          "--pixels", options.pixels,
+          "How bytes v of a picture become numbers: imagenet ((v/255 - mean) / deviation), unit (v/255), "
+          "centred (v/127.5 - 1) or bytes")
+      ->type_name("NAME")
+      ->transform(CLI::IsMember({"imagenet", "unit", "centred", "bytes"}));
+  return command;
+}
+
+}  // namespace
+
+std::function<std::function<int()>()> add_model_commands(CLI::App& app, const char* device_help) {
+  struct All {
+    ModelOptions info;
+    RunModelOptions run;
+    CheckModelOptions check;
+    BenchModelOptions bench;
+  };
+  const auto all = std::make_shared<All>();
+  CLI::App* info =
+      add_common(app, "info", "Say what a model takes, gives and is made of", all->info, device_help, false);
+  CLI::App* run =
+      add_common(app, "run", "Run a model once and show its outputs", all->run, device_help, true);
+  run->add_option("--topk", all->run.top, "Show the N largest numbers of each row of the outputs")
+      ->type_name("N")
+      ->transform(CLI::Range(0, 1000));
+  run->add_option("--labels", all->run.labels, "A text file with a name for each class, a line each")
+      ->type_name("FILE");
+  run->add_option("--save", all->run.save, "Write each output as NAME.npy into this folder")
+      ->type_name("DIR");
+  CLI::App* check = add_common(
+      app, "check", "Compare a model's outputs with expected ones, or with another device's, node by node",
+      all->check, device_help, true);
+  CLI::Option* expect = check
+                            ->add_option("--expect", all->check.expect,
+                                         "An .npz with the expected outputs by name; inputs in it are fed")
+                            ->type_name("FILE");
+  check
+      ->add_option("--against", all->check.against,
+                   "Another device, for example 'cpu': says which node differs first")
+      ->type_name("SEL")
+      ->excludes(expect);
+  check->add_option("--rtol", all->check.rtol, "Allowed difference, as a share of the expected number")
+      ->capture_default_str();
+  check->add_option("--atol", all->check.atol, "Allowed difference beside that")->capture_default_str();
+  CLI::App* bench = add_common(app, "bench", "Measure how long a model takes", all->bench, device_help, true);
+  bench->add_option("--seconds", all->bench.seconds, "How long to measure, after the first runs")
+      ->transform(CLI::Range(0.1, 3600.0))
+      ->capture_default_str();
+  return [=]() -> std::function<int()> {
+    if (info->parsed()) return [all] { return run_info(all->info); };
+    if (run->parsed()) return [all] { return run_model(all->run); };
+    if (check->parsed()) return [all] { return run_check(all->check); };
+    if (bench->parsed()) return [all] { return run_bench(all->bench); };
+    return nullptr;
+  };
+}
+
+}  // namespace dlprim::cli
