@@ -4,7 +4,9 @@ namespace dlprim::onnx {
 
 const OperatorEntry* find_operator(const std::string& domain, const std::string& name, int64_t opset) {
   const OperatorEntry* best = nullptr;
-  for (const OperatorList& family : {elementwise_operators(), shape_operators(), product_operators()})
+  for (const OperatorList& family :
+       {elementwise_operators(), loss_operators(), microsoft_operators(), norm_operators(), pad_operators(),
+        product_operators(), resample_operators(), shape_operators()})
     for (const OperatorEntry& entry : family)
       if (name == entry.name && domain == entry.domain && entry.since <= opset &&
           (!best || entry.since > best->since))

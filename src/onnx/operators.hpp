@@ -17,6 +17,11 @@ constexpr OperatorList list_of(const OperatorEntry (&entries)[N]) {
 }
 
 OperatorList elementwise_operators();
+OperatorList loss_operators();
+OperatorList microsoft_operators();
+OperatorList norm_operators();
+OperatorList pad_operators();
+OperatorList resample_operators();
 OperatorList shape_operators();
 OperatorList product_operators();
 

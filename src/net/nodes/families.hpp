@@ -19,6 +19,12 @@ constexpr KindList list_of(const NodeKind (&kinds)[N]) {
 
 KindList elementwise_kinds();
 KindList index_kinds();
+KindList loss_kinds();
+KindList norm_kinds();
+KindList pad_kinds();
+KindList region_kinds();
+KindList resize_kinds();
+KindList sample_kinds();
 KindList shape_kinds();
 KindList product_kinds();
 
