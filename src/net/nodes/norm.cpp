@@ -171,7 +171,8 @@ Tensor fitting(NodeStep& step, int k, int axes) {
 
 /// Inputs: x, weight, bias (may be left out), both broadcast to x. Attributes: axis (-1), the first of those
 /// that are normalised; epsilon; rms: the mean is not taken off. Outputs: y; mean; 1 / sqrt(variance +
-/// epsilon); these two f32, of x's shape with 1 for each normalised axis. RMS has y and the latter.
+/// epsilon); these two f32, of x's shape with 1 for each normalised axis. RMS has y, of the
+/// weight's dtype, and the latter.
 void infer_layer_norm(NodeStep& step) {
   const Shape& x = step.shape(0);
   const int first = step.axis("axis", -1, x.size());
@@ -179,7 +180,7 @@ void infer_layer_norm(NodeStep& step) {
     if (step.has(k))
       require(broadcast_shapes(x, step.shape(k)) == x, "inputs", "input ", k, " is ", step.shape(k),
               ", which does not broadcast to x, ", x);
-  step.output(0, step.dtype(0), x);
+  step.output(0, step.dtype(step.flag("rms") && step.has(1) ? 1 : 0), x);
   for (int k : {1, 2}) step.output(k, DType::f32, reduced(x, [&](int i) { return i < first; }));
 }
 void run_layer_norm(NodeStep& step) {
