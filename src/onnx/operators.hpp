@@ -22,9 +22,14 @@ Attributes convolution(NodeImport& node);
 OperatorList attention_operators();
 OperatorList control_operators();
 OperatorList elementwise_operators();
+OperatorList loss_operators();
+OperatorList microsoft_operators();
+OperatorList norm_operators();
+OperatorList pad_operators();
+OperatorList product_operators();
 OperatorList quant_operators();
 OperatorList recurrent_operators();
+OperatorList resample_operators();
 OperatorList shape_operators();
-OperatorList product_operators();
 
 }  // namespace dlprim::onnx

@@ -21,9 +21,15 @@ KindList attention_kinds();
 KindList control_kinds();
 KindList elementwise_kinds();
 KindList index_kinds();
+KindList loss_kinds();
+KindList norm_kinds();
+KindList pad_kinds();
+KindList product_kinds();
 KindList quant_kinds();
 KindList recurrent_kinds();
+KindList region_kinds();
+KindList resize_kinds();
+KindList sample_kinds();
 KindList shape_kinds();
-KindList product_kinds();
 
 }  // namespace dlprim::detail

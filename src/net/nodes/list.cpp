@@ -11,8 +11,10 @@ namespace {
 const std::unordered_map<std::string, const NodeKind*>& by_name() {
   static const auto* map = [] {
     auto* kinds = new std::unordered_map<std::string, const NodeKind*>;
-    for (const KindList& family : {attention_kinds(), control_kinds(), elementwise_kinds(), index_kinds(),
-                                   product_kinds(), quant_kinds(), recurrent_kinds(), shape_kinds()})
+    for (const KindList& family :
+         {attention_kinds(), control_kinds(), elementwise_kinds(), index_kinds(), loss_kinds(), norm_kinds(),
+          pad_kinds(), product_kinds(), quant_kinds(), recurrent_kinds(), region_kinds(), resize_kinds(),
+          sample_kinds(), shape_kinds()})
       for (const NodeKind& kind : family) kinds->emplace(kind.name, &kind);
     return kinds;
   }();
