@@ -4,7 +4,10 @@ namespace dlprim::onnx {
 
 const OperatorEntry* find_operator(const std::string& domain, const std::string& name, int64_t opset) {
   const OperatorEntry* best = nullptr;
-  for (const OperatorList& family : {elementwise_operators(), shape_operators(), product_operators()})
+  for (const OperatorList& family :
+       {algebra_operators(), elementwise_operators(), index_operators(), product_operators(),
+        random_operators(), reduction_operators(), shape_operators(), signal_operators(), sort_operators(),
+        training_operators()})
     for (const OperatorEntry& entry : family)
       if (name == entry.name && domain == entry.domain && entry.since <= opset &&
           (!best || entry.since > best->since))

@@ -16,8 +16,15 @@ constexpr OperatorList list_of(const OperatorEntry (&entries)[N]) {
   return {entries, N};
 }
 
+OperatorList algebra_operators();
 OperatorList elementwise_operators();
-OperatorList shape_operators();
+OperatorList index_operators();
 OperatorList product_operators();
+OperatorList random_operators();
+OperatorList reduction_operators();
+OperatorList shape_operators();
+OperatorList signal_operators();
+OperatorList sort_operators();
+OperatorList training_operators();
 
 }  // namespace dlprim::onnx

@@ -18,8 +18,15 @@ constexpr KindList list_of(const NodeKind (&kinds)[N]) {
 }
 
 KindList elementwise_kinds();
+KindList algebra_kinds();
 KindList index_kinds();
+KindList pattern_kinds();
+KindList random_kinds();
+KindList reduction_kinds();
+KindList scatter_kinds();
 KindList shape_kinds();
+KindList signal_kinds();
+KindList sort_kinds();
 KindList product_kinds();
 
 }  // namespace dlprim::detail
