@@ -1,4 +1,4 @@
-// The largest elements, distinct elements, boxes that do not overlap.
+// The largest elements, distinct elements, boxes that do not overlap, counts of sequences.
 #include "core/text.hpp"
 #include "onnx/operators.hpp"
 
@@ -42,8 +42,33 @@ void non_max_suppression(NodeImport& node) {
                         {{"center", node.integer("center_point_box", 0) != 0}}));
 }
 
+/// Of whole numbers. Weights are said to be the n-grams', and taken by columns elsewhere: where these differ
+/// they are refused.
+void tf_idf_vectorizer(NodeImport& node) {
+  const std::string mode = node.text("mode");
+  if (mode != "TF" && mode != "IDF" && mode != "TFIDF") node.refuse("has mode '" + mode + "'");
+  if (node.has("pool_strings")) node.refuse("has pool_strings: texts are not supported");
+  const std::vector<int64_t> columns = node.integers("ngram_indexes");
+  Attributes attributes{{"pool", node.integers("pool_int64s")},
+                        {"starts", node.integers("ngram_counts")},
+                        {"columns", columns},
+                        {"min", node.integer("min_gram_length", 1)},
+                        {"max", node.integer("max_gram_length", 1)},
+                        {"skips", node.integer("max_skip_count", 0)},
+                        {"presence", mode == "IDF"}};
+  const std::vector<double> weights = node.numbers("weights");
+  if (mode != "TF" && !weights.empty()) {
+    for (size_t i = 0; i < columns.size(); i++)
+      if (columns[i] != static_cast<int64_t>(i))
+        node.refuse("has weights and ngram_indexes that are not 0, 1, 2, ...");
+    attributes.emplace("weights", weights);
+  }
+  node.result(node.emit("count_ngrams", {node.in(0)}, std::move(attributes)));
+}
+
 constexpr OperatorEntry kOperators[] = {
     {"NonMaxSuppression", non_max_suppression},
+    {"TfIdfVectorizer", tf_idf_vectorizer},
     {"TopK", top_k},
     {"Unique", unique},
 };

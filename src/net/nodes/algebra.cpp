@@ -97,7 +97,11 @@ Equation equation_of(const NodeStep& step) {
     equation.output = implied_output(equation);
     return equation;
   }
-  equation.output = labels_of(text.substr(arrow + 2), equation.ellipsis);
+  const std::string output = text.substr(arrow + 2);
+  const size_t dots = output.find("...");
+  require(dots == std::string::npos || output.find("...", dots + 3) == std::string::npos, "equation", "'",
+          text, "': the output has two ellipses");
+  equation.output = labels_of(output, equation.ellipsis);
   for (size_t i = 0; i < equation.output.size(); i++) {
     const int label = equation.output[i];
     require(equation.sizes.count(label) != 0, "equation", "'", text, "': an output's axis is in no input");

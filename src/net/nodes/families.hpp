@@ -20,6 +20,7 @@ constexpr KindList list_of(const NodeKind (&kinds)[N]) {
 KindList elementwise_kinds();
 KindList algebra_kinds();
 KindList index_kinds();
+KindList ngram_kinds();
 KindList pattern_kinds();
 KindList random_kinds();
 KindList reduction_kinds();

@@ -11,9 +11,9 @@ namespace {
 const std::unordered_map<std::string, const NodeKind*>& by_name() {
   static const auto* map = [] {
     auto* kinds = new std::unordered_map<std::string, const NodeKind*>;
-    for (const KindList& family :
-         {algebra_kinds(), elementwise_kinds(), index_kinds(), pattern_kinds(), product_kinds(),
-          random_kinds(), reduction_kinds(), scatter_kinds(), shape_kinds(), signal_kinds(), sort_kinds()})
+    for (const KindList& family : {algebra_kinds(), elementwise_kinds(), index_kinds(), ngram_kinds(),
+                                   pattern_kinds(), product_kinds(), random_kinds(), reduction_kinds(),
+                                   scatter_kinds(), shape_kinds(), signal_kinds(), sort_kinds()})
       for (const NodeKind& kind : family) kinds->emplace(kind.name, &kind);
     return kinds;
   }();

@@ -51,8 +51,9 @@ void infer_one_hot(NodeStep& step) {
   require(element_count(step.shape(1)) == 1, "inputs", "the number of classes is ", step.shape(1),
           ", must be one number");
   require(step.shape(2) == Shape{2}, "values", "are ", step.shape(2), ", must be two");
-  const auto classes = static_cast<int64_t>(step.numbers(1)[0]);
-  require(classes >= 0, "inputs", classes, " classes");
+  const double asked = step.numbers(1)[0];
+  require(asked >= 0 && asked < static_cast<double>(kElementLimit), "inputs", asked, " classes");
+  const auto classes = static_cast<int64_t>(asked);
   const int axis = step.axis("axis", -1, step.rank(0) + 1);
   Shape shape;
   for (int i = 0; i <= step.rank(0); i++)

@@ -15,6 +15,8 @@ namespace {
 
 constexpr double kPi = 3.14159265358979323846;
 constexpr int64_t kLongest = 4096;
+constexpr int64_t kMostOnHost = int64_t{1}
+                                << 26;  // numbers: of a file that asks for more nothing is believed
 
 int64_t one_number(NodeStep& step, int k, const char* what) {
   require(element_count(step.shape(k)) == 1, what, "is ", step.shape(k), ", must be one number");
@@ -28,7 +30,7 @@ void infer_window(NodeStep& step) {
   require(name == "hann" || name == "hamming" || name == "blackman", "function", "is '", name,
           "', must be hann, hamming or blackman");
   const int64_t size = one_number(step, 0, "size");
-  require(size >= 0 && size <= INT32_MAX, "size", "is ", size);
+  require(size >= 0 && size <= kMostOnHost, "size", "is ", size, ", must be 0 to ", kMostOnHost);
   step.output(0, parse_dtype(step.text("dtype", "f32")), {size});
 }
 void run_window(NodeStep& step) {
@@ -54,6 +56,8 @@ void infer_mel_weights(NodeStep& step) {
   const int64_t bands = one_number(step, 0, "bands"), length = one_number(step, 1, "length");
   require(bands >= 0 && length >= 0 && one_number(step, 2, "rate") > 0, "inputs", bands,
           " bands of a length of ", length, ", must not be negative, the rate more than 0");
+  require(bands <= kMostOnHost / (length / 2 + 1), "inputs", bands, " bands of a length of ", length,
+          " have more than ", kMostOnHost, " weights");
   step.output(0, parse_dtype(step.text("dtype", "f32")), {length / 2 + 1, bands});
 }
 /// The bins where bands begin: each band ends where the second next one begins.
