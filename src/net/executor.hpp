@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <dlprim/net_model.hpp>
+#include <dlprim/random.hpp>
 
 #include "net/nodes/node.hpp"
 
@@ -20,6 +21,7 @@ struct RunScope {
   const Options& options;
   DeviceConstants& constants;
   const Model::Watch& watch;
+  RandomState& random;  ///< of nodes without a seed: goes on from node to node, and from run to run
 };
 
 /// Runs `graph` on `inputs` and gives its outputs. Throws ValidationError that names the node.

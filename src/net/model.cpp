@@ -15,6 +15,7 @@ struct ModelState {
   NetGraph graph;
   std::vector<std::pair<Context, DeviceConstants>> constants;
   std::set<std::string> rehearsed;  ///< kinds of runs: the feeds' descriptions
+  RandomState random;               ///< as in RunScope
 
   DeviceConstants& constants_of(const Context& context) {
     for (auto& [known, kept] : constants)
@@ -89,7 +90,8 @@ void rehearse_once(ModelState& state, const RunScope& scope, const std::vector<S
   try {
     DeviceConstants none;
     const Model::Watch nobody;
-    run_graph({scope.stream, scope.options, none, nobody}, state.graph, inputs);
+    RandomState random;
+    run_graph({scope.stream, scope.options, none, nobody, random}, state.graph, inputs);
   } catch (const Error&) {  // the run itself will say it
   }
 }
@@ -116,7 +118,8 @@ Model::Tensors Model::run(const Stream& stream, const Tensors& feeds, const Opti
                           const Watch& watch) const {
   const NetGraph& graph = state_->graph;
   const std::vector<detail::Slot> inputs = detail::slots_of(graph, feeds, stream.context());
-  const detail::RunScope scope{stream, options, state_->constants_of(stream.context()), watch};
+  const detail::RunScope scope{stream, options, state_->constants_of(stream.context()), watch,
+                               state_->random};
   detail::rehearse_once(*state_, scope, inputs);
   std::vector<detail::Slot> results = detail::run_graph(scope, graph, inputs);
   Tensors outputs;

@@ -19,17 +19,24 @@ constexpr OperatorList list_of(const OperatorEntry (&entries)[N]) {
 /// The attributes of a convolution as those of the net's kind.
 Attributes convolution(NodeImport& node);
 
+OperatorList algebra_operators();
 OperatorList attention_operators();
 OperatorList control_operators();
 OperatorList elementwise_operators();
+OperatorList index_operators();
 OperatorList loss_operators();
 OperatorList microsoft_operators();
 OperatorList norm_operators();
 OperatorList pad_operators();
 OperatorList product_operators();
 OperatorList quant_operators();
+OperatorList random_operators();
 OperatorList recurrent_operators();
+OperatorList reduction_operators();
 OperatorList resample_operators();
 OperatorList shape_operators();
+OperatorList signal_operators();
+OperatorList sort_operators();
+OperatorList training_operators();
 
 }  // namespace dlprim::onnx

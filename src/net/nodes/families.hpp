@@ -17,19 +17,27 @@ constexpr KindList list_of(const NodeKind (&kinds)[N]) {
   return {kinds, N};
 }
 
+KindList algebra_kinds();
 KindList attention_kinds();
 KindList control_kinds();
 KindList elementwise_kinds();
 KindList index_kinds();
 KindList loss_kinds();
+KindList ngram_kinds();
 KindList norm_kinds();
 KindList pad_kinds();
+KindList pattern_kinds();
 KindList product_kinds();
 KindList quant_kinds();
+KindList random_kinds();
 KindList recurrent_kinds();
+KindList reduction_kinds();
 KindList region_kinds();
 KindList resize_kinds();
 KindList sample_kinds();
+KindList scatter_kinds();
 KindList shape_kinds();
+KindList signal_kinds();
+KindList sort_kinds();
 
 }  // namespace dlprim::detail
