@@ -3,7 +3,10 @@
 #include <dlprim/net_host.hpp>
 #include <dlprim/net_model.hpp>
 
+#include <set>
+
 #include "catch.hpp"
+#include "net/nodes/families.hpp"
 #include "support.hpp"
 
 using namespace dlprim;
@@ -129,6 +132,17 @@ TEST_CASE("a graph's check names the node and what is wrong") {
   g.outputs = {-7};
   CHECK_THAT(complaint(g), Catch::Contains("-7"));
   CHECK_THROWS_AS(Model(g), ValidationError);
+}
+
+TEST_CASE("each kind has a name of its own") {
+  std::set<std::string> names;
+  for (const detail::NodeKind* kind : detail::all_kinds()) {
+    INFO(kind->name);
+    CHECK(names.insert(kind->name).second);
+    CHECK(kind->fewest <= kind->most);
+    CHECK(kind->run != nullptr);
+  }
+  CHECK(node_kinds() == std::vector<std::string>(names.begin(), names.end()));
 }
 
 TEST_CASE("sizes follow from what is fed, batch by batch") {

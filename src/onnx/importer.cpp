@@ -21,7 +21,8 @@ constexpr int64_t kMostNodes = 1 << 18;  // functions written out
 std::optional<std::vector<Dimension>> shape_of(const TypeMessage& type) {
   if (!type.has_shape) return std::nullopt;
   std::vector<Dimension> shape;
-  for (const DimensionMessage& d : type.shape) shape.emplace_back(d.size, d.symbol);
+  for (const DimensionMessage& d : type.shape)
+    shape.emplace_back(d.size, d.symbol == "?" ? "" : d.symbol);  // some exporters' word for any size
   return shape;
 }
 
@@ -207,6 +208,7 @@ NetGraph import_model(const std::string& name, std::string_view bytes, ExternalF
   FileImport shared{model, files};
   GraphImport graph(shared, nullptr, 0);
   graph.import(model.graph);
+  for (const Entry& entry : model.metadata) graph.graph().metadata[entry.key] = entry.value;
   return std::move(graph.graph());
 }
 

@@ -28,7 +28,7 @@ void arg_extreme(NodeImport& node) {
 }
 
 void scan(NodeImport& node) {
-  node.result(node.emit("scan", {node.in(0), node.in(1)},
+  node.result(node.emit("cumulate", {node.in(0), node.in(1)},
                         {{"function", node.argument},
                          {"exclusive", node.integer("exclusive", 0) != 0},
                          {"reverse", node.integer("reverse", 0) != 0}}));

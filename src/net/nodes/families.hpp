@@ -40,4 +40,7 @@ KindList shape_kinds();
 KindList signal_kinds();
 KindList sort_kinds();
 
+/// Of all families.
+std::vector<const NodeKind*> all_kinds();
+
 }  // namespace dlprim::detail

@@ -245,7 +245,7 @@ bool scan_on_host(NodeStep& step) {
 constexpr NodeKind kKinds[] = {
     {"reduce", 1, 2, infer_reduce, run_reduce, reduce_on_host},
     {"arg_extreme", 1, 1, infer_arg_extreme, run_arg_extreme},
-    {"scan", 2, 2, infer_scan, run_scan, scan_on_host},
+    {"cumulate", 2, 2, infer_scan, run_scan, scan_on_host},
 };
 
 }  // namespace

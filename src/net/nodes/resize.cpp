@@ -277,7 +277,7 @@ void run_resize(NodeStep& step) {
 }
 
 constexpr NodeKind kKinds[] = {
-    {"resize", 3, 4, infer_resize, run_resize},
+    {"resize", 1, 4, infer_resize, run_resize},
 };
 
 }  // namespace
