@@ -1,10 +1,13 @@
 // Binding arguments, checking ranges, enqueuing.
 #include "core/launch.hpp"
 
+#include <algorithm>
+
 #include <dlprim/rehearsal.hpp>
 
 #include "core/check.hpp"
 #include "core/observer.hpp"
+#include "core/recorder.hpp"
 #include "core/state.hpp"
 
 namespace dlprim::detail {
@@ -13,6 +16,7 @@ OperatorObserver* operator_observer = nullptr;
 
 void touch(const StreamState& stream, const Tensor& tensor) {
   tensor.storage()->touch(stream.queue);
+  if (RecordingState* recording = RecordingState::active(stream)) recording->use(tensor.storage());
   if (operator_observer) operator_observer->uses(stream, tensor);
 }
 
@@ -48,6 +52,17 @@ Launch& Launch::arg(const Tensor& tensor) {
   return *this;
 }
 
+/// The kernel goes into the recording with the arguments that it has.
+void Launch::record(RecordingState& recording, std::initializer_list<size_t> global,
+                    std::initializer_list<size_t> local) {
+  RecordedLaunch& launch = recording.launches.emplace_back();
+  launch.shared = kernel_.handle();
+  launch.dimensions = static_cast<cl_uint>(global.size());
+  std::copy(global.begin(), global.end(), launch.global.begin());
+  std::copy(local.begin(), local.end(), launch.local.begin());
+  launch.kernel = std::move(borrowed_);
+}
+
 void Launch::run(std::initializer_list<size_t> global, std::initializer_list<size_t> local) {
   if (borrowed_() == nullptr) return;
   Kernel::Shared& kernel = kernel_.shared();
@@ -79,6 +94,7 @@ void Launch::run(std::initializer_list<size_t> global, std::initializer_list<siz
   });
   const cl::Event done(event);
   stream.queue->submitted++;
+  if (RecordingState* recording = RecordingState::active(stream)) record(*recording, global, local);
   if (!stream.logs) return;
   if (stream.open_operators == 0) stream.records.push_back({"op=" + kernel.name, 0, 0, {}});
   stream.records.back().kernels.emplace_back(kernel.name, done);

@@ -16,6 +16,8 @@
 
 namespace dlprim::detail {
 
+struct RecordingState;
+
 class Launch {
  public:
   Launch(const Stream& stream, const Kernel& kernel);
@@ -49,6 +51,9 @@ class Launch {
   Launch& bind(const void* value, size_t size);
 
  private:
+  void record(RecordingState& recording, std::initializer_list<size_t> global,
+              std::initializer_list<size_t> local);
+
   const Stream& stream_;
   Kernel kernel_;
   cl::Kernel borrowed_;  ///< null in a rehearsal: nothing is bound or enqueued

@@ -5,6 +5,7 @@
 #include <new>
 
 #include "core/check.hpp"
+#include "core/recorder.hpp"
 #include "core/state.hpp"
 
 namespace dlprim::detail {
@@ -235,8 +236,13 @@ void Allocator::count_cross_stream_wait() {
   stats_.cross_stream_waits++;
 }
 
-Storage::Storage(const Context& owner, uint64_t bytes, const QueueState* queue)
-    : context(owner), block_(owner.state().allocator.allocate(bytes, queue)) {
+Storage::Storage(const Context& owner, uint64_t bytes, const QueueState* queue) : context(owner) {
+  if (const RecordingState* recording = RecordingState::active(owner)) {
+    recorded_ = recording->memory;
+    block_ = recording->memory->allocate(bytes);
+  } else {
+    block_ = owner.state().allocator.allocate(bytes, queue);
+  }
   buffer = block_->segment->buffer;
   offset = block_->offset;
   size = bytes;
@@ -247,12 +253,20 @@ Storage::Storage(const Context& owner, const cl::Buffer& user_buffer, uint64_t b
 
 Storage::~Storage() {
   if (!block_) return;
+  if (const auto recorded = recorded_.lock()) {
+    recorded->release(block_);
+    return;
+  }
   for (PendingUse& use : users_) use.submitted = use.queue->submitted.load();
   try {
     // A block that nobody touched still waits for what its earlier owner left.
     context.state().allocator.release(block_, std::move(users_.empty() ? block_->pending : users_));
   } catch (const std::bad_alloc&) {  // the pool cannot note the block, which stays unused
   }
+}
+
+bool Storage::belongs_to(const std::shared_ptr<RecordedMemory>& memory) const noexcept {
+  return !recorded_.owner_before(memory) && !memory.owner_before(recorded_);
 }
 
 void Storage::touch(const std::shared_ptr<QueueState>& queue) {

@@ -102,7 +102,9 @@ class Allocator {
   MemoryStats stats_;
 };
 
-/// What tensors share: a block of the pool, or a buffer of the user's.
+class RecordedMemory;
+
+/// What tensors share: a block of the pool, or of a recording, or a buffer of the user's.
 struct Storage {
   Storage(const Context& context, uint64_t bytes, const QueueState* queue);
   Storage(const Context& context, const cl::Buffer& buffer, uint64_t bytes);
@@ -113,6 +115,8 @@ struct Storage {
   /// Notes that a command about to be put on `queue` uses this memory, and makes the queue wait for what an
   /// earlier owner of the block may still be doing on other queues.
   void touch(const std::shared_ptr<QueueState>& queue);
+  /// Whether the block is one of that recording's.
+  bool belongs_to(const std::shared_ptr<RecordedMemory>& memory) const noexcept;
 
   Context context;
   cl::Buffer buffer;
@@ -121,6 +125,7 @@ struct Storage {
 
  private:
   Block* block_ = nullptr;
+  std::weak_ptr<RecordedMemory> recorded_;  ///< where the block comes from, and goes back to
   std::atomic<const QueueState*> last_user_{nullptr};
   std::mutex mutex_;
   std::vector<PendingUse> users_;  ///< their `submitted` is set when the memory goes back

@@ -6,6 +6,7 @@
 
 #include "core/composed.hpp"
 #include "core/observer.hpp"
+#include "core/recorder.hpp"
 
 namespace dlprim {
 
@@ -33,6 +34,8 @@ void enqueue_read(const Stream& stream, const Tensor& x, void* host, int64_t byt
   require(x.context() == stream.context(), "x", "belongs to another context than the stream");
   if (bytes == 0) return;
   require(!Rehearsal::active(), "x", "is read in a rehearsal, where nothing is computed");
+  require(!RecordingState::active(stream.state()), "x",
+          "is read in a recording: a replay could not read it again");
   if (operator_observer) operator_observer->reads(x);
   const Tensor packed = x.is_contiguous() ? x : contiguous(stream, x);
   const Run run = run_of(packed);
@@ -66,6 +69,7 @@ void write(const Stream& stream, const Tensor& y, const void* host, int64_t byte
   Staging& staging = state.staging.emplace_back();
   staging.bytes.assign(static_cast<const char*>(host), static_cast<const char*>(host) + bytes);
   y.storage()->touch(state.queue);
+  if (RecordingState* recording = RecordingState::active(state)) recording->pin(y.storage());
   cl_event done = nullptr;
   enqueue_command(stream.context(), "clEnqueueWriteBuffer", {}, [&] {
     return clEnqueueWriteBuffer(stream.cl()(), y.buffer()(), CL_FALSE, run.begin, run.size,

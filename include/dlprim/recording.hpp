@@ -1,0 +1,53 @@
+// Recording: what one thread puts on a stream, kept, to be put there again. A replay does no look-up,
+// allocation or check: it is an array of launches.
+//
+//   const Recording recording(stream, [&] { y = network(x); });  // runs it once, as always
+//   write(stream, x, next);
+//   recording.replay();  // y holds the next result
+//
+// A replay works on the same memory: what the work read and wrote when it was recorded. Tensors that were
+// there before stay; the memory of those that were made while recording belongs to the recording, which gives
+// it back when it ends. Host numbers are those of the recording: scalars, seeds, sizes. What the work wrote
+// from the host (write()) is written once, and must not be changed by what comes after it. The work must not
+// read back: read() throws ValidationError, as does what reads by itself, such as unique().
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include <dlprim/export.hpp>
+#include <dlprim/stream.hpp>
+
+namespace dlprim {
+
+namespace detail {
+struct RecordingState;
+}
+
+/// Copies share the commands. One thread at a time may replay, as with a stream.
+class DLPRIM_API Recording {
+ public:
+  /// Of nothing.
+  Recording() = default;
+  /// Calls `work`, whose commands on `stream` are enqueued as always, and kept. Commands on other streams are
+  /// not. Throws what `work` throws, and ValidationError in a recording or a rehearsal.
+  Recording(const Stream& stream, const std::function<void()>& work);
+
+  /// Enqueues the commands once more, on the same stream. Throws DeviceError, OutOfMemory.
+  void replay() const;
+
+  /// Whether there is anything to replay.
+  explicit operator bool() const noexcept { return state_ != nullptr; }
+  int64_t launches() const noexcept;
+  /// Bytes of device memory that belong to the recording.
+  uint64_t bytes() const noexcept;
+
+  /// Whether the calling thread is recording.
+  static bool active() noexcept;
+
+ private:
+  std::shared_ptr<detail::RecordingState> state_;
+};
+
+}  // namespace dlprim
