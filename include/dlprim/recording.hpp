@@ -7,9 +7,8 @@
 //
 // A replay works on the same memory: what the work read and wrote when it was recorded. Tensors that were
 // there before stay; the memory of those that were made while recording belongs to the recording, which gives
-// it back when it ends. Host numbers are those of the recording: scalars, seeds, sizes. What the work wrote
-// from the host (write()) is written once, and must not be changed by what comes after it. The work must not
-// read back: read() throws ValidationError, as does what reads by itself, such as unique().
+// it back when it ends. Host numbers are those of the recording: scalars, seeds, sizes, what write() wrote.
+// The work must not read back: read() throws ValidationError, as does what reads by itself, such as unique().
 #pragma once
 
 #include <cstdint>

@@ -61,8 +61,18 @@ struct RecordingState {
   static RecordingState* active(const StreamState& stream) noexcept;
   /// The memory stays as long as the recording, unless it is the recording's own.
   void use(const std::shared_ptr<Storage>& storage);
-  /// The memory stays as long as the recording.
-  void pin(const std::shared_ptr<Storage>& storage) { used.push_back(storage); }
+};
+
+/// While it lives, the calling thread is not recording.
+class RecordingPause {
+ public:
+  RecordingPause() noexcept;
+  ~RecordingPause();
+  RecordingPause(const RecordingPause&) = delete;
+  RecordingPause& operator=(const RecordingPause&) = delete;
+
+ private:
+  RecordingState* const before_;
 };
 
 }  // namespace dlprim::detail

@@ -28,12 +28,13 @@ class InProgress {
 }  // namespace
 
 Block* RecordedMemory::allocate(uint64_t bytes) {
-  constexpr uint64_t kMostWaste = 4;  // a block serves a tensor of at least a quarter of its size
+  // A block serves tensors of a quarter of its size and more, so that a large one does not go for a small
+  // one.
+  const uint64_t most = 4 * std::max<uint64_t>(bytes, 512);
   std::lock_guard<std::mutex> lock(mutex_);
   auto best = idle_.end();
   for (auto it = idle_.begin(); it != idle_.end(); ++it)
-    if ((*it)->size >= bytes && (*it)->size / kMostWaste <= bytes &&
-        (best == idle_.end() || (*it)->size < (*best)->size))
+    if ((*it)->size >= bytes && (*it)->size <= most && (best == idle_.end() || (*it)->size < (*best)->size))
       best = it;
   if (best != idle_.end()) {
     Block* const block = *best;
@@ -77,6 +78,13 @@ RecordingState* RecordingState::active(const StreamState& stream) noexcept {
 void RecordingState::use(const std::shared_ptr<Storage>& storage) {
   if (storage->belongs_to(memory)) return;
   if (std::find(used.begin(), used.end(), storage) == used.end()) used.push_back(storage);
+}
+
+RecordingPause::RecordingPause() noexcept : before_(in_progress) {
+  in_progress = nullptr;
+}
+RecordingPause::~RecordingPause() {
+  in_progress = before_;
 }
 
 }  // namespace detail

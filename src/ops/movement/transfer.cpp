@@ -62,6 +62,17 @@ void write(const Stream& stream, const Tensor& y, const void* host, int64_t byte
     return;
   }
   if (Rehearsal::active()) return;
+  if (RecordingState::active(stream.state())) {
+    // A replay writes nothing from the host: it copies what the recording keeps.
+    Tensor kept;
+    {
+      const RecordingPause pause;
+      kept = Tensor(stream, y.shape(), y.dtype());
+      write(stream, kept, host, bytes);
+    }
+    copy(stream, kept, y);
+    return;
+  }
   const Run run = run_of(y);
   StreamState& state = stream.state();
   state.release_staging();
@@ -69,7 +80,6 @@ void write(const Stream& stream, const Tensor& y, const void* host, int64_t byte
   Staging& staging = state.staging.emplace_back();
   staging.bytes.assign(static_cast<const char*>(host), static_cast<const char*>(host) + bytes);
   y.storage()->touch(state.queue);
-  if (RecordingState* recording = RecordingState::active(state)) recording->pin(y.storage());
   cl_event done = nullptr;
   enqueue_command(stream.context(), "clEnqueueWriteBuffer", {}, [&] {
     return clEnqueueWriteBuffer(stream.cl()(), y.buffer()(), CL_FALSE, run.begin, run.size,
