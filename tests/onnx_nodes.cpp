@@ -71,12 +71,14 @@ std::string check(const Model& model, const fs::path& folder, const Bounds& boun
   for (size_t k = 0; k < inputs.size(); k++) {
     feeds[inputs[k].name] = to_device(test::stream(), onnx::load_tensor(file("input_", k).string()));
   }
-  const Model::Tensors results = model.run(test::stream(), feeds);
-  for (size_t k = 0; k < outputs.size(); k++) {
-    const HostTensor expected = onnx::load_tensor(file("output_", k).string());
-    const std::string wrong =
-        difference(to_host(test::stream(), results.at(outputs[k].name)), expected, bounds);
-    if (!wrong.empty()) return "'" + outputs[k].name + "': " + wrong;
+  for (const char* run : {"first", "recorded", "replayed"}) {
+    const Model::Tensors results = model.run(test::stream(), feeds);
+    for (size_t k = 0; k < outputs.size(); k++) {
+      const HostTensor expected = onnx::load_tensor(file("output_", k).string());
+      const std::string wrong =
+          difference(to_host(test::stream(), results.at(outputs[k].name)), expected, bounds);
+      if (!wrong.empty()) return "'" + outputs[k].name + "' of the " + run + " run: " + wrong;
+    }
   }
   return "";
 }

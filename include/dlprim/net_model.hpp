@@ -20,7 +20,7 @@
 namespace dlprim {
 
 namespace detail {
-struct ModelState;
+class ModelState;
 }
 
 /// Copies share the graph and what was put on devices. One thread at a time may use them.

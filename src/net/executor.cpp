@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include <dlprim/recording.hpp>
+#include <dlprim/rehearsal.hpp>
+
 namespace dlprim::detail {
 namespace {
 
@@ -16,9 +19,9 @@ class Run {
     for (int value : graph.outputs) uses_[index(value)]++;
     for (const auto& [value, constant] : graph.constants) {
       Slot& slot = slots_[index(value)];
-      slot = {constant->dtype, constant->shape, constant, {}};
-      const auto kept = scope.constants.find(constant.get());
-      if (kept != scope.constants.end()) slot.tensor = kept->second;
+      slot = {constant->dtype, constant->shape, constant, {}, true};
+      const auto kept = scope.memory.constants.find(constant.get());
+      if (kept != scope.memory.constants.end()) slot.tensor = kept->second;
     }
   }
 
@@ -32,14 +35,18 @@ class Run {
     std::vector<Slot*> inputs;
     for (int value : node.inputs)
       inputs.push_back(value == NetGraph::kNone ? nullptr : &slots_[index(value)]);
+    const bool constant = is_constant(node, inputs);
+    if (constant && take_folded(node)) return done_with(node, false);
     NodeStep step(node, scope_, inputs);
     compute(step);
     tell(step);
-    for (size_t k = 0; k < node.inputs.size(); k++)
-      if (node.inputs[k] != NetGraph::kNone) release(node.inputs[k]);
-    for (int k = 0; k < step.output_count(); k++)
-      if (step.wanted(k) && uses_[index(node.outputs[index(k)])] != 0)
-        slots_[index(node.outputs[index(k)])] = std::move(step.out(k));
+    done_with(node, !constant);
+    for (int k = 0; k < step.output_count(); k++) {
+      if (!step.wanted(k)) continue;
+      step.out(k).constant = constant;
+      if (uses_[index(node.outputs[index(k)])] != 0) slots_[index(node.outputs[index(k)])] = step.out(k);
+    }
+    if (constant) keep_folded(step);
   }
 
   std::vector<Slot> outputs() {
@@ -82,11 +89,43 @@ class Run {
     scope_.watch(step.node, outputs);
   }
 
-  void release(int value) {
+  /// What the node gives is the same in each run: computed once. Graphs in it may do anything.
+  static bool is_constant(const NetGraph::Node& node, const std::vector<Slot*>& inputs) {
+    if (inputs.empty() || !node.bodies.empty() || node.kind == "bernoulli" || node.kind == "multinomial" ||
+        node.kind == "random" || node.kind == "dropout")
+      return false;
+    return std::all_of(inputs.begin(), inputs.end(),
+                       [](const Slot* slot) { return !slot || slot->constant; });
+  }
+
+  bool take_folded(const NetGraph::Node& node) {
+    const auto kept = scope_.memory.folded.find(&node);
+    if (kept == scope_.memory.folded.end()) return false;
+    for (size_t k = 0; k < node.outputs.size(); k++)
+      if (node.outputs[k] != NetGraph::kNone) slots_[index(node.outputs[k])] = kept->second[k];
+    return true;
+  }
+
+  /// Not in a rehearsal, which computes nothing, nor in a recording, whose memory is its own.
+  void keep_folded(NodeStep& step) const {
+    if (Rehearsal::active() || Recording::active()) return;
+    std::vector<Slot> outputs;
+    for (int k = 0; k < step.output_count(); k++) outputs.push_back(step.out(k));
+    scope_.memory.folded[&step.node] = std::move(outputs);
+  }
+
+  /// One use less of each input. `keep`: constants that went to the device stay there.
+  void done_with(const NetGraph::Node& node, bool keep) {
+    for (int value : node.inputs)
+      if (value != NetGraph::kNone) release(value, keep);
+  }
+
+  void release(int value, bool keep) {
     Slot& slot = slots_[index(value)];
     const auto constant = graph_.constants.find(value);
     if (constant != graph_.constants.end()) {
-      if (slot.tensor.defined()) scope_.constants.emplace(constant->second.get(), slot.tensor);
+      if (keep && slot.tensor.defined() && !Recording::active())
+        scope_.memory.constants.emplace(constant->second.get(), slot.tensor);
       return;
     }
     if (--uses_[index(value)] == 0) slot = Slot();

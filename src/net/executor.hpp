@@ -3,6 +3,8 @@
 #pragma once
 
 #include <map>
+#include <memory>
+#include <string>
 #include <vector>
 
 #include <dlprim/net_model.hpp>
@@ -12,14 +14,20 @@
 
 namespace dlprim::detail {
 
-/// A model's constants on the device of one context.
-using DeviceConstants = std::map<const HostTensor*, Tensor>;
+/// What a model keeps on the device of one context.
+struct ModelMemory {
+  std::map<const HostTensor*, Tensor> constants;
+  std::map<const NetGraph::Node*, std::vector<Slot>>
+      folded;  ///< outputs of nodes whose inputs are all constant
+  std::map<std::string, std::shared_ptr<const void>>
+      plans;  ///< of nodes with constant operands: NodeStep::kept_plan
+};
 
 /// What all graphs of one run share.
 struct RunScope {
   const Stream& stream;
   const Options& options;
-  DeviceConstants& constants;
+  ModelMemory& memory;
   const Model::Watch& watch;
   RandomState& random;  ///< of nodes without a seed: goes on from node to node, and from run to run
 };

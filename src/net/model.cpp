@@ -1,30 +1,10 @@
-// Model: the graph with its constants on devices; feeds checked, programs begun side by side, one run.
+// Model: its ports, and the check of what it is fed. Runs are in model_state.cpp.
 #include <dlprim/net_model.hpp>
 
-#include <set>
-
-#include <dlprim/rehearsal.hpp>
-
-#include "core/plan_cache.hpp"
-#include "net/executor.hpp"
+#include "net/model_state.hpp"
 
 namespace dlprim {
 namespace detail {
-
-struct ModelState {
-  NetGraph graph;
-  std::vector<std::pair<Context, DeviceConstants>> constants;
-  std::set<std::string> rehearsed;  ///< kinds of runs: the feeds' descriptions
-  RandomState random;               ///< as in RunScope
-
-  DeviceConstants& constants_of(const Context& context) {
-    for (auto& [known, kept] : constants)
-      if (known == context) return kept;
-    constants.emplace_back(context, DeviceConstants());
-    return constants.back().second;
-  }
-};
-
 namespace {
 
 /// Sizes that names of dimensions stand for in one run.
@@ -78,24 +58,6 @@ std::vector<Model::Port> ports(const NetGraph& graph, const std::vector<int>& va
   return ports;
 }
 
-/// Has the programs of such a run compiled side by side, where there was none yet. Up to where a shape
-/// depends on elements.
-void rehearse_once(ModelState& state, const RunScope& scope, const std::vector<Slot>& inputs) {
-  constexpr size_t kMostKinds = 64;
-  PlanKey kind("model");
-  for (const Slot& slot : inputs) kind.add(TensorDesc(slot.tensor));
-  if (state.rehearsed.size() >= kMostKinds) state.rehearsed.clear();
-  if (!state.rehearsed.insert(kind.bytes()).second) return;
-  const Rehearsal rehearsal;
-  try {
-    DeviceConstants none;
-    const Model::Watch nobody;
-    RandomState random;
-    run_graph({scope.stream, scope.options, none, nobody, random}, state.graph, inputs);
-  } catch (const Error&) {  // the run itself will say it
-  }
-}
-
 }  // namespace
 }  // namespace detail
 
@@ -117,17 +79,11 @@ std::vector<Model::Port> Model::outputs() const {
 Model::Tensors Model::run(const Stream& stream, const Tensors& feeds, const Options& options,
                           const Watch& watch) const {
   const NetGraph& graph = state_->graph;
-  const std::vector<detail::Slot> inputs = detail::slots_of(graph, feeds, stream.context());
-  const detail::RunScope scope{stream, options, state_->constants_of(stream.context()), watch,
-                               state_->random};
-  detail::rehearse_once(*state_, scope, inputs);
-  std::vector<detail::Slot> results = detail::run_graph(scope, graph, inputs);
+  std::vector<Tensor> results =
+      state_->run(stream, detail::slots_of(graph, feeds, stream.context()), options, watch);
   Tensors outputs;
-  static const NetGraph::Node none;
-  for (size_t i = 0; i < results.size(); i++) {
-    detail::NodeStep step(none, scope, {&results[i]});
-    outputs[graph.values[static_cast<size_t>(graph.outputs[i])].name] = step.dense(0);
-  }
+  for (size_t i = 0; i < results.size(); i++)
+    outputs[graph.values[static_cast<size_t>(graph.outputs[i])].name] = std::move(results[i]);
   return outputs;
 }
 

@@ -4,7 +4,9 @@
 #include <algorithm>
 
 #include <dlprim/copy.hpp>
+#include <dlprim/rehearsal.hpp>
 
+#include "core/plan_cache.hpp"
 #include "net/executor.hpp"
 
 namespace dlprim::detail {
@@ -103,6 +105,34 @@ std::vector<double> NodeStep::numbers(const char* name) const {
 std::vector<std::string> NodeStep::texts(const char* name) const {
   const Attribute* attribute = find(name);
   return attribute ? held<Attribute::Strings>(*attribute, name, "a list of texts") : Attribute::Strings{};
+}
+
+namespace {
+
+std::string plan_key(const NetGraph::Node& node, const Options& options,
+                     std::initializer_list<TensorDesc> of) {
+  PlanKey key("node");
+  key.add(reinterpret_cast<uintptr_t>(&node))
+      .add(options.engine)
+      .add(options.workspace_limit)
+      .add(options.math);
+  for (const TensorDesc& desc : of) key.add(desc);
+  return key.bytes();
+}
+
+}  // namespace
+
+std::shared_ptr<const void> NodeStep::find_plan(std::initializer_list<TensorDesc> of) const {
+  const auto found = scope.memory.plans.find(plan_key(node, options, of));
+  return found == scope.memory.plans.end() ? nullptr : found->second;
+}
+
+void NodeStep::keep_plan(std::initializer_list<TensorDesc> of, std::shared_ptr<const void> plan) const {
+  constexpr size_t kMost = 4096;
+  if (Rehearsal::active()) return;
+  auto& plans = scope.memory.plans;
+  if (plans.size() >= kMost) plans.clear();  // fed ever new sizes, it starts over
+  plans[plan_key(node, options, of)] = std::move(plan);
 }
 
 int NodeStep::axis(const char* name, int64_t standard, int rank) const {

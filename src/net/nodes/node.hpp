@@ -5,6 +5,7 @@
 // kind asks for what it needs (`x`, `integers`), and NodeStep brings it there.
 #pragma once
 
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <vector>
@@ -25,6 +26,7 @@ struct Slot {
   Shape shape;
   std::shared_ptr<const HostTensor> host;
   Tensor tensor;
+  bool constant = false;  ///< the same in each run of the model
 };
 
 class NodeStep;
@@ -64,6 +66,7 @@ class NodeStep {
   const Tensor& x(int k);
   /// The same, row-major.
   Tensor dense(int k);
+  bool constant(int k) const { return in(k).constant; }
   /// On the host. Waits for the device if the input was computed there.
   const HostTensor& host(int k);
   /// The elements of an input of whole numbers, or of any.
@@ -97,11 +100,24 @@ class NodeStep {
   void set(int k, Slot slot);
   Slot& out(int k) { return outputs_[static_cast<size_t>(k)]; }
 
+  /// The node's plan for tensors like these: kept with the model, so that it may keep what it prepared of
+  /// constant operands. `make` gives a P.
+  template <class P, class Make>
+  P kept_plan(std::initializer_list<TensorDesc> of, Make make) const {
+    const auto plan = find_plan(of);
+    if (plan) return *std::static_pointer_cast<const P>(plan);
+    auto made = std::make_shared<const P>(make());
+    keep_plan(of, made);
+    return *made;
+  }
+
   /// New memory.
   Tensor scratch(const Shape& shape, DType dtype) const { return Tensor(stream, shape, dtype); }
 
  private:
   const Attribute* find(const char* name) const;
+  std::shared_ptr<const void> find_plan(std::initializer_list<TensorDesc> of) const;
+  void keep_plan(std::initializer_list<TensorDesc> of, std::shared_ptr<const void> plan) const;
 
   std::vector<Slot*> inputs_;
   std::vector<Slot> outputs_;

@@ -70,9 +70,17 @@ void run_matmul(NodeStep& step) {
   b = operand(step, b).expand(with_matrix(shapes.batch, depth, columns));
   const Tensor y = through_f64 ? step.scratch(shapes.y, DType::f64) : step.y();
   const Tensor c = y.reshape(with_matrix(shapes.batch, rows, columns));
-  GemmParams params;
-  params.alpha = step.number("alpha", 1);
-  if (c.numel() != 0) gemm(step.stream, a, b, {}, params, c, step.options);
+  if (c.numel() != 0) {
+    const Gemm plan = step.kept_plan<Gemm>({a, b, c}, [&] {
+      GemmDesc desc{a, b, c};
+      desc.alpha = step.number("alpha", 1);
+      // Only an operand that lies in its own memory is the same in each run.
+      desc.constant_a = step.constant(0) && a.storage() == step.x(0).storage();
+      desc.constant_b = step.constant(1) && b.storage() == step.x(1).storage();
+      return Gemm(step.stream.context(), desc, step.options);
+    });
+    plan.run(step.stream, a, b, {}, c);
+  }
   if (through_f64) copy(step.stream, y, step.y(), step.options);
 }
 
@@ -152,8 +160,14 @@ void infer_conv(NodeStep& step) {
 void run_conv(NodeStep& step) {
   const ConvParams params = conv_params(step);
   if (is_floating(step.dtype(0))) {
-    dlprim::conv(step.stream, step.x(0), step.x(1), step.x(2), params, step.y(), step.options);
-    return;
+    const Tensor &x = step.x(0), &w = step.x(1), &bias = step.x(2), &y = step.y();
+    const Conv plan = step.kept_plan<Conv>({x, y}, [&] {
+      ConvDesc desc{x, w, y, params};
+      desc.bias = bias.defined();
+      desc.constant_w = step.constant(1);
+      return Conv(step.stream.context(), desc, step.options);
+    });
+    return plan.run(step.stream, x, w, bias, y);
   }
   // Integers go through f64, exact to 2^53.
   const auto real = [&](int k) {

@@ -1,0 +1,134 @@
+#include "net/model_state.hpp"
+
+#include <algorithm>
+
+#include <dlprim/copy.hpp>
+#include <dlprim/rehearsal.hpp>
+
+#include "core/plan_cache.hpp"
+#include "core/state.hpp"
+
+namespace dlprim::detail {
+namespace {
+
+constexpr size_t kMostKinds = 16;  // of one context; a model that is fed ever new sizes forgets the oldest
+constexpr size_t kMostRecordings = 4;  // each holds the memory of a run
+
+std::string key_of(const Stream& stream, const std::vector<Slot>& inputs, const Options& options) {
+  PlanKey key("run");
+  key.add(reinterpret_cast<uintptr_t>(&stream.state())).add(options.engine).add(options.workspace_limit);
+  key.add(options.math).add(options.tune).add(options.plan);
+  for (const Slot& slot : inputs) key.add(TensorDesc(slot.tensor));
+  return key.bytes();
+}
+
+/// The kind of that key, made if there is none; in front of the list.
+RunKind& kind_of(std::list<RunKind>& kinds, const std::string& key, bool& is_new) {
+  const auto found = std::find_if(kinds.begin(), kinds.end(), [&](const RunKind& k) { return k.key == key; });
+  is_new = found == kinds.end();
+  if (is_new) {
+    kinds.emplace_front().key = key;
+    if (kinds.size() > kMostKinds) kinds.pop_back();
+  } else {
+    kinds.splice(kinds.begin(), kinds, found);
+  }
+  size_t recordings = 0;
+  for (RunKind& kind : kinds)
+    if (kind.recording && ++recordings > kMostRecordings) kind = {kind.key, kind.replayable, {}, {}, {}};
+  return kinds.front();
+}
+
+/// Outputs are row-major, and no memory that is somebody's already.
+std::vector<Tensor> given_away(const Stream& stream, const Options& options,
+                               const std::vector<Tensor>& tensors) {
+  std::vector<Tensor> copies;
+  for (const Tensor& tensor : tensors) {
+    const Tensor& y = copies.emplace_back(stream, tensor.shape(), tensor.dtype());
+    if (y.numel() != 0) copy(stream, tensor, y, options);
+  }
+  return copies;
+}
+
+bool uses_same_memory(const Tensor& tensor, const std::vector<Slot>& inputs) {
+  return std::any_of(inputs.begin(), inputs.end(),
+                     [&](const Slot& slot) { return slot.tensor.storage() == tensor.storage(); });
+}
+
+}  // namespace
+
+ModelState::Part& ModelState::part_of(const Context& context) {
+  for (Part& part : parts_)
+    if (part.context == context) return part;
+  return parts_.emplace_back(Part{context, {}, {}});
+}
+
+void ModelState::rehearse(const Stream& stream, const Options& options, const std::vector<Slot>& inputs) {
+  const Rehearsal rehearsal;
+  try {
+    ModelMemory none;
+    const Model::Watch nobody;
+    RandomState random;
+    run_graph({stream, options, none, nobody, random}, graph, inputs);
+  } catch (const Error&) {  // the run itself will say it
+  }
+}
+
+std::vector<Tensor> ModelState::run_nodes(const RunScope& scope, const std::vector<Slot>& inputs) {
+  std::vector<Tensor> outputs;
+  for (Slot& slot : run_graph(scope, graph, inputs)) {
+    const Tensor tensor = to_device(scope.stream, slot);
+    const bool own = !slot.constant && tensor.is_contiguous() && !uses_same_memory(tensor, inputs);
+    outputs.push_back(own ? tensor : given_away(scope.stream, scope.options, {tensor})[0]);
+  }
+  return outputs;
+}
+
+/// Runs once more, on inputs of the kind's own. False if that cannot be replayed.
+bool ModelState::record(const RunScope& scope, RunKind& kind, const std::vector<Slot>& inputs) {
+  std::vector<Slot> own = inputs;
+  kind.inputs.clear();
+  for (Slot& slot : own) {
+    slot.tensor = Tensor(scope.stream, slot.shape, slot.dtype);
+    kind.inputs.push_back(slot.tensor);
+  }
+  for (size_t i = 0; i < own.size(); i++)
+    if (own[i].tensor.numel() != 0) copy(scope.stream, inputs[i].tensor, own[i].tensor, scope.options);
+  try {
+    kind.recording = Recording(scope.stream, [&] {
+      kind.outputs.clear();
+      for (Slot& slot : run_graph(scope, graph, own)) kind.outputs.push_back(to_device(scope.stream, slot));
+    });
+  } catch (const ValidationError&) {  // it reads back
+    kind.replayable = false;
+    kind.inputs.clear();
+    kind.outputs.clear();
+  }
+  return kind.replayable;
+}
+
+std::vector<Tensor> ModelState::run(const Stream& stream, const std::vector<Slot>& inputs,
+                                    const Options& options, const Model::Watch& watch) {
+  Part& part = part_of(stream.context());
+  const RunScope scope{stream, options, part.memory, watch, random_};
+  bool is_new = false;
+  RunKind& kind = kind_of(part.kinds, key_of(stream, inputs, options), is_new);
+  if (is_new) {
+    rehearse(stream, options, inputs);
+    const uint64_t drawn = random_.offset;
+    std::vector<Tensor> outputs = run_nodes(scope, inputs);
+    if (random_.offset != drawn) kind.replayable = false;
+    return outputs;
+  }
+  // The log tells of operators, and a watch of nodes: a replay has neither. Nor may it be part of another
+  // recording.
+  if (!kind.replayable || watch || stream.state().logs || Recording::active() || Rehearsal::active())
+    return run_nodes(scope, inputs);
+  if (!kind.recording)
+    return record(scope, kind, inputs) ? given_away(stream, options, kind.outputs) : run_nodes(scope, inputs);
+  for (size_t i = 0; i < inputs.size(); i++)
+    if (inputs[i].tensor.numel() != 0) copy(stream, inputs[i].tensor, kind.inputs[i], options);
+  kind.recording.replay();
+  return given_away(stream, options, kind.outputs);
+}
+
+}  // namespace dlprim::detail

@@ -1,0 +1,50 @@
+// A model's runs. Of each kind of run (what the inputs look like, options) the first has its programs
+// compiled side by side; the second is recorded; the others are replayed. What cannot be recorded, as its
+// shapes depend on elements or its numbers are random, runs node by node each time.
+#pragma once
+
+#include <list>
+#include <string>
+#include <vector>
+
+#include <dlprim/random.hpp>
+#include <dlprim/recording.hpp>
+
+#include "net/executor.hpp"
+
+namespace dlprim::detail {
+
+/// A kind of run, and what is known of it.
+struct RunKind {
+  std::string key;
+  bool replayable = true;
+  Recording recording;
+  std::vector<Tensor> inputs;   ///< where the recording reads
+  std::vector<Tensor> outputs;  ///< where it writes
+};
+
+class ModelState {
+ public:
+  NetGraph graph;
+
+  /// Gives row-major outputs in memory of their own.
+  std::vector<Tensor> run(const Stream& stream, const std::vector<Slot>& inputs, const Options& options,
+                          const Model::Watch& watch);
+
+ private:
+  /// What is kept for one context.
+  struct Part {
+    Context context;
+    ModelMemory memory;
+    std::list<RunKind> kinds;  ///< the one used last in front
+  };
+  Part& part_of(const Context& context);
+  void rehearse(const Stream& stream, const Options& options, const std::vector<Slot>& inputs);
+  std::vector<Tensor> run_nodes(const RunScope& scope, const std::vector<Slot>& inputs);
+  bool record(const RunScope& scope, RunKind& kind, const std::vector<Slot>& inputs);
+
+  std::list<Part> parts_;
+  RandomState random_;  ///< as in RunScope
+};
+
+}  // namespace dlprim::detail
