@@ -37,23 +37,29 @@ class DLPRIM_API Model {
   /// sizes do, have none.
   using Watch = std::function<void(const NetGraph::Node& node, const Tensors& outputs)>;
 
-  /// Throws ValidationError: see NetGraph::check().
-  explicit Model(NetGraph graph);
+  /// `without`: passes that do not rewrite the graph (see graph_passes). Throws ValidationError: see
+  /// NetGraph::check(), or a pass that does not exist.
+  explicit Model(NetGraph graph, std::vector<std::string> without = {});
 
   const NetGraph& graph() const noexcept;
   /// In the order of the graph, without constants.
   std::vector<Port> inputs() const;
   std::vector<Port> outputs() const;
 
-  /// Runs the graph. Constants go to the stream's context when they are first needed there, and stay. The
-  /// host waits for the device only where a shape depends on a tensor's elements. Throws ValidationError that
-  /// names the node (feeds that are missing, unknown or do not fit; shapes that do not fit together), and
-  /// what operators throw.
+  /// Runs the graph. The first run with inputs of these shapes and dtypes runs it node by node; then it is
+  /// rewritten in fewer kernels, whose results may differ in the last bits, and its launches are recorded:
+  /// later runs replay them. Constants go to the stream's context when they are first needed there, and stay.
+  /// The host waits for the device only where a shape depends on a tensor's elements. Throws ValidationError
+  /// that names the node (feeds that are missing, unknown or do not fit; shapes that do not fit together),
+  /// and what operators throw.
   Tensors run(const Stream& stream, const Tensors& feeds, const Options& options = {},
               const Watch& watch = {}) const;
 
  private:
   std::shared_ptr<detail::ModelState> state_;
 };
+
+/// The names of the passes that rewrite a model's graph, in their order: docs/nodes.md says what each does.
+DLPRIM_API std::vector<std::string> graph_passes();
 
 }  // namespace dlprim

@@ -20,15 +20,18 @@ class Run {
     for (const auto& [value, constant] : graph.constants) {
       Slot& slot = slots_[index(value)];
       slot = {constant->dtype, constant->shape, constant, {}, true};
-      const auto kept = scope.memory.constants.find(constant.get());
-      if (kept != scope.memory.constants.end()) slot.tensor = kept->second;
+      const auto kept = scope.constants.find(constant);
+      if (kept != scope.constants.end()) slot.tensor = kept->second;
     }
   }
 
   void feed(std::vector<Slot> inputs) {
     require(inputs.size() == graph_.inputs.size(), "inputs", inputs.size(), " values for ",
             graph_.inputs.size(), " inputs of a graph");
-    for (size_t i = 0; i < inputs.size(); i++) slots_[index(graph_.inputs[i])] = std::move(inputs[i]);
+    for (size_t i = 0; i < inputs.size(); i++) {
+      note(graph_.inputs[i], inputs[i]);
+      slots_[index(graph_.inputs[i])] = std::move(inputs[i]);
+    }
   }
 
   void run(const NetGraph::Node& node) {
@@ -40,6 +43,7 @@ class Run {
     NodeStep step(node, scope_, inputs);
     compute(step);
     tell(step);
+    note(step);
     done_with(node, !constant);
     for (int k = 0; k < step.output_count(); k++) {
       if (!step.wanted(k)) continue;
@@ -89,6 +93,14 @@ class Run {
     scope_.watch(step.node, outputs);
   }
 
+  void note(int value, const Slot& slot) const {
+    if (scope_.facts && scope_.facts_of == &graph_ && value != NetGraph::kNone)
+      (*scope_.facts)[index(value)] = ValueFacts{slot.dtype, slot.shape};
+  }
+  void note(NodeStep& step) const {
+    for (int k = 0; k < step.output_count(); k++) note(step.node.outputs[index(k)], step.out(k));
+  }
+
   /// What the node gives is the same in each run: computed once. Graphs in it may do anything.
   static bool is_constant(const NetGraph::Node& node, const std::vector<Slot*>& inputs) {
     if (inputs.empty() || !node.bodies.empty() || node.kind == "bernoulli" || node.kind == "multinomial" ||
@@ -99,8 +111,8 @@ class Run {
   }
 
   bool take_folded(const NetGraph::Node& node) {
-    const auto kept = scope_.memory.folded.find(&node);
-    if (kept == scope_.memory.folded.end()) return false;
+    const auto kept = scope_.nodes.folded.find(&node);
+    if (kept == scope_.nodes.folded.end()) return false;
     for (size_t k = 0; k < node.outputs.size(); k++)
       if (node.outputs[k] != NetGraph::kNone) slots_[index(node.outputs[k])] = kept->second[k];
     return true;
@@ -111,7 +123,7 @@ class Run {
     if (Rehearsal::active() || Recording::active()) return;
     std::vector<Slot> outputs;
     for (int k = 0; k < step.output_count(); k++) outputs.push_back(step.out(k));
-    scope_.memory.folded[&step.node] = std::move(outputs);
+    scope_.nodes.folded[&step.node] = std::move(outputs);
   }
 
   /// One use less of each input. `keep`: constants that went to the device stay there.
@@ -125,7 +137,7 @@ class Run {
     const auto constant = graph_.constants.find(value);
     if (constant != graph_.constants.end()) {
       if (keep && slot.tensor.defined() && !Recording::active())
-        scope_.memory.constants.emplace(constant->second.get(), slot.tensor);
+        scope_.constants.emplace(constant->second, slot.tensor);
       return;
     }
     if (--uses_[index(value)] == 0) slot = Slot();

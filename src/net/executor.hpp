@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,25 +12,31 @@
 #include <dlprim/random.hpp>
 
 #include "net/nodes/node.hpp"
+#include "net/passes/pass.hpp"
 
 namespace dlprim::detail {
 
-/// What a model keeps on the device of one context.
-struct ModelMemory {
-  std::map<const HostTensor*, Tensor> constants;
+/// A model's constants on the device of one context.
+using DeviceConstants = std::map<std::shared_ptr<const HostTensor>, Tensor>;
+
+/// What is kept of the nodes of one graph, on the device of one context.
+struct NodeMemory {
   std::map<const NetGraph::Node*, std::vector<Slot>>
       folded;  ///< outputs of nodes whose inputs are all constant
-  std::map<std::string, std::shared_ptr<const void>>
-      plans;  ///< of nodes with constant operands: NodeStep::kept_plan
+  std::map<std::string, std::shared_ptr<const void>> plans;  ///< NodeStep::kept_plan
 };
 
 /// What all graphs of one run share.
 struct RunScope {
   const Stream& stream;
   const Options& options;
-  ModelMemory& memory;
+  DeviceConstants& constants;
+  NodeMemory& nodes;
   const Model::Watch& watch;
   RandomState& random;  ///< of nodes without a seed: goes on from node to node, and from run to run
+  /// Where what the run finds of the values of `facts_of` is put down; null: nowhere.
+  std::vector<std::optional<ValueFacts>>* facts = nullptr;
+  const NetGraph* facts_of = nullptr;
 };
 
 /// Runs `graph` on `inputs` and gives its outputs. Throws ValidationError that names the node.

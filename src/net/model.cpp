@@ -61,9 +61,9 @@ std::vector<Model::Port> ports(const NetGraph& graph, const std::vector<int>& va
 }  // namespace
 }  // namespace detail
 
-Model::Model(NetGraph graph) : state_(std::make_shared<detail::ModelState>()) {
+Model::Model(NetGraph graph, std::vector<std::string> without) {
   graph.check();
-  state_->graph = std::move(graph);
+  state_ = std::make_shared<detail::ModelState>(std::move(graph), std::move(without));
 }
 
 const NetGraph& Model::graph() const noexcept {

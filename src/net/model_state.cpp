@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <dlprim/copy.hpp>
+#include <dlprim/net_model.hpp>
 #include <dlprim/rehearsal.hpp>
 
 #include "core/plan_cache.hpp"
@@ -22,6 +23,15 @@ std::string key_of(const Stream& stream, const std::vector<Slot>& inputs, const 
   return key.bytes();
 }
 
+/// Of a kind that was not used lately; its facts stay.
+void forget(RunKind& kind) {
+  kind.recording = Recording();
+  kind.inputs.clear();
+  kind.outputs.clear();
+  kind.nodes = NodeMemory();
+  kind.graph.reset();
+}
+
 /// The kind of that key, made if there is none; in front of the list.
 RunKind& kind_of(std::list<RunKind>& kinds, const std::string& key, bool& is_new) {
   const auto found = std::find_if(kinds.begin(), kinds.end(), [&](const RunKind& k) { return k.key == key; });
@@ -34,7 +44,7 @@ RunKind& kind_of(std::list<RunKind>& kinds, const std::string& key, bool& is_new
   }
   size_t recordings = 0;
   for (RunKind& kind : kinds)
-    if (kind.recording && ++recordings > kMostRecordings) kind = {kind.key, kind.replayable, {}, {}, {}};
+    if (kind.recording && ++recordings > kMostRecordings) forget(kind);
   return kinds.front();
 }
 
@@ -56,19 +66,39 @@ bool uses_same_memory(const Tensor& tensor, const std::vector<Slot>& inputs) {
 
 }  // namespace
 
+/// What needs no facts of a run is done at once.
+ModelState::ModelState(NetGraph given, std::vector<std::string> without)
+    : graph(std::move(given)), without_(std::move(without)) {
+  const std::vector<std::string> known = graph_passes();
+  for (const std::string& name : without_)
+    require(std::find(known.begin(), known.end(), name) != known.end(), "without", "'", name, "' is no pass");
+}
+
+/// With what is known of the values of this kind.
+void ModelState::rewrite(RunKind& kind) const {
+  Rewritten rewritten{graph, kind.facts};
+  for (const auto& [value, constant] : graph.constants)
+    rewritten.facts[static_cast<size_t>(value)] = ValueFacts{constant->dtype, constant->shape};
+  run_passes(rewritten, without_);
+  rewritten.graph.check();
+  kind.graph = std::make_unique<NetGraph>(std::move(rewritten.graph));
+}
+
 ModelState::Part& ModelState::part_of(const Context& context) {
   for (Part& part : parts_)
     if (part.context == context) return part;
-  return parts_.emplace_back(Part{context, {}, {}});
+  return parts_.emplace_back(Part{context, {}, {}, {}});
 }
 
-void ModelState::rehearse(const Stream& stream, const Options& options, const std::vector<Slot>& inputs) {
+void ModelState::rehearse(const Stream& stream, const Options& options, const NetGraph& of,
+                          const std::vector<Slot>& inputs) {
   const Rehearsal rehearsal;
   try {
-    ModelMemory none;
+    DeviceConstants none;
+    NodeMemory nothing;
     const Model::Watch nobody;
     RandomState random;
-    run_graph({stream, options, none, nobody, random}, graph, inputs);
+    run_graph({stream, options, none, nothing, nobody, random}, of, inputs);
   } catch (const Error&) {  // the run itself will say it
   }
 }
@@ -93,15 +123,20 @@ bool ModelState::record(const RunScope& scope, RunKind& kind, const std::vector<
   }
   for (size_t i = 0; i < own.size(); i++)
     if (own[i].tensor.numel() != 0) copy(scope.stream, inputs[i].tensor, own[i].tensor, scope.options);
+  rewrite(kind);
+  rehearse(scope.stream, scope.options, *kind.graph, own);
+  const RunScope rewritten{scope.stream, scope.options, scope.constants,
+                           kind.nodes,   scope.watch,   scope.random};
   try {
+    run_graph(rewritten, *kind.graph, own);  // what is computed once is no part of the recording
     kind.recording = Recording(scope.stream, [&] {
       kind.outputs.clear();
-      for (Slot& slot : run_graph(scope, graph, own)) kind.outputs.push_back(to_device(scope.stream, slot));
+      for (Slot& slot : run_graph(rewritten, *kind.graph, own))
+        kind.outputs.push_back(to_device(scope.stream, slot));
     });
   } catch (const ValidationError&) {  // it reads back
     kind.replayable = false;
-    kind.inputs.clear();
-    kind.outputs.clear();
+    forget(kind);
   }
   return kind.replayable;
 }
@@ -109,12 +144,14 @@ bool ModelState::record(const RunScope& scope, RunKind& kind, const std::vector<
 std::vector<Tensor> ModelState::run(const Stream& stream, const std::vector<Slot>& inputs,
                                     const Options& options, const Model::Watch& watch) {
   Part& part = part_of(stream.context());
-  const RunScope scope{stream, options, part.memory, watch, random_};
+  RunScope scope{stream, options, part.constants, part.nodes, watch, random_};
   bool is_new = false;
   RunKind& kind = kind_of(part.kinds, key_of(stream, inputs, options), is_new);
   if (is_new) {
-    rehearse(stream, options, inputs);
+    rehearse(stream, options, graph, inputs);
     const uint64_t drawn = random_.offset;
+    kind.facts.resize(graph.values.size());
+    scope.facts = &kind.facts, scope.facts_of = &graph;
     std::vector<Tensor> outputs = run_nodes(scope, inputs);
     if (random_.offset != drawn) kind.replayable = false;
     return outputs;

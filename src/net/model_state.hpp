@@ -4,6 +4,8 @@
 #pragma once
 
 #include <list>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +20,9 @@ namespace dlprim::detail {
 struct RunKind {
   std::string key;
   bool replayable = true;
+  std::vector<std::optional<ValueFacts>> facts;  ///< of the values of the model's graph
+  std::unique_ptr<NetGraph> graph;               ///< rewritten for this kind
+  NodeMemory nodes;                              ///< of that graph
   Recording recording;
   std::vector<Tensor> inputs;   ///< where the recording reads
   std::vector<Tensor> outputs;  ///< where it writes
@@ -25,6 +30,8 @@ struct RunKind {
 
 class ModelState {
  public:
+  ModelState(NetGraph given, std::vector<std::string> without);
+
   NetGraph graph;
 
   /// Gives row-major outputs in memory of their own.
@@ -35,14 +42,18 @@ class ModelState {
   /// What is kept for one context.
   struct Part {
     Context context;
-    ModelMemory memory;
+    DeviceConstants constants;
+    NodeMemory nodes;          ///< of the model's graph
     std::list<RunKind> kinds;  ///< the one used last in front
   };
   Part& part_of(const Context& context);
-  void rehearse(const Stream& stream, const Options& options, const std::vector<Slot>& inputs);
+  static void rehearse(const Stream& stream, const Options& options, const NetGraph& of,
+                       const std::vector<Slot>& inputs);
   std::vector<Tensor> run_nodes(const RunScope& scope, const std::vector<Slot>& inputs);
   bool record(const RunScope& scope, RunKind& kind, const std::vector<Slot>& inputs);
+  void rewrite(RunKind& kind) const;
 
+  std::vector<std::string> without_;  ///< passes that are left out
   std::list<Part> parts_;
   RandomState random_;  ///< as in RunScope
 };

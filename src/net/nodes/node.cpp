@@ -123,14 +123,14 @@ std::string plan_key(const NetGraph::Node& node, const Options& options,
 }  // namespace
 
 std::shared_ptr<const void> NodeStep::find_plan(std::initializer_list<TensorDesc> of) const {
-  const auto found = scope.memory.plans.find(plan_key(node, options, of));
-  return found == scope.memory.plans.end() ? nullptr : found->second;
+  const auto found = scope.nodes.plans.find(plan_key(node, options, of));
+  return found == scope.nodes.plans.end() ? nullptr : found->second;
 }
 
 void NodeStep::keep_plan(std::initializer_list<TensorDesc> of, std::shared_ptr<const void> plan) const {
   constexpr size_t kMost = 4096;
   if (Rehearsal::active()) return;
-  auto& plans = scope.memory.plans;
+  auto& plans = scope.nodes.plans;
   if (plans.size() >= kMost) plans.clear();  // fed ever new sizes, it starts over
   plans[plan_key(node, options, of)] = std::move(plan);
 }

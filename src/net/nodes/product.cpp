@@ -50,7 +50,17 @@ Shape with_matrix(Shape batch, int64_t rows, int64_t columns) {
   return batch;
 }
 
-/// Inputs: a, b, as NumPy's matmul has them. alpha: a factor.
+/// The attribute "activation".
+Activation activation_of(const NodeStep& step) {
+  const std::string name = step.text("activation", "identity");
+  for (Activation f :
+       {Activation::identity, Activation::relu, Activation::relu6, Activation::sigmoid, Activation::tanh})
+    if (name == name_of(f)) return f;
+  throw ValidationError("activation", "'" + name + "' must be identity, relu, relu6, sigmoid or tanh");
+}
+
+/// Inputs: a, b, as NumPy's matmul has them, a bias for each column, a residual of y's shape. alpha: a
+/// factor; activation.
 void infer_matmul(NodeStep& step) {
   const bool whole = !is_floating(step.dtype(0));
   step.output(0,
@@ -71,15 +81,20 @@ void run_matmul(NodeStep& step) {
   const Tensor y = through_f64 ? step.scratch(shapes.y, DType::f64) : step.y();
   const Tensor c = y.reshape(with_matrix(shapes.batch, rows, columns));
   if (c.numel() != 0) {
+    EpilogueTensors with(step.has(2) ? step.dense(2) : Tensor());
+    if (step.has(3)) with.residual = step.dense(3).reshape(c.shape());
     const Gemm plan = step.kept_plan<Gemm>({a, b, c}, [&] {
       GemmDesc desc{a, b, c};
       desc.alpha = step.number("alpha", 1);
+      desc.bias = step.has(2) ? GemmDesc::Vector::row : GemmDesc::Vector::none;
+      desc.residual = step.has(3);
+      desc.activation = activation_of(step);
       // Only an operand that lies in its own memory is the same in each run.
       desc.constant_a = step.constant(0) && a.storage() == step.x(0).storage();
       desc.constant_b = step.constant(1) && b.storage() == step.x(1).storage();
       return Gemm(step.stream.context(), desc, step.options);
     });
-    plan.run(step.stream, a, b, {}, c);
+    plan.run(step.stream, a, b, with, c);
   }
   if (through_f64) copy(step.stream, y, step.y(), step.options);
 }
@@ -142,6 +157,7 @@ ConvParams conv_params(const NodeStep& step) {
   if (params.groups == 0) params.groups = step.shape(0)[1] / std::max<int64_t>(1, step.shape(1)[1]);
   params.transposed = step.flag("transposed");
   params.output_pad = step.dims("output_pad");
+  params.activation = activation_of(step);
   Dims kernel;
   for (int i = 2; i < step.rank(1); i++) kernel.push_back(step.shape(1)[i]);
   require(step.rank(0) == step.rank(1) && step.rank(0) > 2, "inputs", "x, ", step.shape(0), ", and w, ",
@@ -153,21 +169,24 @@ ConvParams conv_params(const NodeStep& step) {
   return params;
 }
 
-/// Inputs: x, w, bias.
+/// Inputs: x, w, bias, a residual of y's shape.
 void infer_conv(NodeStep& step) {
   step.output(0, step.dtype(0), conv_output_shape(step.shape(0), step.shape(1), conv_params(step)));
 }
 void run_conv(NodeStep& step) {
   const ConvParams params = conv_params(step);
   if (is_floating(step.dtype(0))) {
-    const Tensor &x = step.x(0), &w = step.x(1), &bias = step.x(2), &y = step.y();
+    const Tensor &x = step.x(0), &w = step.x(1), &y = step.y();
+    ConvExtras with(step.x(2));
+    if (step.has(3)) with.residual = step.dense(3);
     const Conv plan = step.kept_plan<Conv>({x, y}, [&] {
       ConvDesc desc{x, w, y, params};
-      desc.bias = bias.defined();
+      desc.bias = with.bias.defined();
+      desc.residual = with.residual.defined();
       desc.constant_w = step.constant(1);
       return Conv(step.stream.context(), desc, step.options);
     });
-    return plan.run(step.stream, x, w, bias, y);
+    return plan.run(step.stream, x, w, with, y);
   }
   // Integers go through f64, exact to 2^53.
   const auto real = [&](int k) {
@@ -248,8 +267,8 @@ void run_global_pool(NodeStep& step) {
 }
 
 constexpr NodeKind kKinds[] = {
-    {"matmul", 2, 2, infer_matmul, run_matmul},
-    {"conv", 2, 3, infer_conv, run_conv},
+    {"matmul", 2, 4, infer_matmul, run_matmul},
+    {"conv", 2, 4, infer_conv, run_conv},
     {"pool", 1, 1, infer_pool, run_pool},
     {"global_pool", 1, 1, infer_global_pool, run_global_pool},
 };

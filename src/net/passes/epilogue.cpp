@@ -1,0 +1,121 @@
+// Bias, residual and activation behind a matrix product or a convolution become its epilogue, in this order.
+// The node moves to where the last of them was: what it adds is there by then.
+#include <dlprim/net_host.hpp>
+
+#include "net/passes/pass.hpp"
+
+namespace dlprim::detail {
+namespace {
+
+bool is_number(const Rewritten& r, int value, double number) {
+  const HostTensor* constant = r.constant(value);
+  return constant && element_count(constant->shape) == 1 && numbers_of(*constant)[0] == number;
+}
+
+/// Places of a node's further inputs.
+constexpr size_t kBias = 2, kResidual = 3;
+
+class Epilogue {
+ public:
+  Epilogue(Rewritten& r, NetGraph::Node& node) : r_(r), node_(node), y_(*r.fact(node.outputs[0])) {}
+
+  /// Takes what `next` does to the node's output, if the epilogue can.
+  bool take(const NetGraph::Node& next) {
+    const int value = node_.outputs[0];
+    if (next.outputs.size() != 1 || !r_.fact(next.outputs[0]) || r_.fact(next.outputs[0])->dtype != y_.dtype)
+      return false;
+    const std::string function = plain_function(next);
+    if (next.inputs.size() == 1) return activate(function);
+    if (next.inputs.size() != 2 || next.inputs[0] == next.inputs[1]) return false;
+    const int other = other_input(next, value);
+    if (function == "maximum" && is_number(r_, other, 0)) return activate("relu");
+    if (function == "minimum" && is_number(r_, other, 6) && activation_ == "relu") {
+      activation_ = "relu6";
+      return true;
+    }
+    return function == "add" && activation_.empty() && (add_bias(other) || add_residual(other));
+  }
+
+  void finish() {
+    if (!activation_.empty()) node_.attributes.emplace("activation", activation_);
+  }
+
+ private:
+  bool activate(const std::string& function) {
+    if (!activation_.empty() ||
+        (function != "relu" && function != "relu6" && function != "sigmoid" && function != "tanh"))
+      return false;
+    activation_ = function;
+    return true;
+  }
+
+  bool has(size_t k) const { return k < node_.inputs.size() && node_.inputs[k] != NetGraph::kNone; }
+  void put(size_t k, int value) {
+    node_.inputs.resize(std::max(node_.inputs.size(), k + 1), NetGraph::kNone);
+    node_.inputs[k] = value;
+  }
+
+  /// A constant with one number for each column of a product, or each channel of a convolution.
+  bool add_bias(int value) {
+    const HostTensor* constant = r_.constant(value);
+    if (has(kBias) || has(kResidual) || !constant || constant->dtype != y_.dtype) return false;
+    const bool product = node_.kind == "matmul";
+    const int rank = y_.shape.size(), channel = product ? rank - 1 : 1,
+              axis = constant->shape.size() - (rank - channel);
+    const int64_t channels = y_.shape[channel];
+    if (axis < 0 || constant->shape.size() > rank || constant->shape[axis] != channels ||
+        element_count(constant->shape) != channels)
+      return false;
+    HostTensor bias = *constant;
+    bias.shape = {channels};
+    put(kBias, r_.add_constant(std::move(bias)));
+    return true;
+  }
+
+  bool add_residual(int value) {
+    const ValueFacts* fact = r_.fact(value);
+    if (has(kResidual) || !fact || fact->dtype != y_.dtype || fact->shape != y_.shape) return false;
+    put(kResidual, value);
+    return true;
+  }
+
+  Rewritten& r_;
+  NetGraph::Node& node_;
+  const ValueFacts y_;
+  std::string activation_;
+};
+
+bool has_epilogue(const Rewritten& r, const NetGraph::Node& node) {
+  if ((node.kind != "conv" && node.kind != "matmul") || node.outputs.size() != 1 || node.inputs.size() > 3)
+    return false;
+  const ValueFacts* y = r.fact(node.outputs[0]);
+  if (!y || !is_floating(y->dtype) || node.attributes.count("activation")) return false;
+  if (node.kind == "conv") return node.attributes.count("transposed") == 0;
+  const ValueFacts *a = r.fact(node.inputs[0]), *b = r.fact(node.inputs[1]);
+  return a && b && a->shape.size() >= 2 && b->shape.size() >= 2;
+}
+
+}  // namespace
+
+void fuse_epilogues(Rewritten& r) {
+  const Links links(r.graph);
+  for (size_t n = 0; n < r.graph.nodes.size(); n++) {
+    if (r.graph.nodes[n].outputs.empty() || !has_epilogue(r, r.graph.nodes[n])) continue;
+    NetGraph::Node node = r.graph.nodes[n];
+    Epilogue epilogue(r, node);
+    size_t last = n;
+    for (int reader; (reader = links.only_reader(node.outputs[0])) >= 0;) {
+      NetGraph::Node& next = r.graph.nodes[static_cast<size_t>(reader)];
+      if (!epilogue.take(next)) break;
+      node.outputs = std::move(next.outputs);
+      next.outputs.clear();
+      last = static_cast<size_t>(reader);
+    }
+    epilogue.finish();
+    r.graph.nodes[n].outputs.clear();
+    r.graph.nodes[last] = std::move(node);
+  }
+  drop_emptied(r.graph);
+}
+
+}  // namespace dlprim::detail

@@ -1,0 +1,100 @@
+#include "net/passes/pass.hpp"
+
+#include <algorithm>
+
+#include <dlprim/net_model.hpp>
+
+#include "core/check.hpp"
+
+namespace dlprim {
+namespace detail {
+
+int Rewritten::add_constant(HostTensor tensor) {
+  const ValueFacts known{tensor.dtype, tensor.shape};
+  const int value = graph.add_constant(std::move(tensor));
+  facts.resize(graph.values.size());
+  facts.back() = known;
+  return value;
+}
+
+const std::vector<GraphPass>& passes() {
+  static const auto* list = new std::vector<GraphPass>{
+      {"affine", "factors and terms for each channel, and BatchNorm, go into the convolution in front",
+       fold_affine},
+      {"epilogue", "bias, residual and activation go into the product or convolution in front",
+       fuse_epilogues},
+      {"pointwise", "elementwise operators in a row become one kernel", fuse_pointwise},
+      {"dead", "what nobody reads is not computed", remove_dead},
+  };
+  return *list;
+}
+
+void run_passes(Rewritten& rewritten, const std::vector<std::string>& without) {
+  for (const GraphPass& pass : passes())
+    if (std::find(without.begin(), without.end(), pass.name) == without.end()) pass.run(rewritten);
+}
+
+Links::Links(const NetGraph& graph) : producers_(graph.values.size(), -1), readers_(graph.values.size(), -1) {
+  constexpr int kSeveral = -2;
+  const auto read = [&](int value, int node) {
+    int& reader = readers_[static_cast<size_t>(value)];
+    reader = reader == -1 || reader == node ? node : kSeveral;
+  };
+  for (size_t n = 0; n < graph.nodes.size(); n++) {
+    for (int value : graph.nodes[n].outputs)
+      if (value != NetGraph::kNone) producers_[static_cast<size_t>(value)] = static_cast<int>(n);
+    for (int value : graph.nodes[n].inputs)
+      if (value != NetGraph::kNone) read(value, static_cast<int>(n));
+  }
+  for (int value : graph.outputs) readers_[static_cast<size_t>(value)] = kSeveral;
+  for (int& reader : readers_) reader = std::max(reader, -1);
+}
+
+std::string plain_function(const NetGraph::Node& node) {
+  if (node.kind != "elementwise" || node.attributes.count("parameters") || node.attributes.count("dtype"))
+    return "";
+  const auto* name = std::get_if<std::string>(&node.attributes.at("function").value);
+  return name ? *name : "";
+}
+
+int other_input(const NetGraph::Node& node, int value) {
+  return node.inputs[0] == value ? node.inputs[1] : node.inputs[0];
+}
+
+void drop_emptied(NetGraph& graph) {
+  graph.nodes.erase(std::remove_if(graph.nodes.begin(), graph.nodes.end(),
+                                   [](const NetGraph::Node& node) { return node.outputs.empty(); }),
+                    graph.nodes.end());
+}
+
+/// Nodes have no effect but their outputs.
+void remove_dead(Rewritten& rewritten) {
+  NetGraph& graph = rewritten.graph;
+  std::vector<bool> read(graph.values.size());
+  for (int value : graph.outputs) read[static_cast<size_t>(value)] = true;
+  for (size_t n = graph.nodes.size(); n-- > 0;) {
+    NetGraph::Node& node = graph.nodes[n];
+    const bool needed = std::any_of(node.outputs.begin(), node.outputs.end(), [&](int value) {
+      return value != NetGraph::kNone && read[static_cast<size_t>(value)];
+    });
+    if (!needed) {
+      node.outputs.clear();
+      continue;
+    }
+    for (int value : node.inputs)
+      if (value != NetGraph::kNone) read[static_cast<size_t>(value)] = true;
+  }
+  drop_emptied(graph);
+  for (auto it = graph.constants.begin(); it != graph.constants.end();)
+    it = read[static_cast<size_t>(it->first)] ? std::next(it) : graph.constants.erase(it);
+}
+
+}  // namespace detail
+
+std::vector<std::string> graph_passes() {
+  std::vector<std::string> names;
+  for (const detail::GraphPass& pass : detail::passes()) names.emplace_back(pass.name);
+  return names;
+}
+
+}  // namespace dlprim

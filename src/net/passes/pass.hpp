@@ -1,0 +1,74 @@
+// Passes: a graph rewritten for the same results in fewer launches. What is known of its values, dtypes and
+// shapes, is that of one kind of runs, so that a pass guesses nothing. Values keep their places; new ones
+// come behind.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <dlprim/net_graph.hpp>
+
+namespace dlprim::detail {
+
+struct ValueFacts {
+  DType dtype = DType::f32;
+  Shape shape;
+};
+
+/// A graph that is rewritten.
+struct Rewritten {
+  NetGraph graph;
+  std::vector<std::optional<ValueFacts>> facts;  ///< of each value; none where it is not known
+
+  const ValueFacts* fact(int value) const {
+    const auto at = static_cast<size_t>(value);
+    return value != NetGraph::kNone && at < facts.size() && facts[at] ? &*facts[at] : nullptr;
+  }
+  /// The constant's numbers, or null.
+  const HostTensor* constant(int value) const {
+    const auto found = graph.constants.find(value);
+    return found == graph.constants.end() ? nullptr : found->second.get();
+  }
+  int add_constant(HostTensor tensor);
+};
+
+struct GraphPass {
+  const char* name;
+  const char* what;  ///< one line for people
+  void (*run)(Rewritten& rewritten);
+};
+
+void fold_affine(Rewritten& rewritten);
+void fuse_epilogues(Rewritten& rewritten);
+void fuse_pointwise(Rewritten& rewritten);
+void remove_dead(Rewritten& rewritten);
+
+/// All of them, in their order.
+const std::vector<GraphPass>& passes();
+/// Runs those that `without` does not name.
+void run_passes(Rewritten& rewritten, const std::vector<std::string>& without);
+
+/// Who writes a value and who reads it.
+class Links {
+ public:
+  explicit Links(const NetGraph& graph);
+  /// The node, or -1: an input or a constant.
+  int producer(int value) const {
+    return value == NetGraph::kNone ? -1 : producers_[static_cast<size_t>(value)];
+  }
+  /// The only node that reads the value, or -1: several do, none does, or it is an output.
+  int only_reader(int value) const { return readers_[static_cast<size_t>(value)]; }
+
+ private:
+  std::vector<int> producers_, readers_;
+};
+
+/// The elementwise function that a node is, without parameters of its own; "" if it is none.
+std::string plain_function(const NetGraph::Node& node);
+/// The other input of a node with two.
+int other_input(const NetGraph::Node& node, int value);
+/// Takes nodes without outputs out of the graph.
+void drop_emptied(NetGraph& graph);
+
+}  // namespace dlprim::detail

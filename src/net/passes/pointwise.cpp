@@ -1,0 +1,192 @@
+// Elementwise nodes that feed only one another become one node of kind "pointwise". Its expression has a
+// block for each of them, so that names in one are no other's:
+//   real t0; { const real a = x0, b = s0; t0 = a + b; } real t1; { const real x = t0; ... } y0 = t1
+// Only of floating values of one dtype (and truths, as conditions), and where all results have one shape:
+// nothing is computed more often than before.
+#include <algorithm>
+#include <cctype>
+#include <map>
+
+#include <dlprim/elementwise.hpp>
+#include <dlprim/net_host.hpp>
+
+#include "core/text.hpp"
+#include "net/passes/pass.hpp"
+
+namespace dlprim::detail {
+namespace {
+
+constexpr size_t kMostInputs = 12, kMostNodes = 24;  // of one kernel
+
+const std::string& text_attribute(const NetGraph::Node& node, const char* name) {
+  return std::get<std::string>(node.attributes.at(name).value);
+}
+
+std::vector<double> numbers_attribute(const NetGraph::Node& node, const char* name) {
+  const auto found = node.attributes.find(name);
+  const auto* numbers =
+      found == node.attributes.end() ? nullptr : std::get_if<std::vector<double>>(&found->second.value);
+  return numbers ? *numbers : std::vector<double>();
+}
+
+/// Whether the node may be part of such a kernel of `dtype`.
+bool fits(const Rewritten& r, const NetGraph::Node& node, DType dtype) {
+  if ((node.kind != "elementwise" && node.kind != "pointwise") || node.outputs.size() != 1) return false;
+  const ValueFacts* y = r.fact(node.outputs[0]);
+  if (!y) return false;
+  const bool truth =
+      node.kind == "elementwise" && elementwise_function(text_attribute(node, "function")).truth;
+  if (y->dtype != dtype && !(truth && y->dtype == DType::boolean)) return false;
+  return std::all_of(node.inputs.begin(), node.inputs.end(), [&](int value) {
+    const ValueFacts* x = r.fact(value);
+    return x && (x->dtype == dtype || x->dtype == DType::boolean);
+  });
+}
+
+/// Builds the expression.
+class Body {
+ public:
+  explicit Body(const Rewritten& r) : r_(r) {}
+
+  void add(const NetGraph::Node& node) {
+    const std::string t = cat("t", blocks_.size());
+    std::string block = node.kind == "elementwise" ? elementwise_block(node, t) : expression_block(node, t);
+    blocks_.push_back(cat("real ", t, "; { ", block, " } "));
+    names_[node.outputs[0]] = t;
+  }
+  std::string text() const {
+    std::string text;
+    for (const std::string& block : blocks_) text += block;
+    return text + cat("y0 = t", blocks_.size() - 1);
+  }
+
+  std::vector<int> inputs;
+  std::vector<double> scalars;
+
+ private:
+  std::string scalar(double number) {
+    scalars.push_back(number);
+    return cat("s", scalars.size() - 1);
+  }
+
+  /// What a value is called in the kernel: a result, a scalar if it is one constant number, an input.
+  std::string source(int value) {
+    if (const auto found = names_.find(value); found != names_.end()) return found->second;
+    const HostTensor* constant = r_.constant(value);
+    if (constant && is_floating(constant->dtype) && element_count(constant->shape) == 1)
+      return names_[value] = scalar(numbers_of(*constant)[0]);
+    inputs.push_back(value);
+    return names_[value] = cat("x", inputs.size() - 1);
+  }
+
+  std::string elementwise_block(const NetGraph::Node& node, const std::string& t) {
+    const ElementwiseFunction& f = elementwise_function(text_attribute(node, "function"));
+    std::string block;
+    for (size_t i = 0; i < f.inputs.size(); i++)
+      block += cat("const real ", f.inputs[i], " = ", source(node.inputs[i]), "; ");
+    const std::vector<double> given = numbers_attribute(node, "parameters");
+    for (size_t i = 0; i < f.parameters.size(); i++)
+      block += cat("const real ", f.parameters[i].name, " = ",
+                   scalar(given.empty() ? f.parameters[i].standard : given[i]), "; ");
+    return block + (f.let.empty() ? "" : f.let + "; ") + t + " = " + f.result + ";";
+  }
+
+  /// An expression with its x0, s0, y0 called otherwise.
+  std::string expression_block(const NetGraph::Node& node, const std::string& t) {
+    const std::string& body = text_attribute(node, "body");
+    const std::vector<double> own = numbers_attribute(node, "scalars");
+    std::vector<std::string> x, s;
+    for (int value : node.inputs) x.push_back(source(value));
+    for (double number : own) s.push_back(scalar(number));
+    std::string out;
+    for (size_t at = 0; at < body.size();) {
+      if (!std::isalpha(static_cast<unsigned char>(body[at])) && body[at] != '_') {
+        const bool number = std::isdigit(static_cast<unsigned char>(body[at])) != 0;
+        do out += body[at++];
+        while (number && at < body.size() &&
+               (std::isalnum(static_cast<unsigned char>(body[at])) || body[at] == '.'));
+        continue;
+      }
+      size_t end = at;
+      while (end < body.size() && (std::isalnum(static_cast<unsigned char>(body[end])) || body[end] == '_'))
+        end++;
+      out += renamed(body.substr(at, end - at), x, s, t);
+      at = end;
+    }
+    return out + ";";
+  }
+  static std::string renamed(const std::string& word, const std::vector<std::string>& x,
+                             const std::vector<std::string>& s, const std::string& t) {
+    const bool numbered =
+        word.size() >= 2 && word.size() <= 3 &&
+        std::all_of(word.begin() + 1, word.end(), [](unsigned char c) { return std::isdigit(c); });
+    if (!numbered) return word;
+    const auto place = static_cast<size_t>(std::stoi(word.substr(1)));
+    if (word[0] == 'x' && place < x.size()) return x[place];
+    if (word[0] == 's' && place < s.size()) return s[place];
+    return word == "y0" ? t : word;
+  }
+
+  const Rewritten& r_;
+  std::map<int, std::string> names_;
+  std::vector<std::string> blocks_;
+};
+
+/// The nodes that would be one kernel with node `last`, in the graph's order.
+std::vector<size_t> members_of(const Rewritten& r, const Links& links, size_t last) {
+  const NetGraph::Node& root = r.graph.nodes[last];
+  const ValueFacts& y = *r.fact(root.outputs[0]);
+  std::vector<size_t> members{last};
+  for (size_t i = 0; i < members.size() && members.size() < kMostNodes; i++) {
+    for (int value : r.graph.nodes[members[i]].inputs) {
+      const int producer = links.producer(value);
+      const auto at = static_cast<size_t>(producer);
+      if (producer < 0 || links.only_reader(value) != static_cast<int>(members[i])) continue;
+      if (std::find(members.begin(), members.end(), at) != members.end() || members.size() == kMostNodes)
+        continue;
+      const NetGraph::Node& node = r.graph.nodes[at];
+      if (fits(r, node, y.dtype) && r.fact(value)->shape == y.shape) members.push_back(at);
+    }
+  }
+  std::sort(members.begin(), members.end());
+  return members;
+}
+
+/// What the inputs broadcast to: without the constants that became scalars.
+Shape common_shape(const Rewritten& r, const std::vector<int>& inputs) {
+  Shape shape;
+  for (int value : inputs) shape = broadcast_shapes(shape, r.fact(value)->shape);
+  return shape;
+}
+
+}  // namespace
+
+void fuse_pointwise(Rewritten& r) {
+  const Links links(r.graph);
+  std::vector<bool> taken(r.graph.nodes.size());
+  for (size_t n = r.graph.nodes.size(); n-- > 0;) {
+    const NetGraph::Node& root = r.graph.nodes[n];
+    const ValueFacts* y = root.outputs.size() == 1 ? r.fact(root.outputs[0]) : nullptr;
+    if (taken[n] || !y || !is_floating(y->dtype) || !fits(r, root, y->dtype)) continue;
+    const std::vector<size_t> members = members_of(r, links, n);
+    Body body(r);
+    for (size_t member : members) body.add(r.graph.nodes[member]);
+    if (members.size() < 2 || body.inputs.empty() || body.inputs.size() > kMostInputs ||
+        common_shape(r, body.inputs) != y->shape)
+      continue;
+    NetGraph::Node fused;
+    fused.kind = "pointwise";
+    fused.name = root.name;
+    fused.attributes = {{"body", body.text()}, {"scalars", body.scalars}, {"dtype", name_of(y->dtype)}};
+    fused.inputs = body.inputs;
+    fused.outputs = root.outputs;
+    for (size_t member : members) {
+      taken[member] = true;
+      r.graph.nodes[member].outputs.clear();
+    }
+    r.graph.nodes[n] = std::move(fused);
+  }
+  drop_emptied(r.graph);
+}
+
+}  // namespace dlprim::detail

@@ -1,0 +1,250 @@
+// Passes: what becomes of small graphs, and that they give the same. Numbers are small and whole where
+// results must be equal bit for bit.
+#include "net/passes/pass.hpp"
+
+#include <dlprim/net_host.hpp>
+
+#include "catch.hpp"
+#include "net/executor.hpp"
+#include "support.hpp"
+
+using namespace dlprim;
+using namespace dlprim::test;
+using dlprim::detail::Rewritten;
+
+namespace {
+
+HostTensor whole_numbers(const Shape& shape, uint64_t seed, DType dtype = DType::f32) {
+  Rng rng(seed);
+  const std::vector<float> values = integers(element_count(shape), rng);
+  return host_tensor(dtype, shape, std::vector<double>(values.begin(), values.end()));
+}
+HostTensor number(double value) {
+  return host_tensor(DType::f32, {}, std::vector<double>{value});
+}
+
+/// A graph that is built, run, rewritten and run again.
+struct Case {
+  NetGraph g;
+  std::vector<HostTensor> fed;
+
+  int input(const Shape& shape, DType dtype = DType::f32) {
+    fed.push_back(whole_numbers(shape, 10 + fed.size(), dtype));
+    std::vector<Dimension> sizes(shape.begin(), shape.end());
+    return g.add_input("x" + std::to_string(fed.size()), dtype, sizes);
+  }
+  int constant(HostTensor tensor) { return g.add_constant(std::move(tensor)); }
+  int apply(const char* function, std::vector<int> inputs) {
+    return g.add("elementwise", std::move(inputs), {{"function", function}});
+  }
+  int conv(int x, const Shape& w, bool bias = false) {
+    std::vector<int> inputs{x, constant(whole_numbers(w, 3))};
+    if (bias) inputs.push_back(constant(whole_numbers({w[0]}, 4)));
+    return g.add("conv", inputs, {{"pad_begin", std::vector<int64_t>{1, 1}}});
+  }
+  int batch_norm(int x, int64_t channels) {
+    // Variances whose roots are whole, with the epsilon.
+    const auto numbers = [&](double value) {
+      return constant(
+          host_tensor(DType::f32, {channels}, std::vector<double>(static_cast<size_t>(channels), value)));
+    };
+    return g.add("batch_norm", {x, numbers(2), numbers(3), numbers(-1), numbers(0.75)}, {{"epsilon", 0.25}});
+  }
+
+  using Outputs = std::vector<std::vector<float>>;
+  static Outputs run(const NetGraph& graph, const std::vector<HostTensor>& inputs,
+                     Rewritten* noted = nullptr) {
+    detail::DeviceConstants constants;
+    detail::NodeMemory nodes;
+    RandomState random;
+    const Model::Watch nobody;
+    const Options options;
+    detail::RunScope scope{stream(), options, constants, nodes, nobody, random};
+    if (noted) {
+      noted->graph = graph;
+      noted->facts.resize(graph.values.size());
+      scope.facts = &noted->facts, scope.facts_of = &graph;
+    }
+    std::vector<detail::Slot> slots;
+    for (const HostTensor& host : inputs)
+      slots.push_back({host.dtype, host.shape, nullptr, to_device(stream(), host)});
+    Outputs outputs;
+    for (detail::Slot& slot : detail::run_graph(scope, graph, slots))
+      outputs.push_back(host_values(detail::to_device(stream(), slot)));
+    if (noted)
+      for (const auto& [value, constant] : graph.constants)
+        noted->facts[static_cast<size_t>(value)] = detail::ValueFacts{constant->dtype, constant->shape};
+    return outputs;
+  }
+
+  /// The kinds that are left. What is computed must be equal, or differ by `bound` of the largest number.
+  std::string rewritten(double bound = 0, const std::vector<std::string>& without = {}) {
+    g.check();
+    Rewritten r;
+    const Outputs before = run(g, fed, &r);
+    detail::run_passes(r, without);
+    r.graph.check();
+    const Outputs after = run(r.graph, fed);
+    REQUIRE(before.size() == after.size());
+    for (size_t k = 0; k < before.size(); k++) {
+      REQUIRE(before[k].size() == after[k].size());
+      float largest = 0, apart = 0;
+      for (size_t i = 0; i < before[k].size(); i++) {
+        largest = std::max(largest, std::fabs(before[k][i]));
+        apart = std::max(apart, std::fabs(before[k][i] - after[k][i]));
+      }
+      CHECK(apart <= bound * largest);
+      CHECK(largest > 0);
+    }
+    std::string kinds;
+    for (const NetGraph::Node& node : r.graph.nodes) kinds += (kinds.empty() ? "" : " ") + node.kind;
+    graph = r.graph;
+    return kinds;
+  }
+  NetGraph graph;  ///< after rewritten()
+
+  std::string attribute(size_t node, const char* name) const {
+    const auto found = graph.nodes.at(node).attributes.find(name);
+    return found == graph.nodes[node].attributes.end() ? "" : std::get<std::string>(found->second.value);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("passes: BatchNorm and affine constants go into a convolution, with or without bias") {
+  for (const bool bias : {false, true}) {
+    Case c;
+    int y = c.batch_norm(c.conv(c.input({2, 3, 5, 6}), {4, 3, 3, 3}, bias), 4);
+    y = c.apply("mul", {y, c.constant(whole_numbers({1, 4, 1, 1}, 7))});
+    y = c.apply("add", {c.constant(whole_numbers({4, 1, 1}, 8)), y});
+    c.g.add_output("y", c.apply("relu", {y}));
+    CHECK(c.rewritten() == "conv");
+    CHECK(c.attribute(0, "activation") == "relu");
+    CHECK(c.rewritten(0, {"affine"}) == "conv batch_norm pointwise");
+  }
+}
+
+TEST_CASE("passes: what is no constant for each channel stays outside of a convolution") {
+  Case c;
+  const int y = c.conv(c.input({2, 3, 5, 6}), {4, 3, 3, 3});
+  c.g.add_output("columns", c.apply("mul", {y, c.constant(whole_numbers({6}, 7))}));
+  CHECK(c.rewritten() == "conv elementwise");
+  Case two;  // two readers
+  const int z = two.conv(two.input({2, 3, 5, 6}), {4, 3, 3, 3});
+  two.g.add_output("a", two.batch_norm(z, 4));
+  two.g.add_output("b", two.apply("relu", {z}));
+  CHECK(two.rewritten() == "conv batch_norm elementwise");
+}
+
+TEST_CASE("passes: a residual and an activation go into a convolution, wherever the residual comes from") {
+  Case c;
+  const int x = c.input({1, 4, 6, 5});
+  const int y = c.conv(x, {4, 4, 3, 3}, true);
+  const int late = c.apply("square", {x});  // made after the convolution
+  c.g.add_output("y", c.apply("relu", {c.apply("add", {late, y})}));
+  CHECK(c.rewritten() == "elementwise conv");
+  CHECK(c.graph.nodes[1].inputs.size() == 4);
+  Case self;  // x + conv(x), then clipped to [0, 6] as exporters write it
+  const int v = self.input({1, 4, 6, 5});
+  int z = self.apply("add", {self.conv(v, {4, 4, 3, 3}), v});
+  z = self.apply("minimum", {self.apply("maximum", {z, self.constant(number(0))}), self.constant(number(6))});
+  self.g.add_output("y", z);
+  CHECK(self.rewritten() == "conv");
+  CHECK(self.attribute(0, "activation") == "relu6");
+}
+
+TEST_CASE("passes: after an activation nothing more goes in, and outputs stay outputs") {
+  Case c;
+  const int x = c.input({1, 4, 6, 5});
+  const int y = c.conv(x, {4, 4, 3, 3});
+  const int h = c.apply("relu", {y});
+  c.g.add_output("y", c.apply("add", {h, x}));
+  c.g.add_output("h", h);
+  CHECK(c.rewritten() == "conv elementwise");
+  CHECK(c.attribute(0, "activation") == "relu");
+}
+
+TEST_CASE("passes: bias, residual and activation of matrix products") {
+  Case c;
+  const int x = c.input({2, 5, 4}), r = c.input({2, 5, 3});
+  const int product = c.g.add("matmul", {x, c.constant(whole_numbers({4, 3}, 5))});
+  const int biased = c.apply("add", {product, c.constant(whole_numbers({1, 3}, 6))});
+  c.g.add_output("y", c.apply("relu", {c.apply("add", {biased, r})}));
+  CHECK(c.rewritten() == "matmul");
+  CHECK(c.graph.nodes[0].inputs.size() == 4);
+  Case rows;  // one number for each row is no bias
+  const int p = rows.g.add("matmul", {rows.input({5, 4}), rows.constant(whole_numbers({4, 3}, 5))});
+  rows.g.add_output("y", rows.apply("add", {p, rows.constant(whole_numbers({5, 1}, 6))}));
+  CHECK(rows.rewritten() == "matmul elementwise");
+}
+
+TEST_CASE("passes: elementwise nodes in a row become one kernel") {
+  Case c;  // x * clip(x + 3, 0, 6) / 6, with more than one use of x
+  const int x = c.input({3, 4, 5});
+  const int shifted = c.apply("add", {x, c.constant(number(3))});
+  const int clipped =
+      c.apply("minimum", {c.apply("maximum", {shifted, c.constant(number(0))}), c.constant(number(6))});
+  const int product = c.apply("mul", {x, clipped});
+  c.g.add_output("y", c.g.add("elementwise", {product},
+                              {{"function", "affine"}, {"parameters", std::vector<double>{0.5, 2}}}));
+  CHECK(c.rewritten() == "pointwise");
+  CHECK(c.graph.nodes[0].inputs == std::vector<int>{x});
+}
+
+TEST_CASE("passes: names in one expression are no other's, and conditions may be truths") {
+  Case c;
+  const int x = c.input({4, 6}), z = c.input({6});
+  const int a = c.g.add(
+      "pointwise", {x, z},
+      {{"body", "const real v = s0 * x0 + x1; y0 = v > 1e1 ? v : -v"}, {"scalars", std::vector<double>{2}}});
+  const int b =
+      c.g.add("pointwise", {a},
+              {{"body", "const real v = x0 + s0; y0 = v * v"}, {"scalars", std::vector<double>{5}}});
+  const int truth = c.apply("less", {b, x});
+  c.g.add_output("y", c.apply("where", {truth, x, b}));
+  CHECK(c.rewritten() == "pointwise pointwise");  // b has two readers
+  Case one;
+  const int u = one.input({4, 6}), w = one.input({6});
+  const int lesser = one.apply("less", {one.apply("neg", {u}), w});
+  one.g.add_output("y", one.apply("where", {lesser, u, w}));
+  CHECK(one.rewritten() == "pointwise");
+}
+
+TEST_CASE("passes: nothing is computed more often than before, nor in another dtype") {
+  Case c;  // [6] is computed once, not for each row
+  const int x = c.input({4, 6}), z = c.input({6});
+  c.g.add_output("y", c.apply("mul", {x, c.apply("exp", {z})}));
+  CHECK(c.rewritten() == "elementwise elementwise");
+  Case whole;  // integers wrap and divide otherwise
+  const int i = whole.input({4, 6}, DType::i32);
+  whole.g.add_output("y", whole.apply("add", {whole.apply("mul", {i, i}), i}));
+  CHECK(whole.rewritten() == "elementwise elementwise");
+  Case shape;  // a constant with more axes says the result's rank
+  const int s = shape.input({6});
+  const int t =
+      shape.apply("add", {s, shape.constant(host_tensor(DType::f32, {1, 1}, std::vector<double>{1}))});
+  shape.g.add_output("y", shape.apply("relu", {t}));
+  CHECK(shape.rewritten() == "elementwise elementwise");
+}
+
+TEST_CASE("passes: transcendental functions fuse within rounding") {
+  Case c;  // a tanh GELU as exporters write it
+  const int x = c.input({3, 40});
+  const int cube = c.apply("mul", {c.apply("mul", {x, x}), x});
+  const int inner = c.apply("add", {x, c.apply("mul", {cube, c.constant(number(0.044715))})});
+  const int t = c.apply("tanh", {c.apply("mul", {inner, c.constant(number(0.7978845608))})});
+  const int half = c.apply("mul", {x, c.constant(number(0.5))});
+  c.g.add_output("y", c.apply("mul", {half, c.apply("add", {t, c.constant(number(1))})}));
+  CHECK(c.rewritten(1e-6) == "pointwise");
+}
+
+TEST_CASE("passes: what nobody reads goes, and names are checked") {
+  Case c;
+  const int x = c.input({4, 6});
+  c.apply("exp", {c.apply("neg", {x})});
+  c.g.add_output("y", c.apply("relu", {x}));
+  CHECK(c.rewritten() == "elementwise");
+  CHECK(c.rewritten(0, {"dead"}) == "pointwise elementwise");
+  CHECK(graph_passes() == std::vector<std::string>{"affine", "epilogue", "pointwise", "dead"});
+  CHECK_THROWS_WITH(Model(c.g, {"affine", "magic"}), Catch::Contains("'magic' is no pass"));
+}
