@@ -1,4 +1,5 @@
 // Runs ONNX's own tests: folders with a model and the outputs that its inputs must give.
+//   onnx_nodes --operators          the operators that are imported, a line each
 //   onnx_nodes FOLDER [NAME...]     FOLDER/NAME/model.onnx, FOLDER/NAME/test_data_set_*/{input,output}_*.pb
 // Without names: every folder there. One line of JSON a test: verdict is passed, wrong, refused (an error
 // that says what is not supported) or failed (another error). The last line counts. Bounds are those of
@@ -9,11 +10,13 @@
 #include <fstream>
 #include <iostream>
 #include <map>
+#include <set>
 
 #include <dlprim/net_host.hpp>
 #include <dlprim/onnx.hpp>
 
 #include "onnx/file.hpp"
+#include "onnx/operators.hpp"
 #include "onnx/proto.hpp"
 #include "support.hpp"
 
@@ -129,6 +132,13 @@ int main(int argc, char** argv) {
   if (argc < 2) {
     std::cerr << "onnx_nodes FOLDER [NAME...]\n";
     return 2;
+  }
+  if (std::string(argv[1]) == "--operators") {
+    std::set<std::string> names;
+    for (const onnx::OperatorEntry* entry : onnx::all_operators())
+      names.insert((*entry->domain ? std::string(entry->domain) + "." : "") + entry->name);
+    for (const std::string& name : names) std::cout << name << "\n";
+    return 0;
   }
   const fs::path folder = argv[1];
   std::vector<std::string> names(argv + 2, argv + argc);

@@ -2,8 +2,12 @@
 // does not understand is an error that says where.
 #include <dlprim/onnx.hpp>
 
+#include <set>
 #include "cases/onnx_writer.hpp"
+
 #include "catch.hpp"
+#include "child.hpp"
+#include "onnx/operators.hpp"
 #include "support.hpp"
 
 using namespace dlprim;
@@ -68,6 +72,30 @@ Message with_function(const Graph& g, const std::vector<Message>& functions) {
 }
 
 }  // namespace
+
+TEST_CASE("the pages list every operator and every kind of node") {
+  const std::string operators = bytes_of(source_file("docs/onnx.md")),
+                    kinds = bytes_of(source_file("docs/nodes.md"));
+  for (const onnx::OperatorEntry* entry : onnx::all_operators()) {
+    const std::string name = (*entry->domain ? std::string(entry->domain) + "." : "") + entry->name;
+    INFO(name);
+    CHECK((operators.find(" " + name + ",") != std::string::npos ||
+           operators.find(" " + name + ".\n") != std::string::npos));
+  }
+  for (const std::string& kind : node_kinds()) {
+    INFO(kind);
+    CHECK(kinds.find("| `" + kind + "` | ") != std::string::npos);
+  }
+  for (const std::string& pass : graph_passes())
+    CHECK(kinds.find("| `" + pass + "` | ") != std::string::npos);
+}
+
+TEST_CASE("no two operators are imported from one version on") {
+  std::set<std::string> seen;
+  for (const onnx::OperatorEntry* entry : onnx::all_operators())
+    CHECK(seen.insert(std::string(entry->domain) + "." + entry->name + " " + std::to_string(entry->since))
+              .second);
+}
 
 TEST_CASE("a model runs, and its ports have names, types and sizes") {
   Graph g = around({node("Add", {"x", "b"}, {"h"}), node("Relu", {"h"}, {"y"})});

@@ -39,4 +39,7 @@ OperatorList signal_operators();
 OperatorList sort_operators();
 OperatorList training_operators();
 
+/// Of all families; several of one name serve several versions.
+std::vector<const OperatorEntry*> all_operators();
+
 }  // namespace dlprim::onnx

@@ -28,7 +28,7 @@ double percentile(const std::vector<double>& sorted, double share) {
 }  // namespace
 
 int run_bench(const BenchModelOptions& options) {
-  const Model model = onnx::load(options.model);
+  const Model model(onnx::load_graph(options.model), options.without);
   std::vector<std::string> notes;
   const HostTensors inputs =
       gather_inputs(model, options.inputs, options.shapes, options.pixels_choice(), notes);

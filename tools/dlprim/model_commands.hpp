@@ -18,7 +18,7 @@ namespace dlprim::cli {
 struct ModelOptions {
   std::string model;  ///< an ONNX file
   std::string device;
-  std::vector<std::string> inputs, shapes;
+  std::vector<std::string> inputs, shapes, without;
   std::string pixels;  ///< of pictures; empty: guessed
   bool json = false;
 

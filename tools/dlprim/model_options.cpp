@@ -1,6 +1,8 @@
 // The options of the subcommands on models.
 #include <CLI/CLI.hpp>
 
+#include <dlprim/net_model.hpp>
+
 #include "model_commands.hpp"
 
 namespace dlprim::cli {

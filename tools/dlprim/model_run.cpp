@@ -99,7 +99,7 @@ std::string file_name(std::string name) {
 }  // namespace
 
 int run_model(const RunModelOptions& options) {
-  const Model model = onnx::load(options.model);
+  const Model model(onnx::load_graph(options.model), options.without);
   std::vector<std::string> notes;
   const HostTensors inputs =
       gather_inputs(model, options.inputs, options.shapes, options.pixels_choice(), notes);
