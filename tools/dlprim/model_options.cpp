@@ -21,11 +21,13 @@ CLI::App* add_common(CLI::App& app, const char* name, const char* what, ModelOpt
           "NAME=FILE (.npy, .png, .jpg, .wav, .txt, .raw) or NAME=random, or FILE.npz with inputs by name; "
           "may stand several times. NAME= may be left out if the model has one input. What is not given is "
           "random")
-      ->type_name("INPUT");
+      ->type_name("INPUT")
+      ->allow_extra_args(false);
   command
       ->add_option("--shape", options.shapes,
                    "NAME=1x3x224x224: the shape of a random input, where the model leaves sizes open")
-      ->type_name("SHAPE");
+      ->type_name("SHAPE")
+      ->allow_extra_args(false);
   command
       ->add_option(
           "--pixels", options.pixels,
