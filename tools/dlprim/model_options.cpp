@@ -29,6 +29,12 @@ CLI::App* add_common(CLI::App& app, const char* name, const char* what, ModelOpt
       ->type_name("SHAPE")
       ->allow_extra_args(false);
   command
+      ->add_option("--without", options.without,
+                   "Leave out a pass that rewrites the model; may stand several times")
+      ->type_name("PASS")
+      ->allow_extra_args(false)
+      ->transform(CLI::IsMember(graph_passes()));
+  command
       ->add_option(
           "--pixels", options.pixels,
           "How bytes v of a picture become numbers: imagenet ((v/255 - mean) / deviation), unit (v/255), "
