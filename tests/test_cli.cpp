@@ -12,48 +12,13 @@
 
 #include "catch.hpp"
 #include "child.hpp"
+#include "cli.hpp"
 #include "support.hpp"
 
 using namespace dlprim::test;
 namespace fs = std::filesystem;
 
 namespace {
-
-struct Result {
-  int code = -1;
-  std::string out, err;
-};
-
-/// The program lies beside this test.
-std::string program() {
-  return built_file("bin/dlprim");
-}
-
-/// Runs a shell command with the program's path in front. Arguments are words without spaces.
-Result run(const std::string& arguments, const std::string& variables = "") {
-  const TempDir folder;
-  const int status =
-      std::system(("env -u DLPRIM_CACHE_MB " + variables + " '" + program() + "' " + arguments + " >'" +
-                   (folder / "out") + "' 2>'" + (folder / "err") + "' </dev/null")
-                      .c_str());
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, bytes_of(folder / "out"), bytes_of(folder / "err")};
-}
-
-/// The device under test, as an option.
-std::string device_option() {
-  const char* selector = std::getenv("DLPRIM_TEST_DEVICE");
-  return selector && *selector ? " --device '" + std::string(selector) + "'" : "";
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
-/// What the program said last on stderr; OpenCL implementations write there as well.
-std::string complaint(const Result& result) {
-  const size_t at = result.err.rfind("dlprim: ");
-  return at == std::string::npos ? result.err : result.err.substr(at);
-}
 
 std::string big_endian(uint32_t value) {
   std::string bytes;
@@ -103,16 +68,20 @@ std::string line_with(const std::string& text, const std::string& part) {
 TEST_CASE("help is printed, and wrong options say so") {
   const Result help = run("--help");
   CHECK(help.code == 0);
-  for (const char* part : {"devices", "train", "eval", "tune"}) CHECK(contains(help.out, part));
+  for (const char* part : {"devices", "train", "eval", "tune", "read"}) CHECK(contains(help.out, part));
   const Result train_help = run("train --help");
   CHECK(train_help.code == 0);
   for (const char* part :
        {"--data", "--epochs", "--batch", "--device", "--seed", "--lr", "--solver", "--out"})
     CHECK(contains(train_help.out, part));
+  const Result read_help = run("read --help");
+  CHECK(read_help.code == 0);
+  for (const char* part : {"PICTURE", "--models", "--device", "--upright", "--json", "--save"})
+    CHECK(contains(read_help.out, part));
   for (const char* arguments :
        {"", "nonsense", "train --epochs 0", "train --epochs many", "train --batch 0", "train --lr 0",
         "train --lr -1", "train --solver magic", "train --seed -1", "train more", "eval", "train --unknown",
-        "tune --quick --full", "tune --full --shapes x"}) {
+        "tune --quick --full", "tune --full --shapes x", "read", "read x", "read --models x"}) {
     INFO(arguments);
     const Result result = run(arguments);
     CHECK(result.code > 100);
@@ -161,6 +130,37 @@ TEST_CASE("a device that does not exist is refused by name") {
   const Result result = run("train --device no-such-device");
   CHECK(result.code == 1);
   CHECK(contains(complaint(result), "dlprim: device: 'no-such-device' fits none of:"));
+}
+
+TEST_CASE("read refuses pictures and models that are none, before it looks for a device") {
+  const TempDir folder;
+  const std::string picture = folder / "dot.png", models = folder.path().string();
+  const auto refusal = [&] {
+    const Result result = run("read '" + picture + "' --models '" + models + "'", "OCL_ICD_VENDORS=/none");
+    CHECK(result.code == 1);
+    CHECK(result.out.empty());
+    return complaint(result);
+  };
+  CHECK(refusal() == "dlprim: cannot read '" + picture + "': No such file or directory\n");
+  put(picture, "GIF89a");
+  CHECK(refusal() ==
+        "dlprim: input: '" + picture + "' is no picture that dlprim reads: it is neither PNG nor JPEG\n");
+  const std::string dot(  // one pixel
+      "\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\1\0\0\0\1\x08\2\0\0\0\x90\x77\x53\xde\0\0\0\x0cIDAT\x78\x9c\x63"
+      "\x60"
+      "\x60\x60\0\0\0\4\0\1\xf6\x17\x38\x55\0\0\0\0IEND\xae\x42\x60\x82",
+      69);
+  put(picture, dot.substr(0, 45));
+  CHECK(contains(refusal(), "dlprim: input: '" + picture + "' is no picture that dlprim reads: "));
+  put(picture, dot);
+  CHECK(contains(refusal(), "dlprim: models: '" + models + "' holds no detector: an ONNX file with 'det'"));
+  put(folder / "det.onnx", "no model");
+  CHECK(contains(refusal(), "dlprim: models: '" + models + "' holds no recogniser: an ONNX file with 'rec'"));
+  put(folder / "rec.onnx", "nor this");
+  CHECK(contains(refusal(), "dlprim: models: '" + (folder / "det.onnx") + "': "));
+  const Result nowhere = run("read '" + picture + "' --models '" + (folder / "none") + "'");
+  CHECK(nowhere.code == 1);
+  CHECK(complaint(nowhere) == "dlprim: models: '" + (folder / "none") + "' is no folder\n");
 }
 
 TEST_CASE("broken data is refused with the file and the reason") {

@@ -52,4 +52,14 @@ struct TuneOptions {
 /// 130 if Ctrl-C ended it early.
 int run_tune(const TuneOptions& options);
 
+struct ReadOptions {
+  std::string picture;  ///< PNG or JPEG
+  std::string models;   ///< a folder, see load_text_models
+  std::string device;
+  std::string save;      ///< for the picture with boxes, PNG; empty: none
+  bool upright = false;  ///< no line stands upside down
+  bool json = false;
+};
+int run_read(const ReadOptions& options);
+
 }  // namespace dlprim::cli

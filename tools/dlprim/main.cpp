@@ -12,6 +12,7 @@
 namespace {
 
 using dlprim::cli::EvalOptions;
+using dlprim::cli::ReadOptions;
 using dlprim::cli::TrainOptions;
 using dlprim::cli::TuneOptions;
 
@@ -94,12 +95,30 @@ CLI::App* add_tune(CLI::App& app, TuneOptions& options) {
   return tune;
 }
 
+CLI::App* add_read(CLI::App& app, ReadOptions& options) {
+  CLI::App* read = app.add_subcommand(
+      "read", "Read the text of a picture with networks of PaddleOCR's kind, from ONNX files");
+  read->add_option("PICTURE", options.picture, "A PNG or JPEG file")->required()->type_name("FILE");
+  read->add_option("--models", options.models,
+                   "Folder with a detector, a recogniser and, if text may stand upside down, a classifier: "
+                   "ONNX files with det, rec and cls in their names. The Python package "
+                   "rapidocr-onnxruntime holds such ('scripts/networks' fetches them)")
+      ->type_name("DIR")
+      ->required();
+  read->add_option("--device", options.device, kDeviceHelp)->type_name("SEL");
+  read->add_flag("--upright", options.upright, "No text stands upside down: the classifier is left out");
+  read->add_flag("--json", options.json, "A line of JSON for each line of text: text, score, corners");
+  read->add_option("--save", options.save, "Write the picture with a box around each line, as PNG")
+      ->type_name("FILE");
+  return read;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   CLI::App app(
-      "Deep-learning primitives over OpenCL: look at devices, tune for them, run ONNX models, train a "
-      "network.",
+      "Deep-learning primitives over OpenCL: look at devices, tune for them, run ONNX models, read "
+      "pictures, train a network.",
       "dlprim");
   app.footer("'dlprim COMMAND --help' lists a command's options.");
   app.set_version_flag("--version", "dlprim " DLPRIM_VERSION);
@@ -107,12 +126,14 @@ int main(int argc, char** argv) {
   TrainOptions train_options;
   EvalOptions eval_options;
   TuneOptions tune_options;
+  ReadOptions read_options;
   CLI::App* devices = app.add_subcommand("devices", "List the OpenCL devices and what they can do");
   bool json = false;
   devices->add_flag("--json", json, "A line of JSON for each device");
   CLI::App* train = add_train(app, train_options);
   CLI::App* eval = add_eval(app, eval_options);
   CLI::App* tune = add_tune(app, tune_options);
+  CLI::App* read = add_read(app, read_options);
   const auto model_command = dlprim::cli::add_model_commands(app, kDeviceHelp);
   CLI11_PARSE(app, argc, argv);
   try {
@@ -120,6 +141,7 @@ int main(int argc, char** argv) {
     if (train->parsed()) return dlprim::cli::run_train(train_options);
     if (eval->parsed()) return dlprim::cli::run_eval(eval_options);
     if (tune->parsed()) return dlprim::cli::run_tune(tune_options);
+    if (read->parsed()) return dlprim::cli::run_read(read_options);
     if (const auto command = model_command()) return command();
   } catch (const dlprim::cli::NoDevice& error) {
     std::cerr << "dlprim: " << error.what();

@@ -19,6 +19,9 @@ struct Picture {
 Picture parse_picture(const std::string& name, std::string_view bytes);
 Picture read_picture(const std::string& path);
 
+/// Throws Error with the reason if the file cannot be written.
+void write_png(const std::string& path, const Picture& picture);
+
 /// Another size, each pixel by linear interpolation; where it becomes smaller by the mean of what it covers.
 Picture resized(const Picture& picture, int64_t width, int64_t height);
 

@@ -1,0 +1,58 @@
+// `dlprim read`: the text of a picture.
+#include <chrono>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include <dlprim/context.hpp>
+
+#include "commands.hpp"
+#include "device_choice.hpp"
+#include "format.hpp"
+#include "text_reader.hpp"
+
+namespace dlprim::cli {
+namespace {
+
+std::string json_line(const TextLine& line) {
+  nlohmann::json corners = nlohmann::json::array();
+  for (Point p : line.corners) corners.push_back({p.x, p.y});
+  return nlohmann::json{{"text", line.text}, {"score", line.score}, {"corners", corners}}.dump(
+      -1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+/// A red line, 1 pixel thick; what lies outside of the picture is left out.
+void draw_line(Picture& picture, Point from, Point to) {
+  const auto steps = static_cast<int64_t>(2 * distance(from, to)) + 1;
+  for (int64_t i = 0; i <= steps; i++) {
+    const double share = static_cast<double>(i) / static_cast<double>(steps);
+    const double x = from.x + share * (to.x - from.x), y = from.y + share * (to.y - from.y);
+    if (x < 0 || y < 0 || x >= static_cast<double>(picture.width) || y >= static_cast<double>(picture.height))
+      continue;
+    unsigned char* rgb = &picture.rgb[static_cast<size_t>(
+        (static_cast<int64_t>(y) * picture.width + static_cast<int64_t>(x)) * 3)];
+    rgb[0] = 255, rgb[1] = 0, rgb[2] = 0;
+  }
+}
+
+}  // namespace
+
+int run_read(const ReadOptions& options) {
+  Picture picture = read_picture(options.picture);
+  const TextModels models = load_text_models(options.models, options.upright);
+  const Context context(choose_device(options.device));
+  const Stream stream(context);
+  const auto begin = std::chrono::steady_clock::now();
+  const std::vector<TextLine> lines = read_text(stream, models, picture);
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+  for (const TextLine& line : lines) std::cout << (options.json ? json_line(line) : line.text) << "\n";
+  std::cout << std::flush;
+  if (!options.save.empty()) {
+    for (const TextLine& line : lines)
+      for (size_t i = 0; i < 4; i++) draw_line(picture, line.corners[i], line.corners[(i + 1) % 4]);
+    write_png(options.save, picture);
+  }
+  std::cerr << format("%zu lines of text in %.1f s", lines.size(), seconds.count()) << std::endl;
+  return 0;
+}
+
+}  // namespace dlprim::cli
