@@ -63,6 +63,12 @@ double number_at(const unsigned char* at, DType dtype) {
       return get(int32_t{});
     case DType::i64:
       return static_cast<double>(get(int64_t{}));
+    case DType::u16:
+      return get(uint16_t{});
+    case DType::u32:
+      return get(uint32_t{});
+    case DType::u64:
+      return static_cast<double>(get(uint64_t{}));
     case DType::u8:
     case DType::boolean:
       break;
@@ -92,10 +98,13 @@ void nudge(unsigned char* at, DType dtype) {
     case DType::u8:
       return change(uint8_t{}, next);
     case DType::i16:
+    case DType::u16:
       return change(uint16_t{}, next);
     case DType::i32:
+    case DType::u32:
       return change(uint32_t{}, next);
     case DType::i64:
+    case DType::u64:
       return change(uint64_t{}, next);
     case DType::boolean:
       return change(uint8_t{}, [](uint8_t v) { return v == 0; });

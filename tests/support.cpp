@@ -90,6 +90,15 @@ Tensor device_tensor(const Shape& shape, const std::vector<float>& values, DType
       case DType::i64:
         put(static_cast<int64_t>(v));
         break;
+      case DType::u16:
+        put(static_cast<uint16_t>(v));
+        break;
+      case DType::u32:
+        put(static_cast<uint32_t>(v));
+        break;
+      case DType::u64:
+        put(static_cast<uint64_t>(v));
+        break;
       case DType::boolean:
         put(static_cast<uint8_t>(v != 0));
         break;
@@ -141,6 +150,15 @@ std::vector<float> host_values(const Tensor& x) {
         break;
       case DType::i64:
         values[i] = static_cast<float>(get(int64_t{}));
+        break;
+      case DType::u16:
+        values[i] = get(uint16_t{});
+        break;
+      case DType::u32:
+        values[i] = static_cast<float>(get(uint32_t{}));
+        break;
+      case DType::u64:
+        values[i] = static_cast<float>(get(uint64_t{}));
         break;
       case DType::boolean:
         values[i] = get(uint8_t{});

@@ -14,7 +14,8 @@ using namespace dlprim;
 namespace {
 
 constexpr DType kAll[] = {DType::f32, DType::f16, DType::bf16, DType::f64, DType::i8,
-                          DType::u8,  DType::i16, DType::i32,  DType::i64, DType::boolean};
+                          DType::u8,  DType::i16, DType::i32,  DType::i64, DType::boolean,
+                          DType::u16, DType::u32, DType::u64};
 
 uint32_t bits_of(float value) {
   uint32_t bits;
@@ -82,7 +83,7 @@ TEST_CASE("dtype: names and sizes", "[dtype]") {
     names.insert(name_of(dtype));
     CHECK(parse_dtype(name_of(dtype)) == dtype);
   }
-  CHECK(names.size() == 10);
+  CHECK(names.size() == 13);
   CHECK(size_of(DType::f32) == 4);
   CHECK(size_of(DType::f64) == 8);
   CHECK(size_of(DType::bf16) == 2);
@@ -91,6 +92,15 @@ TEST_CASE("dtype: names and sizes", "[dtype]") {
   CHECK(std::string(name_of(DType::boolean)) == "bool");
   CHECK(dtype_for<half_t>() == DType::f16);
   CHECK(size_of(dtype_for<int16_t>()) == sizeof(int16_t));
+  CHECK(static_cast<int>(DType::boolean) == 9);  // plans on disk have the numbers
+  CHECK(size_of(dtype_for<uint16_t>()) == 2);
+  CHECK(size_of(dtype_for<uint32_t>()) == 4);
+  CHECK(size_of(dtype_for<uint64_t>()) == 8);
+  CHECK(std::string(name_of(dtype_for<uint64_t>())) == "u64");
+  for (DType dtype : kAll) {
+    INFO(name_of(dtype));
+    CHECK(is_signed_integer(dtype) == (name_of(dtype)[0] == 'i'));
+  }
   CHECK(is_floating(DType::bf16));
   CHECK_FALSE(is_floating(DType::boolean));
 }

@@ -288,8 +288,8 @@ void check_whole_numbers(DType dtype) {
     size_t wrong = 0, where = 0;
     for (size_t i = 0; i < a.size(); i++)
       if (got[i] != static_cast<T>(exact(Wide{a[i]}, Wide{b[i]}))) wrong++, where = i;
-    INFO(f << " of " << name_of(dtype) << ", such as " << int64_t{a[where]} << " and " << int64_t{b[where]}
-           << ": " << int64_t{got[where]});
+    INFO(f << " of " << name_of(dtype) << ", such as " << +a[where] << " and " << +b[where] << ": "
+           << +got[where]);
     CHECK(wrong == 0);
   };
   const auto floor_rest = [](Wide x, Wide y) { return y == 0 ? 0 : (x % y + y) % y; };
@@ -300,7 +300,7 @@ void check_whole_numbers(DType dtype) {
   check("bitwise_left_shift",
         [&](Wide x, Wide y) { return y < 0 || y >= kBits ? 0 : x << static_cast<int>(y); });
   check("bitwise_right_shift",
-        [&](Wide x, Wide y) { return x >> (y < 0 || y > 63 ? 63 : static_cast<int>(y)); });
+        [&](Wide x, Wide y) { return x >> (y < 0 || y > 63 ? 64 : static_cast<int>(y)); });
   check("pow", [](Wide x, Wide y) {
     if (y < 0) return x == 1 ? Wide{1} : x == -1 ? Wide{y % 2 == 0 ? 1 : -1} : Wide{0};
     uint64_t power = 1;  // step by step, where kernels square
@@ -323,6 +323,8 @@ TEST_CASE("elementwise: quotients, rests, powers and shifts of whole numbers", "
   check_whole_numbers<int16_t>(DType::i16);
   check_whole_numbers<int32_t>(DType::i32);
   check_whole_numbers<int64_t>(DType::i64);
+  check_whole_numbers<uint32_t>(DType::u32);
+  check_whole_numbers<uint64_t>(DType::u64);
   const Tensor a = device_tensor({3}, {7, -7, 1}, DType::i32), b = device_tensor({3}, {2, 2, 0}, DType::i64);
   const Guarded y({3}), whole({3}, DType::i64);
   elementwise(stream(), "div", {a, b}, {}, y.tensor());

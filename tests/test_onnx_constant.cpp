@@ -54,10 +54,11 @@ std::string dense_refusal(const Message& values, const Message& indices, const s
 }
 
 const std::vector<std::pair<ElementType, DType>> kTypes = {
-    {ElementType::f32, DType::f32},        {ElementType::f16, DType::f16}, {ElementType::bf16, DType::bf16},
-    {ElementType::f64, DType::f64},        {ElementType::i8, DType::i8},   {ElementType::u8, DType::u8},
-    {ElementType::i16, DType::i16},        {ElementType::i32, DType::i32}, {ElementType::i64, DType::i64},
-    {ElementType::boolean, DType::boolean}};
+    {ElementType::f32, DType::f32},         {ElementType::f16, DType::f16}, {ElementType::bf16, DType::bf16},
+    {ElementType::f64, DType::f64},         {ElementType::i8, DType::i8},   {ElementType::u8, DType::u8},
+    {ElementType::i16, DType::i16},         {ElementType::i32, DType::i32}, {ElementType::i64, DType::i64},
+    {ElementType::boolean, DType::boolean}, {ElementType::u16, DType::u16}, {ElementType::u32, DType::u32},
+    {ElementType::u64, DType::u64}};
 
 }  // namespace
 
@@ -99,8 +100,21 @@ TEST_CASE("numbers in lists are those of the type") {
   CHECK(values<int8_t>(list(ElementType::i8, {-128, -1, 127})) == std::vector<int8_t>{-128, -1, 127});
   CHECK(values<uint8_t>(list(ElementType::u8, {0, 128, 255})) == std::vector<uint8_t>{0, 128, 255});
   CHECK(values<uint8_t>(list(ElementType::boolean, {0, 1, 1})) == std::vector<uint8_t>{0, 1, 1});
-  for (ElementType type : {ElementType::f16, ElementType::bf16})
+  for (ElementType type : {ElementType::f16, ElementType::bf16, ElementType::u16})
     CHECK(values<uint16_t>(list(type, {0, 0x3c00, 0xffff})) == std::vector<uint16_t>{0, 0x3c00, 0xffff});
+}
+
+TEST_CASE("the list of 64 unsigned bits is for uint32 and uint64") {
+  const std::vector<uint64_t> narrow = {0, UINT32_MAX, 1u << 31}, wide = {UINT64_MAX, 0, uint64_t{1} << 63};
+  CHECK(values<uint32_t>(constant(tensor(ElementType::u32, 3).packed(11, narrow))) ==
+        std::vector<uint32_t>{0, UINT32_MAX, 1u << 31});
+  CHECK(values<uint64_t>(constant(tensor(ElementType::u64, 3).packed(11, wide))) == wide);
+  CHECK(refusal_of(tensor(ElementType::u32, 1).packed(11, std::vector<uint64_t>{uint64_t{1} << 32})) ==
+        "tensor: 'w' of type uint32: has the value 4294967296, which is not from 0 to 4294967295");
+  CHECK_THAT(refusal_of(tensor(ElementType::u32, 1).packed(5, std::vector<int32_t>{1})),
+             contains("has numbers in a list of another type"));
+  CHECK_THAT(refusal_of(tensor(ElementType::i64, 3).packed(11, narrow)),
+             contains("has numbers in a list of another type"));
 }
 
 TEST_CASE("a number that its type does not have is refused") {
@@ -117,6 +131,8 @@ TEST_CASE("a number that its type does not have is refused") {
   CHECK_THAT(refused(ElementType::f16, 65536), contains("is not from 0 to 65535"));
   CHECK_THAT(refused(ElementType::f16, -1), contains("is not from 0 to 65535"));
   CHECK_THAT(refused(ElementType::bf16, 65536), contains("is not from 0 to 65535"));
+  CHECK_THAT(refused(ElementType::u16, 65536), contains("is not from 0 to 65535"));
+  CHECK_THAT(refused(ElementType::u16, -1), contains("is not from 0 to 65535"));
   CHECK_THAT(refused(ElementType::boolean, 2), contains("is not from 0 to 1"));
   CHECK_THAT(refused(ElementType::boolean, -1), contains("is not from 0 to 1"));
   CHECK(refusal_of(make::tensor("w", ElementType::boolean, {2}, "\1\2")) ==
@@ -133,6 +149,7 @@ TEST_CASE("a list must have the numbers that the shape needs") {
   refused(ElementType::f32, 4, std::vector<float>{1, 2});
   refused(ElementType::f64, 10, std::vector<double>{1, 2});
   refused(ElementType::i64, 7, std::vector<int64_t>{1, 2});
+  refused(ElementType::u32, 11, std::vector<uint64_t>{1, 2});
   for (ElementType type : {ElementType::f16, ElementType::bf16, ElementType::i8, ElementType::u8,
                            ElementType::i16, ElementType::i32, ElementType::boolean})
     refused(type, 5, std::vector<int32_t>{1, 0});
@@ -170,10 +187,7 @@ TEST_CASE("shapes that are not ours are refused") {
 
 TEST_CASE("types that dlprim does not have are refused by name") {
   const std::vector<std::pair<ElementType, const char*>> types = {{ElementType::undefined, "undefined"},
-                                                                  {ElementType::u16, "uint16"},
                                                                   {ElementType::string, "string"},
-                                                                  {ElementType::u32, "uint32"},
-                                                                  {ElementType::u64, "uint64"},
                                                                   {ElementType::complex64, "complex64"},
                                                                   {ElementType::complex128, "complex128"},
                                                                   {ElementType::f8e4m3fn, "float8e4m3fn"},

@@ -116,7 +116,8 @@ TEST_CASE("pointwise over elements with gaps between them, in place too", "[smal
 
 TEST_CASE("pointwise converts every dtype to every other", "[small]") {
   const std::vector<DType> dtypes = {DType::f32, DType::f16, DType::bf16, DType::f64, DType::i8,
-                                     DType::u8,  DType::i16, DType::i32,  DType::i64, DType::boolean};
+                                     DType::u8,  DType::i16, DType::i32,  DType::i64, DType::boolean,
+                                     DType::u16, DType::u32, DType::u64};
   const std::vector<float> values = {0, 1, 2, 3, 100, 127, 5, 64, 1, 0, 17, 6, 9};
   std::vector<DType> usable;
   for (DType dtype : dtypes)
@@ -144,10 +145,10 @@ TEST_CASE("pointwise converts every dtype to every other", "[small]") {
 }
 
 TEST_CASE("every dtype is read and written several elements at a time", "[small]") {
-  const std::vector<DType> narrow = {DType::f16, DType::bf16, DType::i16,
-                                     DType::i8,  DType::u8,   DType::boolean};
+  const std::vector<DType> narrow = {DType::f16, DType::bf16,    DType::i16, DType::i8,
+                                     DType::u8,  DType::boolean, DType::u16};
   std::vector<DType> all = narrow;
-  all.insert(all.end(), {DType::f32, DType::i32});
+  all.insert(all.end(), {DType::f32, DType::i32, DType::u32});
   for (const auto& [dtypes, count] : {std::pair(narrow, 40), std::pair(all, 20)})  // by 8, by 4
     for (DType from : dtypes) {
       std::vector<float> values;

@@ -266,6 +266,9 @@ TEST_CASE("maximum and minimum of nothing are the lowest and the highest number"
       {DType::i16, {-32768, 32767}},
       {DType::i32, {-0x1p31f, 0x1p31f}},  // the highest is 2^31 - 1, a float cannot tell
       {DType::i64, {-0x1p63f, 0x1p63f}},
+      {DType::u16, {0, 65535}},
+      {DType::u32, {0, 0x1p32f}},
+      {DType::u64, {0, 0x1p64f}},
       {DType::f32, {-std::numeric_limits<float>::infinity(), std::numeric_limits<float>::infinity()}}};
   for (const char* name : engines())
     for (const auto& [dtype, limit] : limits) {
@@ -284,7 +287,7 @@ TEST_CASE("maximum and minimum of nothing are the lowest and the highest number"
 
 TEST_CASE("sums of every dtype", "[small]") {
   for (DType dtype : {DType::f32, DType::f16, DType::bf16, DType::f64, DType::i8, DType::u8, DType::i16,
-                      DType::i32, DType::i64, DType::boolean})
+                      DType::i32, DType::i64, DType::boolean, DType::u16, DType::u32, DType::u64})
     for (const char* name : engines()) {
       if (dtype == DType::f64 && !has_doubles()) continue;
       INFO(name << " " << name_of(dtype));

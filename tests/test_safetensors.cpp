@@ -50,7 +50,7 @@ TEST_CASE("tensors of every dtype come back as they were") {
   const std::string path = folder / "all.safetensors";
   std::vector<HostTensor> tensors;
   for (DType dtype : {DType::f32, DType::f16, DType::bf16, DType::f64, DType::i8, DType::u8, DType::i16,
-                      DType::i32, DType::i64, DType::boolean}) {
+                      DType::i32, DType::i64, DType::boolean, DType::u16, DType::u32, DType::u64}) {
     HostTensor tensor{std::string("of ") + name_of(dtype), dtype, {3, 5}, {}};
     for (size_t i = 0; i < 15 * size_of(dtype); i++)
       tensor.data.push_back(static_cast<unsigned char>(i * 37 + tensors.size()));

@@ -12,8 +12,9 @@
 namespace dlprim {
 
 /// f16 and bf16 work on every device: where it lacks the arithmetic they are storage, computed in f32.
-/// `boolean` is one byte, 0 or 1.
-enum class DType : uint8_t { f32, f16, bf16, f64, i8, u8, i16, i32, i64, boolean };
+/// `boolean` is one byte, 0 or 1. u16, u32 and u64 are stored, moved, converted, sorted, and computed with
+/// element by element and in reductions; operators that are no such thing refuse them.
+enum class DType : uint8_t { f32, f16, bf16, f64, i8, u8, i16, i32, i64, boolean, u16, u32, u64 };
 
 /// Bytes of one element.
 DLPRIM_API size_t size_of(DType dtype) noexcept;
@@ -24,6 +25,11 @@ DLPRIM_API DType parse_dtype(std::string_view name);
 
 inline bool is_floating(DType dtype) noexcept {
   return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16 || dtype == DType::f64;
+}
+
+/// i8, i16, i32, i64.
+inline bool is_signed_integer(DType dtype) noexcept {
+  return dtype == DType::i8 || dtype == DType::i16 || dtype == DType::i32 || dtype == DType::i64;
 }
 
 /// An IEEE 754 binary16 value as stored on the host.
@@ -88,6 +94,18 @@ constexpr DType dtype_for<int64_t>() {
 template <>
 constexpr DType dtype_for<bool>() {
   return DType::boolean;
+}
+template <>
+constexpr DType dtype_for<uint16_t>() {
+  return DType::u16;
+}
+template <>
+constexpr DType dtype_for<uint32_t>() {
+  return DType::u32;
+}
+template <>
+constexpr DType dtype_for<uint64_t>() {
+  return DType::u64;
 }
 
 }  // namespace dlprim

@@ -7,7 +7,8 @@
 //   elementwise_backward(stream, "mul", dy, {a, b}, {}, {da, db});
 //
 // Quotients, rests, powers and shifts of whole numbers wrap around and never trap: what a division by zero
-// gives, and where special values differ from PyTorch's, stands on that page.
+// gives, what u64 is beside signed integers, and where special values differ from PyTorch's, stands on that
+// page.
 //
 // Expressions of your own: dlprim/pointwise.hpp.
 #pragma once

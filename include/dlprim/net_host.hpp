@@ -15,10 +15,10 @@ namespace dlprim {
 /// As many elements as the shape has, or ValidationError. A number that an integer dtype does not hold
 /// becomes its nearest, NaN 0; what is behind the point is dropped.
 DLPRIM_API HostTensor host_tensor(DType dtype, const Shape& shape, const std::vector<double>& elements);
-/// The same exactly in 64 bits; of narrower integers the low bits stay.
+/// The same exactly in 64 bits; of narrower integers the low bits stay, and u64 has all of them.
 DLPRIM_API HostTensor host_tensor(DType dtype, const Shape& shape, const std::vector<int64_t>& elements);
 
-/// The elements in row-major order, of any dtype.
+/// The elements in row-major order, of any dtype; those of u64 from 2^63 on are negative as i64.
 DLPRIM_API std::vector<double> numbers_of(const HostTensor& tensor);
 DLPRIM_API std::vector<int64_t> integers_of(const HostTensor& tensor);
 

@@ -3,8 +3,11 @@
 // Inputs broadcast together by the usual rule (shapes align at the right, size 1 stretches) and may have any
 // strides and any mix of dtypes. In the expression they are x0, x1, ..., the outputs y0, y1, ..., the scalars
 // s0, s1, ..., all scalars of C (OpenCL C, with its math functions). Inside it f16 and bf16 are `float`, bool
-// and the integers below 64 bits are `int`, i64 is `long`. Scalars and accumulators have the widest type
-// among the tensors: double if one is f64, else float if one is floating, else long; `real` names that type.
+// and the integers below 64 bits are `int`, but u32 is `long`, as i64 is, and u64 is `ulong`. Scalars and
+// accumulators have the widest type among the tensors: double if one is f64, else float if one is floating,
+// else long; `real` names that type. It is ulong where whole numbers meet an input of u64 (or, without any
+// input, an output): sums then wrap around at 2^64, and scalars are taken modulo 2^64. What is signed becomes
+// unsigned beside u64, as ever in C: -1 + u64 1 is 0, but -1 > u64 1. Who compares them converts first.
 //
 //   pointwise(stream, {x}, {y}, {}, "y0 = x0 > 0 ? x0 : 0");
 //   pointwise(stream, {a, b}, {sum, product}, {2.0}, "y0 = x0 + x1; y1 = s0 * x0 * x1");

@@ -11,10 +11,11 @@ struct Row {
   const char* name;
   size_t size;
 };
-constexpr Row kRows[] = {{DType::f32, "f32", 4},     {DType::f16, "f16", 2}, {DType::bf16, "bf16", 2},
-                         {DType::f64, "f64", 8},     {DType::i8, "i8", 1},   {DType::u8, "u8", 1},
-                         {DType::i16, "i16", 2},     {DType::i32, "i32", 4}, {DType::i64, "i64", 8},
-                         {DType::boolean, "bool", 1}};
+constexpr Row kRows[] = {{DType::f32, "f32", 4},      {DType::f16, "f16", 2}, {DType::bf16, "bf16", 2},
+                         {DType::f64, "f64", 8},      {DType::i8, "i8", 1},   {DType::u8, "u8", 1},
+                         {DType::i16, "i16", 2},      {DType::i32, "i32", 4}, {DType::i64, "i64", 8},
+                         {DType::boolean, "bool", 1}, {DType::u16, "u16", 2}, {DType::u32, "u32", 4},
+                         {DType::u64, "u64", 8}};
 
 uint32_t bits_of(float value) {
   uint32_t bits;
@@ -39,8 +40,8 @@ const char* name_of(DType dtype) noexcept {
 DType parse_dtype(std::string_view name) {
   for (const Row& row : kRows)
     if (name == row.name) return row.dtype;
-  throw ValidationError("dtype",
-                        "'" + std::string(name) + "' is not one of f32 f16 bf16 f64 i8 u8 i16 i32 i64 bool");
+  throw ValidationError("dtype", "'" + std::string(name) +
+                                     "' is not one of f32 f16 bf16 f64 i8 u8 i16 i32 i64 bool u16 u32 u64");
 }
 
 half_t to_half(float value) noexcept {

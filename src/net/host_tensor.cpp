@@ -71,6 +71,15 @@ std::vector<R> elements_as(const HostTensor& tensor) {
     case DType::i64:
       each<int64_t>(tensor, add);
       break;
+    case DType::u16:
+      each<uint16_t>(tensor, add);
+      break;
+    case DType::u32:
+      each<uint32_t>(tensor, add);
+      break;
+    case DType::u64:
+      each<uint64_t>(tensor, add);
+      break;
   }
   return out;
 }
@@ -127,6 +136,15 @@ HostTensor made_of(DType dtype, const Shape& shape, const std::vector<E>& elemen
       break;
     case DType::i64:
       put<int64_t>(tensor, elements);
+      break;
+    case DType::u16:
+      put<uint16_t>(tensor, elements);
+      break;
+    case DType::u32:
+      put<uint32_t>(tensor, elements);
+      break;
+    case DType::u64:
+      put<uint64_t>(tensor, elements);
       break;
   }
   return tensor;

@@ -29,10 +29,11 @@ struct TypeName {
   const char* name;
   DType dtype;
 };
-constexpr TypeName kTypes[] = {{"F32", DType::f32},     {"F16", DType::f16}, {"BF16", DType::bf16},
-                               {"F64", DType::f64},     {"I8", DType::i8},   {"U8", DType::u8},
-                               {"I16", DType::i16},     {"I32", DType::i32}, {"I64", DType::i64},
-                               {"BOOL", DType::boolean}};
+constexpr TypeName kTypes[] = {{"F32", DType::f32},      {"F16", DType::f16}, {"BF16", DType::bf16},
+                               {"F64", DType::f64},      {"I8", DType::i8},   {"U8", DType::u8},
+                               {"I16", DType::i16},      {"I32", DType::i32}, {"I64", DType::i64},
+                               {"BOOL", DType::boolean}, {"U16", DType::u16}, {"U32", DType::u32},
+                               {"U64", DType::u64}};
 
 const char* name_in_file(DType dtype) {
   for (const TypeName& type : kTypes)

@@ -14,7 +14,7 @@ namespace {
 
 using detail::cat;
 
-enum class List : uint8_t { floats, doubles, int32s, int64s };
+enum class List : uint8_t { floats, doubles, int32s, int64s, uint64s };
 
 /// The types that dlprim has. `list`: where their numbers stand if they are not raw.
 struct Stored {
@@ -27,7 +27,9 @@ constexpr Stored kStored[] = {
     {ElementType::bf16, DType::bf16, List::int32s}, {ElementType::f64, DType::f64, List::doubles},
     {ElementType::i8, DType::i8, List::int32s},     {ElementType::u8, DType::u8, List::int32s},
     {ElementType::i16, DType::i16, List::int32s},   {ElementType::i32, DType::i32, List::int32s},
-    {ElementType::i64, DType::i64, List::int64s},   {ElementType::boolean, DType::boolean, List::int32s}};
+    {ElementType::i64, DType::i64, List::int64s},   {ElementType::boolean, DType::boolean, List::int32s},
+    {ElementType::u16, DType::u16, List::int32s},   {ElementType::u32, DType::u32, List::uint64s},
+    {ElementType::u64, DType::u64, List::uint64s}};
 
 const Stored* find_stored(ElementType type) noexcept {
   const auto* const found = std::find_if(std::begin(kStored), std::end(kStored),
@@ -87,6 +89,7 @@ void append_int32s(const TensorMessage& tensor, DType dtype, std::vector<unsigne
       return append_narrowed<uint8_t>(tensor, data);
     case DType::i16:
       return append_narrowed<int16_t>(tensor, data);
+    case DType::u16:
     case DType::f16:
     case DType::bf16:  // the bits
       return append_narrowed<uint16_t>(tensor, data);
@@ -97,6 +100,17 @@ void append_int32s(const TensorMessage& tensor, DType dtype, std::vector<unsigne
   }
 }
 
+void append_uint64s(const TensorMessage& tensor, DType dtype, std::vector<unsigned char>& data) {
+  if (dtype == DType::u64) return append_bytes(tensor.uint64_data.data(), tensor.uint64_data.size(), data);
+  data.reserve(tensor.uint64_data.size() * sizeof(uint32_t));
+  for (uint64_t value : tensor.uint64_data) {
+    if (value > UINT32_MAX)
+      refuse(tensor, cat("has the value ", value, ", which is not from 0 to ", UINT32_MAX));
+    const auto narrow = static_cast<uint32_t>(value);
+    append_bytes(&narrow, 1, data);
+  }
+}
+
 /// How many numbers stand in the list of the type, and in all lists.
 struct Counts {
   size_t own = 0, all = 0;
@@ -104,9 +118,9 @@ struct Counts {
 Counts counts_of(const TensorMessage& tensor, List list) {
   Counts counts;
   const std::pair<size_t, std::optional<List>> lists[] = {
-      {tensor.float_data.size(), List::floats},  {tensor.double_data.size(), List::doubles},
-      {tensor.int32_data.size(), List::int32s},  {tensor.int64_data.size(), List::int64s},
-      {tensor.uint64_data.size(), std::nullopt}, {tensor.string_data.size(), std::nullopt}};
+      {tensor.float_data.size(), List::floats},   {tensor.double_data.size(), List::doubles},
+      {tensor.int32_data.size(), List::int32s},   {tensor.int64_data.size(), List::int64s},
+      {tensor.uint64_data.size(), List::uint64s}, {tensor.string_data.size(), std::nullopt}};
   for (const auto& [count, its_list] : lists) {
     counts.all += count;
     if (its_list == list) counts.own = count;
@@ -128,6 +142,9 @@ std::vector<unsigned char> data_of_lists(const TensorMessage& tensor, const Stor
       break;
     case List::int64s:
       append_bytes(tensor.int64_data.data(), tensor.int64_data.size(), data);
+      break;
+    case List::uint64s:
+      append_uint64s(tensor, stored.dtype, data);
       break;
   }
   return data;

@@ -17,7 +17,8 @@ struct TypeName {
 };
 constexpr TypeName kTypes[] = {{"<f4", DType::f32}, {"<f2", DType::f16}, {"<f8", DType::f64},
                                {"|i1", DType::i8},  {"|u1", DType::u8},  {"<i2", DType::i16},
-                               {"<i4", DType::i32}, {"<i8", DType::i64}, {"|b1", DType::boolean}};
+                               {"<i4", DType::i32}, {"<i8", DType::i64}, {"|b1", DType::boolean},
+                               {"<u2", DType::u16}, {"<u4", DType::u32}, {"<u8", DType::u64}};
 
 [[noreturn]] void refuse(const std::string& name, const std::string& why) {
   throw ValidationError("path", "'" + name + "' is no array of NumPy's that dlprim reads: " + why);

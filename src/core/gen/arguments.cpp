@@ -31,9 +31,8 @@ void GeneratedArguments::check(const Stream& stream, const std::vector<Tensor>& 
       require(!memory_overlaps(outputs[i], outputs[j]), ArgName("outputs", i), "shares memory with outputs[",
               j, "]");
   }
-  if (real_ != DType::i64) return;
   for (size_t i = 0; i < scalars.size(); i++)
-    require(scalars[i].fits_i64(), ArgName("scalars", i), scalars[i].real(),
+    require(takes(real_, scalars[i]), ArgName("scalars", i), scalars[i].real(),
             " is no 64-bit integer, and every tensor is one");
 }
 
@@ -61,6 +60,8 @@ void GeneratedArguments::bind(Launch& launch, const std::vector<Tensor>* inputs,
   for (const Scalar& s : scalars) {
     if (is_floating(real_))
       launch.real(real_, s.real());
+    else if (real_ == DType::u64)
+      launch.arg(s.modulo_2_64());
     else
       launch.arg(s.whole());
   }
@@ -81,6 +82,11 @@ std::string generated_text(const std::vector<TensorDesc>& inputs, const std::vec
       text += c == '%' ? "%25" : "%20";
   }
   return text;
+}
+
+bool takes(DType dtype, const Scalar& value) {
+  if (is_floating(dtype) || dtype == DType::boolean) return true;
+  return dtype == DType::u64 ? value.fits_64_bits() : value.fits_i64();
 }
 
 void require_real(const Context& context, DType real) {

@@ -42,6 +42,8 @@ class GeneratedArguments {
 /// " x0=f32[2,3] y0=f32[2,3] body=y0%20=%20x0" for a plan's text: white space is %20, a percent sign %25.
 std::string generated_text(const std::vector<TensorDesc>& inputs, const std::vector<TensorDesc>& outputs,
                            const char* what, const std::string& expression);
+/// An element of `dtype` can be made of the number, which an integer's then is modulo 2^64.
+bool takes(DType dtype, const Scalar& value);
 /// Throws ValidationError if `real` is f64 and the device has no double arithmetic.
 void require_real(const Context& context, DType real);
 /// The tensors' descriptions, which are also added to `key`. Throws ValidationError on an undefined one.

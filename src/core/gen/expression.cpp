@@ -44,6 +44,12 @@ const char* highest(DType integer) {
       return "INT_MAX";
     case DType::i64:
       return "LONG_MAX";
+    case DType::u16:
+      return "USHRT_MAX";
+    case DType::u32:
+      return "UINT_MAX";
+    case DType::u64:
+      return "ULONG_MAX";
     default:
       return "1";
   }
@@ -57,6 +63,9 @@ DType real_type(const std::vector<TensorDesc>& inputs, const std::vector<TensorD
     for (const TensorDesc& t : *list) {
       if (t.dtype == DType::f64) return DType::f64;
       if (is_floating(t.dtype)) real = DType::f32;
+      // Not for an output alone: what is signed in between would lose its sign.
+      const bool decides = list == &inputs || inputs.empty();
+      if (t.dtype == DType::u64 && decides && real == DType::i64) real = DType::u64;
     }
   return real;
 }
@@ -79,6 +88,12 @@ const char* storage_type(DType dtype) {
       return "int";
     case DType::i64:
       return "long";
+    case DType::u16:
+      return "ushort";
+    case DType::u32:
+      return "uint";
+    case DType::u64:
+      return "ulong";
     default:
       return "uchar";
   }
@@ -93,7 +108,10 @@ const char* compute_type(DType dtype) {
     case DType::f64:
       return "double";
     case DType::i64:
+    case DType::u32:
       return "long";
+    case DType::u64:
+      return "ulong";
     default:
       return "int";
   }
@@ -136,12 +154,13 @@ int vector_width(const std::vector<Operand>& operands, const std::vector<TensorD
 std::string common_head(DType real, bool wide, DType limits) {
   std::string text = cat("#define INDEX ", wide ? "ulong" : "uint", "\n#define OFFSET ",
                          wide ? "long" : "int", "\n#define REAL ", compute_type(real), "\n");
-  if (real == DType::i64)
+  if (!is_floating(real))
     text += cat("#define INTEGER_REAL\n#define REAL_LOWEST ", lowest(limits), "\n#define REAL_HIGHEST ",
                 highest(limits), "\n");
   else
     text += "#define REAL_LOWEST (-INFINITY)\n#define REAL_HIGHEST INFINITY\n";
   if (real == DType::f64) text += "#define DOUBLE_REAL\n";
+  if (real == DType::u64) text += "#define UNSIGNED_REAL\n";
   return text;
 }
 

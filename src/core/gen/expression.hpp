@@ -31,7 +31,8 @@ struct Operand {
 template <>
 inline constexpr int kFields<Operand> = 6;
 
-/// The type of scalars and accumulators: f64, f32 or i64.
+/// The type of scalars and accumulators: f64, f32, or, where nothing is floating, i64, or u64 if an input is
+/// that, or an output where there is no input.
 DType real_type(const std::vector<TensorDesc>& inputs, const std::vector<TensorDesc>& outputs);
 /// The C type in memory, and the one in expressions.
 const char* storage_type(DType dtype);
@@ -51,7 +52,10 @@ int vector_width(const std::vector<Operand>& operands, const std::vector<TensorD
 
 /// "#define INDEX uint" and the like, common to all generated kernels. REAL_LOWEST and REAL_HIGHEST are those
 /// of floats, or of the integer type `limits`.
-std::string common_head(DType real, bool wide, DType limits = DType::i64);
+std::string common_head(DType real, bool wide, DType limits);
+inline std::string common_head(DType real, bool wide) {
+  return common_head(real, wide, real);
+}
 /// "#define SPECIAL" and the like: which of the functions of special.cl, bessel.cl and orthogonal.cl the
 /// expressions name, and so have to be compiled.
 std::string special_head(std::initializer_list<std::string> expressions);

@@ -16,7 +16,7 @@ struct ReduceForm {
   int scalars = 0;
   Reduction reduction;
   DType real = DType::f32;
-  DType limits = DType::i64;  ///< whose numbers REAL_LOWEST and REAL_HIGHEST are, where `real` is i64
+  DType limits = DType::i64;  ///< whose numbers REAL_LOWEST and REAL_HIGHEST are, where `real` is an integer
   size_t kept_rank = 1, reduced_rank = 1;
   bool wide = false;
   bool along_reduced = true;   ///< neighbouring lanes take neighbouring reduced elements, not outputs

@@ -1,6 +1,6 @@
 // Quotients, rests and powers for expressions of generated kernels: of floats, or (INTEGER_REAL) of whole numbers, which are computed
-// in their common type, int or long, and wrap around. Processors may end a program at a division by zero, and at the least
-// number by -1: neither divides here. A quotient by zero is 0, and so is its rest, as NumPy has it.
+// in their common type, int or long, or ulong beside u64 (UNSIGNED_REAL), and wrap around. Processors may end a program at a division
+// by zero, and at the least number by -1: neither divides here. A quotient by zero is 0, and so is its rest, as NumPy has it.
 
 #ifdef INTEGER_REAL
 #define COMMON(f, a, b) f(1 ? (a) : (b), 1 ? (b) : (a))
@@ -23,6 +23,23 @@
   }
 WHOLE_NUMBERS(int, uint)
 WHOLE_NUMBERS(long, ulong)
+#ifdef UNSIGNED_REAL
+ulong __attribute__((overloadable, always_inline)) whole_quotient(ulong a, ulong b) {
+  const ulong quotient = a / (b == 0 ? 1 : b);
+  return b == 0 ? 0 : quotient;
+}
+ulong __attribute__((overloadable, always_inline)) whole_rest(ulong a, ulong b) {
+  return a % (b == 0 ? 1 : b);
+}
+ulong __attribute__((overloadable, always_inline)) whole_power(ulong a, ulong b) {
+  ulong power = 1;
+  for (ulong rest = b; rest > 0; rest >>= 1) {
+    if (rest & 1) power *= a;
+    a *= a;
+  }
+  return power;
+}
+#endif
 #define trunc_quotient(a, b) COMMON(whole_quotient, a, b)
 #define trunc_rest(a, b) COMMON(whole_rest, a, b)
 #define power_of(a, b) COMMON(whole_power, a, b)
@@ -33,9 +50,15 @@ WHOLE_NUMBERS(long, ulong)
 long __attribute__((always_inline)) shifted_left(long a, long places) {
   return places < 0 || places > 63 ? 0 : (long)((ulong)a << (places & 63));
 }
+#ifdef UNSIGNED_REAL
+ulong __attribute__((always_inline)) shifted_right(ulong a, long places) {
+  return places < 0 || places > 63 ? 0 : a >> (places & 63);
+}
+#else
 long __attribute__((always_inline)) shifted_right(long a, long places) {
   return a >> (places < 0 || places > 63 ? 63 : (places & 63));
 }
+#endif
 #else
 #ifndef REAL
 #define REAL float

@@ -1,5 +1,5 @@
 // Elements in memory and the types they are computed in: f32, f16, bf16 as float; f64 as double; bool and the
-// integers below 64 bits as int; i64 as long. LOAD_t and STORE_t move one element, VLOAD_t and VSTORE_t V
+// integers below 64 bits as int, but u32 as long; i64 as long, u64 as ulong. LOAD_t and STORE_t move one element, VLOAD_t and VSTORE_t V
 // that lie at a multiple of their size. Storage types: f16 is half, bf16 ushort, bool uchar.
 
 #ifdef cl_khr_fp64
@@ -20,6 +20,9 @@
 #define LOAD_i16(p, i) ((int)(p)[i])
 #define LOAD_i32(p, i) ((p)[i])
 #define LOAD_i64(p, i) ((p)[i])
+#define LOAD_u16(p, i) ((int)(p)[i])
+#define LOAD_u32(p, i) ((long)(p)[i])
+#define LOAD_u64(p, i) ((p)[i])
 #define LOAD_bool(p, i) ((int)(p)[i])
 
 // Halves on CPUs, by integer instructions: compilers there make calls of vload_half and vstore_half, or compare and negate the halves
@@ -75,6 +78,9 @@ uint bf16_word(float first, float second) {
 #define STORE_i16(p, i, v) ((p)[i] = (short)(v))
 #define STORE_i32(p, i, v) ((p)[i] = (v))
 #define STORE_i64(p, i, v) ((p)[i] = (v))
+#define STORE_u16(p, i, v) ((p)[i] = (ushort)(v))
+#define STORE_u32(p, i, v) ((p)[i] = (uint)(v))
+#define STORE_u64(p, i, v) ((p)[i] = (v))
 #define STORE_bool(p, i, v) ((p)[i] = (uchar)((v) != 0))
 
 // V elements, 4 or 8, between memory and a private array d, 16 bytes at a time, or less: tensors that count as aligned are known to lie
@@ -151,6 +157,9 @@ uint bf16_word(float first, float second) {
 #define VLOAD_i16(p, i, d) VLOAD_AS(short, p, i, d)
 #define VLOAD_i32(p, i, d) VLOAD_32(int, p, i, d)
 #define VLOAD_i64(p, i, d) VLOAD_64(long, p, i, d)
+#define VLOAD_u16(p, i, d) VLOAD_AS(ushort, p, i, d)
+#define VLOAD_u32(p, i, d) VLOAD_32(uint, p, i, d)
+#define VLOAD_u64(p, i, d) VLOAD_64(ulong, p, i, d)
 #define VLOAD_bool(p, i, d) VLOAD_AS(uchar, p, i, d)
 
 #define IS_NOT_0(v) ((v) != 0)
@@ -163,6 +172,9 @@ uint bf16_word(float first, float second) {
 #define VSTORE_i16(p, i, d) VSTORE_AS(short, (short), p, i, d)
 #define VSTORE_i32(p, i, d) VSTORE_32(int, p, i, d)
 #define VSTORE_i64(p, i, d) VSTORE_64(long, p, i, d)
+#define VSTORE_u16(p, i, d) VSTORE_AS(ushort, (ushort), p, i, d)
+#define VSTORE_u32(p, i, d) VSTORE_32(uint, p, i, d)
+#define VSTORE_u64(p, i, d) VSTORE_64(ulong, p, i, d)
 #define VSTORE_bool(p, i, d) VSTORE_AS(uchar, IS_NOT_0, p, i, d)
 
 #ifdef HALF_FIRST

@@ -141,6 +141,13 @@ bool where_on_host(NodeStep& step) {
   return true;
 }
 
+/// Whole numbers are computed as i64 here, which order in another way.
+bool any_u64(const NodeStep& step) {
+  for (int k = 0; k < step.input_count(); k++)
+    if (step.dtype(k) == DType::u64) return true;
+  return false;
+}
+
 bool any_floating(const NodeStep& step, int first) {
   for (int k = first; k < step.input_count(); k++)
     if (is_floating(step.dtype(k))) return true;
@@ -158,6 +165,7 @@ bool copy_on_host(NodeStep& step) {
 
 bool cast_on_host(NodeStep& step) {
   const DType dtype = step.out(0).dtype;
+  if (step.dtype(0) == DType::u64 && is_floating(dtype)) return false;  // integers() has i64
   if (is_floating(step.dtype(0)) && !is_floating(dtype) && dtype != DType::boolean) {
     std::vector<double> x = step.numbers(0);
     for (double& element : x)
@@ -195,7 +203,7 @@ bool concat_on_host(NodeStep& step) {
 bool elementwise_on_host(NodeStep& step) {
   const bool whole = step.has("whole") && !any_floating(step, 0);
   const std::string name = step.text(whole ? "whole" : "function");
-  if (step.has("parameters")) return false;
+  if (step.has("parameters") || any_u64(step)) return false;
   if (name == "where" && !any_floating(step, 0)) return where_on_host(step);
   for (const HostFunction& f : kFunctions) {
     if (name != f.name) continue;

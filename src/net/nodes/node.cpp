@@ -190,35 +190,46 @@ std::vector<int> normal_axes(const std::vector<int64_t>& axes, int rank) {
   return normal;
 }
 
+namespace {
+
+/// Which of two dtypes is wider; of signed and unsigned integers, and of the two halves, neither is.
+int width_order(DType dtype) {
+  switch (dtype) {
+    case DType::boolean:
+      return 0;
+    case DType::u8:
+    case DType::i8:
+      return 1;
+    case DType::u16:
+    case DType::i16:
+      return 2;
+    case DType::u32:
+    case DType::i32:
+      return 3;
+    case DType::u64:
+    case DType::i64:
+      return 4;
+    case DType::f16:
+    case DType::bf16:
+      return 5;
+    case DType::f32:
+      return 6;
+    case DType::f64:
+      return 7;
+  }
+  return 7;
+}
+
+}  // namespace
+
 DType joined(DType a, DType b) {
-  const auto order = [](DType t) {
-    switch (t) {
-      case DType::boolean:
-        return 0;
-      case DType::u8:
-        return 1;
-      case DType::i8:
-        return 1;
-      case DType::i16:
-        return 2;
-      case DType::i32:
-        return 3;
-      case DType::i64:
-        return 4;
-      case DType::f16:
-        return 5;
-      case DType::bf16:
-        return 5;
-      case DType::f32:
-        return 6;
-      case DType::f64:
-        return 7;
-    }
-    return 7;
-  };
   if (a == b) return a;
-  if (order(a) == order(b)) return is_floating(a) ? DType::f32 : DType::i16;
-  return order(a) > order(b) ? a : b;
+  if (is_floating(a) && width_order(a) == width_order(b)) return DType::f32;
+  const bool is_a = width_order(a) != width_order(b) ? width_order(a) > width_order(b) : is_signed_integer(b);
+  const DType wide = is_a ? a : b, narrow = is_a ? b : a;
+  if (is_floating(wide) || is_signed_integer(wide) || !is_signed_integer(narrow)) return wide;
+  require(wide != DType::u64, "inputs", "u64 and ", dlprim::name_of(narrow), " have no type that holds both");
+  return wide == DType::u8 ? DType::i16 : wide == DType::u16 ? DType::i32 : DType::i64;
 }
 
 }  // namespace dlprim::detail

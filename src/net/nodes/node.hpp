@@ -131,7 +131,8 @@ const HostTensor& to_host(const Stream& stream, Slot& slot);
 int normal_axis(int64_t axis, int rank);
 /// Several, sorted; throws if one stands twice.
 std::vector<int> normal_axes(const std::vector<int64_t>& axes, int rank);
-/// One dtype that holds both: the wider floating one, else the wider integer.
+/// One dtype that holds both: the wider floating one, else the narrowest integer. Throws ValidationError for
+/// u64 and a signed integer: there is none.
 DType joined(DType a, DType b);
 
 /// The kind of that name; null if there is none.

@@ -58,10 +58,13 @@ std::pair<double, double> range_of(DType dtype) {
       return {0, 255};
     case DType::i16:
       return {-32768, 32767};
+    case DType::u16:
+      return {0, 65535};
     case DType::i32:
       return {-2147483648.0, 2147483647.0};
     default:
-      throw ValidationError("dtype", std::string(dlprim::name_of(dtype)) + " must be i8, u8, i16 or i32");
+      throw ValidationError("dtype",
+                            std::string(dlprim::name_of(dtype)) + " must be i8, u8, i16, u16 or i32");
   }
 }
 

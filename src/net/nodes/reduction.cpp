@@ -106,7 +106,7 @@ void reduce_whole(const NodeStep& step, const std::string& name, const Tensor& x
                           step.options);
   if (name == "sum_square")
     return dlprim::reduce(step.stream, {x}, {y}, {}, sum_of("(long)x0 * x0"), step.options);
-  const Tensor sums = step.scratch(y.shape(), DType::i64);
+  const Tensor sums = step.scratch(y.shape(), x.dtype() == DType::u64 ? DType::u64 : DType::i64);
   dlprim::reduce(step.stream, {x}, {sums}, {}, sum_of("(long)x0 * x0"), step.options);
   dlprim::pointwise(step.stream, {sums}, {y}, {}, kWholeRoot, step.options);
 }
@@ -127,6 +127,12 @@ Scalar of_nothing(double number, DType dtype) {
       return lowest ? INT16_MIN : INT16_MAX;
     case DType::i32:
       return lowest ? INT32_MIN : INT32_MAX;
+    case DType::u16:
+      return lowest ? 0 : UINT16_MAX;
+    case DType::u32:
+      return lowest ? 0 : UINT32_MAX;
+    case DType::u64:
+      return lowest ? 0 : UINT64_MAX;
     default:
       return lowest ? INT64_MIN : INT64_MAX;
   }
@@ -160,7 +166,8 @@ void run_reduce(NodeStep& step) {
 bool reduce_on_host(NodeStep& step) {
   const std::string name = step.text("function");
   const DType dtype = step.dtype(0);
-  if (is_floating(dtype) || dtype == DType::boolean || element_count(step.out(0).shape) != 1) return false;
+  if (is_floating(dtype) || dtype == DType::boolean || dtype == DType::u64) return false;
+  if (element_count(step.out(0).shape) != 1) return false;
   const std::vector<int64_t> x = step.integers(0);
   if (x.empty()) return false;
   auto value = static_cast<uint64_t>(x[0]);

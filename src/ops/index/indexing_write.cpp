@@ -48,6 +48,12 @@ std::string identity_of(ScatterReduce reduce, DType dtype) {
       return min ? "INT_MAX" : "INT_MIN";
     case DType::i64:
       return min ? "LONG_MAX" : "LONG_MIN";
+    case DType::u16:
+      return min ? "USHRT_MAX" : "0";
+    case DType::u32:
+      return min ? "UINT_MAX" : "0";
+    case DType::u64:
+      return min ? "ULONG_MAX" : "0";
     case DType::boolean:
       return min ? "1" : "0";
     default:
@@ -76,7 +82,9 @@ WriteLoops divided(const IndexNest& nest, bool by_index) {
 DType accumulator_of(DType table, DType dense) {
   if (table == DType::f64 || dense == DType::f64) return DType::f64;
   if (is_floating(table) || is_floating(dense)) return DType::f32;
-  return table == DType::i64 || dense == DType::i64 ? DType::i64 : DType::i32;
+  if (table == DType::u64 || dense == DType::u64) return DType::u64;
+  const auto is_wide = [](DType dtype) { return dtype == DType::i64 || dtype == DType::u32; };
+  return is_wide(table) || is_wide(dense) ? DType::i64 : DType::i32;
 }
 
 constexpr EngineList<WriteProblem, WritePlan> kEngines = {&kWriteLocal, &kWriteWinners, &kWriteExtremes,

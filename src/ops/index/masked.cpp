@@ -173,7 +173,7 @@ void MaskedFill::run(const Stream& stream, const Tensor& x, const Tensor& mask, 
   require_same_or_apart({"y", y}, {"x", x});
   require_no_overlap("y", y, "mask", mask);
   const bool boolean = y.dtype() == DType::boolean;
-  require(boolean || is_floating(y.dtype()) || value.fits_i64(), "value", value.real(), " for ", y);
+  require(takes(y.dtype(), value), "value", value.real(), " for ", y);
   require_apart({{"workspace", workspace}}, {{"x", x}, {"mask", mask}, {"y", y}});
   workspace_for(*info_, stream, workspace);
   if (y.numel() == 0) return;

@@ -5,6 +5,7 @@
 #include <dlprim/pointwise.hpp>
 
 #include "core/composed.hpp"
+#include "core/gen/arguments.hpp"
 #include "ops/movement/interleave.hpp"
 #include "ops/movement/transpose.hpp"
 
@@ -134,7 +135,7 @@ void Fill::run(const Stream& stream, Scalar value, const Tensor& y, const Tensor
   require_stream(*info_, stream);
   require_tensor("y", y, stream.context(), impl_->desc.y);
   const bool boolean = y.dtype() == DType::boolean;
-  require(boolean || is_floating(y.dtype()) || value.fits_i64(), "value", value.real(), " for ", y);
+  require(takes(y.dtype(), value), "value", value.real(), " for ", y);
   require_apart({{"workspace", workspace}}, {{"y", y}});
   workspace_for(*info_, stream, workspace);
   if (y.numel() == 0) return;

@@ -39,7 +39,7 @@ struct Ramp {
     launch.arg(y).arg(y.strides()[0]).arg(y.numel()).arg(half);
     for (const Scalar value : {start, step, end}) {
       if (integers)
-        launch.arg(value.whole());
+        launch.arg(static_cast<int64_t>(value.modulo_2_64()));
       else
         launch.real(f64 ? DType::f64 : DType::f32, value.real());
     }
@@ -77,10 +77,10 @@ void check_run(const PlanInfo& info, const Stream& stream, const TensorDesc& des
   workspace_for(info, stream, workspace);
 }
 
-/// y can hold the number.
-void require_fitting(const char* name, Scalar value, const Tensor& y) {
-  const bool whole = value.is_whole() || (value.fits_i64() && value.real() == std::floor(value.real()));
-  require(whole || is_floating(y.dtype()), name, value.real(), " for ", y);
+/// Numbers of `dtype` can be made of this one: if they are whole, it is.
+void require_fitting(const char* name, Scalar value, const Tensor& y, DType dtype) {
+  const bool whole = value.is_whole() || (takes(dtype, value) && value.real() == std::floor(value.real()));
+  require(whole || is_floating(dtype), name, value.real(), " for ", y);
 }
 
 std::shared_ptr<const PlanInfo> info_of(const char* op, const Context& context, const TensorDesc& y,
@@ -107,8 +107,8 @@ Arange::Arange(const Context& context, const ArangeDesc& desc, const Options& op
 void Arange::run(const Stream& stream, Scalar start, Scalar step, const Tensor& y,
                  const Tensor& workspace) const {
   check_run(*info_, stream, impl_->desc.y, y, workspace);
-  require_fitting("start", start, y);
-  require_fitting("step", step, y);
+  require_fitting("start", start, y, y.dtype());
+  require_fitting("step", step, y, y.dtype());
   if (y.numel() == 0) return;
   const OperatorScope scope(stream, *info_);
   impl_->ramp.run(stream, start, step, start, y.numel(), y);
@@ -140,8 +140,9 @@ Linspace::Linspace(const Context& context, const LinspaceDesc& desc, const Optio
 void Linspace::run(const Stream& stream, Scalar start, Scalar end, const Tensor& y,
                    const Tensor& workspace) const {
   check_run(*info_, stream, impl_->desc.y, y, workspace);
-  require_fitting("start", start, y);
-  require_fitting("end", end, y);
+  const DType between = impl_->ramp ? y.dtype() : DType::i64;
+  require_fitting("start", start, y, between);
+  require_fitting("end", end, y, between);
   const int64_t count = y.numel();
   if (count == 0) return;
   const OperatorScope scope(stream, *info_);

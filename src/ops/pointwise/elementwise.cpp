@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
+#include <string_view>
 
 #include <dlprim/pointwise.hpp>
 
@@ -49,23 +51,56 @@ void require_domain(const Function& f, const ArgName& argument, const TensorDesc
           f.domain == Function::Domain::floating ? "floating dtypes" : "integers and bool");
 }
 
+/// Beside u64 all whole numbers are taken modulo 2^64, and of these functions the result then is another one.
+void require_one_sign(const Function& f, const std::vector<TensorDesc>& inputs) {
+  static const std::set<std::string_view> ordering = {"trunc_divide",
+                                                      "floor_divide",
+                                                      "fmod",
+                                                      "remainder",
+                                                      "maximum",
+                                                      "minimum",
+                                                      "equal",
+                                                      "not_equal",
+                                                      "less",
+                                                      "less_equal",
+                                                      "greater",
+                                                      "greater_equal",
+                                                      "bitwise_right_shift"};
+  if (!ordering.count(f.name) || any_floating(inputs)) return;
+  const auto is = [&](DType dtype) {
+    return std::any_of(inputs.begin(), inputs.end(), [&](const TensorDesc& t) { return t.dtype == dtype; });
+  };
+  for (size_t i = 0; i < inputs.size(); i++)
+    require(!is(DType::u64) || !is_signed_integer(inputs[i].dtype), ArgName("inputs", i), "dtype ",
+            name_of(inputs[i].dtype), " beside u64: no type holds both; cast one of them for ", f.name);
+}
+
 const Function& check_inputs(const std::string& function, const std::vector<TensorDesc>& inputs) {
   const Function& f = elementwise_function(function);
   require(inputs.size() == f.inputs.size(), "inputs", f.name, " takes ", f.inputs.size(), ", not ",
           inputs.size());
   for (size_t i = 0; i < inputs.size(); i++) require_domain(f, ArgName("inputs", i), inputs[i]);
+  require_one_sign(f, inputs);
   return f;
 }
 
+/// The nearest number of `real`, an integer. NaN stays.
+template <class T>
+Scalar clamped(const Scalar& value) {
+  using Limits = std::numeric_limits<T>;
+  return std::isnan(value.real()) ? value : value.real() < 0 ? Scalar(Limits::min()) : Scalar(Limits::max());
+}
+
 /// All parameters, the given ones or the standard ones; of integers, infinities are the least and the largest
-/// number.
-std::vector<Scalar> parameters_of(const Function& f, const std::vector<Scalar>& given, bool floating) {
+/// number, and so is below 0 what u64 is clipped at.
+std::vector<Scalar> parameters_of(const Function& f, const std::vector<Scalar>& given, DType real) {
   std::vector<Scalar> values = detail::parameters_of(f.name, f.parameters, given);
-  using Long = std::numeric_limits<int64_t>;
-  if (!floating)
-    for (Scalar& value : values)
-      if (!value.fits_i64() && !std::isnan(value.real()))
-        value = value.real() < 0 ? Long::min() : Long::max();
+  for (Scalar& value : values) {
+    if (real == DType::u64 && (!takes(real, value) || (f.name == "clip" && value.real() < 0)))
+      value = clamped<uint64_t>(value);
+    else if (!takes(real, value))
+      value = clamped<int64_t>(value);
+  }
   return values;
 }
 
@@ -94,7 +129,7 @@ std::vector<T> chosen(const std::vector<T>& all, const std::vector<size_t>& whic
 struct Elementwise::Impl {
   ElementwiseDesc desc;
   const Function& f;
-  bool floating;
+  DType real;  ///< of parameters
   Pointwise kernel;
 };
 
@@ -116,7 +151,7 @@ Elementwise::Elementwise(const Context& context, const ElementwiseDesc& desc, co
   info_ = single_engine("elementwise", "generated", "", context, options,
                         info_of(f, desc.inputs, desc.y, all, 0));
   impl_ = std::make_shared<const Impl>(
-      Impl{desc, f, any_floating(all),
+      Impl{desc, f, real_type(desc.inputs, {desc.y}),
            Pointwise(context, desc.inputs, {desc.y}, static_cast<int>(f.parameters.size()),
                      cat(let(names, f), "y0 = ", names.in_kernel(f.result)))});
 }
@@ -124,7 +159,7 @@ Elementwise::Elementwise(const Context& context, const ElementwiseDesc& desc, co
 void Elementwise::run(const Stream& stream, const std::vector<Tensor>& inputs,
                       const std::vector<Scalar>& parameters, const Tensor& y, const Tensor& workspace) const {
   require_stream(*info_, stream);
-  const std::vector<Scalar> values = parameters_of(impl_->f, parameters, impl_->floating);
+  const std::vector<Scalar> values = parameters_of(impl_->f, parameters, impl_->real);
   require(inputs.size() == impl_->desc.inputs.size(), "inputs", impl_->f.name, " takes ",
           impl_->desc.inputs.size(), ", not ", inputs.size());
   for (size_t i = 0; i < inputs.size(); i++)
@@ -235,7 +270,7 @@ void ElementwiseBackward::run(const Stream& stream, const Tensor& dy, const std:
                               const Tensor& workspace) const {
   require_stream(*info_, stream);
   const ElementwiseBackwardDesc& desc = impl_->desc;
-  const std::vector<Scalar> values = parameters_of(impl_->f, parameters, true);
+  const std::vector<Scalar> values = parameters_of(impl_->f, parameters, DType::f32);
   for (const auto* list : {&inputs, &gradients})
     require(list->size() == desc.inputs.size(), list == &inputs ? "inputs" : "gradients", impl_->f.name,
             " has ", desc.inputs.size(), " inputs, not ", list->size());

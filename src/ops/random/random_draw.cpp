@@ -54,6 +54,12 @@ std::pair<int64_t, int64_t> whole_numbers(DType dtype) {
       return {INT32_MIN, INT32_MAX};
     case DType::i64:
       return {INT64_MIN, INT64_MAX};
+    case DType::u16:
+      return {0, UINT16_MAX};
+    case DType::u32:
+      return {0, UINT32_MAX};
+    case DType::u64:
+      return {0, INT64_MAX};  // arguments are i64
     case DType::boolean:
       return {0, 1};
   }

@@ -116,6 +116,8 @@ int64_t bins_for(const Stream& stream, const Tensor& x, const Options& options, 
   const Tensor space = workspace_for(needs, stream, workspace);
   const std::vector<int64_t> found = read<int64_t>(stream, ends->run(stream, x, space));
   require(found[0] >= 0, "x", "the element ", found[0], " is below 0");
+  require(found[1] >= 0 && found[1] < INT64_MAX, "x", "the element ", static_cast<uint64_t>(found[1]),
+          " needs more bins than can be counted");
   return found[1] + 1;
 }
 

@@ -58,7 +58,7 @@ void split_into_parts(Reduce::Impl& impl, int64_t blocks, int64_t groups, int64_
 /// of blocks, so that a few serve all. Whole numbers do without.
 int levels_for(const ReduceForm& form, int64_t count, int most) {
   constexpr int64_t kLongest = 128;
-  return form.real == DType::i64 || count <= kLongest ? 0 : most;
+  return !is_floating(form.real) || count <= kLongest ? 0 : most;
 }
 
 /// The kernels and arguments, once form and parts are settled.
@@ -230,7 +230,7 @@ TensorDesc places(const std::vector<TensorDesc>& inputs, const TensorDesc& y) {
 DType narrowest(const std::vector<TensorDesc>& outputs) {
   DType least = DType::i64;
   for (const TensorDesc& y : outputs)
-    if (size_of(y.dtype) < size_of(least)) least = y.dtype;
+    if (size_of(y.dtype) < size_of(least) || (y.dtype == DType::u64 && least == DType::i64)) least = y.dtype;
   return least;
 }
 
@@ -286,6 +286,7 @@ Reduce::Reduce(const Context& context, const std::vector<TensorDesc>& inputs,
   p.form.kept_rank = p.nest.kept.size();
   p.form.reduced_rank = p.nest.reduced.size();
   p.form.wide = p.nest.wide;
+  if (p.form.real == DType::u64) p.form.limits = DType::u64;
   if (p.nest.reduced_count == 0) p.form.limits = narrowest(outputs);
   require_real(context, p.form.real);
   for (size_t i = 0; i < outputs.size(); i++) require_writable(ArgName("outputs", i), outputs[i]);

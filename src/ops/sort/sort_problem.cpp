@@ -65,11 +65,9 @@ int64_t rows_of_group(const Context& context, const SortProblem& p) {
 Defines sort_defines(const SortProblem& p, bool short_words) {
   static constexpr const char* kRaw[] = {"uchar", "ushort", "uint", "ulong"};
   const int bits = p.key_bits();
-  const bool is_signed =
-      p.dtype == DType::i8 || p.dtype == DType::i16 || p.dtype == DType::i32 || p.dtype == DType::i64;
   Defines defines;
   defines.set("RAW", kRaw[bits == 8 ? 0 : bits == 16 ? 1 : bits == 32 ? 2 : 3]).set("RAW_BITS", bits);
-  defines.set("KIND", is_floating(p.dtype) ? 2 : is_signed ? 1 : 0);
+  defines.set("KIND", is_floating(p.dtype) ? 2 : is_signed_integer(p.dtype) ? 1 : 0);
   if (is_floating(p.dtype))
     defines.set("INFINITE", p.dtype == DType::f32    ? "0x7f800000u"
                             : p.dtype == DType::f16  ? "0x7c00u"
