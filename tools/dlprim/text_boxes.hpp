@@ -19,7 +19,7 @@ struct ProbabilityMap {
 
 struct BoxRules {
   double threshold = 0.3;    ///< a pixel above it may be text
-  double least_score = 0.5;  ///< of a region's mean
+  double least_score = 0.5;  ///< of a region's mean; its box would hold much around a bent line
   double least_side = 3;     ///< of a region's rectangle, in pixels
   double growth = 1.6;       ///< sides move outward by growth * area / perimeter
 };
