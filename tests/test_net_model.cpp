@@ -323,3 +323,95 @@ TEST_CASE("elements on the host convert as they do on devices") {
         std::vector<double>{1.5, 65504});
   CHECK_THROWS_AS(host_tensor(DType::i64, {3}, std::vector<int64_t>{1}), ValidationError);
 }
+
+TEST_CASE("elements of 64 unsigned bits are the same on the host") {
+  const std::vector<int64_t> bits = {-1, INT64_MIN, 5};
+  const HostTensor large = host_tensor(DType::u64, {3}, bits);
+  CHECK(integers_of(large) == bits);
+  CHECK(numbers_of(large) == std::vector<double>{0x1p64, 0x1p63, 5});
+  CHECK(integers_of(host_tensor(DType::u64, {3}, std::vector<double>{-5, 0x1p63, 1e30})) ==
+        std::vector<int64_t>{0, INT64_MIN, -1});
+  CHECK(integers_of(host_tensor(DType::u32, {2}, std::vector<double>{1e30, 4294967294.5})) ==
+        std::vector<int64_t>{UINT32_MAX, 4294967294});
+  CHECK(integers_of(host_tensor(DType::u16, {2}, std::vector<int64_t>{-1, 65538})) ==
+        std::vector<int64_t>{65535, 2});
+}
+
+namespace {
+
+/// What a node gives of constants, which it may compute on the host, and of what is fed.
+std::vector<Tensor> both_ways(const char* kind, const std::vector<HostTensor>& inputs,
+                              const std::map<std::string, Attribute>& attributes) {
+  std::vector<Tensor> results;
+  for (bool fed : {false, true}) {
+    NetGraph g;
+    Model::Tensors feeds;
+    std::vector<int> values;
+    for (const HostTensor& x : inputs) {
+      if (!fed) {
+        values.push_back(g.add_constant(x));
+        continue;
+      }
+      const std::string name = "x" + std::to_string(values.size());
+      values.push_back(g.add_input(name, x.dtype, std::vector<Dimension>(x.shape.begin(), x.shape.end())));
+      feeds[name] = to_device(stream(), x);
+    }
+    g.add_output("y", g.add(kind, values, attributes));
+    results.push_back(Model(g).run(stream(), feeds).at("y"));
+  }
+  return results;
+}
+
+}  // namespace
+
+TEST_CASE("nodes compute with unsigned numbers, on the host too") {
+  constexpr uint64_t kTop = uint64_t{1} << 63;
+  const HostTensor a = host_tensor(DType::u64, {3}, std::vector<int64_t>{-1, INT64_MIN + 1, 5}),
+                   b = host_tensor(DType::u64, {3}, std::vector<int64_t>{2, 3, 7});
+  const auto whole_of = [&](const char* kind, const std::vector<HostTensor>& xs,
+                            const std::map<std::string, Attribute>& attributes,
+                            const std::vector<uint64_t>& expected) {
+    for (const Tensor& y : both_ways(kind, xs, attributes)) {
+      INFO(kind);
+      CHECK(read<uint64_t>(stream(), y) == expected);
+    }
+  };
+  whole_of("elementwise", {a, b}, {{"function", "maximum"}}, {UINT64_MAX, kTop + 1, 7});
+  whole_of("elementwise", {a, b}, {{"function", "trunc_divide"}}, {UINT64_MAX / 2, (kTop + 1) / 3, 0});
+  whole_of("elementwise", {a, b}, {{"function", "add"}}, {1, kTop + 4, 12});
+  for (const Tensor& y : both_ways("elementwise", {a, b}, {{"function", "less"}}))
+    CHECK(host_values(y) == std::vector<float>{0, 0, 1});
+  for (const Tensor& y : both_ways("cast", {a}, {{"dtype", "f32"}}))
+    CHECK(host_values(y) == std::vector<float>{0x1p64f, 0x1p63f, 5});
+  const auto reduced = [&](const char* f, uint64_t expected) {
+    whole_of("reduce", {a}, {{"function", f}}, {expected});
+  };
+  reduced("max", UINT64_MAX);
+  reduced("min", 5);
+  reduced("sum", kTop + 5);
+  reduced("mean", (kTop + 5) / 3);
+  reduced("l1", kTop + 5);
+  // 2^32 - 1 is the root of 2^64 - 2^33 + 1.
+  whole_of("reduce", {host_tensor(DType::u64, {1}, std::vector<int64_t>{UINT32_MAX})}, {{"function", "l2"}},
+           {UINT32_MAX});
+  const HostTensor nothing = host_tensor(DType::u64, {0}, std::vector<int64_t>{});
+  whole_of("reduce", {nothing}, {{"function", "min"}}, {UINT64_MAX});
+  whole_of("reduce", {nothing}, {{"function", "max"}}, {0});
+}
+
+TEST_CASE("one dtype holds two, where there is one") {
+  using D = DType;
+  constexpr DType kRows[][3] = {
+      {D::u8, D::i8, D::i16},       {D::u16, D::i16, D::i32},  {D::u32, D::i32, D::i64},
+      {D::u16, D::i8, D::i32},      {D::u8, D::i16, D::i16},   {D::u32, D::u16, D::u32},
+      {D::u64, D::u8, D::u64},      {D::u32, D::i64, D::i64},  {D::u64, D::f16, D::f16},
+      {D::boolean, D::u64, D::u64}, {D::f16, D::bf16, D::f32}, {D::i8, D::i8, D::i8},
+      {D::u32, D::i8, D::i64},      {D::f32, D::f64, D::f64},  {D::boolean, D::i8, D::i8}};
+  for (const auto& [a, b, expected] : kRows) {
+    INFO(name_of(a) << " and " << name_of(b));
+    CHECK(detail::joined(a, b) == expected);
+    CHECK(detail::joined(b, a) == expected);
+  }
+  CHECK(refusal([] { detail::joined(DType::i16, DType::u64); }) ==
+        "inputs: u64 and i16 have no type that holds both");
+}
