@@ -217,7 +217,12 @@ NetGraph import_model(const std::string& name, std::string_view bytes, ExternalF
 NetGraph load_graph(const std::string& path) {
   const MappedFile file(path);
   ExternalFiles files(path);
-  return import_model(path, file.bytes(), files);
+  try {
+    return import_model(path, file.bytes(), files);
+  } catch (const ValidationError& error) {
+    if (std::string(error.what()).find(path) != std::string::npos) throw;
+    throw ValidationError("path", cat("'", path, "': ", error.what()));
+  }
 }
 
 NetGraph parse_graph(std::string_view bytes) {
