@@ -260,6 +260,30 @@ TEST_CASE("runs of one kind give the same, the first, the recorded and the repla
   CHECK(host_values(model.run(stream(), {{"x", device_tensor({1, 4}, {1, 0, 0, 0})}}).at("w"))[0] == -1);
 }
 
+TEST_CASE("a model that is fed ever new sizes keeps no more and no more memory") {
+  NetGraph g;
+  const int x = g.add_input("x", DType::f32, {{-1}, {8}});
+  const int h = g.add("matmul", {x, g.add_constant(real({8, 4096}, std::vector<double>(8 * 4096, 1)))});
+  const int bias = g.add_constant(real({1, 4096}, std::vector<double>(4096, 2)));  // becomes another constant
+  g.add_output("y", g.add("elementwise", {h, bias}, {{"function", "add"}}));
+  const Context own(context().device());
+  const Stream own_stream(own);
+  const Model model(g);
+  const auto run_all = [&] {
+    for (int64_t rows = 1; rows <= 24; rows++) {
+      const Tensor ones(own_stream, {rows, 8});
+      fill(own_stream, 1, ones);
+      for (int i = 0; i < 3; i++)
+        CHECK(read<float>(own_stream, model.run(own_stream, {{"x", ones}}).at("y"))[5] == 10);
+    }
+    own_stream.finish();
+    return own.memory_stats().allocated;
+  };
+  const auto first = run_all();
+  CHECK(run_all() == first);
+  CHECK(run_all() == first);
+}
+
 TEST_CASE("what a loop reads from the device is read in each run") {
   const Model model(looping());
   for (int64_t most : {3, 2, 5, 1, 4}) {

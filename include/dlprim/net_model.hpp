@@ -41,6 +41,7 @@ class DLPRIM_API Model {
   /// NetGraph::check(), or a pass that does not exist.
   explicit Model(NetGraph graph, std::vector<std::string> without = {});
 
+  /// As passes left it that need nothing of a run.
   const NetGraph& graph() const noexcept;
   /// In the order of the graph, without constants.
   std::vector<Port> inputs() const;

@@ -23,31 +23,6 @@ std::string key_of(const Stream& stream, const std::vector<Slot>& inputs, const 
   return key.bytes();
 }
 
-/// Of a kind that was not used lately; its facts stay.
-void forget(RunKind& kind) {
-  kind.recording = Recording();
-  kind.inputs.clear();
-  kind.outputs.clear();
-  kind.nodes = NodeMemory();
-  kind.graph.reset();
-}
-
-/// The kind of that key, made if there is none; in front of the list.
-RunKind& kind_of(std::list<RunKind>& kinds, const std::string& key, bool& is_new) {
-  const auto found = std::find_if(kinds.begin(), kinds.end(), [&](const RunKind& k) { return k.key == key; });
-  is_new = found == kinds.end();
-  if (is_new) {
-    kinds.emplace_front().key = key;
-    if (kinds.size() > kMostKinds) kinds.pop_back();
-  } else {
-    kinds.splice(kinds.begin(), kinds, found);
-  }
-  size_t recordings = 0;
-  for (RunKind& kind : kinds)
-    if (kind.recording && ++recordings > kMostRecordings) forget(kind);
-  return kinds.front();
-}
-
 /// Outputs are row-major, and no memory that is somebody's already.
 std::vector<Tensor> given_away(const Stream& stream, const Options& options,
                                const std::vector<Tensor>& tensors) {
@@ -67,11 +42,47 @@ bool uses_same_memory(const Tensor& tensor, const std::vector<Slot>& inputs) {
 }  // namespace
 
 /// What needs no facts of a run is done at once.
-ModelState::ModelState(NetGraph given, std::vector<std::string> without)
-    : graph(std::move(given)), without_(std::move(without)) {
+ModelState::ModelState(NetGraph given, std::vector<std::string> without) : without_(std::move(without)) {
   const std::vector<std::string> known = graph_passes();
   for (const std::string& name : without_)
     require(std::find(known.begin(), known.end(), name) != known.end(), "without", "'", name, "' is no pass");
+  Rewritten rewritten{std::move(given), {}};
+  run_passes(rewritten, without_, Passes::without_facts);
+  graph = std::move(rewritten.graph);
+}
+
+/// The kind of that key, made if there is none; in front of the list.
+RunKind& ModelState::kind_of(Part& part, const std::string& key, bool& is_new) const {
+  std::list<RunKind>& kinds = part.kinds;
+  const auto found = std::find_if(kinds.begin(), kinds.end(), [&](const RunKind& k) { return k.key == key; });
+  is_new = found == kinds.end();
+  if (is_new) {
+    kinds.emplace_front().key = key;
+    if (kinds.size() > kMostKinds) {
+      forget(part, kinds.back());
+      kinds.pop_back();
+    }
+  } else {
+    kinds.splice(kinds.begin(), kinds, found);
+  }
+  size_t recordings = 0;
+  for (RunKind& kind : kinds)
+    if (kind.recording && ++recordings > kMostRecordings) forget(part, kind);
+  return kinds.front();
+}
+
+/// Of a kind that was not used lately; its facts stay. Constants that its passes made go.
+void ModelState::forget(Part& part, RunKind& kind) const {
+  if (kind.graph)
+    for (const auto& [value, constant] : kind.graph->constants) {
+      const auto own = graph.constants.find(value);
+      if (own == graph.constants.end() || own->second != constant) part.constants.erase(constant);
+    }
+  kind.recording = Recording();
+  kind.inputs.clear();
+  kind.outputs.clear();
+  kind.nodes = NodeMemory();
+  kind.graph.reset();
 }
 
 /// With what is known of the values of this kind.
@@ -114,7 +125,7 @@ std::vector<Tensor> ModelState::run_nodes(const RunScope& scope, const std::vect
 }
 
 /// Runs once more, on inputs of the kind's own. False if that cannot be replayed.
-bool ModelState::record(const RunScope& scope, RunKind& kind, const std::vector<Slot>& inputs) {
+bool ModelState::record(const RunScope& scope, Part& part, RunKind& kind, const std::vector<Slot>& inputs) {
   std::vector<Slot> own = inputs;
   kind.inputs.clear();
   for (Slot& slot : own) {
@@ -136,9 +147,11 @@ bool ModelState::record(const RunScope& scope, RunKind& kind, const std::vector<
     });
   } catch (const ValidationError&) {  // it reads back
     kind.replayable = false;
-    forget(kind);
+    forget(part, kind);
+    return false;
   }
-  return kind.replayable;
+  part.nodes = NodeMemory();  // what the first run prepared: the next is of the rewritten graph
+  return true;
 }
 
 std::vector<Tensor> ModelState::run(const Stream& stream, const std::vector<Slot>& inputs,
@@ -146,7 +159,7 @@ std::vector<Tensor> ModelState::run(const Stream& stream, const std::vector<Slot
   Part& part = part_of(stream.context());
   RunScope scope{stream, options, part.constants, part.nodes, watch, random_};
   bool is_new = false;
-  RunKind& kind = kind_of(part.kinds, key_of(stream, inputs, options), is_new);
+  RunKind& kind = kind_of(part, key_of(stream, inputs, options), is_new);
   if (is_new) {
     rehearse(stream, options, graph, inputs);
     const uint64_t drawn = random_.offset;
@@ -161,7 +174,8 @@ std::vector<Tensor> ModelState::run(const Stream& stream, const std::vector<Slot
   if (!kind.replayable || watch || stream.state().logs || Recording::active() || Rehearsal::active())
     return run_nodes(scope, inputs);
   if (!kind.recording)
-    return record(scope, kind, inputs) ? given_away(stream, options, kind.outputs) : run_nodes(scope, inputs);
+    return record(scope, part, kind, inputs) ? given_away(stream, options, kind.outputs)
+                                             : run_nodes(scope, inputs);
   for (size_t i = 0; i < inputs.size(); i++)
     if (inputs[i].tensor.numel() != 0) copy(stream, inputs[i].tensor, kind.inputs[i], options);
   kind.recording.replay();

@@ -47,10 +47,12 @@ class ModelState {
     std::list<RunKind> kinds;  ///< the one used last in front
   };
   Part& part_of(const Context& context);
+  RunKind& kind_of(Part& part, const std::string& key, bool& is_new) const;
+  void forget(Part& part, RunKind& kind) const;
   static void rehearse(const Stream& stream, const Options& options, const NetGraph& of,
                        const std::vector<Slot>& inputs);
   std::vector<Tensor> run_nodes(const RunScope& scope, const std::vector<Slot>& inputs);
-  bool record(const RunScope& scope, RunKind& kind, const std::vector<Slot>& inputs);
+  bool record(const RunScope& scope, Part& part, RunKind& kind, const std::vector<Slot>& inputs);
   void rewrite(RunKind& kind) const;
 
   std::vector<std::string> without_;  ///< passes that are left out

@@ -20,18 +20,20 @@ int Rewritten::add_constant(HostTensor tensor) {
 const std::vector<GraphPass>& passes() {
   static const auto* list = new std::vector<GraphPass>{
       {"affine", "factors and terms for each channel, and BatchNorm, go into the convolution in front",
-       fold_affine},
+       fold_affine, false},
       {"epilogue", "bias, residual and activation go into the product or convolution in front",
-       fuse_epilogues},
-      {"pointwise", "elementwise operators in a row become one kernel", fuse_pointwise},
-      {"dead", "what nobody reads is not computed", remove_dead},
+       fuse_epilogues, true},
+      {"pointwise", "elementwise operators in a row become one kernel", fuse_pointwise, true},
+      {"dead", "what nobody reads is not computed", remove_dead, false},
   };
   return *list;
 }
 
-void run_passes(Rewritten& rewritten, const std::vector<std::string>& without) {
-  for (const GraphPass& pass : passes())
-    if (std::find(without.begin(), without.end(), pass.name) == without.end()) pass.run(rewritten);
+void run_passes(Rewritten& rewritten, const std::vector<std::string>& without, Passes which) {
+  for (const GraphPass& pass : passes()) {
+    const bool wanted = std::find(without.begin(), without.end(), pass.name) == without.end();
+    if (wanted && (which == Passes::all || !pass.needs_facts)) pass.run(rewritten);
+  }
 }
 
 Links::Links(const NetGraph& graph) : producers_(graph.values.size(), -1), readers_(graph.values.size(), -1) {

@@ -3,6 +3,7 @@
 // come behind.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,6 +38,7 @@ struct GraphPass {
   const char* name;
   const char* what;  ///< one line for people
   void (*run)(Rewritten& rewritten);
+  bool needs_facts;  ///< otherwise it is done once, when the model is made
 };
 
 void fold_affine(Rewritten& rewritten);
@@ -46,8 +48,10 @@ void remove_dead(Rewritten& rewritten);
 
 /// All of them, in their order.
 const std::vector<GraphPass>& passes();
+/// Which of them run.
+enum class Passes : uint8_t { all, without_facts };
 /// Runs those that `without` does not name.
-void run_passes(Rewritten& rewritten, const std::vector<std::string>& without);
+void run_passes(Rewritten& rewritten, const std::vector<std::string>& without, Passes which = Passes::all);
 
 /// Who writes a value and who reads it.
 class Links {
