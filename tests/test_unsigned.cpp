@@ -251,6 +251,16 @@ TEST_CASE("unsigned: conversions keep the low bits, or round to nearest", "[smal
   CHECK(read<uint64_t>(stream(), cast(stream(), tensor_of(kLarge), DType::u64)) == kLarge);
 }
 
+TEST_CASE("unsigned: several elements at a time keep all bits", "[small]") {
+  std::vector<uint64_t> many;
+  for (int i = 0; i < 4; i++) many.insert(many.end(), kLarge.begin(), kLarge.end());
+  const auto words = converted<uint32_t>(many);
+  check_casts(words, words, converted<float>(words), converted<uint16_t>(words));  // by 4
+  const auto halves = converted<uint16_t>(many);
+  check_casts(halves, halves, converted<int16_t>(halves), converted<uint8_t>(halves));  // by 8
+  check_casts(halves, converted<float>(halves));
+}
+
 TEST_CASE("unsigned: floats lose what is behind the point", "[small]") {
   using Floats = std::vector<float>;
   check_casts(Floats{0, 1.99f, 32768.5f, 65535}, std::vector<uint16_t>{0, 1, 32768, 65535});
@@ -380,14 +390,15 @@ TEST_CASE("unsigned: reductions wrap around and order all bits") {
 }
 
 TEST_CASE("unsigned: scans", "[small]") {
-  const Tensor x = tensor_of<uint64_t>({kTop, 5, kTop + 1, 7});
+  const Tensor x = tensor_of<uint64_t>({5, kTop + 1, kTop, 7}),
+               down = tensor_of<uint64_t>({kTop + 1, kTop, 5, 7});
   const Guarded y({4}, DType::u64), narrow({4}, DType::u16), wide({4}, DType::u64);
   cumsum(stream(), x, {0}, y.tensor());
-  CHECK(read<uint64_t>(stream(), y.tensor()) == std::vector<uint64_t>{kTop, kTop + 5, 6, 13});
+  CHECK(read<uint64_t>(stream(), y.tensor()) == std::vector<uint64_t>{5, kTop + 6, 6, 13});
   cummax(stream(), x, {0}, y.tensor());
-  CHECK(read<uint64_t>(stream(), y.tensor()) == std::vector<uint64_t>{kTop, kTop, kTop + 1, kTop + 1});
-  cummin(stream(), x, {0}, y.tensor());
-  CHECK(read<uint64_t>(stream(), y.tensor()) == std::vector<uint64_t>{kTop, 5, 5, 5});
+  CHECK(read<uint64_t>(stream(), y.tensor()) == std::vector<uint64_t>{5, kTop + 1, kTop + 1, kTop + 1});
+  cummin(stream(), down, {0}, y.tensor());
+  CHECK(read<uint64_t>(stream(), y.tensor()) == std::vector<uint64_t>{kTop + 1, kTop, 5, 5});
   const Tensor words = tensor_of<uint16_t>({65535, 2, 40000, 3});
   cumsum(stream(), words, {0}, narrow.tensor());
   CHECK(read<uint16_t>(stream(), narrow.tensor()) == std::vector<uint16_t>{65535, 1, 40001, 40004});
