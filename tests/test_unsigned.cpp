@@ -54,6 +54,7 @@ void check_casts(const std::vector<From>& x, const std::vector<To>&... expected)
   const Tensor from = tensor_of(x);
   for (const int64_t step : {1, 3})
     for (const char* name : engines()) {
+      if (step > 1 && engines().size() > 1 && name == std::string("gpu")) continue;  // as the CPU's form
       const std::vector<Guarded> guards = {Guarded(from.shape(), {step}, dtype_for<To>())...};
       std::vector<Tensor> ys;
       std::string body;
@@ -234,7 +235,7 @@ void check_order() {
 
 }  // namespace
 
-TEST_CASE("unsigned: conversions keep the low bits, or round to nearest", "[small]") {
+TEST_CASE("unsigned: conversions keep the low bits, or round to nearest") {
   const auto to_integers = [](const auto& x) {
     check_casts(x, converted<uint16_t>(x), converted<uint32_t>(x), converted<uint64_t>(x),
                 converted<int64_t>(x), converted<int32_t>(x), converted<int8_t>(x));
@@ -251,7 +252,17 @@ TEST_CASE("unsigned: conversions keep the low bits, or round to nearest", "[smal
   CHECK(read<uint64_t>(stream(), cast(stream(), tensor_of(kLarge), DType::u64)) == kLarge);
 }
 
-TEST_CASE("unsigned: floats lose what is behind the point", "[small]") {
+TEST_CASE("unsigned: several elements at a time keep all bits", "[small]") {
+  std::vector<uint64_t> many;
+  for (int i = 0; i < 4; i++) many.insert(many.end(), kLarge.begin(), kLarge.end());
+  const auto words = converted<uint32_t>(many);
+  check_casts(words, words, converted<float>(words), converted<uint16_t>(words));  // by 4
+  const auto halves = converted<uint16_t>(many);
+  check_casts(halves, halves, converted<int16_t>(halves), converted<uint8_t>(halves));  // by 8
+  check_casts(halves, converted<float>(halves));
+}
+
+TEST_CASE("unsigned: floats lose what is behind the point") {
   using Floats = std::vector<float>;
   check_casts(Floats{0, 1.99f, 32768.5f, 65535}, std::vector<uint16_t>{0, 1, 32768, 65535});
   check_casts(Floats{0.99f, 2147483648.0f, 4294967040.0f}, std::vector<uint32_t>{0, 0x80000000, 4294967040});
@@ -291,7 +302,7 @@ TEST_CASE("unsigned: views, transfers and fills", "[small]") {
   CHECK(refusal([&] { linspace(stream(), 0, kTop, ramp.tensor()); }).find("end: 9.22337204e+18 for ") == 0);
 }
 
-TEST_CASE("unsigned: expressions, alone and beside other dtypes", "[small]") {
+TEST_CASE("unsigned: expressions, alone and beside other dtypes") {
   const Tensor a = tensor_of<uint64_t>({UINT64_MAX, kTop, 3}), b = tensor_of<int32_t>({-1, -2, 5}),
                w = tensor_of<uint32_t>({UINT32_MAX, 0x80000000, 1}), h = tensor_of<uint16_t>({65535, 2, 3});
   for (const char* name : engines()) {
@@ -326,7 +337,7 @@ TEST_CASE("unsigned: expressions, alone and beside other dtypes", "[small]") {
         "scalars[0]: 1.84467441e+19 is no 64-bit integer, and every tensor is one");
 }
 
-TEST_CASE("unsigned: elementwise functions are those of C's unsigned numbers", "[small]") {
+TEST_CASE("unsigned: elementwise functions are those of C's unsigned numbers") {
   check_elementwise<uint16_t>(false);
   check_elementwise<uint32_t>(false);
   check_elementwise<uint64_t>(true);
@@ -380,14 +391,15 @@ TEST_CASE("unsigned: reductions wrap around and order all bits") {
 }
 
 TEST_CASE("unsigned: scans", "[small]") {
-  const Tensor x = tensor_of<uint64_t>({kTop, 5, kTop + 1, 7});
+  const Tensor x = tensor_of<uint64_t>({5, kTop + 1, kTop, 7}),
+               down = tensor_of<uint64_t>({kTop + 1, kTop, 5, 7});
   const Guarded y({4}, DType::u64), narrow({4}, DType::u16), wide({4}, DType::u64);
   cumsum(stream(), x, {0}, y.tensor());
-  CHECK(read<uint64_t>(stream(), y.tensor()) == std::vector<uint64_t>{kTop, kTop + 5, 6, 13});
+  CHECK(read<uint64_t>(stream(), y.tensor()) == std::vector<uint64_t>{5, kTop + 6, 6, 13});
   cummax(stream(), x, {0}, y.tensor());
-  CHECK(read<uint64_t>(stream(), y.tensor()) == std::vector<uint64_t>{kTop, kTop, kTop + 1, kTop + 1});
-  cummin(stream(), x, {0}, y.tensor());
-  CHECK(read<uint64_t>(stream(), y.tensor()) == std::vector<uint64_t>{kTop, 5, 5, 5});
+  CHECK(read<uint64_t>(stream(), y.tensor()) == std::vector<uint64_t>{5, kTop + 1, kTop + 1, kTop + 1});
+  cummin(stream(), down, {0}, y.tensor());
+  CHECK(read<uint64_t>(stream(), y.tensor()) == std::vector<uint64_t>{kTop + 1, kTop, 5, 5});
   const Tensor words = tensor_of<uint16_t>({65535, 2, 40000, 3});
   cumsum(stream(), words, {0}, narrow.tensor());
   CHECK(read<uint16_t>(stream(), narrow.tensor()) == std::vector<uint16_t>{65535, 1, 40001, 40004});
@@ -395,7 +407,7 @@ TEST_CASE("unsigned: scans", "[small]") {
   CHECK(read<uint64_t>(stream(), wide.tensor()) == std::vector<uint64_t>{65535, 65537, 105537, 105540});
 }
 
-TEST_CASE("unsigned: bits are moved as they are", "[small]") {
+TEST_CASE("unsigned: bits are moved as they are") {
   const std::vector<uint32_t> x = {UINT32_MAX, 1, 0x80000000, 3, 4, 0x80000005};
   const Tensor on_device = tensor_of(x, {2, 3}), index = tensor_of<int64_t>({2, 0});
   const Guarded picked({2, 2}, DType::u32), joined({4, 3}, DType::u32), flipped({2, 3}, DType::u32),
@@ -452,7 +464,7 @@ void check_scatter() {
 
 }  // namespace
 
-TEST_CASE("unsigned: scattered elements are folded as unsigned numbers", "[small]") {
+TEST_CASE("unsigned: scattered elements are folded as unsigned numbers") {
   check_scatter<uint16_t>();
   check_scatter<uint32_t>();
   check_scatter<uint64_t>();
@@ -464,7 +476,7 @@ TEST_CASE("unsigned: sorting, the largest, searching and what is different") {
   check_order<uint64_t>();
 }
 
-TEST_CASE("unsigned: random whole numbers, and counts of elements", "[small]") {
+TEST_CASE("unsigned: random whole numbers, and counts of elements") {
   const Guarded words({1000}, DType::u32), halves({1000}, DType::u16), y({1000}, DType::u64);
   random_integers(stream(), 0x80000000, 0x100000000, {1, 0}, words.tensor());
   for (uint32_t v : read<uint32_t>(stream(), words.tensor())) REQUIRE(v >= 0x80000000);
