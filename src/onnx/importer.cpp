@@ -18,6 +18,12 @@ namespace {
 constexpr int kDeepest = 32;             // graphs and functions in one another
 constexpr int64_t kMostNodes = 1 << 18;  // functions written out
 
+/// What an error says, without our own argument's name in front.
+std::string reason_of(const ValidationError& error) {
+  const std::string what = error.what(), own = "path: ";
+  return what.rfind(own, 0) == 0 ? what.substr(own.size()) : what;
+}
+
 std::optional<std::vector<Dimension>> shape_of(const TypeMessage& type) {
   if (!type.has_shape) return std::nullopt;
   std::vector<Dimension> shape;
@@ -153,7 +159,7 @@ void GraphImport::import_node(const NodeMessage& node) {
     import.finish();
   } catch (const ValidationError& error) {
     if (std::string(error.what()).find("node '") != std::string::npos) throw;  // says where
-    throw ValidationError("path", cat(import.place(), ": ", error.what()));
+    throw ValidationError("path", cat(import.place(), ": ", reason_of(error)));
   }
   for (size_t i = first; i < graph_.nodes.size(); i++)
     if (graph_.nodes[i].name.empty())
@@ -221,7 +227,7 @@ NetGraph load_graph(const std::string& path) {
     return import_model(path, file.bytes(), files);
   } catch (const ValidationError& error) {
     if (std::string(error.what()).find(path) != std::string::npos) throw;
-    throw ValidationError("path", cat("'", path, "': ", error.what()));
+    throw ValidationError("path", cat("'", path, "': ", reason_of(error)));
   }
 }
 
