@@ -135,6 +135,22 @@ TEST_CASE("what is not understood is refused, with node, operator and opset") {
              Catch::Contains("elsewhere.Relu"));
 }
 
+TEST_CASE("outputs beyond an operator's are refused, and those that nobody wants are not computed") {
+  const auto quantised = [](const std::vector<std::string>& outputs) {
+    Graph g = around({node("DynamicQuantizeLinear", {"x"}, outputs)});
+    g.outputs = {value("y", ElementType::u8, {2})};
+    return model(graph(g));
+  };
+  CHECK_THAT(complaint(quantised({"y", "s", "z", "more"})),
+             Catch::Contains("output 3, 'more', is not supported"));
+  const NetGraph made = onnx::parse_graph(quantised({"y", "", "z"}).bytes());
+  const NetGraph::Node& only = made.nodes.at(0);
+  CHECK(only.kind == "dynamic_quantize");
+  CHECK(only.outputs.at(0) != NetGraph::kNone);
+  CHECK(only.outputs.at(1) == NetGraph::kNone);
+  CHECK(only.outputs.at(2) != NetGraph::kNone);
+}
+
 TEST_CASE("names that are missing, given twice, or in a cycle") {
   CHECK_THAT(complaint(model(graph(around({node("Relu", {"nothing"}, {"y"})})))),
              Catch::Contains("'nothing' is read before"));

@@ -132,6 +132,9 @@ class NodeImport {
   bool wants(int k) const;
   /// Output `k` of the node is this value.
   void result(int value, int k = 0);
+  /// The outputs are these values of the node made last; what nobody wants of it is not computed. An output
+  /// of the file beyond them is refused, by finish().
+  void results(const std::vector<int>& values);
   /// The last node made, to add bodies to it.
   NetGraph::Node& last() { return graph_.graph().nodes.back(); }
 

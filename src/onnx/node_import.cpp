@@ -188,6 +188,16 @@ void NodeImport::result(int value, int k) {
   if (own.empty()) own = name;
 }
 
+void NodeImport::results(const std::vector<int>& values) {
+  NetGraph::Node& made = last();
+  for (size_t k = 0; k < values.size(); k++) {
+    if (wants(static_cast<int>(k)))
+      result(values[k], static_cast<int>(k));
+    else
+      made.outputs[k] = NetGraph::kNone;
+  }
+}
+
 void NodeImport::finish() {
   for (const AttributeMessage& attribute : message.attributes)
     require(read_attributes_.count(attribute.name) != 0, "path", "attribute '", attribute.name,

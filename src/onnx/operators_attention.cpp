@@ -15,8 +15,7 @@ void attention(NodeImport& node) {
                         {"kv_heads", node.integer("kv_num_heads", 0)}};
   if (node.has("scale")) attributes.emplace("scale", node.number("scale", 0));
   node.ignore("softmax_precision");  // never below f32 here
-  const std::vector<int> results = node.emit_many("attention", node.all_inputs(), 4, std::move(attributes));
-  for (int k = 0; k < node.output_count(); k++) node.result(results[static_cast<size_t>(k)], k);
+  node.results(node.emit_many("attention", node.all_inputs(), 4, std::move(attributes)));
 }
 
 void rotary(NodeImport& node) {
@@ -37,9 +36,7 @@ void linear_attention(NodeImport& node) {
   Attributes attributes{{"heads", node.integer("q_num_heads", 0)},
                         {"kv_heads", node.integer("kv_num_heads", 0)}};
   if (const double scale = node.number("scale", 0); scale != 0) attributes.emplace("scale", scale);
-  const std::vector<int> results =
-      node.emit_many("linear_attention", node.all_inputs(), 2, std::move(attributes));
-  for (int k = 0; k < node.output_count(); k++) node.result(results[static_cast<size_t>(k)], k);
+  node.results(node.emit_many("linear_attention", node.all_inputs(), 2, std::move(attributes)));
 }
 
 /// A depthwise convolution of what came before and x, one behind the other; what it leaves for the next call.

@@ -13,7 +13,7 @@ void with_bodies(NodeImport& node, const char* kind, std::vector<int> inputs, At
   const std::vector<int> results = node.emit_many(
       kind, std::move(inputs), static_cast<size_t>(node.output_count()), std::move(attributes));
   node.last().bodies = std::move(bodies);
-  for (int k = 0; k < node.output_count(); k++) node.result(results[static_cast<size_t>(k)], k);
+  node.results(results);
 }
 
 void branch(NodeImport& node) {

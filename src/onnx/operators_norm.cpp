@@ -31,8 +31,7 @@ void batch_norm(NodeImport& node) {
   attributes.emplace("training", training);
   const std::vector<int> inputs{node.in(0), node.in(1), node.in(2), node.in(3), node.in(4)};
   const size_t outputs = !training ? 1 : node.wants(2) ? 3 : node.wants(1) ? 2 : 1;
-  const std::vector<int> values = node.emit_many("batch_norm", inputs, outputs, std::move(attributes));
-  for (size_t k = 0; k < outputs; k++) node.result(values[k], static_cast<int>(k));
+  node.results(node.emit_many("batch_norm", inputs, outputs, std::move(attributes)));
 }
 
 /// The precision of the first stage, which is f32 here at least.
@@ -62,10 +61,9 @@ void layer_norm(NodeImport& node) {
   std::vector<int> inputs{node.in(0), node.in(1)};
   if (!rms) inputs.push_back(node.in(2));
   const size_t outputs = !rms && node.wants(2) ? 3 : node.wants(1) ? 2 : 1;
-  const std::vector<int> values = node.emit_many(
+  node.results(node.emit_many(
       "layer_norm", inputs, outputs,
-      {{"axis", node.integer("axis", -1)}, {"epsilon", node.number("epsilon", 1e-5)}, {"rms", rms}});
-  for (size_t k = 0; k < outputs; k++) node.result(values[k], static_cast<int>(k));
+      {{"axis", node.integer("axis", -1)}, {"epsilon", node.number("epsilon", 1e-5)}, {"rms", rms}}));
 }
 
 void lp_norm(NodeImport& node) {

@@ -22,8 +22,7 @@ void quantize(NodeImport& node) {
 }
 
 void dynamic_quantize(NodeImport& node) {
-  const std::vector<int> results = node.emit_many("dynamic_quantize", {node.in(0)}, 3);
-  for (int k = 0; k < node.output_count(); k++) node.result(results[static_cast<size_t>(k)], k);
+  node.results(node.emit_many("dynamic_quantize", {node.in(0)}, 3));
 }
 
 /// x - zero, i32.

@@ -58,9 +58,7 @@ void recurrent(NodeImport& node) {
   if (cell == "gru") attributes.emplace("reset_after", node.integer("linear_before_reset", 0));
   if (cell == "lstm") attributes.emplace("input_forget", node.integer("input_forget", 0));
   const size_t outputs = cell == "lstm" ? 3 : 2;
-  const std::vector<int> results =
-      node.emit_many("recurrent", node.all_inputs(), outputs, std::move(attributes));
-  for (int k = 0; k < node.output_count(); k++) node.result(results.at(static_cast<size_t>(k)), k);
+  node.results(node.emit_many("recurrent", node.all_inputs(), outputs, std::move(attributes)));
 }
 
 constexpr OperatorEntry kOperators[] = {

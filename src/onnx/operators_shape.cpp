@@ -83,8 +83,7 @@ void split(NodeImport& node) {
   std::vector<int> inputs{node.in(0)};
   if (node.opset >= 13 && node.has(1)) inputs.push_back(node.in(1));
   const auto count = static_cast<size_t>(node.output_count());
-  const std::vector<int> parts = node.emit_many("split", inputs, count, std::move(attributes));
-  for (int k = 0; k < node.output_count(); k++) node.result(parts[static_cast<size_t>(k)], k);
+  node.results(node.emit_many("split", inputs, count, std::move(attributes)));
 }
 
 /// Starts, ends, axes are attributes before opset 10.

@@ -19,22 +19,13 @@ void top_k(NodeImport& node) {
     attributes.emplace("largest", node.integer("largest", 1) != 0);
     attributes.emplace("sorted", node.integer("sorted", 1) != 0);
   }
-  const std::vector<int> values = node.emit_many("top_k", {node.in(0), k}, 2, std::move(attributes));
-  node.result(values[0]);
-  node.result(values[1], 1);
+  node.results(node.emit_many("top_k", {node.in(0), k}, 2, std::move(attributes)));
 }
 
 void unique(NodeImport& node) {
   Attributes attributes{{"sorted", node.integer("sorted", 1) != 0}};
   if (node.has("axis")) attributes.emplace("axis", node.integer("axis", 0));
-  const std::vector<int> values = node.emit_many("unique", {node.in(0)}, 4, std::move(attributes));
-  NetGraph::Node& made = node.last();
-  for (int k = 0; k < 4; k++) {
-    if (node.wants(k))
-      node.result(values[static_cast<size_t>(k)], k);
-    else
-      made.outputs[static_cast<size_t>(k)] = NetGraph::kNone;  // it is not computed, either
-  }
+  node.results(node.emit_many("unique", {node.in(0)}, 4, std::move(attributes)));
 }
 
 void non_max_suppression(NodeImport& node) {

@@ -62,7 +62,9 @@ class Links {
     return value == NetGraph::kNone ? -1 : producers_[static_cast<size_t>(value)];
   }
   /// The only node that reads the value, or -1: several do, none does, or it is an output.
-  int only_reader(int value) const { return readers_[static_cast<size_t>(value)]; }
+  int only_reader(int value) const {
+    return value == NetGraph::kNone ? -1 : readers_[static_cast<size_t>(value)];
+  }
 
  private:
   std::vector<int> producers_, readers_;
