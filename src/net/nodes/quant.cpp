@@ -5,6 +5,7 @@
 #include <dlprim/pointwise.hpp>
 #include <dlprim/reduction.hpp>
 
+#include "core/integer_range.hpp"
 #include "net/nodes/families.hpp"
 
 namespace dlprim::detail {
@@ -50,22 +51,12 @@ std::vector<Tensor> spread_all(NodeStep& step) {
   return inputs;
 }
 
-std::pair<double, double> range_of(DType dtype) {
-  switch (dtype) {
-    case DType::i8:
-      return {-128, 127};
-    case DType::u8:
-      return {0, 255};
-    case DType::i16:
-      return {-32768, 32767};
-    case DType::u16:
-      return {0, 65535};
-    case DType::i32:
-      return {-2147483648.0, 2147483647.0};
-    default:
-      throw ValidationError("dtype",
-                            std::string(dlprim::name_of(dtype)) + " must be i8, u8, i16, u16 or i32");
-  }
+/// What f32 may be quantised to.
+IntegerRange range_of(DType dtype) {
+  const bool fits = dtype == DType::i8 || dtype == DType::u8 || dtype == DType::i16 || dtype == DType::u16 ||
+                    dtype == DType::i32;
+  require(fits, "dtype", dlprim::name_of(dtype), " must be i8, u8, i16, u16 or i32");
+  return integer_range(dtype);
 }
 
 /// Inputs: x, scale, zero. y = (x - zero) scale. Attributes: axis, block, dtype (the scale's).

@@ -9,6 +9,7 @@
 #include <dlprim/reduction.hpp>
 #include <dlprim/scan.hpp>
 
+#include "core/integer_range.hpp"
 #include "net/nodes/families.hpp"
 #include "net/nodes/host.hpp"
 
@@ -115,27 +116,8 @@ void reduce_whole(const NodeStep& step, const std::string& name, const Tensor& x
 Scalar of_nothing(double number, DType dtype) {
   if (is_floating(dtype) || std::isfinite(number)) return number;
   require(!std::isnan(number), "x", "has nothing to take a mean of");
-  const bool lowest = number < 0;
-  switch (dtype) {
-    case DType::boolean:
-      return lowest ? 0 : 1;
-    case DType::u8:
-      return lowest ? 0 : UINT8_MAX;
-    case DType::i8:
-      return lowest ? INT8_MIN : INT8_MAX;
-    case DType::i16:
-      return lowest ? INT16_MIN : INT16_MAX;
-    case DType::i32:
-      return lowest ? INT32_MIN : INT32_MAX;
-    case DType::u16:
-      return lowest ? 0 : UINT16_MAX;
-    case DType::u32:
-      return lowest ? 0 : UINT32_MAX;
-    case DType::u64:
-      return lowest ? 0 : UINT64_MAX;
-    default:
-      return lowest ? INT64_MIN : INT64_MAX;
-  }
+  const IntegerRange range = integer_range(dtype);
+  return number < 0 ? Scalar(range.least) : Scalar(range.most);
 }
 
 /// Inputs: x, axes (or an attribute; negative ones count from the end). function: sum, prod, max, min, mean,

@@ -1,10 +1,12 @@
 // The distributions: what their parameters may be, and what random.cl makes its numbers of.
 #include "ops/random/random_draw.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "core/check.hpp"
+#include "core/integer_range.hpp"
 
 namespace dlprim::detail {
 
@@ -44,26 +46,11 @@ std::pair<int64_t, int64_t> whole_numbers(DType dtype) {
       return symmetric(11);
     case DType::bf16:
       return symmetric(8);
-    case DType::i8:
-      return {-128, 127};
-    case DType::u8:
-      return {0, 255};
-    case DType::i16:
-      return {-32768, 32767};
-    case DType::i32:
-      return {INT32_MIN, INT32_MAX};
-    case DType::i64:
-      return {INT64_MIN, INT64_MAX};
-    case DType::u16:
-      return {0, UINT16_MAX};
-    case DType::u32:
-      return {0, UINT32_MAX};
-    case DType::u64:
-      return {0, INT64_MAX};  // arguments are i64
-    case DType::boolean:
-      return {0, 1};
+    default:
+      break;
   }
-  return {0, 0};
+  const IntegerRange range = integer_range(dtype);
+  return {range.least, static_cast<int64_t>(std::min<uint64_t>(range.most, INT64_MAX))};  // arguments are i64
 }
 
 float finite_float(const char* name, double value) {
