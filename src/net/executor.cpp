@@ -5,6 +5,8 @@
 #include <dlprim/recording.hpp>
 #include <dlprim/rehearsal.hpp>
 
+#include "net/nodes/host.hpp"
+
 namespace dlprim::detail {
 namespace {
 
@@ -78,9 +80,8 @@ class Run {
   }
 
   static bool all_on_host(const NodeStep& step) {
-    constexpr int64_t kMost = 4096;  // elements: more go faster through the device
     for (int k = 0; k < step.input_count(); k++)
-      if (step.has(k) && (!step.in(k).host || element_count(step.in(k).shape) > kMost)) return false;
+      if (step.has(k) && (!step.in(k).host || element_count(step.in(k).shape) > kMostOnHost)) return false;
     return true;
   }
 

@@ -11,6 +11,7 @@
 #include <dlprim/net_model.hpp>
 #include <dlprim/random.hpp>
 
+#include "core/plan_cache.hpp"
 #include "net/nodes/node.hpp"
 #include "net/passes/pass.hpp"
 
@@ -38,6 +39,11 @@ struct RunScope {
   std::vector<std::optional<ValueFacts>>* facts = nullptr;
   const NetGraph* facts_of = nullptr;
 };
+
+/// All that a plan depends on beside its tensors.
+inline PlanKey& add_options(PlanKey& key, const Options& o) {
+  return key.add(o.engine).add(o.workspace_limit).add(o.math).add(o.tune).add(o.plan);
+}
 
 /// Runs `graph` on `inputs` and gives its outputs. Throws ValidationError that names the node.
 std::vector<Slot> run_graph(const RunScope& scope, const NetGraph& graph, std::vector<Slot> inputs);

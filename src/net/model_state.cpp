@@ -6,7 +6,6 @@
 #include <dlprim/net_model.hpp>
 #include <dlprim/rehearsal.hpp>
 
-#include "core/plan_cache.hpp"
 #include "core/state.hpp"
 
 namespace dlprim::detail {
@@ -17,8 +16,7 @@ constexpr size_t kMostRecordings = 4;  // each holds the memory of a run
 
 std::string key_of(const Stream& stream, const std::vector<Slot>& inputs, const Options& options) {
   PlanKey key("run");
-  key.add(reinterpret_cast<uintptr_t>(&stream.state())).add(options.engine).add(options.workspace_limit);
-  key.add(options.math).add(options.tune).add(options.plan);
+  add_options(key.add(reinterpret_cast<uintptr_t>(&stream.state())), options);
   for (const Slot& slot : inputs) key.add(TensorDesc(slot.tensor));
   return key.bytes();
 }

@@ -187,9 +187,7 @@ Tensor folded(const NodeStep& step, const Equation& equation, const Operand& a, 
                 c = product_of(equation, columns);
   const Tensor transposed = a.x.permute(places_of(a, joined_labels(batch, columns, rows)));
   if (transposed.is_contiguous()) return transposed.reshape({n, c, r}).transpose(1, 2);
-  const Tensor straight = a.x.permute(places_of(a, joined_labels(batch, rows, columns)));
-  return (straight.is_contiguous() ? straight : contiguous(step.stream, straight, step.options))
-      .reshape({n, r, c});
+  return step.dense(a.x.permute(places_of(a, joined_labels(batch, rows, columns)))).reshape({n, r, c});
 }
 
 /// y[n, r, c] = sum over k of a[n, r, k] b[n, k, c].

@@ -89,8 +89,8 @@ Tensor scores_of(NodeStep& step, const Parts& p) {
   const int64_t kv = p.heads / p.groups, depth = p.q.shape()[3];
   const Tensor scores = step.scratch({p.batch, p.heads, p.rows, p.columns},
                                      p.q.dtype() == DType::f64 ? DType::f64 : DType::f32);
-  const Tensor q = contiguous(step.stream, p.q, step.options).reshape({p.batch, kv, p.groups, p.rows, depth});
-  const Tensor k = contiguous(step.stream, p.k, step.options)
+  const Tensor q = step.dense(p.q).reshape({p.batch, kv, p.groups, p.rows, depth});
+  const Tensor k = step.dense(p.k)
                        .reshape({p.batch, kv, 1, p.columns, depth})
                        .expand({p.batch, kv, p.groups, p.columns, depth});
   GemmParams params;
@@ -104,7 +104,7 @@ Tensor scores_of(NodeStep& step, const Parts& p) {
 void weighted_values(NodeStep& step, const Parts& p, const Tensor& weights) {
   const int64_t kv = p.heads / p.groups, width = p.v.shape()[3];
   const Tensor w = weights.reshape({p.batch, kv, p.groups, p.rows, p.columns});
-  const Tensor v = contiguous(step.stream, p.v, step.options)
+  const Tensor v = step.dense(p.v)
                        .reshape({p.batch, kv, 1, p.columns, width})
                        .expand({p.batch, kv, p.groups, p.columns, width});
   const bool flat = step.rank(0) == 3;
@@ -194,7 +194,7 @@ void run_rotary(NodeStep& step) {
     }
     require(table.shape().back() == width / 2, "inputs", "input ", k, " has ", table.shape().back(),
             " angles, must have ", width / 2);
-    return contiguous(step.stream, table, step.options).reshape({x.shape()[0], 1, x.shape()[2], width / 2});
+    return step.dense(table).reshape({x.shape()[0], 1, x.shape()[2], width / 2});
   };
   const bool interleaved = step.flag("interleaved");
   const auto half = [&](const Tensor& t, int64_t which) {

@@ -69,11 +69,7 @@ class Stack {
         step.scratch(shape, parts_.empty() ? declared.dtype.value_or(DType::f32) : parts_[0].dtype);
     if (y.numel() == 0) return y;
     std::vector<Tensor> tensors;
-    for (Slot& slot : parts_) {
-      const Tensor& tensor = to_device(step.stream, slot);
-      tensors.push_back(
-          (tensor.is_contiguous() ? tensor : contiguous(step.stream, tensor, step.options)).reshape(one));
-    }
+    for (Slot& slot : parts_) tensors.push_back(step.dense(to_device(step.stream, slot)).reshape(one));
     if (reversed) std::reverse(tensors.begin(), tensors.end());
     concat(step.stream, tensors, at, y, step.options);
     return y;
@@ -168,8 +164,7 @@ void run_scan(NodeStep& step) {
       Shape one;
       for (int k = 0; k < step.rank(place(i)); k++)
         if (k != axis) one.push_back(step.shape(place(i))[k]);
-      const Tensor part =
-          contiguous(step.stream, step.x(place(i)).slice(axis, at, at + 1), step.options).reshape(one);
+      const Tensor part = step.dense(step.x(place(i)).slice(axis, at, at + 1)).reshape(one);
       inputs.push_back({part.dtype(), one, nullptr, part});
     }
     inputs.insert(inputs.end(), used.begin(), used.end());

@@ -36,19 +36,8 @@ std::vector<Scalar> scalars_of(const NodeStep& step, const char* name) {
   return scalars;
 }
 
-bool any_floating(const NodeStep& step) {
-  for (int k = 0; k < step.input_count(); k++)
-    if (is_floating(step.dtype(k))) return true;
-  return false;
-}
-
-/// function: a name of docs/elementwise.md; whole: another for inputs that are all integers; parameters: all
-/// that the function has, or none.
-std::string function_of(const NodeStep& step) {
-  return step.has("whole") && !any_floating(step) ? step.text("whole") : step.text("function");
-}
 void infer_elementwise(NodeStep& step) {
-  const ElementwiseFunction& f = elementwise_function(function_of(step));
+  const ElementwiseFunction& f = elementwise_function(elementwise_function_of(step));
   require(f.inputs.size() == static_cast<size_t>(step.input_count()), "inputs", step.input_count(), " of '",
           f.name, "', must be ", f.inputs.size());
   const DType dtype = f.truth ? DType::boolean : result_dtype(step, f.name == "where" ? 1 : 0);
@@ -56,11 +45,11 @@ void infer_elementwise(NodeStep& step) {
 }
 void run_elementwise(NodeStep& step) {
   const DType dtype = step.out(0).dtype;
-  const bool truth = elementwise_function(function_of(step)).truth;
-  const bool whole_of_floating = !is_floating(dtype) && !truth && any_floating(step);
+  const bool truth = elementwise_function(elementwise_function_of(step)).truth;
+  const bool whole_of_floating = !is_floating(dtype) && !truth && step.any_floating();
   const Tensor y = whole_of_floating ? step.scratch(step.out(0).shape, DType::f32) : step.y();
-  dlprim::elementwise(step.stream, function_of(step), inputs_of(step), scalars_of(step, "parameters"), y,
-                      step.options);
+  dlprim::elementwise(step.stream, elementwise_function_of(step), inputs_of(step),
+                      scalars_of(step, "parameters"), y, step.options);
   if (whole_of_floating) copy(step.stream, y, step.y(), step.options);
 }
 

@@ -59,54 +59,50 @@ int64_t floor_quotient(int64_t a, int64_t b) {
 
 struct HostFunction {
   const char* name;
-  int inputs;
   Whole whole;
   Real real;
 };
 constexpr HostFunction kFunctions[] = {
-    {"add", 2,
-     [](int64_t a, int64_t b) { return wrapped(static_cast<uint64_t>(a) + static_cast<uint64_t>(b)); },
+    {"add", [](int64_t a, int64_t b) { return wrapped(static_cast<uint64_t>(a) + static_cast<uint64_t>(b)); },
      [](double a, double b) { return a + b; }},
-    {"sub", 2,
-     [](int64_t a, int64_t b) { return wrapped(static_cast<uint64_t>(a) - static_cast<uint64_t>(b)); },
+    {"sub", [](int64_t a, int64_t b) { return wrapped(static_cast<uint64_t>(a) - static_cast<uint64_t>(b)); },
      [](double a, double b) { return a - b; }},
-    {"mul", 2,
-     [](int64_t a, int64_t b) { return wrapped(static_cast<uint64_t>(a) * static_cast<uint64_t>(b)); },
+    {"mul", [](int64_t a, int64_t b) { return wrapped(static_cast<uint64_t>(a) * static_cast<uint64_t>(b)); },
      [](double a, double b) { return a * b; }},
-    {"div", 2, nullptr, [](double a, double b) { return a / b; }},
-    {"trunc_divide", 2, trunc_quotient, nullptr},
-    {"floor_divide", 2, floor_quotient, nullptr},
-    {"fmod", 2, trunc_rest, nullptr},
-    {"remainder", 2, floor_rest, nullptr},
-    {"maximum", 2, [](int64_t a, int64_t b) { return a > b ? a : b; },
+    {"div", nullptr, [](double a, double b) { return a / b; }},
+    {"trunc_divide", trunc_quotient, nullptr},
+    {"floor_divide", floor_quotient, nullptr},
+    {"fmod", trunc_rest, nullptr},
+    {"remainder", floor_rest, nullptr},
+    {"maximum", [](int64_t a, int64_t b) { return a > b ? a : b; },
      [](double a, double b) { return a > b || a != a ? a : b; }},
-    {"minimum", 2, [](int64_t a, int64_t b) { return a < b ? a : b; },
+    {"minimum", [](int64_t a, int64_t b) { return a < b ? a : b; },
      [](double a, double b) { return a < b || a != a ? a : b; }},
-    {"neg", 1, [](int64_t a, int64_t) { return wrapped(0 - static_cast<uint64_t>(a)); },
+    {"neg", [](int64_t a, int64_t) { return wrapped(0 - static_cast<uint64_t>(a)); },
      [](double a, double) { return -a; }},
-    {"abs", 1, [](int64_t a, int64_t) { return a < 0 ? wrapped(0 - static_cast<uint64_t>(a)) : a; },
+    {"abs", [](int64_t a, int64_t) { return a < 0 ? wrapped(0 - static_cast<uint64_t>(a)) : a; },
      [](double a, double) { return std::fabs(a); }},
-    {"floor", 1, nullptr, [](double a, double) { return std::floor(a); }},
-    {"ceil", 1, nullptr, [](double a, double) { return std::ceil(a); }},
-    {"round", 1, nullptr, [](double a, double) { return std::nearbyint(a); }},
-    {"sqrt", 1, nullptr, [](double a, double) { return std::sqrt(a); }},
-    {"equal", 2, [](int64_t a, int64_t b) -> int64_t { return a == b; },
+    {"floor", nullptr, [](double a, double) { return std::floor(a); }},
+    {"ceil", nullptr, [](double a, double) { return std::ceil(a); }},
+    {"round", nullptr, [](double a, double) { return std::nearbyint(a); }},
+    {"sqrt", nullptr, [](double a, double) { return std::sqrt(a); }},
+    {"equal", [](int64_t a, int64_t b) -> int64_t { return a == b; },
      [](double a, double b) -> double { return a == b; }},
-    {"not_equal", 2, [](int64_t a, int64_t b) -> int64_t { return a != b; },
+    {"not_equal", [](int64_t a, int64_t b) -> int64_t { return a != b; },
      [](double a, double b) -> double { return a != b; }},
-    {"less", 2, [](int64_t a, int64_t b) -> int64_t { return a < b; },
+    {"less", [](int64_t a, int64_t b) -> int64_t { return a < b; },
      [](double a, double b) -> double { return a < b; }},
-    {"less_equal", 2, [](int64_t a, int64_t b) -> int64_t { return a <= b; },
+    {"less_equal", [](int64_t a, int64_t b) -> int64_t { return a <= b; },
      [](double a, double b) -> double { return a <= b; }},
-    {"greater", 2, [](int64_t a, int64_t b) -> int64_t { return a > b; },
+    {"greater", [](int64_t a, int64_t b) -> int64_t { return a > b; },
      [](double a, double b) -> double { return a > b; }},
-    {"greater_equal", 2, [](int64_t a, int64_t b) -> int64_t { return a >= b; },
+    {"greater_equal", [](int64_t a, int64_t b) -> int64_t { return a >= b; },
      [](double a, double b) -> double { return a >= b; }},
-    {"logical_and", 2, [](int64_t a, int64_t b) -> int64_t { return a && b; },
+    {"logical_and", [](int64_t a, int64_t b) -> int64_t { return a && b; },
      [](double a, double b) -> double { return a != 0 && b != 0; }},
-    {"logical_or", 2, [](int64_t a, int64_t b) -> int64_t { return a || b; },
+    {"logical_or", [](int64_t a, int64_t b) -> int64_t { return a || b; },
      [](double a, double b) -> double { return a != 0 || b != 0; }},
-    {"logical_not", 1, [](int64_t a, int64_t) -> int64_t { return !a; },
+    {"logical_not", [](int64_t a, int64_t) -> int64_t { return !a; },
      [](double a, double) -> double { return a == 0; }},
 };
 
@@ -148,12 +144,6 @@ bool any_u64(const NodeStep& step) {
   return false;
 }
 
-bool any_floating(const NodeStep& step, int first) {
-  for (int k = first; k < step.input_count(); k++)
-    if (is_floating(step.dtype(k))) return true;
-  return false;
-}
-
 }  // namespace
 
 bool copy_on_host(NodeStep& step) {
@@ -183,7 +173,7 @@ bool cast_on_host(NodeStep& step) {
 
 bool expand_on_host(NodeStep& step) {
   const Shape to = step.out(0).shape;
-  if (element_count(to) > 4096) return false;
+  if (element_count(to) > kMostOnHost) return false;
   view_on_host(step, 0, broadcast_strides(step.shape(0), to));
   return true;
 }
@@ -200,14 +190,17 @@ bool concat_on_host(NodeStep& step) {
   return true;
 }
 
+std::string elementwise_function_of(const NodeStep& step) {
+  return step.text(step.has("whole") && !step.any_floating() ? "whole" : "function");
+}
+
 bool elementwise_on_host(NodeStep& step) {
-  const bool whole = step.has("whole") && !any_floating(step, 0);
-  const std::string name = step.text(whole ? "whole" : "function");
+  const std::string name = elementwise_function_of(step);
   if (step.has("parameters") || any_u64(step)) return false;
-  if (name == "where" && !any_floating(step, 0)) return where_on_host(step);
+  if (name == "where" && !step.any_floating()) return where_on_host(step);
   for (const HostFunction& f : kFunctions) {
     if (name != f.name) continue;
-    const bool floating = any_floating(step, 0) || is_floating(step.out(0).dtype);
+    const bool floating = step.any_floating() || is_floating(step.out(0).dtype);
     if (floating ? f.real == nullptr : f.whole == nullptr) return false;
     if (floating)
       apply(step, stretched_inputs<double>(step, numbers_of), f.real);

@@ -134,7 +134,7 @@ void run_fill(NodeStep& step) {
     fill(step.stream, step.integers(1)[0], step.y(), step.options);
 }
 bool fill_on_host(NodeStep& step) {
-  if (element_count(step.out(0).shape) > 4096) return false;
+  if (element_count(step.out(0).shape) > kMostOnHost) return false;
   HostTensor y = step.host(1);
   y.shape = step.out(0).shape;
   const std::vector<unsigned char> element = y.data;
@@ -172,7 +172,7 @@ void run_range(NodeStep& step) {
 }
 bool range_on_host(NodeStep& step) {
   const int64_t count = step.out(0).shape[0];
-  if (is_floating(step.dtype(0)) || count > 4096) return false;
+  if (is_floating(step.dtype(0)) || count > kMostOnHost) return false;
   std::vector<int64_t> elements;
   for (int64_t i = 0; i < count; i++) elements.push_back(step.integers(0)[0] + i * step.integers(2)[0]);
   step.set_host(0, host_tensor(step.out(0).dtype, step.out(0).shape, elements));

@@ -6,7 +6,6 @@
 #include <dlprim/copy.hpp>
 #include <dlprim/rehearsal.hpp>
 
-#include "core/plan_cache.hpp"
 #include "net/executor.hpp"
 
 namespace dlprim::detail {
@@ -18,6 +17,11 @@ NodeStep::NodeStep(const NetGraph::Node& node_, const RunScope& scope_, std::vec
       options(scope_.options),
       inputs_(std::move(inputs)),
       outputs_(node_.outputs.size()) {}
+
+bool NodeStep::any_floating() const {
+  return std::any_of(inputs_.begin(), inputs_.end(),
+                     [](const Slot* slot) { return slot && is_floating(slot->dtype); });
+}
 
 Slot& NodeStep::in(int k) const {
   require(has(k), "inputs", "input ", k, " is missing");
@@ -39,8 +43,7 @@ const Tensor& NodeStep::x(int k) {
   return has(k) ? to_device(stream, in(k)) : none;
 }
 
-Tensor NodeStep::dense(int k) {
-  const Tensor& tensor = x(k);
+Tensor NodeStep::dense(const Tensor& tensor) const {
   return tensor.is_contiguous() ? tensor : contiguous(stream, tensor, options);
 }
 
@@ -112,10 +115,7 @@ namespace {
 std::string plan_key(const NetGraph::Node& node, const Options& options,
                      std::initializer_list<TensorDesc> of) {
   PlanKey key("node");
-  key.add(reinterpret_cast<uintptr_t>(&node))
-      .add(options.engine)
-      .add(options.workspace_limit)
-      .add(options.math);
+  add_options(key.add(reinterpret_cast<uintptr_t>(&node)), options);
   for (const TensorDesc& desc : of) key.add(desc);
   return key.bytes();
 }

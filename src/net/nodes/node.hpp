@@ -60,12 +60,15 @@ class NodeStep {
   bool has(int k) const { return k < input_count() && inputs_[static_cast<size_t>(k)] != nullptr; }
   Slot& in(int k) const;
   DType dtype(int k) const { return in(k).dtype; }
+  /// One of the inputs that are there is.
+  bool any_floating() const;
   const Shape& shape(int k) const { return in(k).shape; }
   int rank(int k) const { return shape(k).size(); }
   /// On the device; an undefined one if the input is left out.
   const Tensor& x(int k);
-  /// The same, row-major.
-  Tensor dense(int k);
+  /// The same, row-major; and any tensor, itself if it is.
+  Tensor dense(int k) { return dense(x(k)); }
+  Tensor dense(const Tensor& tensor) const;
   bool constant(int k) const { return in(k).constant; }
   /// On the host. Waits for the device if the input was computed there.
   const HostTensor& host(int k);

@@ -132,7 +132,7 @@ void run_batch_norm(NodeStep& step) {
 Tensor spread(NodeStep& step, int k, int64_t groups, int64_t channels) {
   if (element_count(step.shape(k)) != groups || groups == channels) return step.dense(k).reshape({channels});
   const Tensor x = step.dense(k).reshape({groups, 1}).expand({groups, channels / groups});
-  return contiguous(step.stream, x, step.options).reshape({channels});
+  return step.dense(x).reshape({channels});
 }
 
 /// Inputs: x [N, C, ...], weight, bias: [C], or with "per_group" also [groups]. Attributes: groups (0: C,
@@ -166,7 +166,7 @@ Tensor fitting(NodeStep& step, int k, int axes) {
     if (own[i] != 1) return {};
   if (own == tail) return step.x(k);
   while (own.size() > axes) own = Shape(std::vector<int64_t>(own.begin() + 1, own.end()));
-  return contiguous(step.stream, step.dense(k).reshape(own).expand(tail), step.options);
+  return step.dense(step.dense(k).reshape(own).expand(tail));
 }
 
 /// Inputs: x, weight, bias (may be left out), both broadcast to x. Attributes: axis (-1), the first of those

@@ -17,7 +17,7 @@ namespace {
 Tensor operand(const NodeStep& step, const Tensor& x) {
   const int rank = x.rank();
   const auto lies_well = [&](int axis) { return x.strides()[axis] == 1 || x.shape()[axis] == 1; };
-  return lies_well(rank - 1) || lies_well(rank - 2) ? x : contiguous(step.stream, x, step.options);
+  return lies_well(rank - 1) || lies_well(rank - 2) ? x : step.dense(x);
 }
 
 /// What one operand of a product is in all: a vector gets a second axis, which the result loses again.
@@ -62,10 +62,7 @@ Activation activation_of(const NodeStep& step) {
 /// Inputs: a, b, as NumPy's matmul has them, a bias for each column, a residual of y's shape. alpha: a
 /// factor; activation.
 void infer_matmul(NodeStep& step) {
-  const bool whole = !is_floating(step.dtype(0));
-  step.output(0,
-              whole ? (step.has("dtype") ? parse_dtype(step.text("dtype")) : step.dtype(0)) : step.dtype(0),
-              product_shapes(step).y);
+  step.output(0, step.dtype(0), product_shapes(step).y);
 }
 void run_matmul(NodeStep& step) {
   const ProductShapes shapes = product_shapes(step);

@@ -129,8 +129,7 @@ class Direction {
   /// stays out.
   Tensor from_x() {
     const int64_t all = layer_.gates * layer_.width;
-    const Tensor x = contiguous(step_.stream, layer_.batch_first ? step_.x(kX).transpose(0, 1) : step_.x(kX),
-                                step_.options);
+    const Tensor x = step_.dense(layer_.batch_first ? step_.x(kX).transpose(0, 1) : step_.x(kX));
     const Tensor gates = step_.scratch({layer_.places * layer_.batch, all}, type_);
     Tensor bias;
     if (step_.has(kBias)) {
@@ -141,7 +140,7 @@ class Direction {
       if (reset_after()) {
         const int64_t from = 2 * layer_.width;
         copy(step_.stream, both.slice(0, from, all), bias.slice(0, from, all), step_.options);
-        inner_bias_ = contiguous(step_.stream, both.slice(0, all + from, 2 * all), step_.options);
+        inner_bias_ = both.slice(0, all + from, 2 * all);
       }
     }
     gemm(step_.stream, x.reshape({layer_.places * layer_.batch, step_.shape(kX)[2]}), of(kW).transpose(0, 1),

@@ -206,8 +206,7 @@ Tensor resized(const NodeStep& step, const Tensor& x, const ResizeAxis& a, const
   for (int i = a.axis + 1; i < x.rank(); i++) inner *= x.shape()[i];
   Shape shape = x.shape();
   shape[a.axis] = a.to;
-  const Tensor dense = x.is_contiguous() ? x : contiguous(step.stream, x, step.options);
-  const Tensor rows = dense.reshape({outer, a.from, inner});
+  const Tensor rows = step.dense(x).reshape({outer, a.from, inner});
   const Tensor near = step.scratch({outer, a.to, taps.taps, inner}, x.dtype());
   index(step.stream, rows, {{}, table(step, {a.to, taps.taps}, taps.indices)}, near, step.options);
   Tensor y = near.reshape({outer, a.to, taps.taps * inner});

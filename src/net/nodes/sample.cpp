@@ -258,7 +258,7 @@ void run_fold(NodeStep& step) {
         const int64_t from = rest % f.window[i] * f.dilation[i];
         to = to.slice(i + 2, from, from + (f.count[i] - 1) * f.stride[i] + 1, f.stride[i]);
       }
-      const Tensor own = contiguous(step.stream, x.slice(2, tap, tap + 1), step.options).reshape(each);
+      const Tensor own = step.dense(x.slice(2, tap, tap + 1)).reshape(each);
       pointwise(step.stream, {to, own}, {to}, {}, "y0 = x0 + x1", step.options);
     }
   }

@@ -131,9 +131,8 @@ std::vector<double> transform_matrix(const Transform& t) {
 /// The transform of each row of x, dense: [rows, inputs in_parts]; in x's dtype, f32 or f64.
 Tensor transformed(const NodeStep& step, const Transform& t, const Tensor& x) {
   const int64_t in = t.inputs * t.in_parts, out = t.outputs * t.out_parts;
-  const HostTensor host = host_tensor(x.dtype(), {in, out}, transform_matrix(t));
-  const Tensor w = step.scratch(host.shape, x.dtype()), y = step.scratch({x.size(0), out}, x.dtype());
-  write(step.stream, w, host.data.data(), w.bytes());
+  const Tensor w = to_device(step.stream, host_tensor(x.dtype(), {in, out}, transform_matrix(t)));
+  const Tensor y = step.scratch({x.size(0), out}, x.dtype());
   gemm(step.stream, x, w, {}, {}, y, step.options);
   return y;
 }

@@ -10,6 +10,7 @@
 #include <dlprim/unique.hpp>
 
 #include "net/nodes/families.hpp"
+#include "net/nodes/tables.hpp"
 
 namespace dlprim::detail {
 namespace {
@@ -100,18 +101,14 @@ void run_unique(NodeStep& step) {
   for (int i = 0; i < x.rank(); i++)
     if (i != axis) order.push_back(i);
   const Tensor rows = x.permute(order);
-  HostTensor host{{}, x.dtype(), rows.shape(), {}};
-  host.data.resize(static_cast<size_t>(rows.bytes()));
-  if (!host.data.empty()) read(step.stream, rows, host.data.data(), rows.bytes());
+  const HostTensor host = to_host(step.stream, rows);
   const Distinct d = is_floating(x.dtype()) ? distinct_rows(numbers_of(host), x.size(axis), sorted)
                                             : distinct_rows(integers_of(host), x.size(axis), sorted);
   Shape shape = x.shape();
   shape[axis] = static_cast<int64_t>(d.first.size());
   step.output(0, x.dtype(), shape);
   if (step.wanted(0) && step.y().numel() != 0) {
-    const Tensor places = step.scratch({shape[axis]}, DType::i64);
-    write(step.stream, places, d.first);
-    index_select(step.stream, x, places, axis, step.y(), step.options);
+    index_select(step.stream, x, table(step, {shape[axis]}, d.first), axis, step.y(), step.options);
   }
   step.set_host(1, list_of_places(d.first));
   step.set_host(2, list_of_places(d.inverse));
