@@ -248,7 +248,7 @@ def run_all(database, names, dtype, jobs, limit, tell):
             process.join()
             del running[name]
             table[name] = [*verdict, round(seconds, 2)]
-            tell(name, table[name], len(table), len(names))
+            tell(name, table, len(names))
     return table
 
 
@@ -273,9 +273,17 @@ def main(database):
     if options.names:
         names = [n for n in names if any(n == a or (a.endswith(".") and n.startswith(a)) for a in options.names)]
 
-    def tell(name, line, done, of):
+    device = device_name() if options.out else ""
+    saved = time.monotonic()
+
+    def tell(name, table, of):
+        nonlocal saved
+        line = table[name]
         if line[0] != "passed" or options.names:
-            print(f"{done}/{of} {name}: {line[0]} ({line[1]} samples, {line[3]} s) {line[2]}", flush=True)
+            print(f"{len(table)}/{of} {name}: {line[0]} ({line[1]} samples, {line[3]} s) {line[2]}", flush=True)
+        if options.out and time.monotonic() > saved + 10:  # a run that is cut keeps what it found
+            save(options.out, database, options.dtype, device, table)
+            saved = time.monotonic()
 
     table = run_all(database, names, dtype, options.jobs, options.limit, tell)
     counts = collections.Counter(line[0] for line in table.values())
@@ -283,12 +291,12 @@ def main(database):
     print(f"{options.dtype}: {counts['passed']} of {judged} {database.DATABASE} pass "
           f"({100 * counts['passed'] / max(1, judged):.1f} %): {dict(counts)}")
     if options.out:
-        save(options.out, database, options.dtype, table)
+        save(options.out, database, options.dtype, device, table)
     return 0 if counts["passed"] == judged else 1
 
 
-def save(file, database, dtype, table):
-    run = {"database": database.DATABASE, "torch": torch.__version__, "device": device_name(), "dtype": dtype}
+def save(file, database, dtype, device, table):
+    run = {"database": database.DATABASE, "torch": torch.__version__, "device": device, "dtype": dtype}
     if os.path.exists(file):
         with open(file) as old:
             before = json.load(old)
