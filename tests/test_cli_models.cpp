@@ -176,6 +176,24 @@ TEST_CASE("check compares with expected arrays and with another device") {
   CHECK(check("").code == 2);
 }
 
+TEST_CASE("explain tells each step and what it launches") {
+  const Files files;
+  const std::string model = files.model() + device_option();
+  const auto ran = run("explain --json " + model);
+  REQUIRE(ran.code == 0);
+  std::vector<nlohmann::json> records;
+  std::istringstream lines(ran.out);
+  for (std::string line; std::getline(lines, line);) records.push_back(nlohmann::json::parse(line));
+  REQUIRE(records.size() >= 2);
+  size_t launches = 0;
+  for (size_t i = 0; i + 1 < records.size(); i++) launches += records[i]["kernels"].size();
+  CHECK(records.back()["steps"] == records.size() - 1);
+  CHECK(records.back()["launches"] == launches);
+  CHECK(records.back()["replayed"] == true);
+  CHECK(launches > 0);
+  CHECK_THAT(run("explain " + model).out, Catch::Contains("nodes became"));
+}
+
 TEST_CASE("bench measures") {
   const Files files;
   const nlohmann::json json =

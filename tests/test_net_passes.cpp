@@ -19,6 +19,9 @@ HostTensor whole_numbers(const Shape& shape, uint64_t seed, DType dtype = DType:
   const std::vector<float> values = integers(element_count(shape), rng);
   return host_tensor(dtype, shape, std::vector<double>(values.begin(), values.end()));
 }
+HostTensor sizes(const std::vector<double>& values) {
+  return host_tensor(DType::i64, {static_cast<int64_t>(values.size())}, values);
+}
 HostTensor number(double value) {
   return host_tensor(DType::f32, {}, std::vector<double>{value});
 }
@@ -48,7 +51,8 @@ struct Case {
       return constant(
           host_tensor(DType::f32, {channels}, std::vector<double>(static_cast<size_t>(channels), value)));
     };
-    return g.add("batch_norm", {x, numbers(2), numbers(3), numbers(-1), numbers(0.75)}, {{"epsilon", 0.25}});
+    return g.add("batch_norm", {x, numbers(2), numbers(3), numbers(-1), numbers(0.75)},
+                 {{"epsilon", 0.25}, {"momentum", 0.9}, {"training", 0}});
   }
 
   using Outputs = std::vector<std::vector<float>>;
@@ -153,6 +157,16 @@ TEST_CASE("passes: a residual and an activation go into a convolution, wherever 
   CHECK(self.attribute(0, "activation") == "relu6");
 }
 
+TEST_CASE("passes: a clip to 0 and 6 is an activation, any other is none") {
+  for (const double most : {6.0, 5.0}) {
+    Case c;
+    const int y = c.conv(c.input({2, 3, 5, 6}), {4, 3, 3, 3});
+    c.g.add_output("y", c.g.add("elementwise", {y},
+                                {{"function", "clip"}, {"parameters", std::vector<double>{0, most}}}));
+    CHECK(c.rewritten() == (most == 6 ? "conv" : "conv elementwise"));
+  }
+}
+
 TEST_CASE("passes: after an activation nothing more goes in, and outputs stay outputs") {
   Case c;
   const int x = c.input({1, 4, 6, 5});
@@ -210,7 +224,59 @@ TEST_CASE("passes: names in one expression are no other's, and conditions may be
   CHECK(one.rewritten() == "pointwise");
 }
 
-TEST_CASE("passes: nothing is computed more often than before, nor in another dtype") {
+TEST_CASE("passes: a BatchNorm in training stays") {
+  Case c;
+  const int y = c.batch_norm(c.conv(c.input({2, 3, 5, 6}), {4, 3, 3, 3}), 4);
+  c.g.nodes.back().attributes.at("training") = 1;
+  c.g.add_output("y", y);
+  CHECK(c.rewritten() == "conv batch_norm");
+}
+
+TEST_CASE("passes: a gate of each channel is computed where it is used, if it calls no function") {
+  Case c;
+  const int x = c.input({2, 3, 4, 5}), gate = c.apply("hardsigmoid", {c.input({2, 3, 1, 1})});
+  c.g.add_output("y", c.apply("mul", {x, gate}));
+  CHECK(c.rewritten(1e-6) == "pointwise");
+  Case two;  // once, for two readers
+  const int z = two.apply("relu", {two.input({6})});
+  two.g.add_output("a", two.apply("mul", {two.input({4, 6}), z}));
+  two.g.add_output("b", two.apply("add", {two.input({4, 6}), z}));
+  CHECK(two.rewritten() == "elementwise elementwise elementwise");
+}
+
+TEST_CASE("passes: what is made of constants alone is a constant, and a convolution's bias then") {
+  NetGraph g;
+  const int x = g.add_input("x", DType::f32, {{1}, {3}, {5}, {6}});
+  const int w = g.add_constant(whole_numbers({4, 3, 3, 3}, 3));
+  const int bias =
+      g.add("reshape", {g.add_constant(whole_numbers({4}, 4)), g.add_constant(sizes({1, 4, 1, 1}))});
+  const int twice = g.add("elementwise", {bias, bias}, {{"function", "add"}});
+  const int y = g.add("elementwise", {g.add("conv", {x, w}), twice}, {{"function", "add"}});
+  g.add_output("y", g.add("elementwise", {y}, {{"function", "relu"}}));
+  g.add_output("twice", twice);
+  const Tensor fed = to_device(stream(), whole_numbers({1, 3, 5, 6}, 5));
+  const auto steps_of = [&](const Model& model) {
+    std::string kinds;
+    for (const Model::Plan::Step& step : model.explain(stream(), {{"x", fed}}).steps)
+      kinds += step.node.kind + " ";
+    return kinds;
+  };
+  const Model all(g), few(g, {"constants"});
+  CHECK(steps_of(all) == "conv ");
+  CHECK(steps_of(few) == "conv pointwise ");
+  const auto outputs = [&](const Model& model, const char* name) {
+    return host_values(model.run(stream(), {{"x", fed}}).at(name));
+  };
+  for (const char* name : {"y", "twice"}) {
+    const std::vector<float> expected = outputs(Model(g), name);
+    for (int run = 0; run < 3; run++) {
+      CHECK(outputs(all, name) == expected);
+      CHECK(outputs(few, name) == expected);
+    }
+  }
+}
+
+TEST_CASE("passes: nothing that calls a function is computed more often than before, nor in another dtype") {
   Case c;  // [6] is computed once, not for each row
   const int x = c.input({4, 6}), z = c.input({6});
   c.g.add_output("y", c.apply("mul", {x, c.apply("exp", {z})}));
@@ -245,6 +311,6 @@ TEST_CASE("passes: what nobody reads goes, and names are checked") {
   c.g.add_output("y", c.apply("relu", {x}));
   CHECK(c.rewritten() == "elementwise");
   CHECK(c.rewritten(0, {"dead"}) == "pointwise elementwise");
-  CHECK(graph_passes() == std::vector<std::string>{"affine", "epilogue", "pointwise", "dead"});
+  CHECK(graph_passes() == std::vector<std::string>{"constants", "affine", "epilogue", "pointwise", "dead"});
   CHECK_THROWS_WITH(Model(c.g, {"affine", "magic"}), Catch::Contains("'magic' is no pass"));
 }

@@ -109,6 +109,39 @@ TEST_CASE("a model runs, and its ports have names, types and sizes") {
   CHECK(*loaded.outputs()[0].dtype == DType::f32);
 }
 
+TEST_CASE("a block of a network, as exporters write it, launches no more than its convolution") {
+  Graph g;  // a convolution, BatchNorm, a residual, ReLU6
+  g.inputs = {input("x", {1, 2, 4, 4})};
+  g.outputs = {input("y", {1, 2, 4, 4})};
+  g.initializers = {tensor("w", ElementType::f32, {2, 2, 1, 1}, raw_bytes<float>({1, -1, 2, 1})),
+                    floats("scale", {2, 2}),
+                    floats("bias", {1, -1}),
+                    floats("mean", {1, 0}),
+                    floats("variance", {0.75, 0.75}),
+                    tensor("least", ElementType::f32, {}, raw_bytes<float>({0})),
+                    tensor("most", ElementType::f32, {}, raw_bytes<float>({6}))};
+  g.nodes = {node("Conv", {"x", "w"}, {"c"}),
+             node("BatchNormalization", {"c", "scale", "bias", "mean", "variance"}, {"n"},
+                  {attribute("epsilon", 0.25F), attribute("momentum", 0.9F)}),
+             node("Add", {"n", "x"}, {"sum"}), node("Clip", {"sum", "least", "most"}, {"y"})};
+  const Model made(onnx::parse_graph(model(graph(g)).bytes()));
+  std::vector<float> x(32);
+  for (size_t i = 0; i < x.size(); i++) x[i] = static_cast<float>(i % 5) - 2;
+  const Model::Tensors fed{{"x", device_tensor({1, 2, 4, 4}, x)}};
+  const Model::Plan plan = made.explain(stream(), fed);
+  CHECK(plan.replayed);
+  CHECK(plan.steps.at(0).node.kind == "conv");
+  CHECK(!plan.steps[0].kernels.empty());
+  for (size_t i = 1; i < plan.steps.size(); i++) CHECK(plan.steps[i].kernels.empty());
+  std::vector<float> expected;
+  for (size_t i = 0; i < x.size(); i++) {
+    const float a = x[i % 16], b = x[i % 16 + 16];
+    const float y = i < 16 ? 2 * (a - b - 1) + 1 + a : 2 * (2 * a + b) - 1 + b;
+    expected.push_back(y < 0 ? 0 : y > 6 ? 6 : y);
+  }
+  CHECK(host_values(made.run(stream(), fed).at("y")) == expected);
+}
+
 TEST_CASE("an initializer is its input's standard value") {
   Graph g = around({node("Mul", {"x", "w"}, {"y"})});
   g.initializers = {floats("w", {2, 3})};

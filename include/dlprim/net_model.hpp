@@ -37,6 +37,21 @@ class DLPRIM_API Model {
   /// sizes do, have none.
   using Watch = std::function<void(const NetGraph::Node& node, const Tensors& outputs)>;
 
+  /// How a run goes once it is replayed.
+  struct Plan {
+    struct Step {
+      NetGraph::Node node;
+      std::vector<std::pair<std::string, TensorDesc>> outputs;  ///< by name, those on the device
+      std::vector<std::string> kernels;                         ///< in the order of their launches
+    };
+    /// Nodes as passes left them, without those whose outputs are the same in each run.
+    std::vector<Step> steps;
+    /// False: shapes depend on elements, or numbers are random, so each run goes node by node. Then no step
+    /// tells of its kernels.
+    bool replayed = false;
+    uint64_t bytes = 0;  ///< of a replay's memory between inputs and outputs
+  };
+
   /// `without`: passes that do not rewrite the graph (see graph_passes). Throws ValidationError: see
   /// NetGraph::check(), or a pass that does not exist.
   explicit Model(NetGraph graph, std::vector<std::string> without = {});
@@ -55,6 +70,10 @@ class DLPRIM_API Model {
   /// and what operators throw.
   Tensors run(const Stream& stream, const Tensors& feeds, const Options& options = {},
               const Watch& watch = {}) const;
+
+  /// Runs the graph as run() does, until it is recorded, and tells what a replay does. Throws what run()
+  /// does.
+  Plan explain(const Stream& stream, const Tensors& feeds, const Options& options = {}) const;
 
  private:
   std::shared_ptr<detail::ModelState> state_;

@@ -58,7 +58,7 @@ struct RecordingState {
   /// The one that the calling thread makes, of this context, or null.
   static RecordingState* active(const Context& context) noexcept;
   /// The same, if it is of this stream.
-  static RecordingState* active(const StreamState& stream) noexcept;
+  DLPRIM_API static RecordingState* active(const StreamState& stream) noexcept;
   /// The memory stays as long as the recording, unless it is the recording's own.
   void use(const std::shared_ptr<Storage>& storage);
 };

@@ -87,4 +87,8 @@ Model::Tensors Model::run(const Stream& stream, const Tensors& feeds, const Opti
   return outputs;
 }
 
+Model::Plan Model::explain(const Stream& stream, const Tensors& feeds, const Options& options) const {
+  return state_->explain(stream, detail::slots_of(state_->graph, feeds, stream.context()), options);
+}
+
 }  // namespace dlprim

@@ -6,13 +6,15 @@
 #include <dlprim/net_model.hpp>
 #include <dlprim/rehearsal.hpp>
 
+#include "core/recorder.hpp"
 #include "core/state.hpp"
 
 namespace dlprim::detail {
 namespace {
 
 constexpr size_t kMostKinds = 16;  // of one context; a model that is fed ever new sizes forgets the oldest
-constexpr size_t kMostRecordings = 4;  // each holds the memory of a run
+constexpr size_t kMostRecordings = 4;    // each holds the memory of a run
+constexpr int64_t kMostKnown = 1 << 16;  // elements that are read back for the passes
 
 std::string key_of(const Stream& stream, const std::vector<Slot>& inputs, const Options& options) {
   PlanKey key("run");
@@ -37,6 +39,20 @@ bool uses_same_memory(const Tensor& tensor, const std::vector<Slot>& inputs) {
                      [&](const Slot& slot) { return slot.tensor.storage() == tensor.storage(); });
 }
 
+/// What the first run computed of constants alone, where that was on the host or is small.
+std::map<int, std::shared_ptr<const HostTensor>> known_of(const Stream& stream, const NodeMemory& nodes) {
+  std::map<int, std::shared_ptr<const HostTensor>> known;
+  for (const auto& [node, slots] : nodes.folded)
+    for (size_t k = 0; k < slots.size(); k++) {
+      if (node->outputs[k] == NetGraph::kNone) continue;
+      Slot slot = slots[k];
+      if (!slot.host && (!slot.tensor.defined() || slot.tensor.numel() > kMostKnown)) continue;
+      to_host(stream, slot);
+      known[node->outputs[k]] = slot.host;
+    }
+  return known;
+}
+
 }  // namespace
 
 /// What needs no facts of a run is done at once.
@@ -44,7 +60,7 @@ ModelState::ModelState(NetGraph given, std::vector<std::string> without) : witho
   const std::vector<std::string> known = graph_passes();
   for (const std::string& name : without_)
     require(std::find(known.begin(), known.end(), name) != known.end(), "without", "'", name, "' is no pass");
-  Rewritten rewritten{std::move(given), {}};
+  Rewritten rewritten{std::move(given), {}, {}};
   run_passes(rewritten, without_, Passes::without_facts);
   graph = std::move(rewritten.graph);
 }
@@ -83,9 +99,9 @@ void ModelState::forget(Part& part, RunKind& kind) const {
   kind.graph.reset();
 }
 
-/// With what is known of the values of this kind.
-void ModelState::rewrite(RunKind& kind) const {
-  Rewritten rewritten{graph, kind.facts};
+/// With what is known of the values of this kind. `nodes`: of its first run.
+void ModelState::rewrite(const Stream& stream, const NodeMemory& nodes, RunKind& kind) const {
+  Rewritten rewritten{graph, kind.facts, known_of(stream, nodes)};
   for (const auto& [value, constant] : graph.constants)
     rewritten.facts[static_cast<size_t>(value)] = ValueFacts{constant->dtype, constant->shape};
   run_passes(rewritten, without_);
@@ -132,7 +148,7 @@ bool ModelState::record(const RunScope& scope, Part& part, RunKind& kind, const 
   }
   for (size_t i = 0; i < own.size(); i++)
     if (own[i].tensor.numel() != 0) copy(scope.stream, inputs[i].tensor, own[i].tensor, scope.options);
-  rewrite(kind);
+  rewrite(scope.stream, part.nodes, kind);
   rehearse(scope.stream, scope.options, *kind.graph, own);
   const RunScope rewritten{scope.stream, scope.options, scope.constants,
                            kind.nodes,   scope.watch,   scope.random};
@@ -178,6 +194,37 @@ std::vector<Tensor> ModelState::run(const Stream& stream, const std::vector<Slot
     if (inputs[i].tensor.numel() != 0) copy(stream, inputs[i].tensor, kind.inputs[i], options);
   kind.recording.replay();
   return given_away(stream, options, kind.outputs);
+}
+
+/// Records a kind that is recorded once more, and looks at what each node launches.
+Model::Plan ModelState::explain(const Stream& stream, const std::vector<Slot>& inputs,
+                                const Options& options) {
+  for (int i = 0; i < 2; i++) run(stream, inputs, options, {});
+  Part& part = part_of(stream.context());
+  bool is_new = false;
+  RunKind& kind = kind_of(part, key_of(stream, inputs, options), is_new);
+  Model::Plan plan;
+  plan.replayed = bool(kind.graph);
+  size_t seen = 0;
+  const Model::Watch watch = [&](const NetGraph::Node& node, const Model::Tensors& outputs) {
+    Model::Plan::Step& step = plan.steps.emplace_back();
+    step.node = node;
+    for (const auto& [name, tensor] : outputs) step.outputs.emplace_back(name, tensor);
+    const RecordingState* const recording = RecordingState::active(stream.state());
+    for (; recording && seen < recording->launches.size(); seen++)
+      step.kernels.push_back(recording->launches[seen].shared->name);
+  };
+  if (!plan.replayed) {
+    run_graph({stream, options, part.constants, part.nodes, watch, random_}, graph, inputs);
+    return plan;
+  }
+  std::vector<Slot> own = inputs;
+  for (size_t i = 0; i < own.size(); i++) own[i].tensor = kind.inputs[i];
+  const Recording recording(stream, [&] {
+    run_graph({stream, options, part.constants, kind.nodes, watch, random_}, *kind.graph, own);
+  });
+  plan.bytes = recording.bytes();
+  return plan;
 }
 
 }  // namespace dlprim::detail

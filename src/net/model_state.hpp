@@ -37,6 +37,7 @@ class ModelState {
   /// Gives row-major outputs in memory of their own.
   std::vector<Tensor> run(const Stream& stream, const std::vector<Slot>& inputs, const Options& options,
                           const Model::Watch& watch);
+  Model::Plan explain(const Stream& stream, const std::vector<Slot>& inputs, const Options& options);
 
  private:
   /// What is kept for one context.
@@ -53,7 +54,7 @@ class ModelState {
                        const std::vector<Slot>& inputs);
   std::vector<Tensor> run_nodes(const RunScope& scope, const std::vector<Slot>& inputs);
   bool record(const RunScope& scope, Part& part, RunKind& kind, const std::vector<Slot>& inputs);
-  void rewrite(RunKind& kind) const;
+  void rewrite(const Stream& stream, const NodeMemory& nodes, RunKind& kind) const;
 
   std::vector<std::string> without_;  ///< passes that are left out
   std::list<Part> parts_;

@@ -29,22 +29,17 @@ double percentile(const std::vector<double>& sorted, double share) {
 
 int run_bench(const BenchModelOptions& options) {
   const Model model(onnx::load_graph(options.model), options.without);
-  std::vector<std::string> notes;
-  const HostTensors inputs =
-      gather_inputs(model, options.inputs, options.shapes, options.pixels_choice(), notes);
-  for (const std::string& note : notes) std::cerr << note << std::endl;
-  const Device device = choose_device(options.device);
-  const Context context(device);
-  const Stream stream(context);
+  const ModelRun run(model, options);
+  const Stream& stream = run.stream;
   const auto copied = Clock::now();
-  const Model::Tensors feeds = to_device(stream, inputs);
+  const Model::Tensors feeds = run.feeds();
   stream.finish();
   const double copy_in = ms_since(copied);
 
   std::vector<double> whole, enqueue;
   const auto once = [&] {
     const auto start = Clock::now();
-    const Model::Tensors outputs = model.run(stream, feeds);
+    const Model::Tensors outputs = model.run(stream, feeds, run.options);
     enqueue.push_back(ms_since(start));
     stream.finish();
     whole.push_back(ms_since(start));
@@ -61,7 +56,7 @@ int run_bench(const BenchModelOptions& options) {
   const double median = percentile(whole, 0.5);
   if (options.json) {
     std::cout << nlohmann::json{{"model", options.model},
-                                {"device", describe(device)},
+                                {"device", describe(run.device)},
                                 {"runs", whole.size()},
                                 {"p50_ms", median},
                                 {"p90_ms", percentile(whole, 0.9)},
@@ -75,7 +70,7 @@ int run_bench(const BenchModelOptions& options) {
     return 0;
   }
   std::cout
-      << describe(device) << "\n"
+      << describe(run.device) << "\n"
       << format("%zu runs: %.3f ms in half of them or less (p90 %.3f, p99 %.3f, least %.3f), %.1f runs/s\n",
                 whole.size(), median, percentile(whole, 0.9), percentile(whole, 0.99), whole.front(),
                 1000 / median)

@@ -73,18 +73,14 @@ int against_file(const CheckModelOptions& options) {
   const HostTensors expected = read_npz(options.expect);
   CheckModelOptions with_inputs = options;
   with_inputs.inputs.insert(with_inputs.inputs.begin(), options.expect);
-  std::vector<std::string> notes;
-  const HostTensors inputs =
-      gather_inputs(model, with_inputs.inputs, options.shapes, options.pixels_choice(), notes);
-  for (const std::string& note : notes) std::cerr << note << std::endl;
-  const Context context(choose_device(options.device));
-  const Stream stream(context);
-  const Model::Tensors feeds = to_device(stream, inputs);
+  const ModelRun run(model, with_inputs);
+  const Stream& stream = run.stream;
+  const Model::Tensors feeds = run.feeds();
   bool fits = true;
   size_t compared = 0;
   // Node by node; rewritten and recorded; replayed.
   for (const char* how : {"first run", "recorded run", "replayed run"}) {
-    for (const auto& [name, tensor] : model.run(stream, feeds)) {
+    for (const auto& [name, tensor] : model.run(stream, feeds, run.options)) {
       const auto found = expected.find(name);
       if (found == expected.end()) continue;
       compared++;
@@ -102,27 +98,26 @@ struct Trace {
   std::vector<std::pair<std::string, HostTensor>> values;
 };
 
-Trace trace_on(const std::string& selector, const Model& model, const HostTensors& inputs) {
-  const Context context(choose_device(selector));
+Trace trace_on(const std::string& device, const Model& model, const HostTensors& inputs,
+               const Options& options) {
+  const Context context(choose_device(device));
   const Stream stream(context);
   Trace trace;
-  model.run(
-      stream, to_device(stream, inputs), {}, [&](const NetGraph::Node& node, const Model::Tensors& outputs) {
-        for (const auto& [name, tensor] : outputs)
-          trace.values.emplace_back("node '" + node.name + "' (" + node.kind + "), output '" + name + "'",
-                                    to_host(stream, tensor, name));
-      });
+  model.run(stream, to_device(stream, inputs), options,
+            [&](const NetGraph::Node& node, const Model::Tensors& outputs) {
+              for (const auto& [name, tensor] : outputs)
+                trace.values.emplace_back(
+                    "node '" + node.name + "' (" + node.kind + "), output '" + name + "'",
+                    to_host(stream, tensor, name));
+            });
   return trace;
 }
 
 int against_device(const CheckModelOptions& options) {
   const Model model(onnx::load_graph(options.model), options.without);
-  std::vector<std::string> notes;
-  const HostTensors inputs =
-      gather_inputs(model, options.inputs, options.shapes, options.pixels_choice(), notes);
-  for (const std::string& note : notes) std::cerr << note << std::endl;
-  const Trace expected = trace_on(options.against, model, inputs),
-              result = trace_on(options.device, model, inputs);
+  const HostTensors inputs = gather_inputs(model, options);
+  const Trace expected = trace_on(options.against, model, inputs, options_of(options)),
+              result = trace_on(options.device, model, inputs, options_of(options));
   if (result.values.size() != expected.values.size())
     throw Error("the devices ran another number of nodes: a branch or a loop went another way");
   size_t fitting = 0;

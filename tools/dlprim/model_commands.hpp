@@ -1,4 +1,4 @@
-// The subcommands on models in files: info, run, check, bench.
+// The subcommands on models in files: info, explain, run, check, bench.
 #pragma once
 
 #include <functional>
@@ -19,7 +19,8 @@ struct ModelOptions {
   std::string model;  ///< an ONNX file
   std::string device;
   std::vector<std::string> inputs, shapes, without;
-  std::string pixels;  ///< of pictures; empty: guessed
+  std::string pixels;           ///< of pictures; empty: guessed
+  std::string math = "strict";  ///< what products of f32 may be replaced by
   bool json = false;
 
   std::optional<Pixels> pixels_choice() const {
@@ -43,6 +44,7 @@ struct BenchModelOptions : ModelOptions {
 
 /// Each gives the program's exit code.
 int run_info(const ModelOptions& options);
+int run_explain(const ModelOptions& options);
 int run_model(const RunModelOptions& options);
 int run_check(const CheckModelOptions& options);
 int run_bench(const BenchModelOptions& options);

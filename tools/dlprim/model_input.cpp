@@ -1,10 +1,12 @@
 #include "model_input.hpp"
 
 #include <algorithm>
+#include <iostream>
 #include <random>
 
 #include <dlprim/net_host.hpp>
 
+#include "device_choice.hpp"
 #include "npy.hpp"
 
 namespace dlprim::cli {
@@ -119,6 +121,32 @@ HostTensors gather_inputs(const Model& model, const std::vector<std::string>& in
       notes.push_back("input '" + port.name + "' is not given: random numbers are taken");
   }
   return tensors;
+}
+
+HostTensors gather_inputs(const Model& model, const ModelOptions& options) {
+  std::vector<std::string> notes;
+  HostTensors inputs = gather_inputs(model, options.inputs, options.shapes, options.pixels_choice(), notes);
+  for (const std::string& note : notes) std::cerr << note << std::endl;
+  return inputs;
+}
+
+Options options_of(const ModelOptions& options) {
+  Options result;
+  result.math = options.math == "tf32"       ? MathMode::tf32
+                : options.math == "standard" ? MathMode::standard
+                                             : MathMode::strict;
+  return result;
+}
+
+ModelRun::ModelRun(const Model& model, const ModelOptions& options_)
+    : inputs(gather_inputs(model, options_)),
+      device(choose_device(options_.device)),
+      context(device),
+      stream(context),
+      options(options_of(options_)) {}
+
+Model::Tensors ModelRun::feeds() const {
+  return to_device(stream, inputs);
 }
 
 Model::Tensors to_device(const Stream& stream, const HostTensors& tensors) {

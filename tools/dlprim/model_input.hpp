@@ -9,6 +9,7 @@
 #include <dlprim/net_model.hpp>
 
 #include "input_file.hpp"
+#include "model_commands.hpp"
 
 namespace dlprim::cli {
 
@@ -22,6 +23,23 @@ using HostTensors = std::map<std::string, HostTensor>;
 HostTensors gather_inputs(const Model& model, const std::vector<std::string>& inputs,
                           const std::vector<std::string>& shapes, std::optional<Pixels> pixels,
                           std::vector<std::string>& notes);
+
+/// The same of a command's options; guesses are told on the standard error.
+HostTensors gather_inputs(const Model& model, const ModelOptions& options);
+
+/// What a command runs a model with.
+struct ModelRun {
+  ModelRun(const Model& model, const ModelOptions& options);
+  /// The inputs, on the device.
+  Model::Tensors feeds() const;
+
+  HostTensors inputs;
+  Device device;
+  Context context;
+  Stream stream;
+  Options options;
+};
+Options options_of(const ModelOptions& options);
 
 /// All of them on the device.
 Model::Tensors to_device(const Stream& stream, const HostTensors& tensors);

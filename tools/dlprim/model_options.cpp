@@ -35,6 +35,13 @@ CLI::App* add_common(CLI::App& app, const char* name, const char* what, ModelOpt
       ->allow_extra_args(false)
       ->transform(CLI::IsMember(graph_passes()));
   command
+      ->add_option("--math", options.math,
+                   "What products of f32 may be replaced by: strict (nothing that costs accuracy), standard "
+                   "(also Winograd's larger tiles) or tf32 (also factors of 10 bits)")
+      ->type_name("MODE")
+      ->transform(CLI::IsMember({"strict", "standard", "tf32"}))
+      ->capture_default_str();
+  command
       ->add_option(
           "--pixels", options.pixels,
           "How bytes v of a picture become numbers: imagenet ((v/255 - mean) / deviation), unit (v/255), "
@@ -48,7 +55,7 @@ CLI::App* add_common(CLI::App& app, const char* name, const char* what, ModelOpt
 
 std::function<std::function<int()>()> add_model_commands(CLI::App& app, const char* device_help) {
   struct All {
-    ModelOptions info;
+    ModelOptions info, explain;
     RunModelOptions run;
     CheckModelOptions check;
     BenchModelOptions bench;
@@ -56,6 +63,8 @@ std::function<std::function<int()>()> add_model_commands(CLI::App& app, const ch
   const auto all = std::make_shared<All>();
   CLI::App* info =
       add_common(app, "info", "Say what a model takes, gives and is made of", all->info, device_help, false);
+  CLI::App* explain = add_common(app, "explain", "Say how a model is rewritten, and what each step launches",
+                                 all->explain, device_help, true);
   CLI::App* run =
       add_common(app, "run", "Run a model once and show its outputs", all->run, device_help, true);
   run->add_option("--topk", all->run.top, "Show the N largest numbers of each row of the outputs")
@@ -86,6 +95,7 @@ std::function<std::function<int()>()> add_model_commands(CLI::App& app, const ch
       ->capture_default_str();
   return [=]() -> std::function<int()> {
     if (info->parsed()) return [all] { return run_info(all->info); };
+    if (explain->parsed()) return [all] { return run_explain(all->explain); };
     if (run->parsed()) return [all] { return run_model(all->run); };
     if (check->parsed()) return [all] { return run_check(all->check); };
     if (bench->parsed()) return [all] { return run_bench(all->bench); };

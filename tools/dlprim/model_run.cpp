@@ -100,15 +100,10 @@ std::string file_name(std::string name) {
 
 int run_model(const RunModelOptions& options) {
   const Model model(onnx::load_graph(options.model), options.without);
-  std::vector<std::string> notes;
-  const HostTensors inputs =
-      gather_inputs(model, options.inputs, options.shapes, options.pixels_choice(), notes);
+  const ModelRun run(model, options);
   const std::vector<std::string> labels = read_labels(options.labels);
-  const Device device = choose_device(options.device);
-  const Context context(device);
-  const Stream stream(context);
-  for (const std::string& note : notes) std::cerr << note << std::endl;
-  const Model::Tensors outputs = model.run(stream, to_device(stream, inputs));
+  const Stream& stream = run.stream;
+  const Model::Tensors outputs = model.run(stream, run.feeds(), run.options);
   if (!options.save.empty()) std::filesystem::create_directories(options.save);
   for (const Model::Port& port : model.outputs()) {
     const HostTensor output = to_host(stream, outputs.at(port.name), port.name);

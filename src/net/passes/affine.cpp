@@ -33,7 +33,7 @@ std::optional<Affine> affine_of(const Rewritten& r, const NetGraph::Node& node, 
   const auto numbers = [&](int input) { return per_channel(r.constant(input), dtype, channels, rank); };
   const std::vector<double> ones(static_cast<size_t>(channels), 1), zeros(static_cast<size_t>(channels), 0);
   if (node.kind == "batch_norm" && node.inputs[0] == value) {
-    if (node.attributes.count("training") || node.attributes.count("per_element")) return std::nullopt;
+    if (has_flag(node, "training") || has_flag(node, "per_element")) return std::nullopt;
     std::vector<double> part[4];
     for (size_t k = 0; k < 4; k++) {
       const HostTensor* constant = r.constant(node.inputs[k + 1]);
@@ -68,7 +68,7 @@ HostTensor scaled(const HostTensor& w, const std::vector<double>& scale) {
 }
 
 bool plain_convolution(const Rewritten& r, const NetGraph::Node& node) {
-  if (node.kind != "conv" || node.attributes.count("transposed") || node.attributes.count("activation") ||
+  if (node.kind != "conv" || has_flag(node, "transposed") || node.attributes.count("activation") ||
       node.inputs.size() > 3)
     return false;
   const HostTensor* w = r.constant(node.inputs[1]);

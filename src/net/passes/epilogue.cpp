@@ -12,6 +12,15 @@ bool is_number(const Rewritten& r, int value, double number) {
   return constant && element_count(constant->shape) == 1 && numbers_of(*constant)[0] == number;
 }
 
+/// ReLU6 as it was written once.
+bool clips_to_six(const NetGraph::Node& node) {
+  const auto function = node.attributes.find("function"), bounds = node.attributes.find("parameters");
+  if (node.kind != "elementwise" || bounds == node.attributes.end()) return false;
+  const auto* name = std::get_if<std::string>(&function->second.value);
+  const auto* numbers = std::get_if<std::vector<double>>(&bounds->second.value);
+  return name && *name == "clip" && numbers && *numbers == std::vector<double>{0, 6};
+}
+
 /// Places of a node's further inputs.
 constexpr size_t kBias = 2, kResidual = 3;
 
@@ -24,7 +33,7 @@ class Epilogue {
     const int value = node_.outputs[0];
     if (next.outputs.size() != 1 || !r_.fact(next.outputs[0]) || r_.fact(next.outputs[0])->dtype != y_.dtype)
       return false;
-    const std::string function = plain_function(next);
+    const std::string function = clips_to_six(next) ? "relu6" : plain_function(next);
     if (next.inputs.size() == 1) return activate(function);
     if (next.inputs.size() != 2 || next.inputs[0] == next.inputs[1]) return false;
     const int other = other_input(next, value);
@@ -90,7 +99,7 @@ bool has_epilogue(const Rewritten& r, const NetGraph::Node& node) {
     return false;
   const ValueFacts* y = r.fact(node.outputs[0]);
   if (!y || !is_floating(y->dtype) || node.attributes.count("activation")) return false;
-  if (node.kind == "conv") return node.attributes.count("transposed") == 0;
+  if (node.kind == "conv") return !has_flag(node, "transposed");
   const ValueFacts *a = r.fact(node.inputs[0]), *b = r.fact(node.inputs[1]);
   return a && b && a->shape.size() >= 2 && b->shape.size() >= 2;
 }

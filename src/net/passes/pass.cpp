@@ -19,6 +19,7 @@ int Rewritten::add_constant(HostTensor tensor) {
 
 const std::vector<GraphPass>& passes() {
   static const auto* list = new std::vector<GraphPass>{
+      {"constants", "what is made of constants alone is one", fold_constants, true},
       {"affine", "factors and terms for each channel, and BatchNorm, go into the convolution in front",
        fold_affine, false},
       {"epilogue", "bias, residual and activation go into the product or convolution in front",
@@ -57,6 +58,12 @@ std::string plain_function(const NetGraph::Node& node) {
     return "";
   const auto* name = std::get_if<std::string>(&node.attributes.at("function").value);
   return name ? *name : "";
+}
+
+bool has_flag(const NetGraph::Node& node, const char* name) {
+  const auto found = node.attributes.find(name);
+  const auto* flag = found == node.attributes.end() ? nullptr : std::get_if<int64_t>(&found->second.value);
+  return flag && *flag != 0;
 }
 
 int other_input(const NetGraph::Node& node, int value) {

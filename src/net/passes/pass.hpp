@@ -4,11 +4,14 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include <dlprim/net_graph.hpp>
+#include <dlprim/net_host.hpp>
 
 namespace dlprim::detail {
 
@@ -21,6 +24,8 @@ struct ValueFacts {
 struct Rewritten {
   NetGraph graph;
   std::vector<std::optional<ValueFacts>> facts;  ///< of each value; none where it is not known
+  /// What nodes gave from constants alone, by value.
+  std::map<int, std::shared_ptr<const HostTensor>> known;
 
   const ValueFacts* fact(int value) const {
     const auto at = static_cast<size_t>(value);
@@ -41,6 +46,7 @@ struct GraphPass {
   bool needs_facts;  ///< otherwise it is done once, when the model is made
 };
 
+void fold_constants(Rewritten& rewritten);
 void fold_affine(Rewritten& rewritten);
 void fuse_epilogues(Rewritten& rewritten);
 void fuse_pointwise(Rewritten& rewritten);
@@ -72,6 +78,8 @@ class Links {
 
 /// The elementwise function that a node is, without parameters of its own; "" if it is none.
 std::string plain_function(const NetGraph::Node& node);
+/// Whether the node has the attribute, and it is not 0.
+bool has_flag(const NetGraph::Node& node, const char* name);
 /// The other input of a node with two.
 int other_input(const NetGraph::Node& node, int value);
 /// Takes nodes without outputs out of the graph.

@@ -1,8 +1,9 @@
 // Elementwise nodes that feed only one another become one node of kind "pointwise". Its expression has a
 // block for each of them, so that names in one are no other's:
 //   real t0; { const real a = x0, b = s0; t0 = a + b; } real t1; { const real x = t0; ... } y0 = t1
-// Only of floating values of one dtype (and truths, as conditions), and where all results have one shape:
-// nothing is computed more often than before.
+// Only of floating values of one dtype (and truths, as conditions), and where all results have one shape, so
+// that nothing is computed more often than before; or where a smaller result, as a gate of each channel,
+// calls no function: what it takes again for each element costs less than a launch and its memory.
 #include <algorithm>
 #include <cctype>
 #include <map>
@@ -132,6 +133,21 @@ class Body {
   std::vector<std::string> blocks_;
 };
 
+/// Whether the node's expression has a call, as of exp().
+bool calls(const NetGraph::Node& node) {
+  std::string text;
+  if (node.kind == "pointwise") {
+    text = text_attribute(node, "body");
+  } else {
+    const ElementwiseFunction& f = elementwise_function(text_attribute(node, "function"));
+    text = f.let + ";" + f.result;
+  }
+  for (size_t i = 1; i < text.size(); i++)
+    if (text[i] == '(' && (std::isalnum(static_cast<unsigned char>(text[i - 1])) || text[i - 1] == '_'))
+      return true;
+  return false;
+}
+
 /// The nodes that would be one kernel with node `last`, in the graph's order.
 std::vector<size_t> members_of(const Rewritten& r, const Links& links, size_t last) {
   const NetGraph::Node& root = r.graph.nodes[last];
@@ -145,7 +161,7 @@ std::vector<size_t> members_of(const Rewritten& r, const Links& links, size_t la
       if (std::find(members.begin(), members.end(), at) != members.end() || members.size() == kMostNodes)
         continue;
       const NetGraph::Node& node = r.graph.nodes[at];
-      if (fits(r, node, y.dtype) && r.fact(value)->shape == y.shape) members.push_back(at);
+      if (fits(r, node, y.dtype) && (r.fact(value)->shape == y.shape || !calls(node))) members.push_back(at);
     }
   }
   std::sort(members.begin(), members.end());
