@@ -173,7 +173,10 @@ void infer_conv(NodeStep& step) {
 void run_conv(NodeStep& step) {
   const ConvParams params = conv_params(step);
   if (is_floating(step.dtype(0))) {
-    const Tensor &x = step.x(0), &w = step.x(1), &y = step.y();
+    const Tensor &w = step.x(1), &y = step.y();
+    // y is row-major. A window reads x many times: from another order that takes longer than a copy.
+    const bool one_tap = element_count(w.shape()) == w.shape()[0] * w.shape()[1];
+    const Tensor x = one_tap ? step.x(0) : step.dense(0);
     ConvExtras with(step.x(2));
     if (step.has(3)) with.residual = step.dense(3);
     const Conv plan = step.kept_plan<Conv>({x, y}, [&] {
