@@ -192,6 +192,8 @@ TEST_CASE("explain tells each step and what it launches") {
   CHECK(records.back()["replayed"] == true);
   CHECK(launches > 0);
   CHECK_THAT(run("explain " + model).out, Catch::Contains("nodes became"));
+  CHECK_THAT(run("explain --dtype bf16 --math tf32 " + model).out, Catch::Contains("matmul  bf16["));
+  CHECK_THAT(run("explain --dtype i8 " + model).err, Catch::Contains("--dtype"));
 }
 
 TEST_CASE("bench measures") {

@@ -2,6 +2,9 @@
 // results must be equal bit for bit.
 #include "net/passes/pass.hpp"
 
+#include <map>
+#include <set>
+
 #include <dlprim/net_host.hpp>
 
 #include "catch.hpp"
@@ -276,6 +279,46 @@ TEST_CASE("passes: what is made of constants alone is a constant, and a convolut
   }
 }
 
+TEST_CASE("passes: products and what follows them compute in the dtype that a model is asked for") {
+  NetGraph g;  // numbers so small and whole that f16 and bf16 hold them
+  const int x = g.add_input("x", DType::f32, {{1}, {2}, {4}, {5}});
+  const int w = g.add_constant(whole_numbers({3, 2, 1, 1}, 3)), b = g.add_constant(whole_numbers({3}, 4));
+  const int c = g.add("elementwise", {g.add("conv", {x, w, b})}, {{"function", "relu"}});
+  const int scales = g.add_constant(host_tensor(DType::f32, {4}, std::vector<double>{1, 1, 2, 2}));
+  const int large = g.add("resize", {c, NetGraph::kNone, scales}, {{"mode", "nearest"}});
+  g.add_output("large", g.add("elementwise", {large, large}, {{"function", "add"}}));
+  const int flat = g.add("reshape", {c, g.add_constant(sizes({5, 12}))});
+  const int product = g.add("matmul", {flat, g.add_constant(whole_numbers({12, 3}, 5))});
+  g.add_output("exp", g.add("elementwise", {product}, {{"function", "exp"}}));
+  const Tensor fed = to_device(stream(), whole_numbers({1, 2, 4, 5}, 6));
+  const auto dtypes_of = [&](const Model& model) {
+    std::map<std::string, std::set<DType>> dtypes;
+    for (const Model::Plan::Step& step : model.explain(stream(), {{"x", fed}}).steps)
+      for (const auto& [name, desc] : step.outputs) dtypes[step.node.kind].insert(desc.dtype);
+    return dtypes;
+  };
+  const Model plain(g);
+  const Model::Tensors expected = plain.run(stream(), {{"x", fed}});
+  for (const DType low : {DType::f16, DType::bf16}) {
+    INFO(name_of(low));
+    const Model model(g, {}, low);
+    for (int run = 0; run < 3; run++)
+      for (const auto& [name, y] : model.run(stream(), {{"x", fed}})) {
+        CHECK(y.dtype() == DType::f32);
+        const std::vector<float> got = host_values(y), right = host_values(expected.at(name));
+        for (size_t i = 0; i < right.size(); i++)
+          CHECK(std::fabs(got[i] - right[i]) <= (name == "exp" ? 2e-6F * right[i] : 0));
+      }
+    const auto dtypes = dtypes_of(model);
+    CHECK(dtypes.at("conv") == std::set<DType>{low});
+    CHECK(dtypes.at("resize") == std::set<DType>{low});
+    CHECK(dtypes.at("matmul") == std::set<DType>{low});
+    CHECK(dtypes_of(Model(g, {"precision"}, low)).at("conv") == std::set<DType>{DType::f32});
+  }
+  CHECK(dtypes_of(plain).at("conv") == std::set<DType>{DType::f32});
+  CHECK_THROWS_WITH(Model(g, {}, DType::f64), Catch::Contains("f64 must be f32, f16 or bf16"));
+}
+
 TEST_CASE("passes: nothing that calls a function is computed more often than before, nor in another dtype") {
   Case c;  // [6] is computed once, not for each row
   const int x = c.input({4, 6}), z = c.input({6});
@@ -311,6 +354,7 @@ TEST_CASE("passes: what nobody reads goes, and names are checked") {
   c.g.add_output("y", c.apply("relu", {x}));
   CHECK(c.rewritten() == "elementwise");
   CHECK(c.rewritten(0, {"dead"}) == "pointwise elementwise");
-  CHECK(graph_passes() == std::vector<std::string>{"constants", "affine", "epilogue", "pointwise", "dead"});
+  CHECK(graph_passes() ==
+        std::vector<std::string>{"constants", "affine", "precision", "epilogue", "pointwise", "dead"});
   CHECK_THROWS_WITH(Model(c.g, {"affine", "magic"}), Catch::Contains("'magic' is no pass"));
 }

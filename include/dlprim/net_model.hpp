@@ -52,9 +52,11 @@ class DLPRIM_API Model {
     uint64_t bytes = 0;  ///< of a replay's memory between inputs and outputs
   };
 
-  /// `without`: passes that do not rewrite the graph (see graph_passes). Throws ValidationError: see
-  /// NetGraph::check(), or a pass that does not exist.
-  explicit Model(NetGraph graph, std::vector<std::string> without = {});
+  /// `without`: passes that do not rewrite the graph (see graph_passes). `precision`, f32, f16 or bf16: what
+  /// products and convolutions of f32 compute in, and what follows them, in runs that can be recorded; inputs
+  /// and outputs keep their dtypes, others stay f32. Throws ValidationError: see NetGraph::check(), a pass
+  /// that does not exist, another dtype.
+  explicit Model(NetGraph graph, std::vector<std::string> without = {}, DType precision = DType::f32);
 
   /// As passes left it that need nothing of a run.
   const NetGraph& graph() const noexcept;

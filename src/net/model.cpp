@@ -61,9 +61,9 @@ std::vector<Model::Port> ports(const NetGraph& graph, const std::vector<int>& va
 }  // namespace
 }  // namespace detail
 
-Model::Model(NetGraph graph, std::vector<std::string> without) {
+Model::Model(NetGraph graph, std::vector<std::string> without, DType precision) {
   graph.check();
-  state_ = std::make_shared<detail::ModelState>(std::move(graph), std::move(without));
+  state_ = std::make_shared<detail::ModelState>(std::move(graph), std::move(without), precision);
 }
 
 const NetGraph& Model::graph() const noexcept {

@@ -56,11 +56,14 @@ std::map<int, std::shared_ptr<const HostTensor>> known_of(const Stream& stream, 
 }  // namespace
 
 /// What needs no facts of a run is done at once.
-ModelState::ModelState(NetGraph given, std::vector<std::string> without) : without_(std::move(without)) {
+ModelState::ModelState(NetGraph given, std::vector<std::string> without, DType precision)
+    : without_(std::move(without)), precision_(precision) {
+  require(precision == DType::f32 || precision == DType::f16 || precision == DType::bf16, "precision",
+          name_of(precision), " must be f32, f16 or bf16");
   const std::vector<std::string> known = graph_passes();
   for (const std::string& name : without_)
     require(std::find(known.begin(), known.end(), name) != known.end(), "without", "'", name, "' is no pass");
-  Rewritten rewritten{std::move(given), {}, {}};
+  Rewritten rewritten{std::move(given), {}, {}, DType::f32, nullptr};
   run_passes(rewritten, without_, Passes::without_facts);
   graph = std::move(rewritten.graph);
 }
@@ -101,7 +104,7 @@ void ModelState::forget(Part& part, RunKind& kind) const {
 
 /// With what is known of the values of this kind. `nodes`: of its first run.
 void ModelState::rewrite(const Stream& stream, const NodeMemory& nodes, RunKind& kind) const {
-  Rewritten rewritten{graph, kind.facts, known_of(stream, nodes)};
+  Rewritten rewritten{graph, kind.facts, known_of(stream, nodes), precision_, &converted_};
   for (const auto& [value, constant] : graph.constants)
     rewritten.facts[static_cast<size_t>(value)] = ValueFacts{constant->dtype, constant->shape};
   run_passes(rewritten, without_);
@@ -165,6 +168,8 @@ bool ModelState::record(const RunScope& scope, Part& part, RunKind& kind, const 
     return false;
   }
   part.nodes = NodeMemory();  // what the first run prepared: the next is of the rewritten graph
+  if (precision_ != DType::f32)
+    for (const auto& [constant, low] : converted_) part.constants.erase(constant);
   return true;
 }
 
@@ -174,6 +179,9 @@ std::vector<Tensor> ModelState::run(const Stream& stream, const std::vector<Slot
   RunScope scope{stream, options, part.constants, part.nodes, watch, random_};
   bool is_new = false;
   RunKind& kind = kind_of(part, key_of(stream, inputs, options), is_new);
+  // The log tells of operators, and a watch of nodes: a replay has neither. Nor may it be part of another
+  // recording.
+  const bool plainly = watch || stream.state().logs || Recording::active() || Rehearsal::active();
   if (is_new) {
     rehearse(stream, options, graph, inputs);
     const uint64_t drawn = random_.offset;
@@ -181,12 +189,10 @@ std::vector<Tensor> ModelState::run(const Stream& stream, const std::vector<Slot
     scope.facts = &kind.facts, scope.facts_of = &graph;
     std::vector<Tensor> outputs = run_nodes(scope, inputs);
     if (random_.offset != drawn) kind.replayable = false;
-    return outputs;
+    // In another precision all results are the rewritten graph's.
+    if (precision_ == DType::f32 || !kind.replayable || plainly) return outputs;
   }
-  // The log tells of operators, and a watch of nodes: a replay has neither. Nor may it be part of another
-  // recording.
-  if (!kind.replayable || watch || stream.state().logs || Recording::active() || Rehearsal::active())
-    return run_nodes(scope, inputs);
+  if (!kind.replayable || plainly) return run_nodes(scope, inputs);
   if (!kind.recording)
     return record(scope, part, kind, inputs) ? given_away(stream, options, kind.outputs)
                                              : run_nodes(scope, inputs);

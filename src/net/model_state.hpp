@@ -4,6 +4,7 @@
 #pragma once
 
 #include <list>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -30,7 +31,7 @@ struct RunKind {
 
 class ModelState {
  public:
-  ModelState(NetGraph given, std::vector<std::string> without);
+  ModelState(NetGraph given, std::vector<std::string> without, DType precision);
 
   NetGraph graph;
 
@@ -57,6 +58,9 @@ class ModelState {
   void rewrite(const Stream& stream, const NodeMemory& nodes, RunKind& kind) const;
 
   std::vector<std::string> without_;  ///< passes that are left out
+  DType precision_;                   ///< see Model
+  /// As in Rewritten.
+  mutable std::map<std::shared_ptr<const HostTensor>, std::shared_ptr<const HostTensor>> converted_;
   std::list<Part> parts_;
   RandomState random_;  ///< as in RunScope
 };

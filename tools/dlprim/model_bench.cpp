@@ -28,7 +28,7 @@ double percentile(const std::vector<double>& sorted, double share) {
 }  // namespace
 
 int run_bench(const BenchModelOptions& options) {
-  const Model model(onnx::load_graph(options.model), options.without);
+  const Model model(onnx::load_graph(options.model), options.without, options.precision());
   const ModelRun run(model, options);
   const Stream& stream = run.stream;
   const auto copied = Clock::now();

@@ -69,7 +69,7 @@ void report(const std::string& what, const Difference& d, int64_t count, bool js
 }
 
 int against_file(const CheckModelOptions& options) {
-  const Model model(onnx::load_graph(options.model), options.without);
+  const Model model(onnx::load_graph(options.model), options.without, options.precision());
   const HostTensors expected = read_npz(options.expect);
   CheckModelOptions with_inputs = options;
   with_inputs.inputs.insert(with_inputs.inputs.begin(), options.expect);
@@ -114,7 +114,7 @@ Trace trace_on(const std::string& device, const Model& model, const HostTensors&
 }
 
 int against_device(const CheckModelOptions& options) {
-  const Model model(onnx::load_graph(options.model), options.without);
+  const Model model(onnx::load_graph(options.model), options.without, options.precision());
   const HostTensors inputs = gather_inputs(model, options);
   const Trace expected = trace_on(options.against, model, inputs, options_of(options)),
               result = trace_on(options.device, model, inputs, options_of(options));

@@ -21,8 +21,10 @@ struct ModelOptions {
   std::vector<std::string> inputs, shapes, without;
   std::string pixels;           ///< of pictures; empty: guessed
   std::string math = "strict";  ///< what products of f32 may be replaced by
+  std::string dtype = "f32";    ///< what products compute in
   bool json = false;
 
+  DType precision() const { return parse_dtype(dtype); }
   std::optional<Pixels> pixels_choice() const {
     return pixels.empty() ? std::nullopt : std::optional<Pixels>(parse_pixels(pixels));
   }

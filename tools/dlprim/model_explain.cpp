@@ -67,7 +67,7 @@ std::string kernels_of(const std::vector<std::string>& kernels) {
 }  // namespace
 
 int run_explain(const ModelOptions& options) {
-  const Model model(onnx::load_graph(options.model), options.without);
+  const Model model(onnx::load_graph(options.model), options.without, options.precision());
   const ModelRun run(model, options);
   const Model::Plan plan = model.explain(run.stream, run.feeds(), run.options);
   size_t launches = 0;

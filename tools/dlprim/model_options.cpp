@@ -43,6 +43,14 @@ CLI::App* add_common(CLI::App& app, const char* name, const char* what, ModelOpt
       ->capture_default_str();
   command
       ->add_option(
+          "--dtype", options.dtype,
+          "What products and convolutions of f32 compute in, and what follows them; inputs and outputs "
+          "keep their dtypes")
+      ->type_name("DTYPE")
+      ->transform(CLI::IsMember({"f32", "f16", "bf16"}))
+      ->capture_default_str();
+  command
+      ->add_option(
           "--pixels", options.pixels,
           "How bytes v of a picture become numbers: imagenet ((v/255 - mean) / deviation), unit (v/255), "
           "centred (v/127.5 - 1) or bytes")

@@ -99,7 +99,7 @@ std::string file_name(std::string name) {
 }  // namespace
 
 int run_model(const RunModelOptions& options) {
-  const Model model(onnx::load_graph(options.model), options.without);
+  const Model model(onnx::load_graph(options.model), options.without, options.precision());
   const ModelRun run(model, options);
   const std::vector<std::string> labels = read_labels(options.labels);
   const Stream& stream = run.stream;

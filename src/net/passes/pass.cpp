@@ -22,6 +22,8 @@ const std::vector<GraphPass>& passes() {
       {"constants", "what is made of constants alone is one", fold_constants, true},
       {"affine", "factors and terms for each channel, and BatchNorm, go into the convolution in front",
        fold_affine, false},
+      {"precision", "products, and what follows them, compute in the dtype that the model was asked for",
+       lower_precision, true},
       {"epilogue", "bias, residual and activation go into the product or convolution in front",
        fuse_epilogues, true},
       {"pointwise", "elementwise operators in a row become one kernel", fuse_pointwise, true},

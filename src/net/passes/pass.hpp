@@ -26,6 +26,9 @@ struct Rewritten {
   std::vector<std::optional<ValueFacts>> facts;  ///< of each value; none where it is not known
   /// What nodes gave from constants alone, by value.
   std::map<int, std::shared_ptr<const HostTensor>> known;
+  DType precision = DType::f32;  ///< what products of f32 are to compute in
+  /// Constants in that dtype, by what they were: one model's graphs share them. Null: nothing is kept.
+  std::map<std::shared_ptr<const HostTensor>, std::shared_ptr<const HostTensor>>* converted = nullptr;
 
   const ValueFacts* fact(int value) const {
     const auto at = static_cast<size_t>(value);
@@ -48,6 +51,7 @@ struct GraphPass {
 
 void fold_constants(Rewritten& rewritten);
 void fold_affine(Rewritten& rewritten);
+void lower_precision(Rewritten& rewritten);
 void fuse_epilogues(Rewritten& rewritten);
 void fuse_pointwise(Rewritten& rewritten);
 void remove_dead(Rewritten& rewritten);
