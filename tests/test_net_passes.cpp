@@ -279,6 +279,95 @@ TEST_CASE("passes: what is made of constants alone is a constant, and a convolut
   }
 }
 
+TEST_CASE("passes: zeros around a convolution's input are its padding") {
+  struct Kind {
+    std::vector<double> widths;
+    double value;
+    const char *mode, *kinds;
+  };
+  const std::string before = "elementwise ";
+  for (const Kind& kind : {Kind{{0, 0, 1, 0, 0, 0, 2, 3}, 0, "constant", "conv"},
+                           Kind{{0, 0, 0, 0, 0, 0, 0, 1}, 0, "constant", "conv"},
+                           Kind{{0, 0, 1, 0, 0, 0, 2, 3}, 1, "constant", "pad conv"},
+                           Kind{{0, 0, 1, 1, 0, 0, 1, 1}, 0, "reflect", "pad conv"},
+                           Kind{{0, 1, 1, 0, 0, 0, 2, 3}, 0, "constant", "pad conv"},
+                           Kind{{0, 0, -1, 0, 0, 0, 2, 3}, 0, "constant", "pad conv"}}) {
+    INFO(kind.kinds << " " << kind.mode << " " << kind.value);
+    Case c;
+    const int x = c.apply("neg", {c.input({2, 3, 5, 6})});
+    const int padded =
+        c.g.add("pad", {x, c.constant(sizes(kind.widths)), c.constant(number(kind.value)), NetGraph::kNone},
+                {{"mode", kind.mode}});
+    const int64_t channels = kind.widths[1] == 0 ? 3 : 4;
+    c.g.add_output("y", c.conv(padded, {4, channels, 3, 3}));
+    CHECK(c.rewritten() == before + kind.kinds);
+  }
+  Case two;  // the padded tensor is read elsewhere too
+  const int padded =
+      two.g.add("pad", {two.input({2, 3, 5, 6}), two.constant(sizes({0, 0, 1, 1, 0, 0, 1, 1}))});
+  two.g.add_output("y", two.conv(padded, {4, 3, 3, 3}));
+  two.g.add_output("z", two.apply("neg", {padded}));
+  CHECK(two.rewritten() == "pad conv elementwise");
+}
+
+TEST_CASE("passes: norms that are written out become one node") {
+  enum class Root : uint8_t { quotient, reciprocal, inverse };
+  for (const Root root : {Root::quotient, Root::reciprocal, Root::inverse})
+    for (const bool centred : {true, false})
+      for (const int parameters : {0, 1, 2}) {
+        INFO("root " << static_cast<int>(root) << ", centred " << centred << ", parameters " << parameters);
+        Case c;
+        const int x = c.apply("relu", {c.input({3, 4, 10})});
+        const auto mean = [&](int of) {
+          return c.g.add(
+              "reduce", {of},
+              {{"function", "mean"}, {"axes", std::vector<int64_t>{centred ? -1 : 2}}, {"keep_dims", 1}});
+        };
+        const int d = centred ? c.apply("sub", {x, mean(x)}) : x;
+        const int square = centred ? c.apply("pow", {d, c.constant(number(2))}) : c.apply("mul", {d, d});
+        const int e = c.apply("add", {mean(square), c.constant(number(0.01))});
+        const int s = c.apply("sqrt", {e});
+        int y = root == Root::quotient     ? c.apply("div", {d, s})
+                : root == Root::reciprocal ? c.apply("mul", {c.apply("reciprocal", {s}), d})
+                                           : c.apply("mul", {d, c.apply("div", {c.constant(number(1)), s})});
+        if (parameters > 0) y = c.apply("mul", {c.constant(whole_numbers({10}, 7)), y});
+        if (parameters > 1) y = c.apply("add", {y, c.constant(whole_numbers({1, 1, 10}, 8))});
+        c.g.add_output("y", y);
+        const std::string norm = "elementwise layer_norm", all = c.rewritten(1e-5);
+        CHECK(all == (parameters == 2 && !centred ? norm + " elementwise" : norm));
+        CHECK(c.rewritten(0, {"norms"}).find("layer_norm") == std::string::npos);
+      }
+}
+
+TEST_CASE("passes: what only looks like a norm stays") {
+  enum class Change : uint8_t { none, mean_read, axis, exponent, negative, root_read, square_of_x };
+  for (const Change change : {Change::none, Change::mean_read, Change::axis, Change::exponent,
+                              Change::negative, Change::root_read, Change::square_of_x}) {
+    INFO(static_cast<int>(change));
+    Case c;
+    const int x = c.input({3, 4, 10});
+    const auto mean = [&](int of, int axis) {
+      return c.g.add("reduce", {of},
+                     {{"function", "mean"}, {"axes", std::vector<int64_t>{axis}}, {"keep_dims", 1}});
+    };
+    const int m = mean(x, -1), d = c.apply("sub", {x, m});
+    const int squares = c.apply("pow", {change == Change::square_of_x ? x : d,
+                                        c.constant(number(change == Change::exponent ? 4 : 2))});
+    const double epsilon = change == Change::negative ? -0.01 : 0.01;
+    const int s = c.apply(
+        "sqrt",
+        {c.apply("add", {mean(squares, change == Change::axis ? 1 : -1), c.constant(number(epsilon))})});
+    c.g.add_output("y", c.apply("div", {d, s}));
+    if (change == Change::mean_read) c.g.add_output("m", c.apply("neg", {m}));
+    if (change == Change::root_read) c.g.add_output("s", c.apply("neg", {s}));
+    const std::string kinds = c.rewritten(1e-5);
+    // A mean that is read elsewhere leaves an RMSNorm of what is left when it is taken off.
+    const bool norm = change == Change::none || change == Change::mean_read;
+    CHECK((kinds.find("layer_norm") != std::string::npos) == norm);
+    if (change == Change::mean_read) CHECK(kinds.find("reduce") != std::string::npos);
+  }
+}
+
 TEST_CASE("passes: products and what follows them compute in the dtype that a model is asked for") {
   NetGraph g;  // numbers so small and whole that f16 and bf16 hold them
   const int x = g.add_input("x", DType::f32, {{1}, {2}, {4}, {5}});
@@ -354,7 +443,7 @@ TEST_CASE("passes: what nobody reads goes, and names are checked") {
   c.g.add_output("y", c.apply("relu", {x}));
   CHECK(c.rewritten() == "elementwise");
   CHECK(c.rewritten(0, {"dead"}) == "pointwise elementwise");
-  CHECK(graph_passes() ==
-        std::vector<std::string>{"constants", "affine", "precision", "epilogue", "pointwise", "dead"});
+  CHECK(graph_passes() == std::vector<std::string>{"constants", "pads", "affine", "norms", "precision",
+                                                   "epilogue", "pointwise", "dead"});
   CHECK_THROWS_WITH(Model(c.g, {"affine", "magic"}), Catch::Contains("'magic' is no pass"));
 }

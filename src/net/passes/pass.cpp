@@ -20,8 +20,10 @@ int Rewritten::add_constant(HostTensor tensor) {
 const std::vector<GraphPass>& passes() {
   static const auto* list = new std::vector<GraphPass>{
       {"constants", "what is made of constants alone is one", fold_constants, true},
+      {"pads", "zeros around a convolution's input are its own padding", fold_pads, true},
       {"affine", "factors and terms for each channel, and BatchNorm, go into the convolution in front",
        fold_affine, false},
+      {"norms", "LayerNorm and RMSNorm that are written out are one node", recognise_norms, true},
       {"precision", "products, and what follows them, compute in the dtype that the model was asked for",
        lower_precision, true},
       {"epilogue", "bias, residual and activation go into the product or convolution in front",

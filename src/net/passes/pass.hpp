@@ -50,7 +50,9 @@ struct GraphPass {
 };
 
 void fold_constants(Rewritten& rewritten);
+void fold_pads(Rewritten& rewritten);
 void fold_affine(Rewritten& rewritten);
+void recognise_norms(Rewritten& rewritten);
 void lower_precision(Rewritten& rewritten);
 void fuse_epilogues(Rewritten& rewritten);
 void fuse_pointwise(Rewritten& rewritten);
