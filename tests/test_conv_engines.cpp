@@ -142,7 +142,7 @@ TEST_CASE("conv: the engines of a CPU serve as many cases as they can", "[conv][
   CHECK(counts["cpu"] >= 486);
   CHECK(counts["cpu_last"] >= 183);
   CHECK(counts["depthwise_cpu"] >= 288);
-  CHECK(counts["depthwise_cpu_last"] >= 87);
+  CHECK(counts["depthwise_cpu_last"] >= 83);  // one channel it leaves to depthwise_cpu
   CHECK(counts["naive"] >= 558);
 }
 
