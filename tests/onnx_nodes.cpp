@@ -141,6 +141,10 @@ int main(int argc, char** argv) {
     return 0;
   }
   const fs::path folder = argv[1];
+  if (!fs::is_directory(folder)) {
+    std::cerr << "onnx_nodes: '" << folder.string() << "' is no folder\nonnx_nodes FOLDER [NAME...]\n";
+    return 2;
+  }
   std::vector<std::string> names(argv + 2, argv + argc);
   if (names.empty())
     for (const auto& entry : fs::directory_iterator(folder))
