@@ -19,9 +19,9 @@ struct ModelOptions {
   std::string model;  ///< an ONNX file
   std::string device;
   std::vector<std::string> inputs, shapes, without;
-  std::string pixels;           ///< of pictures; empty: guessed
-  std::string math = "strict";  ///< what products of f32 may be replaced by
-  std::string dtype = "f32";    ///< what products compute in
+  std::string pixels;             ///< of pictures; empty: guessed
+  std::string math = "standard";  ///< as MathMode
+  std::string dtype = "f32";      ///< what products compute in
   bool json = false;
 
   DType precision() const { return parse_dtype(dtype); }

@@ -174,9 +174,12 @@ void run_conv(NodeStep& step) {
   const ConvParams params = conv_params(step);
   if (is_floating(step.dtype(0))) {
     const Tensor &w = step.x(1), &y = step.y();
-    // y is row-major. A window reads x many times: from another order that takes longer than a copy.
+    // y is row-major. A window reads x many times: from another order that takes longer than a copy, unless
+    // its channels lie side by side and are many.
+    constexpr int64_t kManyChannels = 16;
     const bool one_tap = element_count(w.shape()) == w.shape()[0] * w.shape()[1];
-    const Tensor x = one_tap ? step.x(0) : step.dense(0);
+    const bool last = step.x(0).strides()[1] == 1 && step.shape(0)[1] >= kManyChannels;
+    const Tensor x = one_tap || last ? step.x(0) : step.dense(0);
     ConvExtras with(step.x(2));
     if (step.has(3)) with.residual = step.dense(3);
     const Conv plan = step.kept_plan<Conv>({x, y}, [&] {
