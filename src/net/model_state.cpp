@@ -103,7 +103,7 @@ void ModelState::forget(Part& part, RunKind& kind) const {
 }
 
 /// With what is known of the values of this kind. `nodes`: of its first run.
-void ModelState::rewrite(const Stream& stream, const NodeMemory& nodes, RunKind& kind) const {
+void ModelState::rewrite(const Stream& stream, const NodeMemory& nodes, RunKind& kind) {
   Rewritten rewritten{graph, kind.facts, known_of(stream, nodes), precision_, &converted_};
   for (const auto& [value, constant] : graph.constants)
     rewritten.facts[static_cast<size_t>(value)] = ValueFacts{constant->dtype, constant->shape};

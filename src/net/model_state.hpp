@@ -55,12 +55,12 @@ class ModelState {
                        const std::vector<Slot>& inputs);
   std::vector<Tensor> run_nodes(const RunScope& scope, const std::vector<Slot>& inputs);
   bool record(const RunScope& scope, Part& part, RunKind& kind, const std::vector<Slot>& inputs);
-  void rewrite(const Stream& stream, const NodeMemory& nodes, RunKind& kind) const;
+  void rewrite(const Stream& stream, const NodeMemory& nodes, RunKind& kind);
 
   std::vector<std::string> without_;  ///< passes that are left out
   DType precision_;                   ///< see Model
   /// As in Rewritten.
-  mutable std::map<std::shared_ptr<const HostTensor>, std::shared_ptr<const HostTensor>> converted_;
+  std::map<std::shared_ptr<const HostTensor>, std::shared_ptr<const HostTensor>> converted_;
   std::list<Part> parts_;
   RandomState random_;  ///< as in RunScope
 };

@@ -1,6 +1,5 @@
 // `dlprim explain`: what is left of a model's nodes once passes rewrote them, and what each launches.
 #include <iostream>
-#include <map>
 #include <nlohmann/json.hpp>
 
 #include <dlprim/onnx.hpp>

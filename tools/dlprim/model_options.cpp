@@ -35,10 +35,10 @@ CLI::App* add_common(CLI::App& app, const char* name, const char* what, ModelOpt
       ->allow_extra_args(false)
       ->transform(CLI::IsMember(graph_passes()));
   command
-      ->add_option("--math", options.math,
-                   "How far products of f32 may depart from a plain sum: strict (no larger errors), standard "
-                   "(Winograd's "
-                   "larger tiles too) or tf32 (also factors of 10 bits, where the device is faster so)")
+      ->add_option(
+          "--math", options.math,
+          "How far products of f32 may depart from a plain sum: strict (no larger errors), standard "
+          "(Winograd's larger tiles too) or tf32 (also factors of 10 bits, where the device is faster so)")
       ->type_name("MODE")
       ->transform(CLI::IsMember({"strict", "standard", "tf32"}))
       ->capture_default_str();

@@ -40,9 +40,7 @@ std::optional<Affine> affine_of(const Rewritten& r, const NetGraph::Node& node, 
       if (!constant || constant->dtype != dtype || constant->shape != Shape{channels}) return std::nullopt;
       part[k] = numbers_of(*constant);
     }
-    const auto found = node.attributes.find("epsilon");
-    const auto* epsilon =
-        found == node.attributes.end() ? nullptr : std::get_if<double>(&found->second.value);
+    const auto* epsilon = attribute<double>(node, "epsilon");
     Affine affine{ones, zeros};
     for (size_t k = 0; k < ones.size(); k++) {
       affine.scale[k] = part[0][k] / std::sqrt(part[3][k] + (epsilon ? *epsilon : 1e-5));

@@ -14,11 +14,10 @@ bool is_number(const Rewritten& r, int value, double number) {
 
 /// ReLU6 as it was written once.
 bool clips_to_six(const NetGraph::Node& node) {
-  const auto function = node.attributes.find("function"), bounds = node.attributes.find("parameters");
-  if (node.kind != "elementwise" || bounds == node.attributes.end()) return false;
-  const auto* name = std::get_if<std::string>(&function->second.value);
-  const auto* numbers = std::get_if<std::vector<double>>(&bounds->second.value);
-  return name && *name == "clip" && numbers && *numbers == std::vector<double>{0, 6};
+  const auto* function = attribute<std::string>(node, "function");
+  const auto* bounds = attribute<std::vector<double>>(node, "parameters");
+  return node.kind == "elementwise" && function && *function == "clip" && bounds &&
+         *bounds == std::vector<double>{0, 6};
 }
 
 /// Places of a node's further inputs.

@@ -73,9 +73,7 @@ class Norms {
   int under_mean(int value) {
     const NetGraph::Node* node = made(value);
     if (!node || node->kind != "reduce" || !has_flag(*node, "keep_dims")) return NetGraph::kNone;
-    const auto function = node->attributes.find("function");
-    const auto* name =
-        function == node->attributes.end() ? nullptr : std::get_if<std::string>(&function->second.value);
+    const auto* name = attribute<std::string>(*node, "function");
     const ValueFacts* x = r_.fact(node->inputs[0]);
     if (!name || *name != "mean" || !x || x->shape.empty()) return NetGraph::kNone;
     const auto rank = static_cast<double>(x->shape.size());
@@ -87,9 +85,7 @@ class Norms {
       const HostTensor* constant = r_.constant(node.inputs[1]);
       return constant ? numbers_of(*constant) : std::vector<double>();
     }
-    const auto found = node.attributes.find("axes");
-    const auto* axes =
-        found == node.attributes.end() ? nullptr : std::get_if<std::vector<int64_t>>(&found->second.value);
+    const auto* axes = attribute<std::vector<int64_t>>(node, "axes");
     return axes ? std::vector<double>(axes->begin(), axes->end()) : std::vector<double>();
   }
 

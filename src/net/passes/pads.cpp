@@ -9,18 +9,17 @@ namespace dlprim::detail {
 namespace {
 
 std::vector<int64_t> integers(const NetGraph::Node& node, const char* name) {
-  const auto found = node.attributes.find(name);
-  const auto* list =
-      found == node.attributes.end() ? nullptr : std::get_if<std::vector<int64_t>>(&found->second.value);
-  return list ? *list : std::vector<int64_t>();
+  const auto* list = attribute<std::vector<int64_t>>(node, name);
+  std::vector<int64_t> numbers;
+  if (list) numbers = *list;
+  return numbers;
 }
 
 /// What a "pad" node puts in front of and behind each axis, if that is zeros around the axes from 2 on.
 std::optional<std::vector<int64_t>> zeros_around(const Rewritten& r, const NetGraph::Node& node,
                                                  size_t rank) {
-  const auto mode = node.attributes.find("mode");
-  const auto* name = mode == node.attributes.end() ? nullptr : std::get_if<std::string>(&mode->second.value);
-  if (node.kind != "pad" || (name && *name != "constant")) return {};
+  const auto* mode = attribute<std::string>(node, "mode");
+  if (node.kind != "pad" || (mode && *mode != "constant")) return {};
   const auto has = [&](size_t k) { return node.inputs.size() > k && node.inputs[k] != NetGraph::kNone; };
   if (has(3)) return {};  // axes of its own
   if (has(2)) {

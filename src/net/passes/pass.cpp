@@ -60,13 +60,12 @@ Links::Links(const NetGraph& graph) : producers_(graph.values.size(), -1), reade
 std::string plain_function(const NetGraph::Node& node) {
   if (node.kind != "elementwise" || node.attributes.count("parameters") || node.attributes.count("dtype"))
     return "";
-  const auto* name = std::get_if<std::string>(&node.attributes.at("function").value);
+  const auto* name = attribute<std::string>(node, "function");
   return name ? *name : "";
 }
 
 bool has_flag(const NetGraph::Node& node, const char* name) {
-  const auto found = node.attributes.find(name);
-  const auto* flag = found == node.attributes.end() ? nullptr : std::get_if<int64_t>(&found->second.value);
+  const auto* flag = attribute<int64_t>(node, name);
   return flag && *flag != 0;
 }
 

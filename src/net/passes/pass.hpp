@@ -82,6 +82,12 @@ class Links {
   std::vector<int> producers_, readers_;
 };
 
+/// The node's attribute, or null if it has none of that name and type.
+template <class T>
+const T* attribute(const NetGraph::Node& node, const char* name) {
+  const auto found = node.attributes.find(name);
+  return found == node.attributes.end() ? nullptr : std::get_if<T>(&found->second.value);
+}
 /// The elementwise function that a node is, without parameters of its own; "" if it is none.
 std::string plain_function(const NetGraph::Node& node);
 /// Whether the node has the attribute, and it is not 0.

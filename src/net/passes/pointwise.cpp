@@ -24,9 +24,7 @@ const std::string& text_attribute(const NetGraph::Node& node, const char* name) 
 }
 
 std::vector<double> numbers_attribute(const NetGraph::Node& node, const char* name) {
-  const auto found = node.attributes.find(name);
-  const auto* numbers =
-      found == node.attributes.end() ? nullptr : std::get_if<std::vector<double>>(&found->second.value);
+  const auto* numbers = attribute<std::vector<double>>(node, name);
   return numbers ? *numbers : std::vector<double>();
 }
 

@@ -30,7 +30,7 @@ Converts follower(const NetGraph::Node& node) {
       "slice",      "split",      "depth_to_space", "space_to_depth", "gather", "resize"};
   if (node.attributes.count("dtype") || !node.bodies.empty()) return Converts::none;
   if (node.kind == "elementwise") {
-    const auto* name = std::get_if<std::string>(&node.attributes.at("function").value);
+    const auto* name = attribute<std::string>(node, "function");
     return name && functions->count(*name) ? Converts::all : Converts::none;
   }
   if (node.kind != "split" && node.outputs.size() > 1) return Converts::none;
