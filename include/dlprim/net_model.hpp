@@ -67,9 +67,10 @@ class DLPRIM_API Model {
   /// Runs the graph. The first run with inputs of these shapes and dtypes runs it node by node; then it is
   /// rewritten in fewer kernels, whose results may differ in the last bits, and its launches are recorded:
   /// later runs replay them. Constants go to the stream's context when they are first needed there, and stay.
-  /// The host waits for the device only where a shape depends on a tensor's elements. Throws ValidationError
-  /// that names the node (feeds that are missing, unknown or do not fit; shapes that do not fit together),
-  /// and what operators throw.
+  /// The host waits for the device only where a shape depends on a tensor's elements, or a branch on a
+  /// setting (an input of one whole number or truth value, whose values have recordings of their own). Throws
+  /// ValidationError that names the node (feeds that are missing, unknown or do not fit; shapes that do not
+  /// fit together), and what operators throw.
   Tensors run(const Stream& stream, const Tensors& feeds, const Options& options = {},
               const Watch& watch = {}) const;
 

@@ -46,10 +46,13 @@ class Run {
     compute(step);
     tell(step);
     note(step);
+    const bool read_back =
+        std::any_of(inputs.begin(), inputs.end(), [](const Slot* slot) { return slot && slot->read_back; });
     done_with(node, !constant);
     for (int k = 0; k < step.output_count(); k++) {
       if (!step.wanted(k)) continue;
       step.out(k).constant = constant;
+      if (read_back) step.out(k).read_back = true;
       if (uses_[index(node.outputs[index(k)])] != 0) slots_[index(node.outputs[index(k)])] = step.out(k);
     }
     if (constant) keep_folded(step);

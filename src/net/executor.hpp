@@ -13,6 +13,7 @@
 
 #include "core/plan_cache.hpp"
 #include "net/nodes/node.hpp"
+#include "net/passes/branches.hpp"
 #include "net/passes/pass.hpp"
 
 namespace dlprim::detail {
@@ -38,6 +39,7 @@ struct RunScope {
   /// Where what the run finds of the values of `facts_of` is put down; null: nowhere.
   std::vector<std::optional<ValueFacts>>* facts = nullptr;
   const NetGraph* facts_of = nullptr;
+  Branches* branches = nullptr;  ///< where it puts down those that runs of this kind always take
 };
 
 /// All that a plan depends on beside its tensors.

@@ -14,6 +14,7 @@ namespace {
 
 constexpr size_t kMostKinds = 16;  // of one context; a model that is fed ever new sizes forgets the oldest
 constexpr size_t kMostRecordings = 4;    // each holds the memory of a run
+constexpr int kMostSettings = 8;         // values of settings that have kinds of their own
 constexpr int64_t kMostKnown = 1 << 16;  // elements that are read back for the passes
 
 std::string key_of(const Stream& stream, const std::vector<Slot>& inputs, const Options& options) {
@@ -32,6 +33,11 @@ std::vector<Tensor> given_away(const Stream& stream, const Options& options,
     if (y.numel() != 0) copy(stream, tensor, y, options);
   }
   return copies;
+}
+
+/// A sampling rate, a mode: what a model may branch on.
+bool is_setting(const Slot& slot) {
+  return !is_floating(slot.dtype) && element_count(slot.shape) == 1;
 }
 
 bool uses_same_memory(const Tensor& tensor, const std::vector<Slot>& inputs) {
@@ -69,18 +75,17 @@ ModelState::ModelState(NetGraph given, std::vector<std::string> without, DType p
 }
 
 /// The kind of that key, made if there is none; in front of the list.
-RunKind& ModelState::kind_of(Part& part, const std::string& key, bool& is_new) const {
+RunKind& ModelState::kind_at(Part& part, const std::string& key) const {
   std::list<RunKind>& kinds = part.kinds;
   const auto found = std::find_if(kinds.begin(), kinds.end(), [&](const RunKind& k) { return k.key == key; });
-  is_new = found == kinds.end();
-  if (is_new) {
+  if (found != kinds.end()) {
+    kinds.splice(kinds.begin(), kinds, found);
+  } else {
     kinds.emplace_front().key = key;
     if (kinds.size() > kMostKinds) {
       forget(part, kinds.back());
       kinds.pop_back();
     }
-  } else {
-    kinds.splice(kinds.begin(), kinds, found);
   }
   size_t recordings = 0;
   for (RunKind& kind : kinds)
@@ -88,7 +93,31 @@ RunKind& ModelState::kind_of(Part& part, const std::string& key, bool& is_new) c
   return kinds.front();
 }
 
-/// Of a kind that was not used lately; its facts stay. Constants that its passes made go.
+/// The kind of such a run. Settings are on the host then, and constant, if their values belong to it.
+RunKind& ModelState::kind_of(const Stream& stream, Part& part, std::vector<Slot>& inputs,
+                             const Options& options, bool plainly) const {
+  RunKind& kind = kind_at(part, key_of(stream, inputs, options));
+  if (!kind.has_settings || plainly) return kind;
+  PlanKey key("settings");
+  key.add(kind.key);
+  std::vector<Slot> set = inputs;
+  for (Slot& slot : set)
+    if (is_setting(slot)) {
+      slot.constant = true;
+      key.add(integers_of(to_host(stream, slot)));
+    }
+  RunKind& own = kind_at(part, key.bytes());
+  if (!own.of_settings && ++kind.settings > kMostSettings) {  // it is no setting, but ever another number
+    part.kinds.pop_front();
+    kind.has_settings = kind.replayable = false;
+    return kind;
+  }
+  own.of_settings = true;
+  inputs = std::move(set);
+  return own;
+}
+
+/// Of a kind that was not used lately: it will be learned again. Constants that its passes made go.
 void ModelState::forget(Part& part, RunKind& kind) const {
   if (kind.graph)
     for (const auto& [value, constant] : kind.graph->constants) {
@@ -100,12 +129,15 @@ void ModelState::forget(Part& part, RunKind& kind) const {
   kind.outputs.clear();
   kind.nodes = NodeMemory();
   kind.graph.reset();
+  kind.base.reset();
+  kind.learned = false;
 }
 
 /// With what is known of the values of this kind. `nodes`: of its first run.
 void ModelState::rewrite(const Stream& stream, const NodeMemory& nodes, RunKind& kind) {
-  Rewritten rewritten{graph, kind.facts, known_of(stream, nodes), precision_, &converted_};
-  for (const auto& [value, constant] : graph.constants)
+  const NetGraph& base = base_of(kind);
+  Rewritten rewritten{base, kind.facts, known_of(stream, nodes), precision_, &converted_};
+  for (const auto& [value, constant] : base.constants)
     rewritten.facts[static_cast<size_t>(value)] = ValueFacts{constant->dtype, constant->shape};
   run_passes(rewritten, without_);
   rewritten.graph.check();
@@ -131,12 +163,35 @@ void ModelState::rehearse(const Stream& stream, const Options& options, const Ne
   }
 }
 
-std::vector<Tensor> ModelState::run_nodes(const RunScope& scope, const std::vector<Slot>& inputs) {
+std::vector<Tensor> ModelState::run_nodes(const RunScope& scope, const NetGraph& of,
+                                          const std::vector<Slot>& inputs) {
   std::vector<Tensor> outputs;
-  for (Slot& slot : run_graph(scope, graph, inputs)) {
+  for (Slot& slot : run_graph(scope, of, inputs)) {
     const Tensor tensor = to_device(scope.stream, slot);
     const bool own = !slot.constant && tensor.is_contiguous() && !uses_same_memory(tensor, inputs);
     outputs.push_back(own ? tensor : given_away(scope.stream, scope.options, {tensor})[0]);
+  }
+  return outputs;
+}
+
+/// Runs node by node, and puts down what is known of this kind. Where branches are, the graph without the
+/// others is learned next.
+std::vector<Tensor> ModelState::learn(const RunScope& scope, RunKind& kind, const std::vector<Slot>& inputs) {
+  const NetGraph& of = base_of(kind);
+  rehearse(scope.stream, scope.options, of, inputs);
+  const uint64_t drawn = random_.offset;
+  Branches branches;
+  RunScope noting = scope;
+  kind.facts.assign(of.values.size(), std::nullopt);
+  noting.facts = &kind.facts, noting.facts_of = &of, noting.branches = &branches;
+  std::vector<Tensor> outputs = run_nodes(noting, of, inputs);
+  kind.learned = true;
+  if (random_.offset != drawn) kind.replayable = false;
+  if (!kind.replayable || std::count(without_.begin(), without_.end(), "branches")) return outputs;
+  if (std::optional<NetGraph> taken = with_branches_taken(of, branches)) {
+    kind.nodes = NodeMemory();  // of the graph that goes
+    kind.base = std::make_unique<NetGraph>(std::move(*taken));
+    kind.learned = false;
   }
   return outputs;
 }
@@ -151,7 +206,8 @@ bool ModelState::record(const RunScope& scope, Part& part, RunKind& kind, const 
   }
   for (size_t i = 0; i < own.size(); i++)
     if (own[i].tensor.numel() != 0) copy(scope.stream, inputs[i].tensor, own[i].tensor, scope.options);
-  rewrite(scope.stream, part.nodes, kind);
+  rewrite(scope.stream, nodes_of(part, kind), kind);
+  kind.nodes = NodeMemory();
   rehearse(scope.stream, scope.options, *kind.graph, own);
   const RunScope rewritten{scope.stream, scope.options, scope.constants,
                            kind.nodes,   scope.watch,   scope.random};
@@ -163,39 +219,37 @@ bool ModelState::record(const RunScope& scope, Part& part, RunKind& kind, const 
         kind.outputs.push_back(to_device(scope.stream, slot));
     });
   } catch (const ValidationError&) {  // it reads back
-    kind.replayable = false;
     forget(part, kind);
+    kind.has_settings = !kind.of_settings && std::any_of(inputs.begin(), inputs.end(), is_setting);
+    kind.replayable = false;
     return false;
   }
-  part.nodes = NodeMemory();  // what the first run prepared: the next is of the rewritten graph
+  part.nodes = NodeMemory();  // what first runs prepared: the next is of another graph
   if (precision_ != DType::f32)
     for (const auto& [constant, low] : converted_) part.constants.erase(constant);
   return true;
 }
 
-std::vector<Tensor> ModelState::run(const Stream& stream, const std::vector<Slot>& inputs,
+std::vector<Tensor> ModelState::run(const Stream& stream, const std::vector<Slot>& given,
                                     const Options& options, const Model::Watch& watch) {
   Part& part = part_of(stream.context());
-  RunScope scope{stream, options, part.constants, part.nodes, watch, random_};
-  bool is_new = false;
-  RunKind& kind = kind_of(part, key_of(stream, inputs, options), is_new);
   // The log tells of operators, and a watch of nodes: a replay has neither. Nor may it be part of another
   // recording.
   const bool plainly = watch || stream.state().logs || Recording::active() || Rehearsal::active();
-  if (is_new) {
-    rehearse(stream, options, graph, inputs);
-    const uint64_t drawn = random_.offset;
-    kind.facts.resize(graph.values.size());
-    scope.facts = &kind.facts, scope.facts_of = &graph;
-    std::vector<Tensor> outputs = run_nodes(scope, inputs);
-    if (random_.offset != drawn) kind.replayable = false;
+  std::vector<Slot> inputs = given;
+  RunKind& kind = kind_of(stream, part, inputs, options, plainly);
+  const auto scope = [&] {
+    return RunScope{stream, options, part.constants, nodes_of(part, kind), watch, random_};
+  };
+  while (kind.replayable && !kind.learned) {
+    std::vector<Tensor> outputs = learn(scope(), kind, inputs);
     // In another precision all results are the rewritten graph's.
     if (precision_ == DType::f32 || !kind.replayable || plainly) return outputs;
   }
-  if (!kind.replayable || plainly) return run_nodes(scope, inputs);
+  if (!kind.replayable || plainly) return run_nodes(scope(), base_of(kind), inputs);
   if (!kind.recording)
-    return record(scope, part, kind, inputs) ? given_away(stream, options, kind.outputs)
-                                             : run_nodes(scope, inputs);
+    return record(scope(), part, kind, inputs) ? given_away(stream, options, kind.outputs)
+                                               : run_nodes(scope(), graph, given);
   for (size_t i = 0; i < inputs.size(); i++)
     if (inputs[i].tensor.numel() != 0) copy(stream, inputs[i].tensor, kind.inputs[i], options);
   kind.recording.replay();
@@ -203,12 +257,20 @@ std::vector<Tensor> ModelState::run(const Stream& stream, const std::vector<Slot
 }
 
 /// Records a kind that is recorded once more, and looks at what each node launches.
-Model::Plan ModelState::explain(const Stream& stream, const std::vector<Slot>& inputs,
+Model::Plan ModelState::explain(const Stream& stream, const std::vector<Slot>& given,
                                 const Options& options) {
-  for (int i = 0; i < 2; i++) run(stream, inputs, options, {});
+  constexpr int kMostRuns =
+      8;  // without and with settings: learned, learned again where branches are, recorded
   Part& part = part_of(stream.context());
-  bool is_new = false;
-  RunKind& kind = kind_of(part, key_of(stream, inputs, options), is_new);
+  std::vector<Slot> inputs;
+  for (int i = 0; i < kMostRuns; i++) {
+    run(stream, given, options, {});
+    inputs = given;
+    const RunKind& now = kind_of(stream, part, inputs, options, false);
+    if (now.recording || !now.replayable) break;
+  }
+  inputs = given;
+  RunKind& kind = kind_of(stream, part, inputs, options, false);
   Model::Plan plan;
   plan.replayed = bool(kind.graph);
   size_t seen = 0;
@@ -221,7 +283,7 @@ Model::Plan ModelState::explain(const Stream& stream, const std::vector<Slot>& i
       step.kernels.push_back(recording->launches[seen].shared->name);
   };
   if (!plan.replayed) {
-    run_graph({stream, options, part.constants, part.nodes, watch, random_}, graph, inputs);
+    run_graph({stream, options, part.constants, part.nodes, watch, random_}, graph, given);
     return plan;
   }
   std::vector<Slot> own = inputs;

@@ -1,6 +1,8 @@
 // A model's runs. Of each kind of run (what the inputs look like, options) the first has its programs
-// compiled side by side; the second is recorded; the others are replayed. What cannot be recorded, as its
-// shapes depend on elements or its numbers are random, runs node by node each time.
+// compiled side by side; the second is recorded; the others are replayed. Where branches are known the second
+// runs the graph without the others, and the third is recorded. Where the host decides by a setting, an input
+// of one whole number, each of its values makes a kind. What cannot be recorded, as its shapes depend on
+// elements or its numbers are random, runs node by node each time.
 #pragma once
 
 #include <list>
@@ -21,9 +23,14 @@ namespace dlprim::detail {
 struct RunKind {
   std::string key;
   bool replayable = true;
-  std::vector<std::optional<ValueFacts>> facts;  ///< of the values of the model's graph
-  std::unique_ptr<NetGraph> graph;               ///< rewritten for this kind
-  NodeMemory nodes;                              ///< of that graph
+  bool learned = false;            ///< facts and base are those of its runs
+  bool has_settings = false;       ///< the host decides by settings: their values have kinds of their own
+  bool of_settings = false;        ///< it is such a kind: in its runs settings are constant
+  int settings = 0;                ///< how many such kinds there were
+  std::unique_ptr<NetGraph> base;  ///< the model's graph with its branches taken, if there are some
+  std::vector<std::optional<ValueFacts>> facts;  ///< of the values of that, or of the model's graph
+  std::unique_ptr<NetGraph> graph;               ///< that rewritten for this kind
+  NodeMemory nodes;                              ///< of that graph; before, of what is the kind's alone
   Recording recording;
   std::vector<Tensor> inputs;   ///< where the recording reads
   std::vector<Tensor> outputs;  ///< where it writes
@@ -49,11 +56,18 @@ class ModelState {
     std::list<RunKind> kinds;  ///< the one used last in front
   };
   Part& part_of(const Context& context);
-  RunKind& kind_of(Part& part, const std::string& key, bool& is_new) const;
+  RunKind& kind_at(Part& part, const std::string& key) const;
+  RunKind& kind_of(const Stream& stream, Part& part, std::vector<Slot>& inputs, const Options& options,
+                   bool plainly) const;
   void forget(Part& part, RunKind& kind) const;
   static void rehearse(const Stream& stream, const Options& options, const NetGraph& of,
                        const std::vector<Slot>& inputs);
-  std::vector<Tensor> run_nodes(const RunScope& scope, const std::vector<Slot>& inputs);
+  const NetGraph& base_of(const RunKind& kind) const { return kind.base ? *kind.base : graph; }
+  static NodeMemory& nodes_of(Part& part, RunKind& kind) {
+    return kind.of_settings || kind.base ? kind.nodes : part.nodes;
+  }
+  std::vector<Tensor> run_nodes(const RunScope& scope, const NetGraph& of, const std::vector<Slot>& inputs);
+  std::vector<Tensor> learn(const RunScope& scope, RunKind& kind, const std::vector<Slot>& inputs);
   bool record(const RunScope& scope, Part& part, RunKind& kind, const std::vector<Slot>& inputs);
   void rewrite(const Stream& stream, const NodeMemory& nodes, RunKind& kind);
 

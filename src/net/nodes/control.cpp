@@ -35,6 +35,7 @@ void run_if(NodeStep& step) {
   require(step.input_count() == 1 + then_inputs + else_inputs, "inputs", step.input_count(),
           " inputs, the bodies take ", then_inputs, " and ", else_inputs);
   const bool then = truth(step.stream, step.in(0));
+  if (step.scope.branches && !step.in(0).read_back) (*step.scope.branches)[&step.node] = then;
   std::vector<Slot> results =
       run_graph(step.scope, body(step, then ? 0 : 1),
                 inputs_from(step, then ? 1 : 1 + then_inputs, then ? then_inputs : else_inputs));

@@ -34,7 +34,10 @@ const Tensor& to_device(const Stream& stream, Slot& slot) {
 }
 
 const HostTensor& to_host(const Stream& stream, Slot& slot) {
-  if (!slot.host) slot.host = std::make_shared<const HostTensor>(dlprim::to_host(stream, slot.tensor));
+  if (!slot.host) {
+    slot.host = std::make_shared<const HostTensor>(dlprim::to_host(stream, slot.tensor));
+    slot.read_back = !slot.constant;
+  }
   return *slot.host;
 }
 

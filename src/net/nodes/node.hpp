@@ -26,7 +26,8 @@ struct Slot {
   Shape shape;
   std::shared_ptr<const HostTensor> host;
   Tensor tensor;
-  bool constant = false;  ///< the same in each run of the model
+  bool constant = false;   ///< the same in each run of the model
+  bool read_back = false;  ///< it follows from elements that were read from the device
 };
 
 class NodeStep;

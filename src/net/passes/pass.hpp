@@ -44,9 +44,9 @@ struct Rewritten {
 
 struct GraphPass {
   const char* name;
-  const char* what;  ///< one line for people
-  void (*run)(Rewritten& rewritten);
-  bool needs_facts;  ///< otherwise it is done once, when the model is made
+  const char* what;                   ///< one line for people
+  void (*run)(Rewritten& rewritten);  ///< null: done before facts are known (branches.hpp)
+  bool needs_facts;                   ///< otherwise it is done once, when the model is made
 };
 
 void fold_constants(Rewritten& rewritten);

@@ -1,0 +1,167 @@
+// Branches of models: which are known before a run, how they become part of the graph, and that those which
+// a run decides are decided in each run.
+#include <dlprim/net_host.hpp>
+#include <dlprim/net_model.hpp>
+
+#include <functional>
+
+#include "catch.hpp"
+#include "support.hpp"
+
+using namespace dlprim;
+using namespace dlprim::test;
+
+namespace {
+
+using Floats = std::vector<float>;
+
+std::shared_ptr<const NetGraph> body(size_t inputs,
+                                     const std::function<int(NetGraph&, const std::vector<int>&)>& make) {
+  NetGraph g;
+  for (size_t i = 0; i < inputs; i++) g.inputs.push_back(g.add_value());
+  g.add_output("r", make(g, g.inputs));
+  return std::make_shared<const NetGraph>(g);
+}
+int constant(NetGraph& g, double value) {
+  return g.add_constant(host_tensor(DType::f32, {}, std::vector<double>{value}));
+}
+int apply(NetGraph& g, const char* function, std::vector<int> inputs) {
+  return g.add("elementwise", std::move(inputs), {{"function", function}});
+}
+
+/// relu(n > 3 ? x + 1 : x * 2)
+NetGraph by_number() {
+  NetGraph g;
+  const int n = g.add_input("n", DType::i64, {}), x = g.add_input("x", DType::f32, {{3}});
+  const int condition =
+      apply(g, "greater", {n, g.add_constant(host_tensor(DType::i64, {}, std::vector<int64_t>{3}))});
+  const int y = g.add("if", {condition, x, x});
+  g.nodes.back().bodies = {body(1,
+                                [](NetGraph& b, const auto& in) {
+                                  return apply(b, "add", {in[0], constant(b, 1)});
+                                }),
+                           body(1, [](NetGraph& b, const auto& in) {
+                             return apply(b, "mul", {in[0], constant(b, 2)});
+                           })};
+  g.add_output("y", apply(g, "relu", {y}));
+  return g;
+}
+Floats expected(int64_t n, const Floats& x) {
+  Floats y;
+  for (float v : x) y.push_back(std::max(n > 3 ? v + 1 : v * 2, 0.0F));
+  return y;
+}
+Model::Tensors feeds(int64_t n, const Floats& x) {
+  return {{"n", to_device(stream(), host_tensor(DType::i64, {}, std::vector<int64_t>{n}))},
+          {"x", device_tensor({3}, x)}};
+}
+
+/// Whether x has more than `least` rows.
+int has_rows(NetGraph& g, int x, int64_t least) {
+  const auto whole = [&](const Shape& shape, int64_t v) {
+    return g.add_constant(host_tensor(DType::i64, shape, std::vector<int64_t>{v}));
+  };
+  const int rows = g.add("gather", {g.add("shape", {x}), whole({}, 0)}, {{"axis", 0}});
+  return apply(g, "greater", {rows, whole({}, least)});
+}
+
+/// relu(rows > 4 ? (rows > 6 ? x - 1 : x) : -5) * 2: a branch in a branch, one that is an input, and one that
+/// is a constant.
+NetGraph by_rows() {
+  NetGraph g;
+  const int x = g.add_input("x", DType::f32, {{-1, "rows"}});
+  const int y = g.add("if", {has_rows(g, x, 4), x});
+  g.nodes.back().bodies = {body(1,
+                                [](NetGraph& b, const auto& in) {
+                                  const int r = b.add("if", {has_rows(b, in[0], 6), in[0], in[0]});
+                                  b.nodes.back().bodies = {
+                                      body(1,
+                                           [](NetGraph& c, const auto& inner) {
+                                             return apply(c, "sub", {inner[0], constant(c, 1)});
+                                           }),
+                                      body(1, [](NetGraph&, const auto& inner) { return inner[0]; })};
+                                  return r;
+                                }),
+                           body(0, [](NetGraph& b, const auto&) { return constant(b, -5); })};
+  g.add_output("y", apply(g, "mul", {apply(g, "relu", {y}), constant(g, 2)}));
+  return g;
+}
+
+std::string kinds_of(const Model::Plan& plan) {
+  std::string kinds;
+  for (const Model::Plan::Step& step : plan.steps) kinds += (kinds.empty() ? "" : " ") + step.node.kind;
+  return kinds;
+}
+
+}  // namespace
+
+TEST_CASE("values of a setting make kinds of their own, which are replayed") {
+  const Model model(by_number());
+  for (int run = 0; run < 24; run++) {
+    INFO("run " << run);
+    const int64_t n = run % 3 == 0 ? 7 : run % 5;
+    const Floats x = {static_cast<float>(run), -3, 0.5F};
+    CHECK(host_values(model.run(stream(), feeds(n, x)).at("y")) == expected(n, x));
+  }
+  for (int64_t n : {7, 2}) {
+    const Model::Plan plan = model.explain(stream(), feeds(n, {1, 2, 3}));
+    CHECK(plan.replayed);
+    CHECK(kinds_of(plan) == "pointwise");
+  }
+}
+
+TEST_CASE("ever new numbers are no setting") {
+  const Model model(by_number());
+  for (int64_t run = 0; run < 40; run++) {
+    const Floats x = {static_cast<float>(run), -3, 0.5F};
+    CHECK(host_values(model.run(stream(), feeds(run % 20, x)).at("y")) == expected(run % 20, x));
+  }
+  CHECK_FALSE(model.explain(stream(), feeds(30, {1, 2, 3})).replayed);
+}
+
+TEST_CASE("branches that shapes decide are taken, and passes see them") {
+  const auto run = [](const Model& model, int64_t rows, int turn) {
+    Floats x;
+    for (int64_t i = 0; i < rows; i++) x.push_back(static_cast<float>(i + turn) - 2);
+    const Tensor y = model.run(stream(), {{"x", device_tensor({rows}, x)}}).at("y");
+    Floats wanted;
+    for (float v : x) wanted.push_back(2 * std::max(rows > 6 ? v - 1 : v, 0.0F));
+    if (rows <= 4) wanted = {0};
+    CHECK(host_values(y) == wanted);
+  };
+  const Model model(by_rows()), without(by_rows(), {"branches"});
+  for (int turn = 0; turn < 5; turn++)
+    for (int64_t rows : {5, 9, 2}) {
+      INFO("turn " << turn << ", " << rows << " rows");
+      run(model, rows, turn);
+      run(without, rows, turn);
+    }
+  for (int64_t rows : {5, 9}) {
+    const Model::Tensors x = {{"x", device_tensor({rows}, Floats(static_cast<size_t>(rows), 1))}};
+    CHECK(kinds_of(model.explain(stream(), x)).find("if") == std::string::npos);
+    CHECK(model.explain(stream(), x).replayed);
+    CHECK(kinds_of(without.explain(stream(), x)).find("if") != std::string::npos);
+  }
+}
+
+TEST_CASE("what the device decides is decided in each run") {
+  // Two branches by one condition: the host has it when the second is asked.
+  NetGraph g;
+  const int x = g.add_input("x", DType::f32, {{1}});
+  const int condition = apply(g, "less", {x, constant(g, 0)});
+  for (const char* name : {"y", "z"}) {
+    const int r = g.add("if", {condition, x, x});
+    g.nodes.back().bodies = {body(1, [](NetGraph& b, const auto& in) { return apply(b, "neg", {in[0]}); }),
+                             body(1, [](NetGraph& b, const auto& in) {
+                               return apply(b, "add", {in[0], constant(b, 1)});
+                             })};
+    g.add_output(name, r);
+  }
+  const Model model(g);
+  for (int turn = 0; turn < 8; turn++) {
+    const float v = turn % 2 == 0 ? -4.0F : 3.0F;
+    const Model::Tensors y = model.run(stream(), {{"x", device_tensor({1}, {v})}});
+    for (const char* name : {"y", "z"}) CHECK(host_values(y.at(name)) == Floats{4});
+  }
+  CHECK_FALSE(model.explain(stream(), {{"x", device_tensor({1}, {1})}}).replayed);
+}
