@@ -317,6 +317,16 @@ void check_whole_numbers(DType dtype) {
 
 }  // namespace
 
+TEST_CASE("elementwise: powers that have kernels of their own, and others between them", "[small]") {
+  const Function& f = elementwise_function("power");
+  for (double exponent : {2.0, 3.0, 2.5, -1.0, 3.0, 2.0, 0.0}) {
+    INFO("exponent " << exponent);
+    check_forward(f, {3, 37}, Placing::row_major, DType::f32, {exponent});
+    check_gradients(f, {{3, 37}}, {3, 37}, {exponent});
+    check_gradients(f, {{37}}, {3, 37}, {exponent});
+  }
+}
+
 TEST_CASE("elementwise: quotients, rests, powers and shifts of whole numbers", "[small]") {
   check_whole_numbers<int8_t>(DType::i8);
   check_whole_numbers<uint8_t>(DType::u8);

@@ -102,7 +102,8 @@ int run_explain(const ModelOptions& options) {
     std::cout << format(" of %zu launches, with %.2f MB between inputs and outputs\n", launches,
                         static_cast<double>(plan.bytes) / 1e6);
   else
-    std::cout << "; nothing is replayed: shapes depend on elements, numbers are random, or DLPRIM_LOG is set\n";
+    std::cout
+        << "; nothing is replayed: shapes depend on elements, numbers are random, or DLPRIM_LOG is set\n";
   return 0;
 }
 

@@ -87,15 +87,16 @@ std::string store_words(const ReduceForm& form) {
   return text;
 }
 
-std::string parts_head(const ReduceForm& form) {
-  const Reduction& r = form.reduction;
+/// Quotients are rounded correctly in what finishes a result. Welford's updates divide for each element, and
+/// gain nothing from that.
+std::string parts_head(const ReduceForm& form, bool finishes) {
   return common_head(form.real, form.wide, form.limits) +
-         quotient_head({r.accumulate, r.combine, r.finish}, form.real) +
+         (finishes ? quotient_head({form.reduction.finish}, form.real) : "") +
          cat("#define SLOT ", slot_bytes(form) == 8 ? "ulong" : "uint", "\n");
 }
 
 std::string head(const ReduceForm& form) {
-  return parts_head(form) +
+  return parts_head(form, !form.parts) +
          special_head({form.reduction.accumulate, form.reduction.combine, form.reduction.finish}) +
          cat("#define ALONG_R ", form.along_reduced ? 1 : 0, "\n#define PARTS ", form.parts ? 1 : 0,
              "\n#define LEVELS ", form.levels, "\n");
@@ -255,7 +256,7 @@ std::string reduce_cpu_source(const ReduceForm& form) {
 std::string reduce_parts_source(const ReduceForm& form, int lanes_x, int lanes_y) {
   const std::string sizes = cat("#define LX ", lanes_x, "\n#define LY ", lanes_y, "\n");
   return fill_slots(kernel_source("reduce_parts"),
-                    {{"HEAD", parts_head(form) + sizes},
+                    {{"HEAD", parts_head(form, true) + sizes},
                      {"PARAMETERS", parameter_list(form.operands, form.scalars, form.kept_rank, 0, false)},
                      {"ACCUMULATORS", each_accumulator(form, "@ a#;\n__local @ L#[LX * LY];") + init(form)},
                      {"COMBINE_PART", combine_with(form, "PART(@, #, q)")},

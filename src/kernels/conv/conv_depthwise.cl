@@ -69,7 +69,7 @@
 // `rest` and `digit` of a number.
 #define SPLIT(rest, digit, number, by) const int rest = divided(number, by), digit = (number) - rest * by.d;
 #if DEPTH
-#define SPLIT_DEPTH(rest, digit, number) SPLIT(rest, digit, number, strips.planes)
+#define SPLIT_DEPTH(rest, digit, number) SPLIT(rest, digit, number, by_planes)
 #else
 #define SPLIT_DEPTH(rest, digit, number) const int rest = (number), digit = 0;
 #endif
@@ -114,7 +114,7 @@ INLINE int met(int target, int tap, int stride, int pad, int dilation, int size)
 #define MET_W(o, s) MET(o, s, KERNEL_W, STRIDE_W, DILATION_W)
 #define TAPS_H KERNEL_H
 #define TAPS_W KERNEL_W
-#define COLUMN(j) ((j) * (UNIT ? 1 : p.s.w))
+#define COLUMN(j) ((j) * (UNIT ? 1 : s_w))
 #else
 #define TAPS_H 1
 #define TAPS_W 1
@@ -124,23 +124,36 @@ INLINE int met(int target, int tap, int stride, int pad, int dilation, int size)
 #if V == 1
 #define LOAD_V(p, i, inside, d) (d)[0] = (inside) ? (REAL)LOAD_AB(p, i) : 0;
 #else
-#define LOAD_V(p, i, inside, d)                 \
-  if (inside) {                                 \
-    VLOAD_AB(p, i, d)                           \
-  } else {                                      \
+#define LOAD_V(p, i, inside, d)                   \
+  if (inside) {                                   \
+    VLOAD_AB(p, i, d)                             \
+  } else {                                        \
     UNROLL for (int u = 0; u < V; u++)(d)[u] = 0; \
   }
 #endif
 
+// What is read of a problem, as variables: of an argument's fields compilers cannot tell that stores leave them alone, and
+// NVIDIA's makes worse code of them (docs/notes/2026-11-27-arguments-in-structs.md).
+#define VARIABLES                                                                                           \
+  const int channels = p.channels, source_h = p.source.h, source_w = p.source.w;                            \
+  const int target_h = p.target.h, target_w = p.target.w, t_first_h = p.t_first_h, t_first_w = p.t_first_w; \
+  const int s_first_h = p.s_first_h, s_first_w = p.s_first_w;                                               \
+  const int s_n = p.s.n, s_c = p.s.c, s_d = p.s.d, s_h = p.s.h, s_w = p.s.w;                                \
+  const int t_n = p.t.n, t_c = p.t.c, t_d = p.t.d, t_h = p.t.h, t_w = p.t.w;                                \
+  const int w_g = p.w.g, w_i = p.w.i, w_j = p.w.j, w_t = p.w.t, w_r = p.w.r, w_s = p.w.s;                   \
+  const int strips_count = strips.count;                                                                    \
+  const Divisor by_w = strips.w, by_h = strips.h, by_planes = strips.planes, by_channels = strips.channels; \
+  const Divisor by_group = strips.group_t;
+
 // Row i of what a tile sees, of which strip (strip_h, strip_w) of the plane at `plane` is the place.
-#define SEE_ROW(i, plane, seen)                                                                          \
-  {                                                                                                      \
-    const int row_ = p.s_first_h + strip_h * STEP(TILE_H, STRIDE_H) + (i);                               \
-    const int column_ = p.s_first_w + strip_w * STEP(TILE_W, STRIDE_W);                                  \
-    const int inside_ = (uint)row_ < (uint)p.source.h;                                                   \
-    __global const AB_STORAGE* from_ = source + ((plane) + row_ * p.s.h + column_ * (UNIT ? 1 : p.s.w)); \
-    UNROLL for (int j = 0; j < SEEN_W; j++)                                                              \
-        LOAD_V(from_, COLUMN(j), inside_ && (uint)(column_ + j) < (uint)p.source.w, seen[j])             \
+#define SEE_ROW(i, plane, seen)                                                                      \
+  {                                                                                                  \
+    const int row_ = s_first_h + strip_h * STEP(TILE_H, STRIDE_H) + (i);                             \
+    const int column_ = s_first_w + strip_w * STEP(TILE_W, STRIDE_W);                                \
+    const int inside_ = (uint)row_ < (uint)source_h;                                                 \
+    __global const AB_STORAGE* from_ = source + ((plane) + row_ * s_h + column_ * (UNIT ? 1 : s_w)); \
+    UNROLL for (int j = 0; j < SEEN_W; j++)                                                          \
+        LOAD_V(from_, COLUMN(j), inside_ && (uint)(column_ + j) < (uint)source_w, seen[j])           \
   }
 
 #if DIRECTION != 2
@@ -158,6 +171,7 @@ INLINE int met(int target, int tap, int stride, int pad, int dilation, int size)
 __kernel __attribute__((reqd_work_group_size(LANES_C, LANES_P, 1))) void conv_depthwise(
     __global const AB_STORAGE* restrict source, long s_offset, __global const AB_STORAGE* restrict w, long w_offset,
     __global C_STORAGE* restrict target, long t_offset, DepthwiseGeometry p, DepthwiseStrips strips, EPILOGUE_PARAMETERS) {
+  VARIABLES
   source += s_offset;
   w += w_offset;
   target += t_offset;
@@ -166,29 +180,29 @@ __kernel __attribute__((reqd_work_group_size(LANES_C, LANES_P, 1))) void conv_de
   const int lane_c = (int)get_local_id(0), first_c = (int)get_group_id(0) * LANES_C * V;
   for (int e = (int)get_local_id(1) * LANES_C + lane_c; e < TAPS_H * TAPS_W * LANES_C * V; e += LANES) {
     const int c = e / (TAPS_H * TAPS_W), tap = e - c * (TAPS_H * TAPS_W), r = tap / TAPS_W, s = tap - r * TAPS_W;
-    if (first_c + c < p.channels) filter[tap * PITCH + c] = LOAD_AB(w, (first_c + c) * p.w.g + r * p.w.r + s * p.w.s);
+    if (first_c + c < channels) filter[tap * PITCH + c] = LOAD_AB(w, (first_c + c) * w_g + r * w_r + s * w_s);
   }
   barrier(CLK_LOCAL_MEM_FENCE);
 #endif
 #if CHANNELS_LAST
   const int strip = (int)get_global_id(1), t = (int)get_global_id(0) * V;
-  if (strip >= strips.count || t >= p.channels) return;
+  if (strip >= strips_count || t >= channels) return;
 #else
   const int strip = (int)get_global_id(1);
-  if (strip >= strips.count) return;
+  if (strip >= strips_count) return;
 #endif
-  SPLIT(above_w, strip_w, strip, strips.w)
-  SPLIT(above_h, strip_h, above_w, strips.h)
+  SPLIT(above_w, strip_w, strip, by_w)
+  SPLIT(above_h, strip_h, above_w, by_h)
   SPLIT_DEPTH(above_d, o, above_h)
 #if CHANNELS_LAST
   const int n = above_d;
 #else
-  SPLIT(n, t, above_d, strips.channels)
+  SPLIT(n, t, above_d, by_channels)
 #endif
 #if PLAIN
   const int group = t, in_group = 0, sources = 1;
 #else
-  SPLIT(group, in_group, t, strips.group_t)
+  SPLIT(group, in_group, t, by_group)
   const int sources = p.group_s;
 #endif
 
@@ -203,13 +217,13 @@ __kernel __attribute__((reqd_work_group_size(LANES_C, LANES_P, 1))) void conv_de
     for (int depth_tap = 0; depth_tap < (DEPTH ? p.window.d : 1); depth_tap++) {
       const int d = MET_DEPTH(o, depth_tap);
       if (d < 0) continue;
-      const int plane = n * p.s.n + (group * sources + j) * p.s.c + d * p.s.d;
-      const int w_at = group * p.w.g + in_group * p.w.i + j * p.w.j + depth_tap * p.w.t;
+      const int plane = n * s_n + (group * sources + j) * s_c + d * s_d;
+      const int w_at = group * w_g + in_group * w_i + j * w_j + depth_tap * w_t;
 #if KERNEL_H
 #if !STAGED
       REAL filter[TAPS_H * TAPS_W][V];
       UNROLL for (int r = 0; r < TAPS_H; r++) UNROLL for (int s = 0; s < TAPS_W; s++)
-          UNROLL for (int u = 0; u < V; u++) FILTER(r, s, u) = LOAD_AB(w, w_at + u * p.w.g + r * p.w.r + s * p.w.s);
+          UNROLL for (int u = 0; u < V; u++) FILTER(r, s, u) = LOAD_AB(w, w_at + u * w_g + r * w_r + s * w_s);
 #endif
       UNROLL for (int i = 0; i < SEEN_H; i++) {
         REAL seen[SEEN_W][V];
@@ -225,25 +239,25 @@ __kernel __attribute__((reqd_work_group_size(LANES_C, LANES_P, 1))) void conv_de
       }
 #else
       for (int r = 0; r < p.window.h; r++) {
-        const int row = met(strip_h, r, p.stride.h, p.pad.h, p.dilation.h, p.source.h);
+        const int row = met(strip_h, r, p.stride.h, p.pad.h, p.dilation.h, source_h);
         if (row < 0) continue;
         for (int s = 0; s < p.window.w; s++) {
-          const int column = met(strip_w, s, p.stride.w, p.pad.w, p.dilation.w, p.source.w);
+          const int column = met(strip_w, s, p.stride.w, p.pad.w, p.dilation.w, source_w);
           if (column < 0) continue;
-          sum[0][0][0] = MULTIPLY_ADD((REAL)LOAD_AB(source, plane + row * p.s.h + column * p.s.w),
-                                      (REAL)LOAD_AB(w, w_at + r * p.w.r + s * p.w.s), sum[0][0][0]);
+          sum[0][0][0] = MULTIPLY_ADD((REAL)LOAD_AB(source, plane + row * s_h + column * s_w),
+                                      (REAL)LOAD_AB(w, w_at + r * w_r + s * w_s), sum[0][0][0]);
         }
       }
 #endif
     }
 
-  const int tile_at = n * p.t.n + t * p.t.c + o * p.t.d;
+  const int tile_at = n * t_n + t * t_c + o * t_d;
   UNROLL for (int a = 0; a < TILE_H; a++) {
-    const int row = p.t_first_h + strip_h * TILE_H + a;
-    if ((uint)row >= (uint)p.target.h) continue;
+    const int row = t_first_h + strip_h * TILE_H + a;
+    if ((uint)row >= (uint)target_h) continue;
     UNROLL for (int b = 0; b < TILE_W; b++) {
-      const int column = p.t_first_w + strip_w * TILE_W + b, at = tile_at + row * p.t.h + column * p.t.w;
-      if ((uint)column >= (uint)p.target.w) continue;
+      const int column = t_first_w + strip_w * TILE_W + b, at = tile_at + row * t_h + column * t_w;
+      if ((uint)column >= (uint)target_w) continue;
       UNROLL for (int u = 0; u < V; u++) sum[a][b][u] = FINISH(SCALED(sum[a][b][u], t + u, n), t + u, n, at + u);
 #if V == 1
       STORE_C(target, at, sum[a][b][0]);
@@ -265,14 +279,15 @@ __kernel __attribute__((reqd_work_group_size(LANES_C, LANES_P, 1))) void conv_de
     __global const AB_STORAGE* restrict source, long s_offset, __global const AB_STORAGE* restrict target,
     long t_offset, __global C_STORAGE* restrict w, long w_offset, __global REAL* restrict partial,
     long partial_offset, int part, DepthwiseGeometry p, DepthwiseStrips strips) {
+  VARIABLES
   __local REAL shared[SUMS * (LANES + 1)];
   const int lane_c = (int)get_local_id(0), lane_p = (int)get_local_id(1), lane = lane_p * LANES_C + lane_c;
   const int first_pair = (int)get_group_id(0) * LANES_C * V, pair = first_pair + lane_c * V;
-  SPLIT(k, c, pair, strips.group_t)
+  SPLIT(k, c, pair, by_group)
   const int channel = PLAIN ? pair : k / p.group_s * p.group_t + c;
-  source += s_offset + channel * p.s.c;
-  target += t_offset + (PLAIN ? pair : k) * p.t.c;
-  const int begin = (int)get_group_id(2) * part, end = pair < p.channels ? min(begin + part, strips.count) : 0;
+  source += s_offset + channel * s_c;
+  target += t_offset + (PLAIN ? pair : k) * t_c;
+  const int begin = (int)get_group_id(2) * part, end = pair < channels ? min(begin + part, strips_count) : 0;
 #if KERNEL_H
   const int depth_tap = (int)get_group_id(1), r0 = 0, s0 = 0;
 #else
@@ -284,17 +299,17 @@ __kernel __attribute__((reqd_work_group_size(LANES_C, LANES_P, 1))) void conv_de
   UNROLL for (int r = 0; r < TAPS_H; r++) UNROLL for (int s = 0; s < TAPS_W; s++)
       UNROLL for (int u = 0; u < V; u++) sum[r][s][u] = 0;
   for (int strip = begin + lane_p; strip < end; strip += LANES_P) {
-    SPLIT(above_w, strip_w, strip, strips.w)
-    SPLIT(above_h, strip_h, above_w, strips.h)
+    SPLIT(above_w, strip_w, strip, by_w)
+    SPLIT(above_h, strip_h, above_w, by_h)
     SPLIT_DEPTH(n, o, above_h)
     const int d = MET_DEPTH(o, depth_tap);
     if (d < 0) continue;
-    const int plane = n * p.s.n + d * p.s.d, target_plane = n * p.t.n + o * p.t.d;
+    const int plane = n * s_n + d * s_d, target_plane = n * t_n + o * t_d;
 #if KERNEL_H
     REAL given[TILE_H][TILE_W][V];
     UNROLL for (int a = 0; a < TILE_H; a++) UNROLL for (int b = 0; b < TILE_W; b++) {
       const int row = strip_h * TILE_H + a, column = strip_w * TILE_W + b;
-      LOAD_V(target, target_plane + row * p.t.h + column * p.t.w, row < p.target.h && column < p.target.w, given[a][b])
+      LOAD_V(target, target_plane + row * t_h + column * t_w, row < target_h && column < target_w, given[a][b])
     }
     UNROLL for (int i = 0; i < SEEN_H; i++) {
       REAL seen[SEEN_W][V];
@@ -307,11 +322,11 @@ __kernel __attribute__((reqd_work_group_size(LANES_C, LANES_P, 1))) void conv_de
       }
     }
 #else
-    const int row = met(strip_h, r0, p.stride.h, p.pad.h, p.dilation.h, p.source.h);
-    const int column = met(strip_w, s0, p.stride.w, p.pad.w, p.dilation.w, p.source.w);
+    const int row = met(strip_h, r0, p.stride.h, p.pad.h, p.dilation.h, source_h);
+    const int column = met(strip_w, s0, p.stride.w, p.pad.w, p.dilation.w, source_w);
     if (row >= 0 && column >= 0)
-      sum[0][0][0] = MULTIPLY_ADD((REAL)LOAD_AB(source, plane + row * p.s.h + column * p.s.w),
-                                  (REAL)LOAD_AB(target, target_plane + strip_h * p.t.h + strip_w * p.t.w), sum[0][0][0]);
+      sum[0][0][0] = MULTIPLY_ADD((REAL)LOAD_AB(source, plane + row * s_h + column * s_w),
+                                  (REAL)LOAD_AB(target, target_plane + strip_h * t_h + strip_w * t_w), sum[0][0][0]);
 #endif
   }
 
@@ -330,15 +345,15 @@ __kernel __attribute__((reqd_work_group_size(LANES_C, LANES_P, 1))) void conv_de
   for (int e = lane; e < SUMS * LANES_C; e += LANES) {
     const int c_of = e % LANES_C, number = e / LANES_C, u = number % V, tap_of = number / V;
     const int made = first_pair + c_of * V + u, r = r0 + tap_of / TAPS_W, s = s0 + tap_of % TAPS_W;
-    if (made >= p.channels) continue;
+    if (made >= channels) continue;
     REAL total = 0;
     for (int i = 0; i < SHARES; i++) total += shared[number * (LANES + 1) + i * LANES_C + c_of];
 #if PARTS
     const int taps = p.window.d * p.window.h * p.window.w, tap_at = (depth_tap * p.window.h + r) * p.window.w + s;
-    partial[partial_offset + ((long)get_group_id(2) * p.channels + made) * taps + tap_at] = total;
+    partial[partial_offset + ((long)get_group_id(2) * channels + made) * taps + tap_at] = total;
 #else
     const int k_of = made / p.group_t;
-    const int at = k_of * p.w.i + (made - k_of * p.group_t) * p.w.j + depth_tap * p.w.t + r * p.w.r + s * p.w.s;
+    const int at = k_of * w_i + (made - k_of * p.group_t) * w_j + depth_tap * w_t + r * w_r + s * w_s;
     STORE_C(w + w_offset, at, total);
 #endif
   }

@@ -51,18 +51,22 @@
   __global const A_T *x, long x_o, __global const T_T *labels, long labels_o, __global const N_T *times, long times_o, \
       __global const U_T *sizes, long sizes_o, CtcShape shape
 // Sequence n; lengths that are none count as the nearest that is one.
-#define SEQUENCE(n_)                                                                                       \
-  const long n = n_;                                                                                       \
-  const int lane = LANES == 1 ? 0 : (int)get_local_id(0);                                                  \
-  const int end = (int)clamp((long)LOAD(N_DTYPE, times + times_o, n * shape.times_n), 0l, (long)shape.t);  \
-  const int size = (int)clamp((long)LOAD(U_DTYPE, sizes + sizes_o, n * shape.sizes_n), 0l, (long)shape.s); \
-  const int states = 2 * size + 1, pitch = 2 * shape.s + 1;                                                \
-  x += x_o + n * shape.x.n;                                                                                \
+#define SEQUENCE(n_)                                                                            \
+  const Int64 labels_s = shape.labels_s, x_t = shape.x.t, x_c = shape.x.c, blank = shape.blank; \
+  const int most_times = shape.t, classes = shape.c, most_labels = shape.s;                     \
+  const long n = n_;                                                                            \
+  const int lane = LANES == 1 ? 0 : (int)get_local_id(0);                                       \
+  const long end_ = (long)LOAD(N_DTYPE, times + times_o, n * shape.times_n);                    \
+  const long size_ = (long)LOAD(U_DTYPE, sizes + sizes_o, n * shape.sizes_n);                   \
+  const int end = (int)clamp(end_, 0l, (long)most_times);                                       \
+  const int size = (int)clamp(size_, 0l, (long)most_labels);                                    \
+  const int states = 2 * size + 1, pitch = 2 * most_labels + 1;                                 \
+  x += x_o + n * shape.x.n;                                                                     \
   labels += labels_o + n * shape.labels_n;
-#define LABEL(s) ((s)&1 ? (long)labels[((s) >> 1) * shape.labels_s] : shape.blank)
+#define LABEL(s) ((s)&1 ? (long)labels[((s) >> 1) * labels_s] : blank)
 // The logarithm of a state's class' probability; of a label that is no class, of 0.
 #define X_AT(time, label) \
-  ((label) >= 0 && (label) < shape.c ? LOAD(A_DTYPE, x, (time) * shape.x.t + (label) * shape.x.c) : -INFINITY)
+  ((label) >= 0 && (label) < classes ? LOAD(A_DTYPE, x, (time) * x_t + (label) * x_c) : -INFINITY)
 
 // e^v of v up to 0, as a term of a sum of 1 and more: below -80 it is as good as what it is at -80, and takes no denormal numbers.
 // Without calls, so that a loop over it becomes vector instructions.
@@ -92,24 +96,24 @@ real loss_of(__global const real* alpha, int end, int states, int pitch) {
   __local real emitted[STATES], rows[2][STATES + FRONT];                                                       \
   for (int s = 0; s < WHOLE(states); s++) {                                                                    \
     const long c = s < states ? LABEL(STATE(s)) : -1;                                                          \
-    at[s] = c >= 0 && c < shape.c ? c * shape.x.c : -1;                                                        \
+    at[s] = c >= 0 && c < classes ? c * x_c : -1;                                                              \
     jumps[s] = (s & 1) && s < states && (s < 2 || c != LABEL(STATE(s - 2)));                                   \
   }                                                                                                            \
   for (int s = 0; s < 2 * (STATES + FRONT); s++) rows[s / (STATES + FRONT)][s % (STATES + FRONT)] = -INFINITY; \
   rows[0][FRONT - 1] = 0;
-#define STEP_CHAIN(round, time, row, STATE)                                                    \
-  {                                                                                            \
-    __local real* before = rows[(round)&1] + FRONT;                                            \
-    __local real* now = rows[((round) + 1) & 1] + FRONT;                                       \
-    for (int s = 0; s < WHOLE(states); s++)                                                    \
-      emitted[s] = at[s] < 0 ? -INFINITY : (real)LOAD(A_DTYPE, x, (time) * shape.x.t + at[s]); \
-    INDEPENDENT_ROUNDS                                                                         \
-    for (int s = 0; s < WHOLE(states); s++) {                                                  \
-      const real far = before[s - 2];                                                          \
-      now[s] = log_add(before[s], before[s - 1], jumps[s] ? far : -INFINITY) + emitted[s];     \
-    }                                                                                          \
-    for (int s = 0; s < states; s++) (row)[STATE(s)] = now[s];                                 \
-    before[-1] = -INFINITY;                                                                    \
+#define STEP_CHAIN(round, time, row, STATE)                                                \
+  {                                                                                        \
+    __local real* before = rows[(round)&1] + FRONT;                                        \
+    __local real* now = rows[((round) + 1) & 1] + FRONT;                                   \
+    for (int s = 0; s < WHOLE(states); s++)                                                \
+      emitted[s] = at[s] < 0 ? -INFINITY : (real)LOAD(A_DTYPE, x, (time) * x_t + at[s]);   \
+    INDEPENDENT_ROUNDS                                                                     \
+    for (int s = 0; s < WHOLE(states); s++) {                                              \
+      const real far = before[s - 2];                                                      \
+      now[s] = log_add(before[s], before[s - 1], jumps[s] ? far : -INFINITY) + emitted[s]; \
+    }                                                                                      \
+    for (int s = 0; s < states; s++) (row)[STATE(s)] = now[s];                             \
+    before[-1] = -INFINITY;                                                                \
   }
 #define AS_IT_IS(s) (s)
 #define TURNED(s) (states - 1 - (s))
@@ -118,8 +122,8 @@ real loss_of(__global const real* alpha, int end, int states, int pitch) {
 #if STATES
 #define BEFORE(s) before[(s)]
 #define BUFFERS __local real buffers[2][STATES];
-#define STEP(round)                             \
-  __local real* now = buffers[(round)&1];       \
+#define STEP(round)                       \
+  __local real* now = buffers[(round)&1]; \
   __local const real* before = buffers[((round) + 1) & 1];
 #define SET_NOW(s, v) now[s] = v;
 #else
@@ -132,7 +136,7 @@ real loss_of(__global const real* alpha, int end, int states, int pitch) {
 __kernel __attribute__((reqd_work_group_size(LANES, 1, 1))) void ctc_alpha(
     SEQUENCES, __global real* alpha, long alpha_o, __global L_T* loss, long loss_o, long loss_n) {
   SEQUENCE((long)get_group_id(0))
-  alpha += alpha_o + n * shape.t * pitch;
+  alpha += alpha_o + n * most_times * pitch;
 #ifdef CHAIN
   START_CHAIN(AS_IT_IS)
   for (int t = 0; t < end; t++) STEP_CHAIN(t, t, alpha + (long)t * pitch, AS_IT_IS)
@@ -167,13 +171,13 @@ __kernel __attribute__((reqd_work_group_size(LANES, 1, 1))) void ctc_alpha(
 __kernel __attribute__((reqd_work_group_size(LANES, 1, 1))) void ctc_beta(
     SEQUENCES, __global real* beta, long beta_o, __global int* links, long links_o) {
   SEQUENCE((long)get_group_id(0))
-  beta += beta_o + n * shape.t * pitch;
-  links += links_o + n * shape.s;
+  beta += beta_o + n * most_times * pitch;
+  links += links_o + n * most_labels;
   for (int i = lane; i < size; i += LANES) {
     int next = i + 1, earlier = i - 1;
-    while (next < size && labels[next * shape.labels_s] != labels[i * shape.labels_s]) next++;
-    while (earlier >= 0 && labels[earlier * shape.labels_s] != labels[i * shape.labels_s]) earlier--;
-    const int link = next < size ? next + 1 : shape.s + 1;  // S + 1: there is none
+    while (next < size && labels[next * labels_s] != labels[i * labels_s]) next++;
+    while (earlier >= 0 && labels[earlier * labels_s] != labels[i * labels_s]) earlier--;
+    const int link = next < size ? next + 1 : most_labels + 1;  // S + 1: there is none
     links[i] = earlier >= 0 ? -link : link;
   }
 #ifdef CHAIN
@@ -202,11 +206,11 @@ __kernel __attribute__((reqd_work_group_size(LANES, 1, 1))) void ctc_beta(
 }
 
 // One more term of a sum of exp, held as its largest term and the sum below it.
-#define ADD_TERM(value, most, sum)                                       \
-  {                                                                      \
-    const real v_ = (value), higher_ = max(v_, most);                    \
+#define ADD_TERM(value, most, sum)                                                \
+  {                                                                               \
+    const real v_ = (value), higher_ = max(v_, most);                             \
     if (higher_ > -INFINITY) sum = sum * exp(most - higher_) + exp(v_ - higher_); \
-    most = higher_;                                                      \
+    most = higher_;                                                               \
   }
 
 // dx = dloss (exp(x) - exp(log of the sum over the class' states of alpha beta, less x, plus the loss)): with the gradient of a
@@ -223,18 +227,18 @@ __kernel __attribute__((reqd_work_group_size(LANES, 1, 1))) void ctc_gradient(
   SEQUENCE((long)get_group_id(0) / shape.t)
   const int t = (int)((long)get_group_id(0) - n * shape.t);
   d += d_o + n * d_steps.n + t * d_steps.t;
-  const long sequence = n * shape.t * pitch, row = sequence + (long)t * pitch;
+  const long sequence = n * most_times * pitch, row = sequence + (long)t * pitch;
   const real value = loss_of(alpha + alpha_o + sequence, end, states, pitch);
   const bool none = t >= end || (shape.zeroes && value == INFINITY);
   real slope = LOAD(L_DTYPE, dloss + dloss_o, n * dloss_n);
   if (shape.divides) slope = slope / max(1, size) / shape.n;
   INDEPENDENT_ROUNDS
-  for (int c = lane; c < shape.c; c += LANES)
-    STORE(D_DTYPE, d, c * d_steps.c, none ? 0 : exp(LOAD(A_DTYPE, x, t * shape.x.t + c * shape.x.c)) * slope);
+  for (int c = lane; c < classes; c += LANES)
+    STORE(D_DTYPE, d, c * d_steps.c, none ? 0 : exp(LOAD(A_DTYPE, x, t * x_t + c * x_c)) * slope);
   if (none) return;
   alpha += alpha_o + row;
   beta += beta_o + row;
-  links += links_o + n * shape.s;
+  links += links_o + n * most_labels;
 #ifdef CHAIN
   // Every state's share of all paths, at most 1: none needs to be held against the largest.
   for (int s = 0; s < states; s++) shares[s] = X_AT(t, LABEL(s));
@@ -244,14 +248,14 @@ __kernel __attribute__((reqd_work_group_size(LANES, 1, 1))) void ctc_gradient(
     shares[s] = v < -80 ? 0 : share;
   }
   for (int i = -1; i < size; i++) {
-    const long c = i < 0 ? shape.blank : (long)labels[i * shape.labels_s];
-    if (i >= 0 && (links[i] < 0 || c < 0 || c >= shape.c || c == shape.blank)) continue;
+    const long c = i < 0 ? blank : (long)labels[i * labels_s];
+    if (i >= 0 && (links[i] < 0 || c < 0 || c >= classes || c == blank)) continue;
     real sum = 0;
     if (i < 0)
       for (int s = 0; s < states; s += 2) sum += shares[s];
     else
       for (int j = i; j < size; j = abs(links[j]) - 1) sum += shares[2 * j + 1];
-    STORE(D_DTYPE, d, c * d_steps.c, (exp(LOAD(A_DTYPE, x, t * shape.x.t + c * shape.x.c)) - sum) * slope);
+    STORE(D_DTYPE, d, c * d_steps.c, (exp(LOAD(A_DTYPE, x, t * x_t + c * x_c)) - sum) * slope);
   }
 #else
   real most = -INFINITY, sum = 0;
@@ -268,14 +272,14 @@ __kernel __attribute__((reqd_work_group_size(LANES, 1, 1))) void ctc_gradient(
   }
   // Of each class that the labels have, the first of them; and of blanks lane 0, in a round of its own.
   for (int i = lane == 0 ? -1 : lane; i < size; i = i < 0 ? 0 : i + LANES) {
-    const long c = i < 0 ? shape.blank : (long)labels[i * shape.labels_s];
+    const long c = i < 0 ? blank : (long)labels[i * labels_s];
     if (i >= 0) {
-      if (links[i] < 0 || c < 0 || c >= shape.c || c == shape.blank) continue;
+      if (links[i] < 0 || c < 0 || c >= classes || c == blank) continue;
       most = -INFINITY;
       sum = 0;
       for (int j = i; j < size; j = abs(links[j]) - 1) ADD_TERM(alpha[2 * j + 1] + beta[2 * j + 1], most, sum)
     }
-    const real v = LOAD(A_DTYPE, x, t * shape.x.t + c * shape.x.c);
+    const real v = LOAD(A_DTYPE, x, t * x_t + c * x_c);
     STORE(D_DTYPE, d, c * d_steps.c, (exp(v) - exp(most + log(sum) + value - v)) * slope);
   }
 #endif

@@ -7,27 +7,27 @@
 
 // The taps of place `first`, by combinations. SLOPES: their derivatives are wanted, too.
 #if STRIP == 1
-#define FIND_STRIP(first, end, SLOPES)                                                                   \
-  const int count = 1;                                                                                   \
-  index_t in_y[1], in_grid[1], from[COMBINATIONS][1];                                                    \
-  real weight[COMBINATIONS][1], slopes[AXES][COMBINATIONS][1];                                           \
-  {                                                                                                      \
-    const int o = (first) / (sizes.p * sizes.q), p = (first) / sizes.q % sizes.p, q = (first) % sizes.q; \
-    int at[AXES * TAPS];                                                                                 \
-    real w[AXES * TAPS], d[AXES * TAPS];                                                                 \
-    in_y[0] = AT(y, o, p, q);                                                                            \
-    in_grid[0] = AT(grid, o, p, q);                                                                      \
-    find_place(grid, in_grid[0], (index_t)grid_steps.c, sizes.d, sizes.h, sizes.w, at, w, d);            \
-    UNROLLED                                                                                             \
-    for (int k = 0; k < COMBINATIONS; k++) {                                                             \
-      from[k][0] = combined_at(at, k, (index_t)x_steps.d, (index_t)x_steps.h, (index_t)x_steps.w);       \
-      weight[k][0] = combined_weight(w, k);                                                              \
-      for (int a = 0; SLOPES && a < AXES; a++) {                                                         \
-        real product = 1;                                                                                \
-        for (int b = 0; b < AXES; b++) product *= (a == b ? d : w)[b * TAPS + TAP_OF(b, k)];             \
-        slopes[a][k][0] = product;                                                                       \
-      }                                                                                                  \
-    }                                                                                                    \
+#define FIND_STRIP(first, end, SLOPES)                                                              \
+  const int count = 1;                                                                              \
+  index_t in_y[1], in_grid[1], from[COMBINATIONS][1];                                               \
+  real weight[COMBINATIONS][1], slopes[AXES][COMBINATIONS][1];                                      \
+  {                                                                                                 \
+    const int o = (first) / (size_p * size_q), p = (first) / size_q % size_p, q = (first) % size_q; \
+    int at[AXES * TAPS];                                                                            \
+    real w[AXES * TAPS], d[AXES * TAPS];                                                            \
+    in_y[0] = AT(y, o, p, q);                                                                       \
+    in_grid[0] = AT(grid, o, p, q);                                                                 \
+    find_place(grid, in_grid[0], grid_c, size_d, size_h, size_w, at, w, d);                         \
+    UNROLLED                                                                                        \
+    for (int k = 0; k < COMBINATIONS; k++) {                                                        \
+      from[k][0] = combined_at(at, k, x_d, x_h, x_w);                                               \
+      weight[k][0] = combined_weight(w, k);                                                         \
+      for (int a = 0; SLOPES && a < AXES; a++) {                                                    \
+        real product = 1;                                                                           \
+        for (int b = 0; b < AXES; b++) product *= (a == b ? d : w)[b * TAPS + TAP_OF(b, k)];        \
+        slopes[a][k][0] = product;                                                                  \
+      }                                                                                             \
+    }                                                                                               \
   }
 #else
 // The same of the places [first, first + STRIP) below `end`, in loops over places that become vector instructions, all but the
@@ -43,12 +43,12 @@
     in_grid[s] = AT(grid, o, p, q);                                                                              \
   }                                                                                                              \
   for (int a = 0; a < AXES; a++) {                                                                               \
-    const int size = a == 0 ? sizes.w : a == 1 ? sizes.h : sizes.d;                                              \
+    const int size = a == 0 ? size_w : a == 1 ? size_h : size_d;                                                 \
     INDEPENDENT_ROUNDS                                                                                           \
     for (int s = 0; s < count; s++) {                                                                            \
       int at_[TAPS];                                                                                             \
       real w_[TAPS], d_[TAPS];                                                                                   \
-      find_taps(LOAD_GRID(grid, in_grid[s] + a * (index_t)grid_steps.c), size, at_, w_, d_);                     \
+      find_taps(LOAD_GRID(grid, in_grid[s] + a * grid_c), size, at_, w_, d_);                                    \
       ALWAYS_UNROLLED                                                                                            \
       for (int k = 0; k < TAPS; k++) {                                                                           \
         at[a * TAPS + k][s] = at_[k];                                                                            \
@@ -62,7 +62,7 @@
     INDEPENDENT_ROUNDS                                                                                           \
     for (int s = 0; s < count; s++) {                                                                            \
       const int w = at[on_w][s], h = at[on_h][s], d = AXES == 3 ? at[on_d][s] : 0;                               \
-      const index_t sum = d * (index_t)x_steps.d + h * (index_t)x_steps.h + w * (index_t)x_steps.w;              \
+      const index_t sum = d * x_d + h * x_h + w * x_w;                                                           \
       from[k][s] = w < 0 || h < 0 || d < 0 ? -1 : sum;                                                           \
       const real on_plane = along[on_w][s] * along[on_h][s];                                                     \
       weight[k][s] = AXES == 3 ? on_plane * along[on_d][s] : on_plane;                                           \
@@ -74,33 +74,40 @@
       }                                                                                                          \
   }
 // s counts the strip's places from `first` on, (o, p, q).
-#define FOR_PLACES(first)                                                                                               \
-  for (int s = 0, o = (first) / (sizes.p * sizes.q), p = (first) / sizes.q % sizes.p, q = (first) % sizes.q; s < count; \
-       s++, q = q + 1 < sizes.q ? q + 1 : 0, p = q > 0 ? p : p + 1 < sizes.p ? p + 1 : 0, o = q > 0 || p > 0 ? o : o + 1)
+#define FOR_PLACES(first)                                                                                          \
+  for (int s = 0, o = (first) / (size_p * size_q), p = (first) / size_q % size_p, q = (first) % size_q; s < count; \
+       s++, q = q + 1 < size_q ? q + 1 : 0, p = q > 0 ? p : p + 1 < size_p ? p + 1 : 0, o = q > 0 || p > 0 ? o : o + 1)
 // `factor` times what tap k of place s has in a channel, 0 outside.
 #define TAPPED(factor, channel, k, s) (from[k][s] < 0 ? 0 : (factor)*LOAD_X(channel, from[k][s] < 0 ? 0 : from[k][s]))
 #endif
 
 // The taps of place s of the strip in registers, and on a CPU whether all are inside: loops over channels need no tests then.
-#define TAKE_PLACE(s)                                 \
-  index_t own[COMBINATIONS], least = 0;               \
-  real own_weight[COMBINATIONS];                      \
-  for (int k = 0; k < COMBINATIONS; k++) {            \
-    own[k] = from[k][s];                              \
-    own_weight[k] = weight[k][s];                     \
-    least = min(least, own[k]);                       \
+#define TAKE_PLACE(s)                      \
+  index_t own[COMBINATIONS], least = 0;    \
+  real own_weight[COMBINATIONS];           \
+  for (int k = 0; k < COMBINATIONS; k++) { \
+    own[k] = from[k][s];                   \
+    own_weight[k] = weight[k][s];          \
+    least = min(least, own[k]);            \
   }
 #define ALL_INSIDE (STRIP > 1 && least == 0)
 
-#define MY_PLACES const int begin = (int)get_global_id(0) * block, end = min(begin + block, PLACES);
-#define MY_CHANNELS                                                                                             \
-  const int parts = (sizes.c + channels - 1) / channels;                                                        \
-  const int n = (int)get_global_id(1) / parts;                                                                  \
-  const int c_begin = ((int)get_global_id(1) - n * parts) * channels, c_end = min(c_begin + channels, sizes.c); \
-  if (n >= sizes.n) return;
+#define SIZES                                                                                                           \
+  const int size_n = sizes.n, size_c = sizes.c, size_d = sizes.d, size_h = sizes.h, size_w = sizes.w, size_p = sizes.p; \
+  const int size_q = sizes.q, places = sizes.o * size_p * size_q;
+#define MY_PLACES const int begin = (int)get_global_id(0) * block, end = min(begin + block, places);
+#define MY_CHANNELS                                                                                            \
+  const int parts = (size_c + channels - 1) / channels;                                                        \
+  const int n = (int)get_global_id(1) / parts;                                                                 \
+  const int c_begin = ((int)get_global_id(1) - n * parts) * channels, c_end = min(c_begin + channels, size_c); \
+  if (n >= size_n) return;
 
 __kernel void grid_sample(TENSOR(const X_T, x), TENSOR(const GRID_T, grid), TENSOR(Y_T, y), SampleSizes sizes, int block,
                           int channels) {
+  STEPS(x)
+  STEPS(y)
+  STEPS(grid)
+  SIZES
   MY_CHANNELS
   MY_PLACES
   x += x_o + n * x_steps.n;
@@ -127,8 +134,8 @@ __kernel void grid_sample(TENSOR(const X_T, x), TENSOR(const GRID_T, grid), TENS
 #elif STRIP > 1
     const bool together = in_y[count - 1] - in_y[0] == count - 1;
     for (int c = c_begin; c < c_end; c++) {
-      __global const X_T* channel = x + c * (index_t)x_steps.c;
-      __global Y_T* to = y + c * (index_t)y_steps.c;
+      __global const X_T* channel = x + c * x_c;
+      __global Y_T* to = y + c * y_c;
       real sum[STRIP];
       INDEPENDENT_ROUNDS
       for (int s = 0; s < count; s++) {
@@ -147,12 +154,12 @@ __kernel void grid_sample(TENSOR(const X_T, x), TENSOR(const GRID_T, grid), TENS
       TAKE_PLACE(s)
       FOUR_TOGETHER
       for (int c = c_begin; c < c_end; c++) {
-        __global const X_T* channel = x + c * (index_t)x_steps.c;
+        __global const X_T* channel = x + c * x_c;
         real sum = 0;
         UNROLLED
         for (int k = 0; k < COMBINATIONS; k++)
           if (own[k] >= 0) sum += own_weight[k] * LOAD_X(channel, own[k]);
-        STORE_Y(y, c * (index_t)y_steps.c + in_y[s], sum);
+        STORE_Y(y, c * y_c + in_y[s], sum);
       }
     }
 #endif
@@ -162,6 +169,11 @@ __kernel void grid_sample(TENSOR(const X_T, x), TENSOR(const GRID_T, grid), TENS
 // y is dy, to is dgrid. All channels are one item's.
 __kernel void grid_sample_backward_grid(TENSOR(const X_T, x), TENSOR(const GRID_T, grid), TENSOR(const Y_T, y),
                                         TENSOR(GRID_T, to), SampleSizes sizes, int block) {
+  STEPS(x)
+  STEPS(y)
+  STEPS(grid)
+  STEPS(to)
+  SIZES
   const int n = (int)get_global_id(1);
   MY_PLACES
   x += x_o + n * x_steps.n;
@@ -174,9 +186,9 @@ __kernel void grid_sample_backward_grid(TENSOR(const X_T, x), TENSOR(const GRID_
     real sum[COMBINATIONS][STRIP];
     for (int k = 0; k < COMBINATIONS; k++)
       for (int s = 0; s < count; s++) sum[k][s] = 0;
-    for (int c = 0; c < sizes.c; c++) {
-      __global const X_T* channel = x + c * (index_t)x_steps.c;
-      __global const Y_T* d = y + c * (index_t)y_steps.c;
+    for (int c = 0; c < size_c; c++) {
+      __global const X_T* channel = x + c * x_c;
+      __global const Y_T* d = y + c * y_c;
       INDEPENDENT_ROUNDS
       for (int s = 0; s < count; s++) {
         const real own = LOAD_Y(d, in_y[s]);
@@ -188,20 +200,20 @@ __kernel void grid_sample_backward_grid(TENSOR(const X_T, x), TENSOR(const GRID_
       for (int a = 0; a < AXES; a++) {
         real gradient = 0;
         for (int k = 0; k < COMBINATIONS; k++) gradient += from[k][s] < 0 ? 0 : slopes[a][k][s] * sum[k][s];
-        STORE_GRID(to, AT(to, o, p, q) + a * (index_t)to_steps.c, gradient);
+        STORE_GRID(to, AT(to, o, p, q) + a * to_c, gradient);
       }
   }
 }
 #else
     for (int s = 0; s < count; s++) {
-      const int place = first + s, to_o = place / (sizes.p * sizes.q), to_p = place / sizes.q % sizes.p, to_q = place % sizes.q;
+      const int place = first + s, to_o = place / (size_p * size_q), to_p = place / size_q % size_p, to_q = place % size_q;
       TAKE_PLACE(s)
       real sum[COMBINATIONS];
       for (int k = 0; k < COMBINATIONS; k++) sum[k] = 0;
       FOUR_TOGETHER
-      for (int c = 0; c < sizes.c; c++) {
-        __global const X_T* channel = x + c * (index_t)x_steps.c;
-        const real d = LOAD_Y(y, c * (index_t)y_steps.c + in_y[s]);
+      for (int c = 0; c < size_c; c++) {
+        __global const X_T* channel = x + c * x_c;
+        const real d = LOAD_Y(y, c * y_c + in_y[s]);
         if (ALL_INSIDE) {
           UNROLLED
           for (int k = 0; k < COMBINATIONS; k++) sum[k] += d * LOAD_X(channel, own[k]);
@@ -216,7 +228,7 @@ __kernel void grid_sample_backward_grid(TENSOR(const X_T, x), TENSOR(const GRID_
         UNROLLED
         for (int k = 0; k < COMBINATIONS; k++)
           if (from[k][s] >= 0) gradient += slopes[a][k][s] * sum[k];
-        STORE_GRID(to, AT(to, to_o, to_p, to_q) + a * (index_t)to_steps.c, gradient);
+        STORE_GRID(to, AT(to, to_o, to_p, to_q) + a * to_c, gradient);
       }
     }
   }
@@ -227,16 +239,20 @@ __kernel void grid_sample_backward_grid(TENSOR(const X_T, x), TENSOR(const GRID_
 // points to sums as REAL with x's steps.
 __kernel void grid_sample_backward_input(__global real* x, long x_o, SampleSteps x_steps,
                                          TENSOR(const GRID_T, grid), TENSOR(const Y_T, y), SampleSizes sizes, int channels) {
+  STEPS(x)
+  STEPS(y)
+  STEPS(grid)
+  SIZES
   MY_CHANNELS
   x += x_o + n * x_steps.n;
   y += y_o + n * y_steps.n;
   grid += grid_o + n * grid_steps.n;
   for (int c = c_begin; c < c_end; c++)
-    for (int d = 0; d < sizes.d; d++)
-      for (int h = 0; h < sizes.h; h++)
-        for (int w = 0; w < sizes.w; w++) x[c * x_steps.c + d * x_steps.d + h * x_steps.h + w * x_steps.w] = 0;
-  for (int first = 0; first < PLACES; first += STRIP) {
-    FIND_STRIP(first, PLACES, 0)
+    for (int d = 0; d < size_d; d++)
+      for (int h = 0; h < size_h; h++)
+        for (int w = 0; w < size_w; w++) x[c * x_c + d * x_d + h * x_h + w * x_w] = 0;
+  for (int first = 0; first < places; first += STRIP) {
+    FIND_STRIP(first, places, 0)
 #if INNER
     for (int s = 0; s < count; s++)
       UNROLLED
@@ -249,9 +265,9 @@ __kernel void grid_sample_backward_input(__global real* x, long x_o, SampleSteps
       }
 #else
     for (int c = c_begin; c < c_end; c++) {
-      __global real* add = x + c * x_steps.c;
+      __global real* add = x + c * x_c;
       for (int s = 0; s < count; s++) {
-        const real d = LOAD_Y(y, c * (index_t)y_steps.c + in_y[s]);
+        const real d = LOAD_Y(y, c * y_c + in_y[s]);
         UNROLLED
         for (int k = 0; k < COMBINATIONS; k++)
           if (from[k][s] >= 0) add[from[k][s]] += weight[k][s] * d;

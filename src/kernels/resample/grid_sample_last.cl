@@ -34,27 +34,28 @@
 // The place of this work-item among those of all images, beyond the last that one again; its taps' weights and their derivatives
 // along each axis, and where combination k of them lies in a channel of x. What lies outside is read from the image's first element
 // instead, and dropped: its mask is 0, of others it is -1.
-#define FIND_PLACE                                                                                      \
-  const int lane = (int)get_local_id(0) % LANES;                                                        \
-  const size_t number = get_group_id(0) * (GROUP / LANES) + get_local_id(0) / LANES;                    \
-  const bool exists = number < (size_t)sizes.places;                                                    \
-  const int place = exists ? (int)number : sizes.places - 1;                                            \
-  const int row = divided(place, sizes.q), q = place - row * sizes.q.d;                                 \
-  const int slice = divided(row, sizes.p), p = row - slice * sizes.p.d;                                 \
-  const int n = divided(slice, sizes.o), o = slice - n * sizes.o.d;                                     \
-  int at[AXES * TAPS];                                                                                  \
-  real w[AXES * TAPS], d[AXES * TAPS];                                                                  \
-  find_place(grid + (grid_o + n * grid_steps.n), AT(grid, o, p, q), (index_t)grid_steps.c,              \
-             sizes.d, sizes.h, sizes.w, at, w, d);                                                      \
-  x += x_o + n * x_steps.n;                                                                             \
-  y += y_o + n * y_steps.n + AT(y, o, p, q);                                                            \
-  index_t from[COMBINATIONS];                                                                           \
-  BITS inside[COMBINATIONS];                                                                            \
-  UNROLLED                                                                                              \
-  for (int k = 0; k < COMBINATIONS; k++) {                                                              \
-    const index_t tap = combined_at(at, k, (index_t)x_steps.d, (index_t)x_steps.h, (index_t)x_steps.w); \
-    inside[k] = tap >= 0 ? -1 : 0;                                                                      \
-    from[k] = inside[k] ? tap : 0;                                                                      \
+#define FIND_PLACE                                                                   \
+  STEPS(x) STEPS(y) STEPS(grid)                                                      \
+  const int lane = (int)get_local_id(0) % LANES;                                     \
+  const size_t number = get_group_id(0) * (GROUP / LANES) + get_local_id(0) / LANES; \
+  const bool exists = number < (size_t)sizes.places;                                 \
+  const int place = exists ? (int)number : sizes.places - 1;                         \
+  const int row = divided(place, sizes.q), q = place - row * sizes.q.d;              \
+  const int slice = divided(row, sizes.p), p = row - slice * sizes.p.d;              \
+  const int n = divided(slice, sizes.o), o = slice - n * sizes.o.d;                  \
+  int at[AXES * TAPS];                                                               \
+  real w[AXES * TAPS], d[AXES * TAPS];                                               \
+  find_place(grid + (grid_o + n * grid_steps.n), AT(grid, o, p, q), grid_c,          \
+             sizes.d, sizes.h, sizes.w, at, w, d);                                   \
+  x += x_o + n * x_steps.n;                                                          \
+  y += y_o + n * y_steps.n + AT(y, o, p, q);                                         \
+  index_t from[COMBINATIONS];                                                        \
+  BITS inside[COMBINATIONS];                                                         \
+  UNROLLED                                                                           \
+  for (int k = 0; k < COMBINATIONS; k++) {                                           \
+    const index_t tap = combined_at(at, k, x_d, x_h, x_w);                           \
+    inside[k] = tap >= 0 ? -1 : 0;                                                   \
+    from[k] = inside[k] ? tap : 0;                                                   \
   }
 
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void grid_sample_last(
@@ -89,6 +90,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void grid_sample_las
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void grid_sample_last_backward_grid(
     TENSOR(const X_T, x), TENSOR(const GRID_T, grid), TENSOR(const Y_T, y), TENSOR(GRID_T, to), SamplePlaces sizes) {
   FIND_PLACE
+  STEPS(to)
   real sum[COMBINATIONS];
   UNROLLED
   for (int k = 0; k < COMBINATIONS; k++) sum[k] = 0;
@@ -123,6 +125,6 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void grid_sample_las
   for (int a = lane; a < AXES; a += LANES) {
     real total = 0;
     for (int i = 0; i < LANES; i++) total += parts[a][own - lane + i];
-    STORE_GRID(to, to_o + n * to_steps.n + AT(to, o, p, q) + a * to_steps.c, total);
+    STORE_GRID(to, to_o + n * to_steps.n + AT(to, o, p, q) + a * to_c, total);
   }
 }

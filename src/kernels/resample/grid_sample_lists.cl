@@ -13,17 +13,18 @@
 #endif
 
 // Calls VISIT(k, pixel) for the taps of this item's place; dimension 1 is n.
-#define FOR_TAPS(VISIT)                                                                                                        \
-  const int place = (int)get_global_id(0), n = (int)get_global_id(1);                                                          \
-  if (place >= PLACES) return;                                                                                                 \
-  const int o = place / (sizes.p * sizes.q), p = place / sizes.q % sizes.p, q = place % sizes.q;                               \
-  int at[AXES * TAPS];                                                                                                         \
-  real w[AXES * TAPS], d[AXES * TAPS];                                                                                         \
-  find_place(grid + grid_o + n * grid_steps.n, AT(grid, o, p, q), (index_t)grid_steps.c, sizes.d, sizes.h, sizes.w, at, w, d); \
-  UNROLLED                                                                                                                     \
-  for (int k = 0; k < COMBINATIONS; k++) {                                                                                     \
-    const int in_plane = (int)combined_at(at, k, (index_t)sizes.h * sizes.w, (index_t)sizes.w, 1);                             \
-    if (in_plane >= 0) VISIT(k, n * sizes.d * sizes.h * sizes.w + in_plane)                                                    \
+#define FOR_TAPS(VISIT)                                                                                         \
+  STEPS(grid)                                                                                                   \
+  const int place = (int)get_global_id(0), n = (int)get_global_id(1);                                           \
+  if (place >= PLACES) return;                                                                                  \
+  const int o = place / (sizes.p * sizes.q), p = place / sizes.q % sizes.p, q = place % sizes.q;                \
+  int at[AXES * TAPS];                                                                                          \
+  real w[AXES * TAPS], d[AXES * TAPS];                                                                          \
+  find_place(grid + grid_o + n * grid_steps.n, AT(grid, o, p, q), grid_c, sizes.d, sizes.h, sizes.w, at, w, d); \
+  UNROLLED                                                                                                      \
+  for (int k = 0; k < COMBINATIONS; k++) {                                                                      \
+    const int in_plane = (int)combined_at(at, k, (index_t)sizes.h * sizes.w, (index_t)sizes.w, 1);              \
+    if (in_plane >= 0) VISIT(k, n * sizes.d * sizes.h * sizes.w + in_plane)                                     \
   }
 
 // counts: of each pixel; total: where the next group's lists begin.
@@ -59,11 +60,11 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void grid_lists_plac
   if (i < pixels) ends[ends_o + i] = base + sums[now][lane] - own;
 }
 
-#define PUT(k, pixel)                                        \
-  {                                                          \
-    const int slot = atomic_inc(ends + ends_o + (pixel));    \
-    entries[entries_o + slot] = place * COMBINATIONS + k;    \
-    weights[weights_o + slot] = combined_weight(w, k);       \
+#define PUT(k, pixel)                                     \
+  {                                                       \
+    const int slot = atomic_inc(ends + ends_o + (pixel)); \
+    entries[entries_o + slot] = place * COMBINATIONS + k; \
+    weights[weights_o + slot] = combined_weight(w, k);    \
   }
 __kernel void grid_lists_fill(TENSOR(const GRID_T, grid), __global int* ends, long ends_o, __global int* entries,
                               long entries_o, __global real* weights, long weights_o, SampleSizes sizes) {
@@ -123,6 +124,8 @@ __kernel void grid_lists_sort(__global const int* counts, long counts_o, __globa
 __kernel void grid_lists_gather(TENSOR(X_T, x), TENSOR(const Y_T, y), __global const int* counts, long counts_o,
                                 __global const int* ends, long ends_o, __global const int* entries, long entries_o,
                                 __global const real* weights, long weights_o, SampleSizes sizes) {
+  STEPS(x)
+  STEPS(y)
   const int parts = (sizes.c + CHANNELS - 1) / CHANNELS, item = (int)get_global_id(0);
   const int pixel = INNER ? item / parts : item;
   const int c = (INNER ? item % parts : (int)get_global_id(1)) * CHANNELS;
@@ -138,8 +141,8 @@ __kernel void grid_lists_gather(TENSOR(X_T, x), TENSOR(const Y_T, y), __global c
     const real weight = weights[weights_o + j];
     const index_t at = AT(y, place / (sizes.p * sizes.q), place / sizes.q % sizes.p, place % sizes.q);
     for (int i = 0; i < CHANNELS; i++)
-      sum[i] += weight * LOAD_Y(y, at + min(c + i, sizes.c - 1) * (index_t)y_steps.c);
+      sum[i] += weight * LOAD_Y(y, at + min(c + i, sizes.c - 1) * y_c);
   }
   for (int i = 0; i < CHANNELS; i++)
-    if (c + i < sizes.c) STORE_X(x, x_o + n * x_steps.n + (c + i) * x_steps.c + AT(x, d, h, w), sum[i]);
+    if (c + i < sizes.c) STORE_X(x, x_o + n * x_steps.n + (c + i) * x_c + AT(x, d, h, w), sum[i]);
 }

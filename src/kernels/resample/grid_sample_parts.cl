@@ -67,8 +67,11 @@ typedef REAL real;
 
 #define TENSOR(type, t) __global type *restrict t, long t##_o, SampleSteps t##_steps
 #define PLACES (sizes.o * sizes.p * sizes.q)
+// A tensor's steps as variables: of an argument's fields compilers cannot tell that stores leave them alone.
+#define STEPS(t) \
+  const index_t t##_c = t##_steps.c, t##_d = t##_steps.d, t##_h = t##_steps.h, t##_w = t##_steps.w;
 // Where place (o, p, q) lies in a tensor.
-#define AT(t, o, p, q) ((o) * (index_t)t##_steps.d + (p) * (index_t)t##_steps.h + (q) * (index_t)t##_steps.w)
+#define AT(t, o, p, q) ((o) * t##_d + (p) * t##_h + (q) * t##_w)
 
 #define COMBINATIONS (AXES == 3 ? TAPS * TAPS * TAPS : TAPS * TAPS)
 #define TAP_OF(a, k) ((a) == 0 ? (k) % TAPS : (a) == 1 ? (k) / TAPS % TAPS : (k) / (TAPS * TAPS))

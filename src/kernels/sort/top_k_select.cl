@@ -18,13 +18,14 @@ typedef struct {
 } State;
 
 #define PART                                                                                                   \
-  ROW_TENSOR(const RAW, x), ROW_SIZES, int flip, __global ulong *states, long states_o, __global uint *counts,           \
+  ROW_TENSOR(const RAW, x), ROW_SIZES, int flip, __global ulong *states, long states_o, __global uint *counts, \
       long counts_o, int n, int part_size, int k, int shift
 #define SETUP                                                                                                  \
   const int item = (int)get_local_id(0), part = (int)get_group_id(0), row = (int)get_group_id(1);              \
   const int parts = (int)get_num_groups(0), begin = part * part_size, end = begin + min(part_size, n - begin); \
   __global State* state = (__global State*)(states + states_o) + row;                                          \
-  __global const RAW* from = x + ROW_OFFSET(x, row);
+  __global const RAW* from = x + ROW_OFFSET(x, row);                                                           \
+  const Int64 step = x_s.axis;
 
 // The sum of `value` over the work-items before this one, and over all. PoCL makes wrong code of functions with barriers
 // that it does not inline.
@@ -64,7 +65,7 @@ void select_count(PART) {
   barrier(CLK_LOCAL_MEM_FENCE);
 #pragma unroll 4
   for (int e = begin + item; e < end; e += GROUP) {
-    const Key key = key_of(from[e * x_s.axis], flip);
+    const Key key = key_of(from[e * step], flip);
     if ((key & mask) == prefix) atomic_inc(&found[(int)(key >> shift) & (DIGITS - 1)]);
   }
   barrier(CLK_LOCAL_MEM_FENCE);
@@ -107,7 +108,7 @@ void select_tally(PART) {
   uint below = 0, equal = 0;
 #pragma unroll 4
   for (int e = begin + item; e < end; e += GROUP) {
-    const Key key = key_of(from[e * x_s.axis], flip);
+    const Key key = key_of(from[e * step], flip);
     below += key < last;
     equal += key == last;
   }
@@ -134,7 +135,7 @@ void select_collect(PART, __global ulong* words, long words_o) {
   uint below = before[0], equal = before[1];
   for (int first = begin; first < end; first += GROUP) {
     const int e = first + item;
-    const Key key = e < end ? key_of(from[e * x_s.axis], flip) : ALL;
+    const Key key = e < end ? key_of(from[e * step], flip) : ALL;
     const int is_below = e < end && key < last, is_equal = e < end && key == last;
     // Both counts of a group fit in 16 bits.
     uint total;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <mutex>
 #include <set>
 #include <string_view>
 
@@ -26,10 +28,41 @@ using Function = ElementwiseFunction;
 constexpr const char *kInputs[] = {"inputs[0]", "inputs[1]", "inputs[2]"},
                      *kGradients[] = {"gradients[0]", "gradients[1]", "gradients[2]"};
 
+/// A parameter's value that a kernel has been written for, or none.
+using Literal = std::optional<int>;
+
+/// Where kernels of their own pay: a CPU's vectors compute both sides of a condition, and of power's one is
+/// 14 times as fast as the other. A GPU's condition on a parameter costs nothing.
+Literal literal_of(const Function& f, const std::vector<Scalar>& values, const Context& context) {
+  if (f.name != "power" || context.device().kind() != DeviceKind::cpu) return {};
+  for (int exponent : {2, 3})
+    if (values[0].real() == exponent) return exponent;
+  return {};
+}
+
+/// Kernels for values of the first parameter, made when they are first asked for.
+template <class Kernels>
+class ForLiterals {
+ public:
+  template <class Make>
+  const Kernels& get(int value, const Make& make) const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    auto found = kernels_.find(value);
+    if (found == kernels_.end()) found = kernels_.emplace(value, make()).first;
+    return found->second;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  mutable std::map<int, Kernels> kernels_;
+};
+
 /// What tensors and parameters are called in a kernel.
 struct Names : ExpressionNames {
-  explicit Names(const Function& f) {
-    for (size_t i = 0; i < f.parameters.size(); i++) ExpressionNames::add(f.parameters[i].name, cat('s', i));
+  explicit Names(const Function& f, Literal literal = {}) {
+    for (size_t i = 0; i < f.parameters.size(); i++)
+      ExpressionNames::add(f.parameters[i].name,
+                           i == 0 && literal ? cat("((real)", *literal, ")") : cat('s', i));
   }
   void add(const std::string& word, size_t input) { ExpressionNames::add(word, cat('x', input)); }
 };
@@ -131,7 +164,20 @@ struct Elementwise::Impl {
   const Function& f;
   DType real;  ///< of parameters
   Pointwise kernel;
+  ForLiterals<Pointwise> of_literals;
 };
+
+namespace {
+
+Pointwise forward_kernel(const Context& context, const ElementwiseDesc& desc, const Function& f,
+                         Literal literal = {}) {
+  Names names(f, literal);
+  for (size_t i = 0; i < f.inputs.size(); i++) names.add(f.inputs[i], i);
+  return Pointwise(context, desc.inputs, {desc.y}, static_cast<int>(f.parameters.size()),
+                   cat(let(names, f), "y0 = ", names.in_kernel(f.result)));
+}
+
+}  // namespace
 
 Elementwise::Elementwise(const Context& context, const ElementwiseDesc& desc, const Options& options)
     : Plan(nullptr) {
@@ -146,14 +192,10 @@ Elementwise::Elementwise(const Context& context, const ElementwiseDesc& desc, co
   }
   std::vector<TensorDesc> all = desc.inputs;
   all.push_back(desc.y);
-  Names names(f);
-  for (size_t i = 0; i < f.inputs.size(); i++) names.add(f.inputs[i], i);
   info_ = single_engine("elementwise", "generated", "", context, options,
                         info_of(f, desc.inputs, desc.y, all, 0));
-  impl_ = std::make_shared<const Impl>(
-      Impl{desc, f, real_type(desc.inputs, {desc.y}),
-           Pointwise(context, desc.inputs, {desc.y}, static_cast<int>(f.parameters.size()),
-                     cat(let(names, f), "y0 = ", names.in_kernel(f.result)))});
+  impl_ = std::shared_ptr<const Impl>(
+      new Impl{desc, f, real_type(desc.inputs, {desc.y}), forward_kernel(context, desc, f), {}});
 }
 
 void Elementwise::run(const Stream& stream, const std::vector<Tensor>& inputs,
@@ -171,7 +213,11 @@ void Elementwise::run(const Stream& stream, const std::vector<Tensor>& inputs,
   }
   require_unused(*info_, stream, workspace, {{"y", y}});
   const OperatorScope scope(stream, *info_);
-  impl_->kernel.run(stream, inputs, {y}, values);
+  const Literal literal = literal_of(impl_->f, values, stream.context());
+  const Pointwise& kernel = !literal ? impl_->kernel : impl_->of_literals.get(*literal, [&] {
+    return forward_kernel(stream.context(), impl_->desc, impl_->f, literal);
+  });
+  kernel.run(stream, inputs, {y}, values);
 }
 
 struct ElementwiseBackward::Impl {
@@ -187,6 +233,7 @@ struct ElementwiseBackward::Impl {
   /// The pointwise one, whose results may take the place of what it reads, is the last.
   std::vector<Step> steps;
   size_t scratch = 0;
+  ForLiterals<std::vector<Step>> of_literals;
 };
 
 namespace {
@@ -212,6 +259,41 @@ Step reading(const Function& f, std::vector<size_t> which, bool always_dy, Names
   return step;
 }
 
+std::vector<Step> backward_steps(const Context& context, const ElementwiseBackwardDesc& desc,
+                                 const Function& f, const Options& options, Literal literal = {}) {
+  std::vector<TensorDesc> tensors = desc.inputs;
+  tensors.push_back(desc.dy);
+  std::vector<Step> steps;
+  std::vector<size_t> same;
+  for (size_t i = 0; i < f.inputs.size(); i++) {
+    if (!desc.gradients[i]) continue;
+    if (desc.gradients[i]->shape == desc.dy.shape) {
+      same.push_back(i);
+      continue;
+    }
+    Names names(f, literal);
+    Step step = reading(f, {i}, true, names);
+    Reduction sum = sum_of("0");
+    sum.accumulate = cat(let(names, f), "a0 += ", names.in_kernel(f.gradients[i]));
+    step.reduction.emplace(context, chosen(tensors, step.reads), std::vector<TensorDesc>{*desc.gradients[i]},
+                           static_cast<int>(f.parameters.size()), sum, same_limit(options));
+    steps.push_back(std::move(step));
+  }
+  if (same.empty()) return steps;
+  Names names(f, literal);
+  Step step = reading(f, same, false, names);
+  std::string body = let(names, f);
+  std::vector<TensorDesc> results;
+  for (size_t i : same) {
+    body += cat("y", results.size(), " = ", names.in_kernel(f.gradients[i]), "; ");
+    results.push_back(*desc.gradients[i]);
+  }
+  step.pointwise.emplace(context, chosen(tensors, step.reads), results, static_cast<int>(f.parameters.size()),
+                         body);
+  steps.push_back(std::move(step));
+  return steps;
+}
+
 }  // namespace
 
 ElementwiseBackward::ElementwiseBackward(const Context& context, const ElementwiseBackwardDesc& desc,
@@ -221,10 +303,7 @@ ElementwiseBackward::ElementwiseBackward(const Context& context, const Elementwi
   require_floating("dy", desc.dy, true);
   require(desc.gradients.size() == f.inputs.size(), "gradients", f.name, " has ", f.inputs.size(),
           " inputs, not ", desc.gradients.size());
-  std::vector<TensorDesc> tensors = desc.inputs, all = {desc.dy};
-  tensors.push_back(desc.dy);
-  auto impl = std::make_shared<Impl>(Impl{desc, f, {}, 0});
-  std::vector<size_t> same;
+  std::vector<TensorDesc> all = {desc.dy};
   for (size_t i = 0; i < f.inputs.size(); i++) {
     if (!desc.gradients[i]) continue;
     const ArgName name("gradients", i);
@@ -234,35 +313,13 @@ ElementwiseBackward::ElementwiseBackward(const Context& context, const Elementwi
     require_shape(name, dx, desc.inputs[i].shape);
     require_writable(name, dx);
     all.push_back(dx);
-    if (dx.shape == desc.dy.shape) {
-      same.push_back(i);
-      continue;
-    }
-    Names names(f);
-    Step step = reading(f, {i}, true, names);
-    Reduction sum = sum_of("0");
-    sum.accumulate = cat(let(names, f), "a0 += ", names.in_kernel(f.gradients[i]));
-    step.reduction.emplace(context, chosen(tensors, step.reads), std::vector<TensorDesc>{dx},
-                           static_cast<int>(f.parameters.size()), sum, same_limit(options));
-    impl->scratch = std::max(impl->scratch, step.reduction->workspace_size());
-    impl->steps.push_back(std::move(step));
   }
-  if (!same.empty()) {
-    Names names(f);
-    Step step = reading(f, same, false, names);
-    std::string body = let(names, f);
-    std::vector<TensorDesc> results;
-    for (size_t i : same) {
-      body += cat("y", results.size(), " = ", names.in_kernel(f.gradients[i]), "; ");
-      results.push_back(*desc.gradients[i]);
-    }
-    step.pointwise.emplace(context, chosen(tensors, step.reads), results,
-                           static_cast<int>(f.parameters.size()), body);
-    impl->steps.push_back(std::move(step));
-  }
+  const std::shared_ptr<Impl> impl(new Impl{desc, f, backward_steps(context, desc, f, options), 0, {}});
+  for (const Impl::Step& step : impl->steps)
+    if (step.reduction) impl->scratch = std::max(impl->scratch, step.reduction->workspace_size());
   info_ = single_engine("elementwise_backward", "generated", "", context, options,
                         info_of(f, desc.inputs, desc.dy, all, impl->scratch));
-  impl_ = std::move(impl);
+  impl_ = impl;
 }
 
 void ElementwiseBackward::run(const Stream& stream, const Tensor& dy, const std::vector<Tensor>& inputs,
@@ -299,7 +356,14 @@ void ElementwiseBackward::run(const Stream& stream, const Tensor& dy, const std:
   for (const Tensor& t : gradients) require_apart({{"workspace", workspace}}, {{"a gradient", t}});
   const Tensor space = workspace_for(*info_, stream, workspace);
   const OperatorScope scope(stream, *info_);
-  for (const Impl::Step& step : impl_->steps) {
+  // Their workspace is no larger than the plan's: the same sums.
+  const Literal literal = literal_of(impl_->f, values, stream.context());
+  const std::vector<Step>& steps = !literal ? impl_->steps : impl_->of_literals.get(*literal, [&] {
+    Options options;
+    options.workspace_limit = impl_->scratch;
+    return backward_steps(stream.context(), desc, impl_->f, options, literal);
+  });
+  for (const Impl::Step& step : steps) {
     if (step.pointwise)
       step.pointwise->run(stream, chosen(tensors, step.reads), chosen(gradients, step.gradients), values);
     else
