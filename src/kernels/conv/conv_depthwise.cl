@@ -133,7 +133,7 @@ INLINE int met(int target, int tap, int stride, int pad, int dilation, int size)
 #endif
 
 // What is read of a problem, as variables: of an argument's fields compilers cannot tell that stores leave them alone, and
-// NVIDIA's makes worse code of them (docs/notes/2026-11-27-arguments-in-structs.md).
+// some make worse code of them (docs/notes/2026-11-27-arguments-in-structs.md).
 #define VARIABLES                                                                                           \
   const int channels = p.channels, source_h = p.source.h, source_w = p.source.w;                            \
   const int target_h = p.target.h, target_w = p.target.w, t_first_h = p.t_first_h, t_first_w = p.t_first_w; \

@@ -152,13 +152,19 @@ __kernel void grid_sample(TENSOR(const X_T, x), TENSOR(const GRID_T, grid), TENS
 #else
     for (int s = 0; s < count; s++) {
       TAKE_PLACE(s)
+      BITS inside[COMBINATIONS];
+      UNROLLED
+      for (int k = 0; k < COMBINATIONS; k++) {
+        inside[k] = own[k] >= 0 ? -1 : 0;
+        own[k] = max(own[k], 0);
+        own_weight[k] = MASKED(own_weight[k], inside[k]);
+      }
       FOUR_TOGETHER
       for (int c = c_begin; c < c_end; c++) {
         __global const X_T* channel = x + c * x_c;
         real sum = 0;
         UNROLLED
-        for (int k = 0; k < COMBINATIONS; k++)
-          if (own[k] >= 0) sum += own_weight[k] * LOAD_X(channel, own[k]);
+        for (int k = 0; k < COMBINATIONS; k++) sum += own_weight[k] * MASKED(LOAD_X(channel, own[k]), inside[k]);
         STORE_Y(y, c * y_c + in_y[s], sum);
       }
     }

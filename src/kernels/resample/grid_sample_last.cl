@@ -12,9 +12,6 @@
 #ifndef BATCH  // vectors whose loads are issued together
 #define BATCH 2
 #endif
-#ifndef BITS  // an integer as large as REAL
-#define BITS int
-#endif
 
 #include "resample/grid_sample_parts.cl"
 
@@ -27,9 +24,6 @@
 #define TAKE_Y(p, i, to) JOIN(VLOAD_, Y_DTYPE)(p, i, to)
 #define PUT_Y(p, i, from) JOIN(VSTORE_, Y_DTYPE)(p, i, from)
 #endif
-
-// v, or 0 where the mask is 0. With a condition compilers put the load of v behind a branch, one after the other.
-#define MASKED(v, mask) JOIN(as_, REAL)(JOIN(as_, BITS)(v) & (mask))
 
 // The place of this work-item among those of all images, beyond the last that one again; its taps' weights and their derivatives
 // along each axis, and where combination k of them lies in a channel of x. What lies outside is read from the image's first element

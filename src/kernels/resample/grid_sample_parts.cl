@@ -15,6 +15,9 @@
 #define GRID_T float
 #define REAL float
 #endif
+#ifndef BITS  // an integer as large as REAL
+#define BITS int
+#endif
 #ifndef AXES  // 2 or 3
 #define AXES 2
 #endif
@@ -72,6 +75,9 @@ typedef REAL real;
   const index_t t##_c = t##_steps.c, t##_d = t##_steps.d, t##_h = t##_steps.h, t##_w = t##_steps.w;
 // Where place (o, p, q) lies in a tensor.
 #define AT(t, o, p, q) ((o) * t##_d + (p) * t##_h + (q) * t##_w)
+
+// v, or 0 where the mask is 0. With a condition compilers put the load of v behind a branch, one after the other.
+#define MASKED(v, mask) JOIN(as_, REAL)(JOIN(as_, BITS)(v) & (mask))
 
 #define COMBINATIONS (AXES == 3 ? TAPS * TAPS * TAPS : TAPS * TAPS)
 #define TAP_OF(a, k) ((a) == 0 ? (k) % TAPS : (a) == 1 ? (k) / TAPS % TAPS : (k) / (TAPS * TAPS))

@@ -40,6 +40,7 @@ Defines grid_sample_defines(const GridSampleProblem& problem) {
   define_type(defines, "Y", d.y.dtype);
   define_type(defines, "GRID", d.grid.dtype);
   defines.set("REAL", compute_type(problem.real()))
+      .set("BITS", problem.real() == DType::f64 ? "long" : "int")
       .set("AXES", problem.volume() ? 3 : 2)
       .set("TAPS", problem.taps());
   defines.set("BORDER", d.params.padding == GridSamplePadding::border);
@@ -164,7 +165,6 @@ struct Last : GridSampleImpl {
     defines.set("V", v).set("LANES", lanes).set("GROUP", group);
     const int64_t together = std::max<int64_t>(1, (v == 1 ? 4 * kLoads : kLoads) / problem.combinations());
     defines.set("BATCH", std::clamp<int64_t>(ceil_div(vectors, lanes), 1, std::min(together, kMostTogether)));
-    defines.set("BITS", problem.real() == DType::f64 ? "long" : "int");
     const bool forward = problem.direction == GridSampleDirection::forward;
     kernel = context.state().programs.kernel(
         "grid_sample_last", forward ? "grid_sample_last" : "grid_sample_last_backward_grid", defines);
