@@ -174,6 +174,27 @@ TEST_CASE("check compares with expected arrays and with another device") {
   CHECK(devices.code == 0);
   CHECK_THAT(devices.out, Catch::Contains("all 4 values of nodes: fits"));
   CHECK(check("").code == 2);
+  const Result lower = check("--against 0 --dtype bf16");
+  CHECK(lower.code == 2);
+  CHECK_THAT(complaint(lower), Catch::Contains("--dtype bf16 has no effect"));
+}
+
+TEST_CASE("a network's name is a model") {
+  const Result listed = run("networks --json");
+  CHECK(listed.code == 0);
+  CHECK_THAT(listed.out, Catch::Contains("\"name\":\"resnet50\"") && Catch::Contains("\"image\":299"));
+  const Result info = run("info squeezenet1_0");
+  CHECK(info.code == 0);
+  CHECK_THAT(info.out, Catch::Contains("input  f32[batch, 3, 224, 224]"));
+  const Result explained =
+      run("explain squeezenet1_0" + device_option() + " --batch 2 --shape input=2x3x48x48 --json");
+  CHECK(explained.code == 0);
+  CHECK_THAT(explained.out, Catch::Contains("f32[2, 1000]"));
+  const Files files;
+  CHECK_THAT(complaint(run("info " + files.model() + " --weights w.safetensors")),
+             Catch::Contains("--weights is for networks by name"));
+  CHECK_THAT(complaint(run("info squeezenet1_0 --weights '" + (files / "no.safetensors") + "'")),
+             Catch::Contains("no.safetensors"));
 }
 
 TEST_CASE("explain tells each step and what it launches") {

@@ -5,8 +5,6 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include <dlprim/onnx.hpp>
-
 #include "device_choice.hpp"
 #include "format.hpp"
 #include "model_commands.hpp"
@@ -28,7 +26,7 @@ double percentile(const std::vector<double>& sorted, double share) {
 }  // namespace
 
 int run_bench(const BenchModelOptions& options) {
-  const Model model(onnx::load_graph(options.model), options.without, options.precision());
+  const Model model(load_graph(options), options.without, options.precision());
   const ModelRun run(model, options);
   const Stream& stream = run.stream;
   const auto copied = Clock::now();

@@ -3,8 +3,6 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include <dlprim/onnx.hpp>
-
 #include "commands.hpp"
 #include "device_choice.hpp"
 #include "format.hpp"
@@ -69,10 +67,10 @@ void report(const std::string& what, const Difference& d, int64_t count, bool js
 }
 
 int against_file(const CheckModelOptions& options) {
-  const Model model(onnx::load_graph(options.model), options.without, options.precision());
   const HostTensors expected = read_npz(options.expect);
   CheckModelOptions with_inputs = options;
   with_inputs.inputs.insert(with_inputs.inputs.begin(), options.expect);
+  const Model model(load_graph(with_inputs), options.without, options.precision());
   const ModelRun run(model, with_inputs);
   const Stream& stream = run.stream;
   const Model::Tensors feeds = run.feeds();
@@ -119,7 +117,7 @@ Trace trace_on(const std::string& device, const Model& model, const HostTensors&
 }
 
 int against_device(const CheckModelOptions& options) {
-  const Model model(onnx::load_graph(options.model), options.without, options.precision());
+  const Model model(load_graph(options), options.without, options.precision());
   const HostTensors inputs = gather_inputs(model, options);
   const Trace expected = trace_on(options.against, model, inputs, options_of(options)),
               result = trace_on(options.device, model, inputs, options_of(options));

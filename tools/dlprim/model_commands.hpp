@@ -16,7 +16,9 @@ class App;
 namespace dlprim::cli {
 
 struct ModelOptions {
-  std::string model;  ///< an ONNX file
+  std::string model;    ///< an ONNX file, or a network's name
+  std::string weights;  ///< of the latter, a safetensors file; empty: random ones
+  int64_t batch = 0;    ///< the open first size of inputs; 0: left open
   std::string device;
   std::vector<std::string> inputs, shapes, without;
   std::string pixels;             ///< of pictures; empty: guessed
@@ -45,6 +47,7 @@ struct BenchModelOptions : ModelOptions {
 };
 
 /// Each gives the program's exit code.
+int run_networks(const ModelOptions& options);
 int run_info(const ModelOptions& options);
 int run_explain(const ModelOptions& options);
 int run_model(const RunModelOptions& options);

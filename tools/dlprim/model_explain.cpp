@@ -2,8 +2,6 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include <dlprim/onnx.hpp>
-
 #include "device_choice.hpp"
 #include "format.hpp"
 #include "model_commands.hpp"
@@ -66,7 +64,7 @@ std::string kernels_of(const std::vector<std::string>& kernels) {
 }  // namespace
 
 int run_explain(const ModelOptions& options) {
-  const Model model(onnx::load_graph(options.model), options.without, options.precision());
+  const Model model(load_graph(options), options.without, options.precision());
   const ModelRun run(model, options);
   const Model::Plan plan = model.explain(run.stream, run.feeds(), run.options);
   size_t launches = 0;

@@ -3,8 +3,6 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include <dlprim/onnx.hpp>
-
 #include "format.hpp"
 #include "model_commands.hpp"
 #include "model_input.hpp"
@@ -47,7 +45,7 @@ nlohmann::json ports_json(const std::vector<Model::Port>& ports) {
 }  // namespace
 
 int run_info(const ModelOptions& options) {
-  const Model model = onnx::load(options.model);
+  const Model model(load_graph(options));
   Contents contents;
   contents.add(model.graph());
   if (options.json) {

@@ -13,6 +13,9 @@
 
 namespace dlprim::cli {
 
+/// The model of a command: read from its file, or made by its name.
+NetGraph load_graph(const ModelOptions& options);
+
 /// By names of inputs.
 using HostTensors = std::map<std::string, HostTensor>;
 

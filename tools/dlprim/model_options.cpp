@@ -11,7 +11,17 @@ namespace {
 CLI::App* add_common(CLI::App& app, const char* name, const char* what, ModelOptions& options,
                      const char* device_help, bool runs) {
   CLI::App* command = app.add_subcommand(name, what);
-  command->add_option("MODEL", options.model, "An ONNX file")->required()->type_name("FILE");
+  command
+      ->add_option("MODEL", options.model,
+                   "An ONNX file, or the name of a network: 'dlprim networks' lists them")
+      ->required()
+      ->type_name("FILE|NAME");
+  command
+      ->add_option(
+          "--weights", options.weights,
+          "A safetensors file with a named network's weights, as torchvision or transformers names them; "
+          "without it they are random")
+      ->type_name("FILE");
   command->add_flag("--json", options.json, "One line of JSON for each record");
   if (!runs) return command;
   command->add_option("--device", options.device, device_help)->type_name("SEL");
@@ -23,6 +33,11 @@ CLI::App* add_common(CLI::App& app, const char* name, const char* what, ModelOpt
           "random")
       ->type_name("INPUT")
       ->allow_extra_args(false);
+  command
+      ->add_option("--batch", options.batch,
+                   "How many images, or the like, a random input has: its first size, where that is open")
+      ->type_name("N")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
   command
       ->add_option("--shape", options.shapes,
                    "NAME=1x3x224x224: the shape of a random input, where the model leaves sizes open")
@@ -64,7 +79,7 @@ CLI::App* add_common(CLI::App& app, const char* name, const char* what, ModelOpt
 
 std::function<std::function<int()>()> add_model_commands(CLI::App& app, const char* device_help) {
   struct All {
-    ModelOptions info, explain;
+    ModelOptions info, explain, networks;
     RunModelOptions run;
     CheckModelOptions check;
     BenchModelOptions bench;
@@ -98,11 +113,14 @@ std::function<std::function<int()>()> add_model_commands(CLI::App& app, const ch
   check->add_option("--rtol", all->check.rtol, "Allowed difference, as a share of the expected number")
       ->capture_default_str();
   check->add_option("--atol", all->check.atol, "Allowed difference beside that")->capture_default_str();
+  CLI::App* networks = app.add_subcommand("networks", "List the networks that have names");
+  networks->add_flag("--json", all->networks.json, "One line of JSON for each record");
   CLI::App* bench = add_common(app, "bench", "Measure how long a model takes", all->bench, device_help, true);
   bench->add_option("--seconds", all->bench.seconds, "How long to measure, after the first runs")
       ->transform(CLI::Range(0.1, 3600.0))
       ->capture_default_str();
   return [=]() -> std::function<int()> {
+    if (networks->parsed()) return [all] { return run_networks(all->networks); };
     if (info->parsed()) return [all] { return run_info(all->info); };
     if (explain->parsed()) return [all] { return run_explain(all->explain); };
     if (run->parsed()) return [all] { return run_model(all->run); };

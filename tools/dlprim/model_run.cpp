@@ -7,8 +7,6 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include <dlprim/onnx.hpp>
-
 #include "device_choice.hpp"
 #include "format.hpp"
 #include "model_commands.hpp"
@@ -99,7 +97,7 @@ std::string file_name(std::string name) {
 }  // namespace
 
 int run_model(const RunModelOptions& options) {
-  const Model model(onnx::load_graph(options.model), options.without, options.precision());
+  const Model model(load_graph(options), options.without, options.precision());
   const ModelRun run(model, options);
   const std::vector<std::string> labels = read_labels(options.labels);
   const Stream& stream = run.stream;
