@@ -45,7 +45,7 @@ std::string complaint(const std::string& name, const networks::Config& config) {
 
 }  // namespace
 
-TEST_CASE("networks have as many weights as torchvision's and transformers' tables say", "[small]") {
+TEST_CASE("networks have as many weights as torchvision's and transformers' tables say") {
   const std::map<std::string, int64_t> expected = {
       {"alexnet", 61100840},           {"densenet121", 7978856},      {"efficientnet_b0", 5288548},
       {"efficientnet_b4", 19341616},   {"googlenet", 6624904},        {"gpt2", 124439808},
@@ -115,7 +115,7 @@ TEST_CASE("weights of a file are those of the network, whatever floating dtype t
   CHECK(same == weights.size());
 }
 
-TEST_CASE("weights that do not fit are refused by name", "[small]") {
+TEST_CASE("weights that do not fit are refused by name") {
   CHECK_THAT(complaint("resnet51", {}),
              Catch::Contains("no network 'resnet51'") && Catch::Contains("resnet50"));
   networks::Config none;
