@@ -165,3 +165,55 @@ TEST_CASE("what the device decides is decided in each run") {
   }
   CHECK_FALSE(model.explain(stream(), {{"x", device_tensor({1}, {1})}}).replayed);
 }
+
+TEST_CASE("what a loop hands on changes, though it begins as a constant and constants are added") {
+  // s = 0; n times: s = s + 2. Then relu(s * x). With n a setting all of the loop is of constants.
+  NetGraph turn;
+  for (int i = 0; i < 4; i++) turn.inputs.push_back(turn.add_value());  // turn, condition, s, two
+  turn.add_output("go_on", turn.add("identity", {turn.inputs[1]}));
+  turn.add_output("next", apply(turn, "add", {turn.inputs[2], turn.inputs[3]}));
+  for (bool setting : {false, true}) {
+    INFO((setting ? "n an input" : "n a constant"));
+    NetGraph g;
+    const int x = g.add_input("x", DType::f32, {{2}});
+    const auto whole = [&](int64_t v) {
+      return g.add_constant(host_tensor(DType::i64, {}, std::vector<int64_t>{v}));
+    };
+    const int n = setting ? g.add_input("n", DType::i64, {}) : whole(3);
+    const int s = g.add("loop", {n, NetGraph::kNone, whole(0), whole(2)}, {{"carried", 1}});
+    g.nodes.back().bodies = {std::make_shared<const NetGraph>(turn)};
+    const int real = g.add("cast", {s}, {{"dtype", "f32"}});
+    g.add_output("y", apply(g, "relu", {apply(g, "mul", {real, x})}));
+    const Model model(g);
+    for (int run = 0; run < 10; run++) {
+      const int64_t count = setting ? 1 + run % 3 : 3;
+      Model::Tensors in = {{"x", device_tensor({2}, {1, -1})}};
+      if (setting) in["n"] = to_device(stream(), host_tensor(DType::i64, {}, std::vector<int64_t>{count}));
+      CHECK(host_values(model.run(stream(), in).at("y")) == Floats{2.0F * static_cast<float>(count), 0});
+    }
+  }
+}
+
+TEST_CASE("a branch by how many elements there are of a kind is decided in each run") {
+  // More than two numbers that are not 0: -x, else x + 1.
+  NetGraph g;
+  const int x = g.add_input("x", DType::f32, {{4}});
+  const int found = g.add("nonzero", {x});
+  const auto whole = [&](int64_t v) {
+    return g.add_constant(host_tensor(DType::i64, {}, std::vector<int64_t>{v}));
+  };
+  const int count = g.add("gather", {g.add("shape", {found}), whole(1)}, {{"axis", 0}});
+  const int y = g.add("if", {apply(g, "greater", {count, whole(2)}), x, x});
+  g.nodes.back().bodies = {body(1, [](NetGraph& b, const auto& in) { return apply(b, "neg", {in[0]}); }),
+                           body(1, [](NetGraph& b, const auto& in) {
+                             return apply(b, "add", {in[0], constant(b, 1)});
+                           })};
+  g.add_output("y", y);
+  const Model model(g);
+  for (int run = 0; run < 6; run++) {
+    const bool many = run % 2 == 0;
+    const Floats values = many ? Floats{1, 2, 3, 4} : Floats{0, 0, 5, 0};
+    const Floats wanted = many ? Floats{-1, -2, -3, -4} : Floats{1, 1, 6, 1};
+    CHECK(host_values(model.run(stream(), {{"x", device_tensor({4}, values)}}).at("y")) == wanted);
+  }
+}

@@ -17,6 +17,12 @@ bool truth(const Stream& stream, Slot& slot) {
   return numbers_of(to_host(stream, slot))[0] != 0;
 }
 
+/// What turns hand on is another value in each, though it may come of constants alone.
+std::vector<Slot> changing(std::vector<Slot> values) {
+  for (Slot& slot : values) slot.constant = false;
+  return values;
+}
+
 std::vector<Slot> inputs_from(const NodeStep& step, int first, int count) {
   std::vector<Slot> slots;
   for (int k = first; k < first + count; k++) slots.push_back(step.in(k));
@@ -106,7 +112,8 @@ void run_loop(NodeStep& step) {
   for (int64_t turn = 0; turn < most && go_on; turn++) {
     std::vector<Slot> inputs{host(host_tensor(DType::i64, {}, std::vector<int64_t>{turn})),
                              host(host_tensor(DType::boolean, {}, std::vector<int64_t>{1}))};
-    inputs.insert(inputs.end(), values.begin(), values.end());
+    const std::vector<Slot> handed_on = changing(values);
+    inputs.insert(inputs.end(), handed_on.begin(), handed_on.end());
     inputs.insert(inputs.end(), used.begin(), used.end());
     std::vector<Slot> results = run_graph(step.scope, graph, std::move(inputs));
     go_on = truth(step.stream, results[0]);
@@ -158,7 +165,7 @@ void run_scan(NodeStep& step) {
     require(length(i) == length(0), "inputs", "sequence ", i, " has ", length(i), " places, sequence 0 ",
             length(0));
   for (int64_t turn = 0; turn < length(0); turn++) {
-    std::vector<Slot> inputs = values;
+    std::vector<Slot> inputs = changing(values);
     for (size_t i = 0; i < sequences; i++) {
       const int axis = normal_axis(axes[i], step.rank(place(i)));
       const int64_t at = directions[i] ? length(i) - 1 - turn : turn;
