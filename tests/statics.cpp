@@ -3,6 +3,10 @@
 // runs after the drivers' own. test_exit runs it; `statics HOW` ends it by HOW:
 //   return, exit                main returns, or calls exit(), with work on the streams
 //   exit_elsewhere              a thread calls exit() while main waits for it
+//   queued, queued_elsewhere    as return and exit_elsewhere, with kernels on the queue that never ran
+//   before:
+//                               some drivers compile a kernel's last part when it runs
+//   queued_gone                 the same, and the stream is gone when main returns
 //   joined                      main returns; a static's destructor stops a thread that runs a plan
 //   building                    exit(), with programs being compiled in the background
 //   building_first              the same, and nothing was compiled before: a compiler makes statics of its
@@ -14,6 +18,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include <dlprim/copy.hpp>
 #include <dlprim/gemm.hpp>
@@ -52,6 +57,13 @@ struct Objects {
 
 std::unique_ptr<Objects> before_drivers;  // filled in main
 Objects before_main;
+
+/// A plan that nobody has run before and none has in a cache.
+Pointwise new_plan(const Context& context, int unique) {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
+  const std::string body = "y0 = sin(x0) * " + std::to_string(now + unique) + ".0f";
+  return Pointwise(context, {TensorDesc({kSize, kSize})}, {TensorDesc({kSize, kSize})}, 0, body);
+}
 
 /// Runs a plan in a thread of its own until it ends.
 class Worker {
@@ -104,15 +116,17 @@ int main(int, char** argv) {
   if (how == "exit") std::exit(0);
   if (how == "building" || how == "building_first") {  // a slow one each, and none is in any cache
     const Rehearsal rehearsal;
-    for (const int64_t unique : {1, 2, 3, 4, 5, 6}) {
-      const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
-      const std::string body = "y0 = sin(x0) * " + std::to_string(now + unique) + ".0f";
-      pointwise(before_main.stream, {before_main.a}, {before_main.c}, {}, body);
-    }
+    for (int unique = 0; unique < 6; unique++) new_plan(before_main.context, unique);
     if (how == "building_first")
       while (before_main.context.program_stats().built == 0) std::this_thread::yield();
     std::exit(0);
   }
-  if (how == "exit_elsewhere") std::thread([] { std::exit(0); }).join();
+  if (how.rfind("queued", 0) == 0) {
+    std::vector<Pointwise> plans;
+    for (int unique = 0; unique < 12; unique++) plans.push_back(new_plan(before_main.context, unique));
+    const Stream stream = how == "queued_gone" ? Stream(before_main.context) : before_main.stream;
+    for (const Pointwise& plan : plans) plan.run(stream, {before_main.a}, {before_main.c}, {});
+  }
+  if (how == "exit_elsewhere" || how == "queued_elsewhere") std::thread([] { std::exit(0); }).join();
   return 0;
 }

@@ -25,6 +25,11 @@ TEST_CASE("exit: statics of every kind, main returns or calls exit()", "[exit][t
   for (const char* how : {"return", "exit", "exit_elsewhere"}) check_ends_well(how, 3);
 }
 
+TEST_CASE("exit: with kernels on a queue that never ran before", "[exit][threads]") {
+  for (const char* how : {"queued", "queued_gone", "queued_elsewhere"})
+    check_ends_well(how, 8, "DLPRIM_CACHE_MB=0");
+}
+
 TEST_CASE("exit: exit() while programs are compiled in the background", "[exit][threads]") {
   check_ends_well("building", 5);
   // What was learnt of the device lies in the folder from the second time on, and its programs are kept

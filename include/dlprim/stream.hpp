@@ -1,5 +1,6 @@
 // Stream: an in-order queue of a context, made or wrapped. Event: a point in a stream's work.
-// Work given to a stream is asynchronous; only finish(), Event::wait() and reads into host memory block.
+// Work given to a stream is asynchronous; only finish(), Event::wait(), reads into host memory and the end of
+// a stream with a queue of its own block.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +33,8 @@ class DLPRIM_API Event {
 /// Copies share one queue. One thread at a time may use a stream; several streams work side by side.
 class DLPRIM_API Stream {
  public:
-  /// A queue of its own, which measures device time if the log is on. Throws DeviceError.
+  /// A queue of its own, which measures device time if the log is on. The last copy's destructor waits for
+  /// what was given. Throws DeviceError.
   explicit Stream(const Context& context);
   /// Around a queue that the user owns; it is retained. Throws ValidationError if the queue is out of order,
   /// or belongs to another context or device.

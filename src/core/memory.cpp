@@ -150,7 +150,7 @@ void Allocator::give_back(const Segment& segment) const {
   if (!source_.free) return;
   for (const Block* block = segment.first; block; block = block->next)
     for (const PendingUse& use : block->pending)
-      if (!use.done()) cl_check(clFinish(use.queue->queue()), "clFinish");
+      if (!use.done()) cl_check(use.queue->finish(), "clFinish");
   source_.free(segment.buffer);
 }
 

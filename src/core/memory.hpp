@@ -28,6 +28,11 @@ struct QueueState {
   cl::CommandQueue queue;
   std::atomic<uint64_t> submitted{0};
   std::atomic<uint64_t> drained{0};
+
+  /// Blocks until what has been submitted is done. Returns clFinish's code.
+  cl_int finish() noexcept;
+  /// What had been submitted when `submitted` was `before` is done.
+  void done(uint64_t before) noexcept;
 };
 
 /// Work that may still use a freed block.

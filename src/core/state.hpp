@@ -65,6 +65,7 @@ struct StreamState {
 
   Context context;
   std::shared_ptr<QueueState> queue;
+  bool owns_queue = false;              ///< the library made it
   bool logs;                            ///< the log wants operators
   bool measures;                        ///< the queue measures device time
   std::vector<OperatorRecord> records;  ///< not reported yet; the last one may still be open

@@ -7,6 +7,7 @@
 
 #include "core/check.hpp"
 #include "core/engine.hpp"
+#include "core/live_queues.hpp"
 #include "core/log.hpp"
 #include "core/observer.hpp"
 #include "core/state.hpp"
@@ -68,6 +69,7 @@ void Event::wait() const {
   const cl_event event = event_();
   const cl_int code = clWaitForEvents(1, &event);
   cl_check(code, "clWaitForEvents");
+  detail::first_commands_done();
 }
 
 bool Event::done() const {
@@ -79,7 +81,9 @@ bool Event::done() const {
   return status == CL_COMPLETE;
 }
 
-Stream::Stream(const Context& context) : Stream(context, make_queue(context)) {}
+Stream::Stream(const Context& context) : Stream(context, make_queue(context)) {
+  state_->owns_queue = true;
+}
 
 Stream::Stream(const Context& context, const cl::CommandQueue& queue) {
   require(queue() != nullptr, "queue", "is null");
@@ -91,6 +95,7 @@ Stream::Stream(const Context& context, const cl::CommandQueue& queue) {
   require(!(properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE), "queue", "executes out of order");
   const bool measures = (properties & CL_QUEUE_PROFILING_ENABLE) != 0;
   state_ = std::make_shared<detail::StreamState>(context, queue, context.state().log.level() >= 1, measures);
+  detail::finish_at_the_end(state_->queue);
 }
 
 const Context& Stream::context() const noexcept {
@@ -101,9 +106,7 @@ const cl::CommandQueue& Stream::cl() const noexcept {
 }
 
 void Stream::finish() const {
-  const uint64_t submitted = state_->queue->submitted.load();
-  cl_check(clFinish(cl()()), "clFinish");
-  state_->queue->drained = submitted;
+  cl_check(state_->queue->finish(), "clFinish");
   state_->release_staging();
   state_->report(true);
   cl_check(std::exchange(state_->failure, CL_SUCCESS), kCommand);
@@ -126,9 +129,23 @@ void Stream::wait(const Event& event) const {
 
 namespace detail {
 
+cl_int QueueState::finish() noexcept {
+  const uint64_t before = submitted.load();
+  if (const cl_int code = clFinish(queue()); code != CL_SUCCESS) return code;
+  done(before);
+  return CL_SUCCESS;
+}
+
+void QueueState::done(uint64_t before) noexcept {
+  drained = before;
+  first_commands_done();
+}
+
 StreamState::~StreamState() {
   try {
-    if (!staging.empty() || !records.empty()) clFinish(queue->queue());
+    // A queue that nobody holds any more would be at work still when the process ends.
+    const bool at_work = owns_queue && queue->submitted != queue->drained;
+    if (at_work || !staging.empty() || !records.empty()) queue->finish();
     report(true);
   } catch (...) {  // a destructor has nobody to tell; finish() is where errors show
   }

@@ -41,11 +41,15 @@ void enqueue_read(const Stream& stream, const Tensor& x, void* host, int64_t byt
   const Run run = run_of(packed);
   StreamState& state = stream.state();
   packed.storage()->touch(state.queue);
+  const uint64_t before = state.queue->submitted;
   enqueue_command(stream.context(), "clEnqueueReadBuffer", {}, [&] {
     return clEnqueueReadBuffer(stream.cl()(), packed.buffer()(), done ? CL_FALSE : CL_TRUE, run.begin,
                                run.size, host, 0, nullptr, done);
   });
-  if (done) state.queue->submitted++;
+  if (done)
+    state.queue->submitted++;
+  else
+    state.queue->done(before);
 }
 
 }  // namespace
