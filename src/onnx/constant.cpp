@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/text.hpp"
+#include "onnx/narrow.hpp"
 
 namespace dlprim::onnx {
 namespace {
@@ -165,6 +166,23 @@ std::optional<std::string_view> raw_bytes(const TensorMessage& tensor, const Siz
   return tensor.raw_data;
 }
 
+/// A tensor of a type that no dtype has. Its lists hold a byte of packed numbers in each number.
+HostTensor narrow_constant_of(const TensorMessage& tensor, const Narrow& narrow, ExternalFiles& files) {
+  Size size = size_of_dims(tensor, tensor.dims, narrow.dtype);
+  size.bytes = packed_bytes(narrow, size.count);
+  const Counts counts = counts_of(tensor, List::int32s);
+  if (counts.own != counts.all) refuse(tensor, "has numbers in a list of another type");
+  std::vector<unsigned char> bytes;
+  if (const auto raw = raw_bytes(tensor, size, counts.all > 0, files))
+    append_bytes(raw->data(), raw->size(), bytes);
+  else
+    append_narrowed<uint8_t>(tensor, bytes);
+  if (bytes.size() != static_cast<uint64_t>(size.bytes))
+    refuse(tensor, cat("has ", bytes.size(), " bytes of data, shape ", size.shape, " needs ", size.bytes));
+  const std::string_view packed(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  return {tensor.name, narrow.dtype, size.shape, unpacked(narrow, packed, size.count)};
+}
+
 /// The position of each value in row-major order, checked.
 std::vector<int64_t> positions_of(const SparseTensorMessage& sparse, const Size& dense, int64_t count,
                                   ExternalFiles& files) {
@@ -204,6 +222,8 @@ std::optional<DType> dtype_of(ElementType type) noexcept {
 }
 
 HostTensor constant_of(const TensorMessage& tensor, ExternalFiles& files) {
+  if (const Narrow* const narrow = find_narrow(tensor.type))
+    return narrow_constant_of(tensor, *narrow, files);
   const Stored* const stored = find_stored(tensor.type);
   if (!stored) refuse(tensor, "dlprim does not have this type");
   const Size size = size_of_dims(tensor, tensor.dims, stored->dtype);

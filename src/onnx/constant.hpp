@@ -12,13 +12,13 @@
 
 namespace dlprim::onnx {
 
-/// dlprim's dtype of the same numbers; none if it has none.
+/// dlprim's dtype of the same numbers; none if it has none (narrow.hpp has some of these).
 std::optional<DType> dtype_of(ElementType type) noexcept;
 
-/// Its numbers, from raw_data, from the list of its type, or from a file beside the model. The memory taken
-/// is that of the data that is there. Throws ValidationError of "tensor" that names it and its type: a type
-/// dlprim does not have, more than 8 dimensions, a negative size, too many or too few numbers, several kinds
-/// of data, a number that its type does not have.
+/// Its numbers, those of narrow types one a byte, from raw_data, from the list of its type, or from a file
+/// beside the model. The memory taken is that of the data that is there. Throws ValidationError of "tensor"
+/// that names it and its type: a type dlprim does not have, more than 8 dimensions, a negative size, too many
+/// or too few numbers, several kinds of data, a number that its type does not have.
 HostTensor constant_of(const TensorMessage& tensor, ExternalFiles& files);
 
 /// The bytes that a sparse tensor may take as a dense one; its size says nothing of the file's.

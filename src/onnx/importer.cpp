@@ -53,6 +53,7 @@ int GraphImport::find(const std::string& name) {
     HostTensor tensor = constant_of(*pending->second, file_.files);
     tensor.name = name;
     const int value = graph_.add_constant(std::move(tensor));
+    set_narrow(value, find_narrow(pending->second->type));
     define(name, value);
     return value;
   }
@@ -69,6 +70,7 @@ int GraphImport::find(const std::string& name) {
   const auto [place, is_new] = captures_.emplace(outside, 0);
   if (is_new) {
     place->second = graph_.add_value(name);
+    set_narrow(place->second, outer_->narrow(outside));
     const auto& constants = outer_->graph_.constants;
     if (const auto constant = constants.find(outside); constant != constants.end())
       graph_.constants.emplace(place->second, constant->second);  // shared: it is put on a device once
@@ -87,6 +89,15 @@ int GraphImport::value(const std::string& name) {
 
 void GraphImport::define(const std::string& name, int value) {
   require(names_->values.emplace(name, value).second, "path", "'", name, "' is given twice");
+}
+
+const Narrow* GraphImport::narrow(int value) const {
+  const auto found = narrow_.find(value);
+  return found == narrow_.end() ? nullptr : found->second;
+}
+
+void GraphImport::set_narrow(int value, const Narrow* type) {
+  if (type) narrow_[value] = type;
 }
 
 std::shared_ptr<const NetGraph> GraphImport::body(const GraphMessage& message, std::vector<int>& captured) {
@@ -117,7 +128,9 @@ void GraphImport::import(const GraphMessage& message) {
               "path", "input '", input.name,
               "' is no tensor: sequences, optionals and maps are not supported");
       if (input.type.kind == TypeMessage::Kind::tensor) {
-        v.dtype = dtype_of(input.type.element);
+        const Narrow* const type = find_narrow(input.type.element);
+        set_narrow(value, type);
+        v.dtype = type ? type->dtype : dtype_of(input.type.element);
         require(v.dtype.has_value(), "path", "input '", input.name, "' is ", name_of(input.type.element),
                 ", which dlprim does not have");
         v.shape = shape_of(input.type);
@@ -129,11 +142,17 @@ void GraphImport::import(const GraphMessage& message) {
   for (const NodeMessage& node : message.nodes) import_node(node);
   for (const ValueInfoMessage& output : message.outputs) {
     // A value may be an output twice, or an input at once: each output is a value of its own.
-    const int value = graph_.add("identity", {this->value(output.name)});
+    const int result = this->value(output.name);
+    const Narrow* const type = narrow(result);
+    require(!type || !outer_, "path", "output '", output.name, "' of a body is ",
+            name_of(type ? type->type : ElementType::undefined), ", which only graphs themselves give");
+    const int value = graph_.add("identity", {result});
     graph_.add_output(output.name, value);
     NetGraph::Value& v = graph_.values.back();
     if (output.type.kind == TypeMessage::Kind::tensor) {
-      v.dtype = dtype_of(output.type.element);
+      require(type == find_narrow(output.type.element), "path", "output '", output.name, "' is declared as ",
+              name_of(output.type.element), " and is ", type ? name_of(type->type) : "another type");
+      v.dtype = type ? type->dtype : dtype_of(output.type.element);
       v.shape = shape_of(output.type);
     }
   }

@@ -14,6 +14,7 @@
 
 #include "onnx/constant.hpp"
 #include "onnx/external.hpp"
+#include "onnx/narrow.hpp"
 #include "onnx/proto.hpp"
 
 namespace dlprim::onnx {
@@ -65,6 +66,9 @@ class GraphImport {
   /// A graph in an attribute, with what it captures of this one.
   std::shared_ptr<const NetGraph> body(const GraphMessage& message, std::vector<int>& captured);
   void define(const std::string& name, int value);
+  /// Null if the value's type is a dtype.
+  const Narrow* narrow(int value) const;
+  void set_narrow(int value, const Narrow* type);
   Names& names() { return *names_; }
   FileImport& file() { return file_; }
 
@@ -80,7 +84,8 @@ class GraphImport {
   NetGraph graph_;
   Names own_;
   Names* names_ = &own_;
-  int functions_ = 0;                      ///< written out one in the other
+  int functions_ = 0;  ///< written out one in the other
+  std::unordered_map<int, const Narrow*> narrow_;
   std::unordered_map<int, int> captures_;  ///< outer value: own
   std::vector<int> captured_;
 };
@@ -94,10 +99,17 @@ class NodeImport {
   const int64_t opset;             ///< the version of its domain
   const char* argument = nullptr;  ///< the entry's
 
-  // Inputs: values of the graph, NetGraph::kNone where one is left out.
+  // Inputs: values of the graph, NetGraph::kNone where one is left out. in() refuses narrow types where
+  // the operator does more than move numbers.
   int input_count() const { return static_cast<int>(message.inputs.size()); }
   bool has(int k) const;
   int in(int k);
+  /// An input of a type that is a dtype, or is not.
+  struct Typed {
+    int value;
+    const Narrow* narrow;
+  };
+  Typed typed_in(int k);
   std::vector<int> all_inputs();
   /// The input if it is a constant of the file; null otherwise.
   const HostTensor* constant_in(int k);
@@ -114,6 +126,8 @@ class NodeImport {
   const SparseTensorMessage* sparse_tensor(const char* name);
   /// An ElementType as a dtype. Throws ValidationError if dlprim lacks it.
   std::string dtype(const char* name, ElementType standard);
+  /// The type that it is, if it is no dtype; null otherwise.
+  const Narrow* narrow(const char* name);
   /// A graph; values that it captures are added to `captured`.
   std::shared_ptr<const NetGraph> body(const char* name, std::vector<int>& captured);
   /// Reads an attribute that says nothing to inference.
@@ -132,6 +146,7 @@ class NodeImport {
   bool wants(int k) const;
   /// Output `k` of the node is this value.
   void result(int value, int k = 0);
+  void result(const Typed& typed);
   /// The outputs are these values of the node made last; what nobody wants of it is not computed. An output
   /// of the file beyond them is refused, by finish().
   void results(const std::vector<int>& values);
@@ -150,6 +165,7 @@ class NodeImport {
   GraphImport& graph_;
   std::set<std::string> read_attributes_;
   std::vector<bool> read_inputs_;
+  const Narrow* moved_ = nullptr;  ///< the type of what is moved
   std::vector<bool> made_;
 };
 

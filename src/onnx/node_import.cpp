@@ -32,9 +32,21 @@ bool NodeImport::has(int k) const {
   return known == values.end() || known->second != NetGraph::kNone;  // left out where a function is called
 }
 
-int NodeImport::in(int k) {
+NodeImport::Typed NodeImport::typed_in(int k) {
   if (k < input_count()) read_inputs_[static_cast<size_t>(k)] = true;
-  return has(k) ? graph_.value(message.inputs[static_cast<size_t>(k)]) : NetGraph::kNone;
+  if (!has(k)) return {NetGraph::kNone, nullptr};
+  const int value = graph_.value(message.inputs[static_cast<size_t>(k)]);
+  return {value, graph_.narrow(value)};
+}
+
+int NodeImport::in(int k) {
+  const auto [value, type] = typed_in(k);
+  if (!type) return value;
+  if (!message.domain.empty() || !only_moves(message.op_type))
+    refuse(cat("does not take its input ", k, " as ", onnx::name_of(type->type),
+               ": casts, quantisation and what moves numbers do"));
+  moved_ = type;
+  return value;
 }
 
 std::vector<int> NodeImport::all_inputs() {
@@ -138,6 +150,10 @@ std::string NodeImport::dtype(const char* name, ElementType standard) {
   return dlprim::name_of(*dtype);
 }
 
+const Narrow* NodeImport::narrow(const char* name) {
+  return find_narrow(static_cast<ElementType>(integer(name, 0)));
+}
+
 std::shared_ptr<const NetGraph> NodeImport::body(const char* name, std::vector<int>& captured) {
   const AttributeMessage* attribute = find(name);
   require(attribute != nullptr, "path", "attribute '", name, "' is missing");
@@ -168,7 +184,9 @@ int NodeImport::constant(const std::vector<int64_t>& elements) {
 }
 
 int NodeImport::constant_of(const TensorMessage& tensor) {
-  return constant(onnx::constant_of(tensor, graph_.file().files));
+  const int value = constant(onnx::constant_of(tensor, graph_.file().files));
+  graph_.set_narrow(value, find_narrow(tensor.type));
+  return value;
 }
 
 int NodeImport::constant_of(const SparseTensorMessage& tensor) {
@@ -184,8 +202,14 @@ void NodeImport::result(int value, int k) {
   if (!wants(k)) return;
   const std::string& name = message.outputs[static_cast<size_t>(k)];
   graph_.define(name, value);
+  if (moved_) graph_.set_narrow(value, moved_);
   std::string& own = graph_.graph().values[static_cast<size_t>(value)].name;
   if (own.empty()) own = name;
+}
+
+void NodeImport::result(const Typed& typed) {
+  graph_.set_narrow(typed.value, typed.narrow);
+  result(typed.value);
 }
 
 void NodeImport::results(const std::vector<int>& values) {

@@ -106,16 +106,34 @@ void clip(NodeImport& node) {
   node.result(value);
 }
 
+/// Input 0, as f32 if its type has codes.
+int decoded_input(NodeImport& node) {
+  const auto [x, type] = node.typed_in(0);
+  return type && type->floating ? node.emit("decode", {x}, {{"format", type->format}}) : x;
+}
+
+void cast_to(NodeImport& node, const Narrow& type) {
+  int x = decoded_input(node);
+  Attributes attributes{{"format", type.format},
+                        {"saturate", node.integer("saturate", 1)},
+                        {"rounding", node.text("round_mode", "up")}};
+  if (!type.floating) x = node.emit("cast", {x}, {{"dtype", "i64"}});
+  node.result({node.emit("encode", {x}, std::move(attributes)), &type});
+}
 /// `saturate` and `round_mode` are for 8-bit floats alone.
 void cast(NodeImport& node) {
+  if (const Narrow* const type = node.narrow("to")) return cast_to(node, *type);
   node.ignore("saturate");
   node.ignore("round_mode");
-  node.result(node.emit("cast", {node.in(0)}, {{"dtype", node.dtype("to", ElementType::undefined)}}));
+  node.result(
+      node.emit("cast", {decoded_input(node)}, {{"dtype", node.dtype("to", ElementType::undefined)}}));
 }
 void cast_like(NodeImport& node) {
+  const auto [like, type] = node.typed_in(1);
+  if (type) return cast_to(node, *type);
   node.ignore("saturate");
   node.ignore("round_mode");
-  node.result(node.emit("cast", {node.in(0), node.in(1)}));
+  node.result(node.emit("cast", {decoded_input(node), like}));
 }
 
 constexpr OperatorEntry kOperators[] = {

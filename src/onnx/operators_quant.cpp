@@ -5,17 +5,42 @@
 namespace dlprim::onnx {
 namespace {
 
+/// The input as the numbers that its codes stand for, or as it is.
+int decoded(NodeImport& node, int k) {
+  const auto [x, type] = node.typed_in(k);
+  return type && type->floating ? node.emit("decode", {x}, {{"format", type->format}}) : x;
+}
+
 void dequantize(NodeImport& node) {
   Attributes attributes{{"axis", node.integer("axis", 1)}, {"block", node.integer("block_size", 0)}};
   if (node.integer("output_dtype", 0) != 0)
     attributes.emplace("dtype", node.dtype("output_dtype", ElementType::undefined));
-  node.result(node.emit("dequantize", node.all_inputs(), std::move(attributes)));
+  std::vector<int> inputs{decoded(node, 0), node.in(1)};
+  if (node.has(2)) inputs.push_back(decoded(node, 2));
+  node.result(node.emit("dequantize", inputs, std::move(attributes)));
+}
+
+/// To integers of few bits, or to codes of floats, whose zero is 0 by ONNX's rule.
+void quantize_to(NodeImport& node, const Narrow& type, Attributes attributes) {
+  const int64_t saturate = node.integer("saturate", 1);
+  if (type.floating)
+    attributes.emplace("dtype", "f32");
+  else
+    attributes.insert({{"dtype", dlprim::name_of(type.dtype)}, {"bits", type.bits}});
+  std::vector<int> inputs{node.in(0), node.in(1)};
+  if (node.has(2)) inputs.push_back(type.floating ? decoded(node, 2) : node.typed_in(2).value);
+  const int y = node.emit("quantize", std::move(inputs), std::move(attributes));
+  if (!type.floating) return node.result({y, &type});
+  node.result({node.emit("encode", {y}, {{"format", type.format}, {"saturate", saturate}}), &type});
 }
 
 void quantize(NodeImport& node) {
   Attributes attributes{{"axis", node.integer("axis", 1)}, {"block", node.integer("block_size", 0)}};
-  node.ignore("saturate");  // of 8-bit floats alone
   if (node.integer("precision", 0) > 1) node.refuse("has another precision than f32");
+  const Narrow* const of_zero = node.typed_in(2).narrow;
+  if (const Narrow* const type = of_zero ? of_zero : node.narrow("output_dtype"))
+    return quantize_to(node, *type, std::move(attributes));
+  node.ignore("saturate");  // of 8-bit floats alone
   if (node.integer("output_dtype", 0) != 0)
     attributes.emplace("dtype", node.dtype("output_dtype", ElementType::undefined));
   node.result(node.emit("quantize", node.all_inputs(), std::move(attributes)));

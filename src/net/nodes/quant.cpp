@@ -71,14 +71,24 @@ void run_dequantize(NodeStep& step) {
 }
 
 /// Inputs: x, scale, zero. y = x / scale, rounded to even, + zero, kept in range. Attributes: axis, block,
-/// dtype (the zero's, or u8).
+/// dtype (the zero's, or u8; f32: neither rounded nor kept in a range), bits (the dtype's) that have the
+/// range.
 void infer_quantize(NodeStep& step) {
   const DType dtype = step.has(2) ? step.dtype(2) : parse_dtype(step.text("dtype", "u8"));
-  range_of(dtype);
+  if (dtype != DType::f32) range_of(dtype);
+  const int64_t all = static_cast<int64_t>(size_of(dtype)) * 8, bits = step.integer("bits", all);
+  require(bits > 0 && bits <= all, "bits", bits, " must be from 1 to ", all);
   step.output(0, dtype, step.shape(0));
 }
 void run_quantize(NodeStep& step) {
-  const auto [least, most] = range_of(step.out(0).dtype);
+  const DType dtype = step.out(0).dtype;
+  if (dtype == DType::f32)
+    return dlprim::pointwise(step.stream, spread_all(step), {step.y()}, {}, "y0 = x0 / x1 + x2",
+                             step.options);
+  const IntegerRange whole = range_of(dtype);
+  const int64_t all = static_cast<int64_t>(size_of(dtype)) * 8;
+  const int unused = static_cast<int>(all - step.integer("bits", all));
+  const int64_t least = whole.least >> unused, most = whole.most >> unused;
   dlprim::pointwise(step.stream, spread_all(step), {step.y()}, {least, most},
                     "const real v = rint((real)x0 / x1) + x2; y0 = v < s0 ? s0 : v > s1 ? s1 : v",
                     step.options);
