@@ -9,6 +9,7 @@
 #include "catch.hpp"
 #include "core/check.hpp"
 #include "core/launch.hpp"
+#include "core/memory_plan.hpp"
 #include "core/state.hpp"
 #include "support.hpp"
 
@@ -417,4 +418,57 @@ TEST_CASE("memory: threads allocate and free at once", "[memory][threads]") {
   for (std::thread& thread : threads) thread.join();
   CHECK(wrong == std::vector<int>(kThreads, 0));
   CHECK(context.memory_stats().allocated == 0);
+}
+
+TEST_CASE("memory plan: nothing overlaps what lives at the same time", "[memory][small]") {
+  using detail::Lifetime;
+  constexpr uint64_t kAlign = 512;
+  test::Rng rng(5);
+  for (int trial = 0; trial < 200; trial++) {
+    INFO("trial " << trial);
+    const int count = static_cast<int>(rng.integer(0, 40));
+    std::vector<Lifetime> lives;
+    for (int i = 0; i < count; i++) {
+      const auto begin = static_cast<uint64_t>(rng.integer(0, 60));
+      lives.push_back({static_cast<uint64_t>(rng.integer(0, 9000)), begin,
+                       begin + static_cast<uint64_t>(rng.integer(1, 20))});
+      if (rng.integer(0, 9) == 0) lives.back().end = Lifetime().end;
+    }
+    const detail::MemoryPlan plan = detail::plan_memory(lives, kAlign);
+    REQUIRE(plan.offsets.size() == lives.size());
+    const auto size = [&](size_t i) {
+      return (std::max<uint64_t>(lives[i].bytes, 1) + kAlign - 1) / kAlign * kAlign;
+    };
+    uint64_t most = 0, overlaps = 0;
+    for (uint64_t time = 0; time < 80; time++) {
+      uint64_t sum = 0;
+      for (size_t i = 0; i < lives.size(); i++)
+        if (lives[i].begin <= time && time < lives[i].end) sum += size(i);
+      most = std::max(most, sum);
+    }
+    CHECK(detail::largest_live_set(lives, kAlign) == most);
+    CHECK(plan.bytes >= most);
+    for (size_t i = 0; i < lives.size(); i++) {
+      CHECK(plan.offsets[i] % kAlign == 0);
+      CHECK(plan.offsets[i] + size(i) <= plan.bytes);
+      for (size_t j = 0; j < i; j++)
+        overlaps += lives[i].begin < lives[j].end && lives[j].begin < lives[i].end &&
+                    plan.offsets[i] < plan.offsets[j] + size(j) &&
+                    plan.offsets[j] < plan.offsets[i] + size(i);
+    }
+    CHECK(overlaps == 0);
+  }
+}
+
+TEST_CASE("memory plan: what placing each as it comes wastes is found", "[memory][small]") {
+  // Blocks of a residual network: a wide tensor lives across narrow ones, and the next overlaps it.
+  std::vector<detail::Lifetime> lives;
+  for (uint64_t block = 0; block < 12; block++) {
+    const uint64_t t = block * 10, wide = 6422528, narrow = 1605632;
+    lives.push_back({wide, t, t + 12});
+    lives.push_back({narrow, t + 3, t + 7});
+    lives.push_back({narrow, t + 4, t + 9});
+    lives.push_back({7229952, t + 5, t + 6});
+  }
+  CHECK(detail::plan_memory(lives, 512).bytes == detail::largest_live_set(lives, 512));
 }

@@ -104,6 +104,109 @@ TEST_CASE("recording: memory goes from one tensor to the next while it is made")
   CHECK(chain(20).bytes() == chain(2).bytes());
 }
 
+namespace {
+
+/// y = a sum of tensors of several sizes and lives, as wide as x.
+void tangle(const Tensor& x, const Tensor& y, int levels) {
+  const Stream& s = stream();
+  std::vector<Tensor> kept;
+  Tensor now = x;
+  for (int i = 0; i < levels; i++) {
+    const Tensor next(s, x.shape()), parts(s, {1 + i % 3, x.numel()});
+    pointwise(s, {now}, {next}, {}, "y0 = x0 * 0.5f + " + std::to_string(i % 7) + ".0f");
+    pointwise(s, {next}, {parts}, {}, "y0 = x0 - 1");
+    pointwise(s, {next, parts.slice(0, 0, 1).reshape(x.shape())}, {next}, {}, "y0 = x0 + x1");
+    if (i % 4 == 0) kept.push_back(next);
+    if (kept.size() == 3) {
+      pointwise(s, {kept[0], kept[1], kept[2]}, {y}, {}, "y0 = x0 + x1 + x2");
+      kept.erase(kept.begin());
+    }
+    now = next;
+  }
+}
+
+}  // namespace
+
+TEST_CASE("recording: packed, it gives the same in the memory that lives at once") {
+  const Tensor x(stream(), {50000}), y(stream(), {50000});
+  write(stream(), x, some(x, 6));
+  const auto work = [&] { tangle(x, y, 24); };
+  work();
+  const std::vector<float> expected = host_values(y);
+  const Recording plain(stream(), work), packed = Recording::packed(stream(), work);
+  CHECK(host_values(y) == expected);
+  CHECK(packed.launches() == plain.launches());
+  CHECK(packed.live_bytes() == plain.live_bytes());
+  CHECK(packed.bytes() >= packed.live_bytes());
+  CHECK(static_cast<double>(packed.bytes()) <= 1.1 * static_cast<double>(packed.live_bytes()));
+  CHECK(plain.bytes() > packed.bytes());
+  for (uint64_t seed : {7, 8}) {
+    write(stream(), x, some(x, seed));
+    work();
+    const std::vector<float> other = host_values(y);
+    CHECK(other != expected);
+    fill(stream(), -1, y);
+    packed.replay();
+    CHECK(host_values(y) == other);
+  }
+}
+
+TEST_CASE("recording: packed, work that differs in its second call is right all the same") {
+  for (const auto& [first, second] : std::vector<std::pair<int, int>>{{24, 9}, {9, 24}, {0, 24}}) {
+    INFO(first << " levels, then " << second);
+    const Tensor x(stream(), {3000}), y(stream(), {3000});
+    write(stream(), x, some(x, 9));
+    int calls = 0;
+    const Recording packed = Recording::packed(stream(), [&] {
+      const bool again = calls++ == 1;
+      Tensor before;  // one more, of another size, that shifts the others' turns
+      if (again) before = Tensor(stream(), {777});
+      tangle(x, y, again ? second : first);
+      if (again) fill(stream(), 1, before);
+    });
+    CHECK(calls == 2);
+    tangle(x, y, second);
+    const std::vector<float> expected = host_values(y);
+    fill(stream(), -1, y);
+    packed.replay();
+    CHECK(host_values(y) == expected);
+  }
+}
+
+TEST_CASE("recording: packed, its memory stays while a tensor of it does, and goes back with the last") {
+  const Context own(context().device());
+  const Stream own_stream(own);
+  const auto allocated = [&] {
+    own_stream.finish();
+    return own.memory_stats().allocated;
+  };
+  Tensor kept;
+  {
+    const Tensor x(own_stream, {4096});
+    fill(own_stream, 3, x);
+    const uint64_t before = allocated();
+    Recording recording = Recording::packed(own_stream, [&] {
+      kept = Tensor();  // the first call's
+      Tensor between(own_stream, {4096});
+      pointwise(own_stream, {x}, {between}, {}, "y0 = x0 * x0");
+      const Tensor y(own_stream, {4096});
+      pointwise(own_stream, {between}, {y}, {}, "y0 = x0 + 1");
+      kept = y;
+    });
+    CHECK(allocated() == before + recording.bytes());
+    recording = Recording();
+  }
+  std::vector<Tensor> others;
+  for (int i = 0; i < 8; i++) {
+    others.emplace_back(own_stream, Shape{4096});
+    fill(own_stream, 1e9, others.back());
+  }
+  CHECK(read<float>(own_stream, kept) == std::vector<float>(4096, 10));
+  others.clear();
+  kept = Tensor();
+  CHECK(allocated() == 0);
+}
+
 TEST_CASE("recording: tensors made in it outlive it, and what it used stays") {
   Tensor y;
   Recording recording;

@@ -50,6 +50,7 @@ class DLPRIM_API Model {
     /// tells of its kernels.
     bool replayed = false;
     uint64_t bytes = 0;  ///< of a replay's memory between inputs and outputs
+    uint64_t live = 0;   ///< of the tensors in it that live at the same time, at most
   };
 
   /// `without`: passes that do not rewrite the graph (see graph_passes). `precision`, f32, f16 or bf16: what

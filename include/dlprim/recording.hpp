@@ -33,6 +33,11 @@ class DLPRIM_API Recording {
   /// not. Throws what `work` throws, and ValidationError in a recording or a rehearsal.
   Recording(const Stream& stream, const std::function<void()>& work);
 
+  /// The same in less memory: calls `work` twice, and learns in the first call how long each tensor lives. In
+  /// the second they are parts of one block, and who lives later lies where others lay. Work that makes other
+  /// tensors in its second call takes more memory.
+  static Recording packed(const Stream& stream, const std::function<void()>& work);
+
   /// Enqueues the commands once more, on the same stream. Throws DeviceError, OutOfMemory.
   void replay() const;
 
@@ -41,6 +46,8 @@ class DLPRIM_API Recording {
   int64_t launches() const noexcept;
   /// Bytes of device memory that belong to the recording.
   uint64_t bytes() const noexcept;
+  /// Bytes of the tensors that lived at the same time, at most: with less no memory could do.
+  uint64_t live_bytes() const;
 
   /// Whether the calling thread is recording.
   static bool active() noexcept;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <new>
+#include <tuple>
 
 #include "core/check.hpp"
 #include "core/recorder.hpp"
@@ -11,7 +12,7 @@
 namespace dlprim::detail {
 namespace {
 
-constexpr uint64_t kAlign = 512;                // of every block; covers any device's base address alignment
+constexpr uint64_t kAlign = kBlockAlign;
 constexpr uint64_t kSmall = uint64_t{1} << 20;  // blocks up to here are cut from small segments
 constexpr uint64_t kSmallSegment = uint64_t{2} << 20;
 constexpr uint64_t kLargeSegment = uint64_t{20} << 20;
@@ -239,7 +240,7 @@ void Allocator::count_cross_stream_wait() {
 Storage::Storage(const Context& owner, uint64_t bytes, const QueueState* queue) : context(owner) {
   if (const RecordingState* recording = RecordingState::active(owner)) {
     recorded_ = recording->memory;
-    block_ = recording->memory->allocate(bytes);
+    std::tie(block_, arena_) = recording->memory->allocate(bytes);
   } else {
     block_ = owner.state().allocator.allocate(bytes, queue);
   }
@@ -259,6 +260,10 @@ Storage::~Storage() {
   }
   for (PendingUse& use : users_) use.submitted = use.queue->submitted.load();
   try {
+    if (arena_) {
+      arena_->note(users_);
+      return;
+    }
     // A block that nobody touched still waits for what its earlier owner left.
     context.state().allocator.release(block_, std::move(users_.empty() ? block_->pending : users_));
   } catch (const std::bad_alloc&) {  // the pool cannot note the block, which stays unused

@@ -42,6 +42,9 @@ struct PendingUse {
   bool done() const { return queue->drained.load() >= submitted; }
 };
 
+/// What blocks and their parts begin at multiples of; covers any device's base address alignment.
+constexpr uint64_t kBlockAlign = 512;
+
 struct Segment;
 
 struct Block {
@@ -108,6 +111,7 @@ class Allocator {
 };
 
 class RecordedMemory;
+struct Arena;
 
 /// What tensors share: a block of the pool, or of a recording, or a buffer of the user's.
 struct Storage {
@@ -131,6 +135,7 @@ struct Storage {
  private:
   Block* block_ = nullptr;
   std::weak_ptr<RecordedMemory> recorded_;  ///< where the block comes from, and goes back to
+  std::shared_ptr<Arena> arena_;            ///< that the block is a part of
   std::atomic<const QueueState*> last_user_{nullptr};
   std::mutex mutex_;
   std::vector<PendingUse> users_;  ///< their `submitted` is set when the memory goes back

@@ -4,39 +4,77 @@
 #include <array>
 #include <memory>
 #include <mutex>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include <dlprim/recording.hpp>
 #include <dlprim/tensor.hpp>
 
 #include "core/memory.hpp"
+#include "core/memory_plan.hpp"
 #include "core/program_cache.hpp"
 
 namespace dlprim::detail {
 
-/// Blocks of the pool that belong to a recording. While it is made, they go from one tensor to the next;
-/// later they stay as they are. They go back to the pool with the recording.
+/// One block of the pool, whose parts tensors have. It goes back with the last of them and the recording.
+struct Arena {
+  Arena(Context context_, std::shared_ptr<QueueState> queue_, uint64_t bytes);
+  ~Arena();
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+
+  bool holds(const Block& part) const noexcept;
+  /// Who else used a part of it.
+  void note(const std::vector<PendingUse>& uses);
+
+  Context context;
+  std::shared_ptr<QueueState> queue;
+  Block* block;
+  std::vector<std::unique_ptr<Block>> parts;
+
+ private:
+  std::mutex mutex_;
+  std::vector<PendingUse> users_;
+};
+
+/// Memory of the pool that belongs to a recording, and goes back to the pool with it. Without a plan blocks
+/// go from one tensor to the next while it is made; with one, tensors are parts of one block. Later they stay
+/// as they are.
 class RecordedMemory {
  public:
-  RecordedMemory(const Context& context, std::shared_ptr<QueueState> queue)
-      : context_(context), queue_(std::move(queue)) {}
+  /// `plan`: of the tensors that an earlier recording of the same work had, in their order.
+  RecordedMemory(const Context& context, std::shared_ptr<QueueState> queue,
+                 std::vector<Lifetime> lifetimes = {});
   ~RecordedMemory();
   RecordedMemory(const RecordedMemory&) = delete;
   RecordedMemory& operator=(const RecordedMemory&) = delete;
 
-  Block* allocate(uint64_t bytes);
+  /// The arena that the block is a part of, if it is.
+  std::pair<Block*, std::shared_ptr<Arena>> allocate(uint64_t bytes);
   void release(Block* block) noexcept;
   void close() noexcept { open_ = false; }
   uint64_t bytes() const noexcept { return bytes_; }
+  /// Of all tensors that were made, in their order.
+  const std::vector<Lifetime>& lifetimes() const noexcept { return lifetimes_; }
   const Context& context() const noexcept { return context_; }
 
  private:
+  Block* reused(uint64_t bytes);
+  Block* planned(size_t tensor, uint64_t bytes);
+
   Context context_;
   std::shared_ptr<QueueState> queue_;
   std::mutex mutex_;
   std::vector<Block*> idle_;
   uint64_t bytes_ = 0;
+  std::vector<Lifetime> lifetimes_;
+  std::unordered_map<const Block*, size_t> living_;  ///< places in `lifetimes_`
+  uint64_t clock_ = 0;
   bool open_ = true;
+  const std::vector<Lifetime> expected_;
+  const MemoryPlan plan_;
+  std::shared_ptr<Arena> arena_;
 };
 
 struct RecordedLaunch {
@@ -47,7 +85,7 @@ struct RecordedLaunch {
 };
 
 struct RecordingState {
-  explicit RecordingState(const Stream& stream_);
+  explicit RecordingState(const Stream& stream_, std::vector<Lifetime> lifetimes = {});
 
   Stream stream;
   std::shared_ptr<RecordedMemory> memory;

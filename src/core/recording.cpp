@@ -27,28 +27,99 @@ class InProgress {
 
 }  // namespace
 
-Block* RecordedMemory::allocate(uint64_t bytes) {
-  // A block serves tensors of a quarter of its size and more, so that a large one does not go for a small
-  // one.
-  const uint64_t most = 4 * std::max<uint64_t>(bytes, 512);
-  std::lock_guard<std::mutex> lock(mutex_);
+Arena::Arena(Context context_, std::shared_ptr<QueueState> queue_, uint64_t bytes)
+    : context(std::move(context_)), queue(std::move(queue_)) {
+  Allocator& allocator = context.state().allocator;
+  allocator.empty_cache();  // what recordings before this one had would stay beside it
+  block = allocator.allocate(bytes, queue.get());
+}
+
+Arena::~Arena() {
+  try {
+    users_.push_back({queue, queue->submitted.load()});
+    context.state().allocator.release(block, std::move(users_));
+  } catch (...) {  // no room to note it: the block stays unused
+  }
+}
+
+bool Arena::holds(const Block& part) const noexcept {
+  return part.segment == block->segment && part.offset >= block->offset &&
+         part.offset < block->offset + block->size;
+}
+
+void Arena::note(const std::vector<PendingUse>& uses) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  users_.insert(users_.end(), uses.begin(), uses.end());
+}
+
+RecordedMemory::RecordedMemory(const Context& context, std::shared_ptr<QueueState> queue,
+                               std::vector<Lifetime> lifetimes)
+    : context_(context),
+      queue_(std::move(queue)),
+      expected_(std::move(lifetimes)),
+      plan_(plan_memory(expected_, kBlockAlign)) {}
+
+/// A block serves tensors of a quarter of its size and more, so that a large one does not go for a small one.
+Block* RecordedMemory::reused(uint64_t bytes) {
+  const uint64_t most = 4 * std::max<uint64_t>(bytes, kBlockAlign);
   auto best = idle_.end();
   for (auto it = idle_.begin(); it != idle_.end(); ++it)
     if ((*it)->size >= bytes && (*it)->size <= most && (best == idle_.end() || (*it)->size < (*best)->size))
       best = it;
-  if (best != idle_.end()) {
-    Block* const block = *best;
-    idle_.erase(best);
-    return block;
-  }
-  idle_.reserve(idle_.size() + 1);
-  Block* const block = context_.state().allocator.allocate(bytes, queue_.get());
-  bytes_ += block->size;
+  if (best == idle_.end()) return nullptr;
+  Block* const block = *best;
+  idle_.erase(best);
   return block;
+}
+
+/// Null if the work is not the one that the plan is for, so that another tensor lies in this one's place.
+Block* RecordedMemory::planned(size_t tensor, uint64_t bytes) {
+  if (tensor >= expected_.size() || expected_[tensor].bytes != bytes) return nullptr;
+  if (plan_.bytes > context_.device().facts().max_allocation) return nullptr;
+  if (!arena_) {
+    arena_ = std::make_shared<Arena>(context_, queue_, plan_.bytes);
+    bytes_ += arena_->block->size;
+  }
+  const uint64_t begin = arena_->block->offset + plan_.offsets[tensor], end = begin + bytes;
+  for (const auto& [other, place] : living_)
+    if (other->segment == arena_->block->segment && begin < other->offset + other->size &&
+        other->offset < end)
+      return nullptr;
+  auto part = std::make_unique<Block>();
+  part->segment = arena_->block->segment;
+  part->offset = begin;
+  part->size = bytes;
+  return arena_->parts.emplace_back(std::move(part)).get();
+}
+
+std::pair<Block*, std::shared_ptr<Arena>> RecordedMemory::allocate(uint64_t bytes) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const size_t tensor = lifetimes_.size();
+  lifetimes_.push_back({bytes, clock_});
+  if (Block* const part = planned(tensor, bytes)) {
+    living_.emplace(part, tensor);
+    clock_++;
+    return {part, arena_};
+  }
+  Block* block = reused(bytes);
+  if (!block) {
+    idle_.reserve(idle_.size() + 1);
+    block = context_.state().allocator.allocate(bytes, queue_.get());
+    bytes_ += block->size;
+  }
+  living_[block] = tensor;
+  clock_++;
+  return {block, nullptr};
 }
 
 void RecordedMemory::release(Block* block) noexcept {
   std::lock_guard<std::mutex> lock(mutex_);
+  const auto life = living_.find(block);
+  if (life != living_.end()) {
+    if (open_) lifetimes_[life->second].end = clock_++;
+    living_.erase(life);
+  }
+  if (arena_ && arena_->holds(*block)) return;
   try {
     idle_.push_back(block);
   } catch (...) {  // no room to note it: the block stays unused
@@ -64,8 +135,10 @@ RecordedMemory::~RecordedMemory() {
   }
 }
 
-RecordingState::RecordingState(const Stream& stream_)
-    : stream(stream_), memory(std::make_shared<RecordedMemory>(stream_.context(), stream_.state().queue)) {}
+RecordingState::RecordingState(const Stream& stream_, std::vector<Lifetime> lifetimes)
+    : stream(stream_),
+      memory(
+          std::make_shared<RecordedMemory>(stream_.context(), stream_.state().queue, std::move(lifetimes))) {}
 
 RecordingState* RecordingState::active(const Context& context) noexcept {
   return in_progress && in_progress->stream.context() == context ? in_progress : nullptr;
@@ -89,16 +162,31 @@ RecordingPause::~RecordingPause() {
 
 }  // namespace detail
 
-Recording::Recording(const Stream& stream, const std::function<void()>& work) {
-  detail::require(!active(), "work", "is recorded in a recording");
+namespace {
+
+std::shared_ptr<detail::RecordingState> record(const Stream& stream, const std::function<void()>& work,
+                                               std::vector<detail::Lifetime> lifetimes = {}) {
+  detail::require(!Recording::active(), "work", "is recorded in a recording");
   detail::require(!Rehearsal::active(), "work", "is recorded in a rehearsal, where nothing is computed");
-  const auto state = std::make_shared<detail::RecordingState>(stream);
+  auto state = std::make_shared<detail::RecordingState>(stream, std::move(lifetimes));
   {
     const detail::InProgress flag(*state);
     work();
   }
   state->memory->close();
-  state_ = state;
+  return state;
+}
+
+}  // namespace
+
+Recording::Recording(const Stream& stream, const std::function<void()>& work)
+    : state_(record(stream, work)) {}
+
+Recording Recording::packed(const Stream& stream, const std::function<void()>& work) {
+  std::vector<detail::Lifetime> lifetimes = record(stream, work)->memory->lifetimes();
+  Recording made;
+  made.state_ = record(stream, work, std::move(lifetimes));
+  return made;
 }
 
 void Recording::replay() const {
@@ -121,6 +209,10 @@ int64_t Recording::launches() const noexcept {
 
 uint64_t Recording::bytes() const noexcept {
   return state_ ? state_->memory->bytes() : 0;
+}
+
+uint64_t Recording::live_bytes() const {
+  return state_ ? detail::largest_live_set(state_->memory->lifetimes(), detail::kBlockAlign) : 0;
 }
 
 bool Recording::active() noexcept {

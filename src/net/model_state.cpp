@@ -213,7 +213,7 @@ bool ModelState::record(const RunScope& scope, Part& part, RunKind& kind, const 
                            kind.nodes,   scope.watch,   scope.random};
   try {
     run_graph(rewritten, *kind.graph, own);  // what is computed once is no part of the recording
-    kind.recording = Recording(scope.stream, [&] {
+    kind.recording = Recording::packed(scope.stream, [&] {
       kind.outputs.clear();
       for (Slot& slot : run_graph(rewritten, *kind.graph, own))
         kind.outputs.push_back(to_device(scope.stream, slot));
@@ -291,7 +291,8 @@ Model::Plan ModelState::explain(const Stream& stream, const std::vector<Slot>& g
   const Recording recording(stream, [&] {
     run_graph({stream, options, part.constants, kind.nodes, watch, random_}, *kind.graph, own);
   });
-  plan.bytes = recording.bytes();
+  plan.bytes = kind.recording.bytes();
+  plan.live = kind.recording.live_bytes();
   return plan;
 }
 

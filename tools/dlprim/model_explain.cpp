@@ -88,6 +88,7 @@ int run_explain(const ModelOptions& options) {
                                 {"steps", plan.steps.size()},
                                 {"launches", launches},
                                 {"bytes", plan.bytes},
+                                {"live_bytes", plan.live},
                                 {"replayed", plan.replayed}}
                      .dump()
               << std::endl;
@@ -97,8 +98,9 @@ int run_explain(const ModelOptions& options) {
             << describe(run.device) << "\n"
             << model.graph().nodes.size() << " nodes became " << plan.steps.size() << " steps";
   if (plan.replayed)
-    std::cout << format(" of %zu launches, with %.2f MB between inputs and outputs\n", launches,
-                        static_cast<double>(plan.bytes) / 1e6);
+    std::cout << format(" of %zu launches, with %.2f MB between inputs and outputs (%.2f MB live at once)\n",
+                        launches, static_cast<double>(plan.bytes) / 1e6,
+                        static_cast<double>(plan.live) / 1e6);
   else
     std::cout
         << "; nothing is replayed: shapes depend on elements, numbers are random, or DLPRIM_LOG is set\n";
