@@ -1,4 +1,4 @@
-// The subcommands on models in files: info, explain, run, check, bench.
+// The subcommands on models in files: info, explain, run, check, trace, bench.
 #pragma once
 
 #include <functional>
@@ -42,6 +42,10 @@ struct CheckModelOptions : ModelOptions {
   std::string against;  ///< a device
   double rtol = 1e-3, atol = 1e-5;
 };
+struct TraceModelOptions : ModelOptions {
+  std::string out, svg;  ///< files; empty: none
+  int64_t top = 10;      ///< rows of each table
+};
 struct BenchModelOptions : ModelOptions {
   double seconds = 3;
 };
@@ -52,6 +56,7 @@ int run_info(const ModelOptions& options);
 int run_explain(const ModelOptions& options);
 int run_model(const RunModelOptions& options);
 int run_check(const CheckModelOptions& options);
+int run_trace(const TraceModelOptions& options);
 int run_bench(const BenchModelOptions& options);
 
 /// Adds the subcommands; gives what runs the one that was parsed, or null.

@@ -82,6 +82,7 @@ std::function<std::function<int()>()> add_model_commands(CLI::App& app, const ch
     ModelOptions info, explain, networks;
     RunModelOptions run;
     CheckModelOptions check;
+    TraceModelOptions trace;
     BenchModelOptions bench;
   };
   const auto all = std::make_shared<All>();
@@ -113,6 +114,20 @@ std::function<std::function<int()>()> add_model_commands(CLI::App& app, const ch
   check->add_option("--rtol", all->check.rtol, "Allowed difference, as a share of the expected number")
       ->capture_default_str();
   check->add_option("--atol", all->check.atol, "Allowed difference beside that")->capture_default_str();
+  CLI::App* trace = add_common(
+      app, "trace", "Show where a run's time on the device goes, node by node and kernel by kernel",
+      all->trace, device_help, true);
+  trace
+      ->add_option("--out", all->trace.out,
+                   "Write each node, operator and kernel with its times as JSON, for chrome://tracing or "
+                   "https://ui.perfetto.dev")
+      ->type_name("FILE.json");
+  trace->add_option("--svg", all->trace.svg, "Draw the run as a bar, coloured by kinds of nodes")
+      ->type_name("FILE.svg");
+  trace->add_option("--top", all->trace.top, "Rows of each table: the most expensive")
+      ->type_name("N")
+      ->transform(CLI::Range(int64_t{1}, int64_t{1} << 20))
+      ->capture_default_str();
   CLI::App* networks = app.add_subcommand("networks", "List the networks that have names");
   networks->add_flag("--json", all->networks.json, "One line of JSON for each record");
   CLI::App* bench = add_common(app, "bench", "Measure how long a model takes", all->bench, device_help, true);
@@ -125,6 +140,7 @@ std::function<std::function<int()>()> add_model_commands(CLI::App& app, const ch
     if (explain->parsed()) return [all] { return run_explain(all->explain); };
     if (run->parsed()) return [all] { return run_model(all->run); };
     if (check->parsed()) return [all] { return run_check(all->check); };
+    if (trace->parsed()) return [all] { return run_trace(all->trace); };
     if (bench->parsed()) return [all] { return run_bench(all->bench); };
     return nullptr;
   };
