@@ -47,6 +47,8 @@ struct TraceModelOptions : ModelOptions {
   int64_t top = 10;      ///< rows of each table
 };
 struct BenchModelOptions : ModelOptions {
+  std::string operator_line;    ///< an operator in place of a model; empty: the model
+  std::string engine = "auto";  ///< of it; "line": the line's
   double seconds = 3;
 };
 
@@ -58,6 +60,8 @@ int run_model(const RunModelOptions& options);
 int run_check(const CheckModelOptions& options);
 int run_trace(const TraceModelOptions& options);
 int run_bench(const BenchModelOptions& options);
+/// Of an operator.
+int run_operator_bench(const BenchModelOptions& options);
 
 /// Adds the subcommands; gives what runs the one that was parsed, or null.
 std::function<std::function<int()>()> add_model_commands(CLI::App& app, const char* device_help);

@@ -75,6 +75,38 @@ CLI::App* add_common(CLI::App& app, const char* name, const char* what, ModelOpt
   return command;
 }
 
+CLI::App* add_bench(CLI::App& app, BenchModelOptions& options, const char* device_help) {
+  CLI::App* bench = add_common(app, "bench", "Measure how long a model, or one operator, takes", options,
+                               device_help, true);
+  bench->add_option("--seconds", options.seconds, "How long to measure, after the first runs")
+      ->transform(CLI::Range(0.1, 3600.0))
+      ->capture_default_str();
+  CLI::Option* line =
+      bench
+          ->add_option(
+              "--operator", options.operator_line,
+              "An operator in place of a model: its line as DLPRIM_LOG=1 prints it, or 'dlprim trace "
+              "--json', in quotes; \"op=gemm m=512 n=512 k=64\" will do")
+          ->type_name("LINE");
+  bench
+      ->add_option(
+          "--engine", options.engine,
+          "The operator's engine: auto (what the library chooses now), line (that of the line), or a "
+          "name, with parameters or without: fma, fma:tm=64")
+      ->type_name("NAME")
+      ->capture_default_str()
+      ->needs(line);
+  for (const char* of_models :
+       {"MODEL", "--weights", "--input", "--batch", "--shape", "--without", "--dtype", "--pixels"})
+    line->excludes(bench->get_option(of_models));
+  bench->get_option("MODEL")->required(false);
+  bench->callback([&options] {
+    if (options.model.empty() && options.operator_line.empty())
+      throw CLI::RequiredError("MODEL or --operator");
+  });
+  return bench;
+}
+
 }  // namespace
 
 std::function<std::function<int()>()> add_model_commands(CLI::App& app, const char* device_help) {
@@ -130,10 +162,7 @@ std::function<std::function<int()>()> add_model_commands(CLI::App& app, const ch
       ->capture_default_str();
   CLI::App* networks = app.add_subcommand("networks", "List the networks that have names");
   networks->add_flag("--json", all->networks.json, "One line of JSON for each record");
-  CLI::App* bench = add_common(app, "bench", "Measure how long a model takes", all->bench, device_help, true);
-  bench->add_option("--seconds", all->bench.seconds, "How long to measure, after the first runs")
-      ->transform(CLI::Range(0.1, 3600.0))
-      ->capture_default_str();
+  CLI::App* bench = add_bench(app, all->bench, device_help);
   return [=]() -> std::function<int()> {
     if (networks->parsed()) return [all] { return run_networks(all->networks); };
     if (info->parsed()) return [all] { return run_info(all->info); };
