@@ -226,6 +226,60 @@ TEST_CASE("bench measures") {
   CHECK(json["p99_ms"] >= json["p50_ms"]);
 }
 
+TEST_CASE("bench takes an operator by its line in the log") {
+  const Files files;
+  const Result logged = run(
+      "run " + files.model() + device_option() + " --input x='" + (files / "x.npy") + "'", "DLPRIM_LOG=1");
+  const size_t begin = logged.err.find("dlprim: op=gemm");
+  REQUIRE(begin != std::string::npos);
+  const std::string line = logged.err.substr(begin, logged.err.find('\n', begin) - begin);
+  CHECK_THAT(line, Catch::Contains("m=2 n=2 k=3") && Catch::Contains(" us="));
+  const auto bench = [&](const std::string& options) {
+    return run("bench --seconds 0.1 " + options + device_option());
+  };
+  const nlohmann::json json = record(bench("--json --operator '" + line + "'"));
+  CHECK(json["flops"] == 2 * 2 * 2 * 3);
+  CHECK(json["runs"] >= 5);
+  const double median = json["p50_us"];
+  CHECK(median > 0);
+  CHECK(json["least_us"] <= median);
+  CHECK(json["p90_us"] >= median);
+  CHECK(json["with_launch_p50_us"] >= json["least_us"]);
+  CHECK(json["gflops"].get<double>() == Approx(24 / median * 1e-3).epsilon(0.01));
+  CHECK(json["gbytes"].get<double>() == Approx(4 * (6 + 6 + 4) / median * 1e-3).epsilon(0.01));
+  CHECK_THAT(json["operator"].get<std::string>(),
+             Catch::StartsWith("op=gemm engine=") && Catch::Contains("m=2 n=2 k=3"));
+
+  // Whose engine serves.
+  const std::string naive = "--operator 'op=gemm engine=naive m=64 n=64 k=64'";
+  CHECK(record(bench("--json " + naive))["engine"] != "naive");
+  CHECK(record(bench("--json " + naive))["line_engine"] == "naive");
+  CHECK(record(bench("--json --engine line " + naive))["engine"] == "naive");
+  CHECK(record(bench("--json --engine naive --operator 'op=gemm m=64 n=64 k=64'"))["engine"] == "naive");
+  const Result text = bench(naive);
+  CHECK_THAT(text.out, Catch::Contains("GFLOP/s") && Catch::Contains("the line's engine is naive"));
+
+  const auto said = [&](const std::string& options) {
+    const Result result = bench(options);
+    CHECK(result.code == 2);
+    return complaint(result);
+  };
+  CHECK_THAT(said("--operator 'op=unique x=f32[3]'"),
+             Catch::Contains("--operator") && Catch::Contains("'unique'") && Catch::Contains("gemm, conv"));
+  CHECK_THAT(said("--operator 'op=gemm m=64 n=64'"), Catch::Contains("has no k="));
+  CHECK_THAT(said("--operator 'hello'"), Catch::Contains("'hello'"));
+  CHECK_THAT(said("--engine magic --operator 'op=gemm m=64 n=64 k=64'"),
+             Catch::Contains("--engine") && Catch::Contains("'magic'"));
+  CHECK_THAT(said("--engine line --operator 'op=gemm m=64 n=64 k=64'"), Catch::Contains("no engine="));
+  for (const std::string& options : {std::string(), "--engine naive " + files.model(),
+                                     naive + " " + files.model(), naive + " --batch 2"}) {
+    INFO(options);
+    const Result result = bench(options);
+    CHECK(result.code > 100);
+    CHECK_THAT(result.err, Catch::Contains("--operator"));
+  }
+}
+
 TEST_CASE("models and inputs that are broken get one clear line") {
   const Files files;
   const auto said = [&](const std::string& arguments) {

@@ -338,6 +338,38 @@ TEST_CASE("a watch sees every node's outputs") {
   CHECK(tensors == 1);  // the others stay on the host
 }
 
+TEST_CASE("a trace tells nodes of a loop's body turn by turn, in order of time") {
+  const Model model(looping());
+  const Model::Tensors feeds{{"most", scalar(whole({}, {3}))},
+                             {"s", device_tensor({2}, {0, 100})},
+                             {"x", device_tensor({2}, {1, 2})},
+                             {"limit", scalar(real({}, {50}))}};
+  CHECK_THROWS_WITH(
+      model.trace(Stream(context(), cl::CommandQueue(context().cl(), context().device().cl())), feeds),
+      Catch::Contains("measures no time"));
+  const Model::Trace trace = model.trace(profiling_stream(context()), feeds);
+  CHECK(!trace.replayed);  // the condition is read each turn
+  size_t turns = 0, launches = 0;
+  double last = 0;
+  for (const Model::Trace::Step& step : trace.steps) {
+    const auto function = step.node.attributes.find("function");
+    const bool adds =
+        function != step.node.attributes.end() && std::get<std::string>(function->second.value) == "add";
+    turns += adds ? 1 : 0;
+    if (adds) CHECK(step.operators.size() == 1);
+    for (const OperatorTime& op : step.operators)
+      for (const KernelTime& kernel : op.kernels) {
+        CHECK(kernel.start >= last);
+        last = kernel.end;
+        launches++;
+      }
+  }
+  CHECK(turns == 3);
+  CHECK(launches >= 6);
+  CHECK(trace.steps.back().node.kind == "loop");
+  CHECK(!trace.steps.back().operators.empty());  // what turns leave becomes one tensor
+}
+
 TEST_CASE("elements on the host convert as they do on devices") {
   CHECK(integers_of(host_tensor(DType::u8, {3}, std::vector<double>{-5, 300, 7.9})) ==
         std::vector<int64_t>{0, 255, 7});

@@ -14,6 +14,7 @@
 #include <dlprim/export.hpp>
 #include <dlprim/net_graph.hpp>
 #include <dlprim/plan.hpp>
+#include <dlprim/profile.hpp>
 #include <dlprim/stream.hpp>
 #include <dlprim/tensor.hpp>
 
@@ -53,6 +54,18 @@ class DLPRIM_API Model {
     uint64_t live = 0;   ///< of the tensors in it that live at the same time, at most
   };
 
+  /// What one run takes on the device, node by node.
+  struct Trace {
+    struct Step {
+      NetGraph::Node node;
+      std::vector<std::pair<std::string, TensorDesc>> outputs;  ///< by name, those on the device
+      std::vector<OperatorTime> operators;                      ///< in the order of their launches
+    };
+    /// Nodes as in Plan, those of bodies in front of the node that has them.
+    std::vector<Step> steps;
+    bool replayed = false;  ///< see Plan
+  };
+
   /// `without`: passes that do not rewrite the graph (see graph_passes). `precision`, f32, f16 or bf16: what
   /// products and convolutions of f32 compute in, and what follows them, in runs that can be recorded; inputs
   /// and outputs keep their dtypes, others stay f32. Throws ValidationError: see NetGraph::check(), a pass
@@ -78,6 +91,11 @@ class DLPRIM_API Model {
   /// Runs the graph as run() does, until it is recorded, and tells what a replay does. Throws what run()
   /// does.
   Plan explain(const Stream& stream, const Tensors& feeds, const Options& options = {}) const;
+
+  /// Runs the graph as explain() does, and once more with device times measured: as a replay, without the
+  /// copies of inputs and outputs, or node by node where nothing is replayed. Throws what run() does, and
+  /// ValidationError if the stream's queue measures no time: see profiling_stream().
+  Trace trace(const Stream& stream, const Tensors& feeds, const Options& options = {}) const;
 
  private:
   std::shared_ptr<detail::ModelState> state_;

@@ -90,12 +90,12 @@ void Launch::run(std::initializer_list<size_t> global, std::initializer_list<siz
   enqueue_command(stream_.context(), "clEnqueueNDRangeKernel", kernel.name, [&] {
     return clEnqueueNDRangeKernel(stream.queue->queue(), borrowed_(), static_cast<cl_uint>(global.size()),
                                   nullptr, global.begin(), local.begin(), 0, nullptr,
-                                  stream.logs ? &event : nullptr);
+                                  stream.notes() ? &event : nullptr);
   });
   const cl::Event done(event);
   stream.queue->submitted++;
   if (RecordingState* recording = RecordingState::active(stream)) record(*recording, global, local);
-  if (!stream.logs) return;
+  if (!stream.notes()) return;
   if (stream.open_operators == 0) stream.records.push_back({"op=" + kernel.name, 0, 0, {}});
   stream.records.back().kernels.emplace_back(kernel.name, done);
 }

@@ -194,12 +194,16 @@ void Recording::replay() const {
   detail::require(!active(), "recording", "is replayed in a recording");
   detail::StreamState& stream = state_->stream.state();
   for (const auto& storage : state_->used) storage->touch(stream.queue);
+  if (stream.profiled) stream.records.push_back({"op=replay", 0, 0, {}});
   for (const detail::RecordedLaunch& launch : state_->launches) {
+    cl_event event = nullptr;
     detail::enqueue_command(state_->stream.context(), "clEnqueueNDRangeKernel", launch.shared->name, [&] {
       return clEnqueueNDRangeKernel(stream.queue->queue(), launch.kernel(), launch.dimensions, nullptr,
-                                    launch.global.data(), launch.local.data(), 0, nullptr, nullptr);
+                                    launch.global.data(), launch.local.data(), 0, nullptr,
+                                    stream.profiled ? &event : nullptr);
     });
     stream.queue->submitted++;
+    if (stream.profiled) stream.records.back().kernels.emplace_back(launch.shared->name, cl::Event(event));
   }
 }
 

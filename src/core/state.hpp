@@ -68,15 +68,20 @@ struct StreamState {
   bool owns_queue = false;              ///< the library made it
   bool logs;                            ///< the log wants operators
   bool measures;                        ///< the queue measures device time
+  bool profiled = false;                ///< a Profile wants operators
   std::vector<OperatorRecord> records;  ///< not reported yet; the last one may still be open
   int open_operators = 0;               ///< depth of operators that call operators
   std::vector<Staging> staging;
   cl_int failure = CL_SUCCESS;  ///< of the first command that was seen to fail; finish() throws it
 
+  /// Operators are put down with their kernels.
+  bool notes() const { return logs || profiled; }
   /// Whether the command is done or has failed.
   bool ended(const cl::Event& command);
-  /// Reports the operators whose kernels have ended; all of them if `everything`.
+  /// Reports the operators whose kernels have ended; all of them if `everything`. A Profile's stay.
   void report(bool everything);
+  /// Reports them all to the log, if there is one, and lets them go.
+  void report_all();
   /// Frees the host memory of transfers that have ended.
   void release_staging();
 };

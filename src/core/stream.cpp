@@ -1,4 +1,5 @@
 // Streams and events, and what a stream reports of its operators.
+#include <dlprim/profile.hpp>
 #include <dlprim/rehearsal.hpp>
 #include <dlprim/stream.hpp>
 
@@ -19,9 +20,8 @@ using detail::require;
 
 namespace {
 
-cl::CommandQueue make_queue(const Context& context) {
-  const cl_command_queue_properties properties =
-      context.state().log.level() >= 1 ? CL_QUEUE_PROFILING_ENABLE : 0;
+cl::CommandQueue make_queue(const Context& context, bool measures) {
+  const cl_command_queue_properties properties = measures ? CL_QUEUE_PROFILING_ENABLE : 0;
   cl_int code = CL_SUCCESS;
   cl::CommandQueue queue(clCreateCommandQueue(context.cl()(), context.device().cl()(), properties, &code));
   cl_check(code, "clCreateCommandQueue");
@@ -81,8 +81,15 @@ bool Event::done() const {
   return status == CL_COMPLETE;
 }
 
-Stream::Stream(const Context& context) : Stream(context, make_queue(context)) {
+Stream::Stream(const Context& context)
+    : Stream(context, make_queue(context, context.state().log.level() >= 1)) {
   state_->owns_queue = true;
+}
+
+Stream profiling_stream(const Context& context) {
+  Stream stream(context, make_queue(context, true));
+  stream.state().owns_queue = true;
+  return stream;
 }
 
 Stream::Stream(const Context& context, const cl::CommandQueue& queue) {
@@ -146,7 +153,7 @@ StreamState::~StreamState() {
     // A queue that nobody holds any more would be at work still when the process ends.
     const bool at_work = owns_queue && queue->submitted != queue->drained;
     if (at_work || !staging.empty() || !records.empty()) queue->finish();
-    report(true);
+    report_all();
   } catch (...) {  // a destructor has nobody to tell; finish() is where errors show
   }
 }
@@ -160,7 +167,7 @@ bool StreamState::ended(const cl::Event& command) {
 }
 
 void StreamState::report(bool everything) {
-  if (!logs) return;
+  if (!logs || profiled) return;
   size_t reported = 0;
   for (; reported < records.size() - static_cast<size_t>(open_operators > 0); reported++) {
     const auto& kernels = records[reported].kernels;
@@ -172,6 +179,12 @@ void StreamState::report(bool everything) {
   records.erase(records.begin(), records.begin() + static_cast<std::ptrdiff_t>(reported));
 }
 
+void StreamState::report_all() {
+  if (logs)
+    for (const OperatorRecord& record : records) report_record(context.state().log, record, measures);
+  records.clear();
+}
+
 void StreamState::release_staging() {
   staging.erase(
       std::remove_if(staging.begin(), staging.end(), [this](const Staging& s) { return ended(s.done); }),
@@ -180,17 +193,18 @@ void StreamState::release_staging() {
 
 OperatorScope::OperatorScope(const Stream& stream, const std::string& text, double flops, double bytes) {
   StreamState& state = stream.state();
-  if ((!state.logs && !operator_observer) || Rehearsal::active()) return;
+  if ((!state.notes() && !operator_observer) || Rehearsal::active()) return;
   state_ = &state;
   if (state.open_operators++ > 0) return;
   if (operator_observer) operator_observer->begins(state, text);
-  if (state.logs) state.records.push_back({text, flops, bytes, {}});
+  if (state.notes()) state.records.push_back({text, flops, bytes, {}});
 }
 
 OperatorScope::OperatorScope(const Stream& stream, const PlanInfo& info)
     : OperatorScope(stream,
-                    stream.state().logs || operator_observer ? cat(info.text, " workspace=", info.workspace)
-                                                             : std::string(),
+                    stream.state().notes() || operator_observer
+                        ? cat(info.text, " workspace=", info.workspace)
+                        : std::string(),
                     info.flops, info.bytes) {}
 
 OperatorScope::~OperatorScope() {

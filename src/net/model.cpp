@@ -91,4 +91,8 @@ Model::Plan Model::explain(const Stream& stream, const Tensors& feeds, const Opt
   return state_->explain(stream, detail::slots_of(state_->graph, feeds, stream.context()), options);
 }
 
+Model::Trace Model::trace(const Stream& stream, const Tensors& feeds, const Options& options) const {
+  return state_->trace(stream, detail::slots_of(state_->graph, feeds, stream.context()), options);
+}
+
 }  // namespace dlprim

@@ -256,21 +256,30 @@ std::vector<Tensor> ModelState::run(const Stream& stream, const std::vector<Slot
   return given_away(stream, options, kind.outputs);
 }
 
-/// Records a kind that is recorded once more, and looks at what each node launches.
-Model::Plan ModelState::explain(const Stream& stream, const std::vector<Slot>& given,
-                                const Options& options) {
+/// Runs until the kind is recorded, if it can be; `inputs` become what its graph takes.
+RunKind& ModelState::settled(const Stream& stream, Part& part, std::vector<Slot>& inputs,
+                             const Options& options) {
   constexpr int kMostRuns =
       8;  // without and with settings: learned, learned again where branches are, recorded
-  Part& part = part_of(stream.context());
-  std::vector<Slot> inputs;
+  const std::vector<Slot> given = inputs;
   for (int i = 0; i < kMostRuns; i++) {
     run(stream, given, options, {});
     inputs = given;
     const RunKind& now = kind_of(stream, part, inputs, options, false);
-    if (now.recording || !now.replayable) break;
+    if (now.recording || !now.replayable || stream.state().logs) break;
   }
   inputs = given;
   RunKind& kind = kind_of(stream, part, inputs, options, false);
+  for (size_t i = 0; kind.graph && i < inputs.size(); i++) inputs[i].tensor = kind.inputs[i];
+  return kind;
+}
+
+/// Records a kind that is recorded once more, and looks at what each node launches.
+Model::Plan ModelState::explain(const Stream& stream, const std::vector<Slot>& given,
+                                const Options& options) {
+  Part& part = part_of(stream.context());
+  std::vector<Slot> inputs = given;
+  RunKind& kind = settled(stream, part, inputs, options);
   Model::Plan plan;
   plan.replayed = bool(kind.graph);
   size_t seen = 0;
@@ -286,14 +295,58 @@ Model::Plan ModelState::explain(const Stream& stream, const std::vector<Slot>& g
     run_graph({stream, options, part.constants, part.nodes, watch, random_}, graph, given);
     return plan;
   }
-  std::vector<Slot> own = inputs;
-  for (size_t i = 0; i < own.size(); i++) own[i].tensor = kind.inputs[i];
   const Recording recording(stream, [&] {
-    run_graph({stream, options, part.constants, kind.nodes, watch, random_}, *kind.graph, own);
+    run_graph({stream, options, part.constants, kind.nodes, watch, random_}, *kind.graph, inputs);
   });
   plan.bytes = kind.recording.bytes();
   plan.live = kind.recording.live_bytes();
   return plan;
+}
+
+/// Which operators are a node's shows as it runs; what they take, where the kind is recorded, as the
+/// recording is replayed: its launches are those of the run, in their order.
+Model::Trace ModelState::trace(const Stream& stream, const std::vector<Slot>& given, const Options& options) {
+  { const Profile measures(stream); }  // refused before anything runs
+  Part& part = part_of(stream.context());
+  std::vector<Slot> inputs = given;
+  RunKind& kind = settled(stream, part, inputs, options);
+  Model::Trace trace;
+  trace.replayed = bool(kind.graph);
+  std::vector<size_t> ends;  // of each step's operators
+  const Model::Watch watch = [&](const NetGraph::Node& node, const Model::Tensors& outputs) {
+    Model::Trace::Step& step = trace.steps.emplace_back();
+    step.node = node;
+    for (const auto& [name, tensor] : outputs) step.outputs.emplace_back(name, tensor);
+    ends.push_back(stream.state().records.size());
+  };
+  std::vector<OperatorTime> operators;
+  const auto measured = [&](const std::function<void()>& work) {
+    Profile profile(stream);
+    work();
+    return profile.take();
+  };
+  if (!trace.replayed) {
+    operators = measured([&] {
+      run_graph({stream, options, part.constants, part.nodes, watch, random_}, graph, given);
+    });
+  } else {
+    Recording recording;
+    operators = measured([&] {
+      recording = Recording(stream, [&] {
+        run_graph({stream, options, part.constants, kind.nodes, watch, random_}, *kind.graph, inputs);
+      });
+    });
+    recording.replay();  // clocks, caches
+    const std::vector<OperatorTime> replay = measured([&] { recording.replay(); });
+    size_t next = 0;
+    for (OperatorTime& op : operators)
+      for (KernelTime& kernel : op.kernels) kernel = replay.at(0).kernels.at(next++);
+  }
+  size_t begin = 0;
+  for (size_t i = 0; i < ends.size(); begin = ends[i++])
+    trace.steps[i].operators.assign(operators.begin() + static_cast<std::ptrdiff_t>(begin),
+                                    operators.begin() + static_cast<std::ptrdiff_t>(ends[i]));
+  return trace;
 }
 
 }  // namespace dlprim::detail

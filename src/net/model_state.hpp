@@ -46,6 +46,7 @@ class ModelState {
   std::vector<Tensor> run(const Stream& stream, const std::vector<Slot>& inputs, const Options& options,
                           const Model::Watch& watch);
   Model::Plan explain(const Stream& stream, const std::vector<Slot>& inputs, const Options& options);
+  Model::Trace trace(const Stream& stream, const std::vector<Slot>& inputs, const Options& options);
 
  private:
   /// What is kept for one context.
@@ -68,6 +69,7 @@ class ModelState {
   }
   std::vector<Tensor> run_nodes(const RunScope& scope, const NetGraph& of, const std::vector<Slot>& inputs);
   std::vector<Tensor> learn(const RunScope& scope, RunKind& kind, const std::vector<Slot>& inputs);
+  RunKind& settled(const Stream& stream, Part& part, std::vector<Slot>& inputs, const Options& options);
   bool record(const RunScope& scope, Part& part, RunKind& kind, const std::vector<Slot>& inputs);
   void rewrite(const Stream& stream, const NodeMemory& nodes, RunKind& kind);
 

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "format.hpp"
+#include "svg.hpp"
 
 namespace dlprim::cli {
 namespace {
@@ -18,39 +19,6 @@ constexpr const char* kGrid = "#e4e4e4";
 struct Point {
   double x, y;
 };
-
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (char c : text) {
-    if (c == '<')
-      out += "&lt;";
-    else if (c == '>')
-      out += "&gt;";
-    else if (c == '&')
-      out += "&amp;";
-    else if (static_cast<unsigned char>(c) >= 32)
-      out += c;
-  }
-  return out;
-}
-
-std::string text_at(double x, double y, const char* attributes, const std::string& text) {
-  return format("<text x=\"%.1f\" y=\"%.1f\" %s>", x, y, attributes) + escaped(text) + "</text>\n";
-}
-
-/// A distance between ticks that reads well: 1, 2 or 5 times a power of ten, about `wanted` of them in
-/// `range`.
-double tick_step(double range, int wanted) {
-  const double raw = std::max(range, 1e-12) / wanted, power = std::pow(10.0, std::floor(std::log10(raw)));
-  for (double factor : {1.0, 2.0, 5.0})
-    if (raw <= factor * power * 1.0001) return factor * power;
-  return 10 * power;
-}
-
-/// The first multiple of `step` from `low` on; 0 without a sign.
-double first_tick(double low, double step) {
-  return std::ceil(low / step - 1e-6) * step + 0.0;
-}
 
 /// A rectangle with axes: numbers in, SVG out.
 class Panel {

@@ -9,6 +9,7 @@
 #include "format.hpp"
 #include "model_commands.hpp"
 #include "model_input.hpp"
+#include "percentile.hpp"
 
 namespace dlprim::cli {
 namespace {
@@ -19,13 +20,10 @@ double ms_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
-double percentile(const std::vector<double>& sorted, double share) {
-  return sorted[static_cast<size_t>(share * static_cast<double>(sorted.size() - 1) + 0.5)];
-}
-
 }  // namespace
 
 int run_bench(const BenchModelOptions& options) {
+  if (!options.operator_line.empty()) return run_operator_bench(options);
   const Model model(load_graph(options), options.without, options.precision());
   const ModelRun run(model, options);
   const Stream& stream = run.stream;

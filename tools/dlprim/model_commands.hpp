@@ -1,4 +1,4 @@
-// The subcommands on models in files: info, explain, run, check, bench.
+// The subcommands on models in files: info, explain, run, check, trace, bench.
 #pragma once
 
 #include <functional>
@@ -42,7 +42,13 @@ struct CheckModelOptions : ModelOptions {
   std::string against;  ///< a device
   double rtol = 1e-3, atol = 1e-5;
 };
+struct TraceModelOptions : ModelOptions {
+  std::string out, svg;  ///< files; empty: none
+  int64_t top = 10;      ///< rows of each table
+};
 struct BenchModelOptions : ModelOptions {
+  std::string operator_line;    ///< an operator in place of a model; empty: the model
+  std::string engine = "auto";  ///< of it; "line": the line's
   double seconds = 3;
 };
 
@@ -52,7 +58,10 @@ int run_info(const ModelOptions& options);
 int run_explain(const ModelOptions& options);
 int run_model(const RunModelOptions& options);
 int run_check(const CheckModelOptions& options);
+int run_trace(const TraceModelOptions& options);
 int run_bench(const BenchModelOptions& options);
+/// Of an operator.
+int run_operator_bench(const BenchModelOptions& options);
 
 /// Adds the subcommands; gives what runs the one that was parsed, or null.
 std::function<std::function<int()>()> add_model_commands(CLI::App& app, const char* device_help);

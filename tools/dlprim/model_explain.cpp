@@ -6,48 +6,10 @@
 #include "format.hpp"
 #include "model_commands.hpp"
 #include "model_input.hpp"
+#include "node_text.hpp"
 
 namespace dlprim::cli {
 namespace {
-
-template <class T>
-std::string joined(const std::vector<T>& list, const char* between) {
-  std::string text;
-  for (const T& item : list) {
-    if (!text.empty()) text += between;
-    if constexpr (std::is_arithmetic_v<T>)
-      text += format("%g", static_cast<double>(item));
-    else
-      text += item;
-  }
-  return text;
-}
-
-std::string text_of(const Attribute& attribute) {
-  return std::visit(
-      [](const auto& value) -> std::string {
-        using T = std::decay_t<decltype(value)>;
-        if constexpr (std::is_arithmetic_v<T>)
-          return format("%g", static_cast<double>(value));
-        else if constexpr (std::is_same_v<T, std::string>)
-          return value;
-        else
-          return joined(value, ",");
-      },
-      attribute.value);
-}
-
-std::string attributes_of(const NetGraph::Node& node) {
-  std::vector<std::string> parts;
-  for (const auto& [name, attribute] : node.attributes) parts.push_back(name + "=" + text_of(attribute));
-  return joined(parts, " ");
-}
-
-std::string outputs_of(const Model::Plan::Step& step) {
-  std::vector<std::string> parts;
-  for (const auto& [name, desc] : step.outputs) parts.push_back(describe(desc.dtype, desc.shape));
-  return joined(parts, ", ");
-}
 
 /// "gemm_cpu, 2 pointwise": the kernels in their order, neighbours that are the same counted.
 std::string kernels_of(const std::vector<std::string>& kernels) {
@@ -74,12 +36,12 @@ int run_explain(const ModelOptions& options) {
       std::cout << nlohmann::json{{"node", step.node.name},
                                   {"kind", step.node.kind},
                                   {"attributes", attributes_of(step.node)},
-                                  {"outputs", outputs_of(step)},
+                                  {"outputs", outputs_of(step.outputs)},
                                   {"kernels", step.kernels}}
                        .dump()
                 << "\n";
     else
-      std::cout << step.node.kind << "  " << outputs_of(step) << "  " << step.node.name << "\n    "
+      std::cout << step.node.kind << "  " << outputs_of(step.outputs) << "  " << step.node.name << "\n    "
                 << attributes_of(step.node) << "\n    -> " << kernels_of(step.kernels) << "\n";
   }
   if (options.json) {

@@ -6,6 +6,7 @@
 #include "format.hpp"
 #include "model_commands.hpp"
 #include "model_input.hpp"
+#include "node_text.hpp"
 
 namespace dlprim::cli {
 namespace {
@@ -22,10 +23,7 @@ struct Contents {
     }
     for (const NetGraph::Node& node : graph.nodes) {
       nodes++;
-      const auto function = node.attributes.find("function");
-      const auto* name =
-          function == node.attributes.end() ? nullptr : std::get_if<std::string>(&function->second.value);
-      kinds[name ? node.kind + " " + *name : node.kind]++;
+      kinds[kind_of(node)]++;
       for (const auto& body : node.bodies) add(*body);
     }
   }

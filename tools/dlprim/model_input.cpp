@@ -138,11 +138,11 @@ Options options_of(const ModelOptions& options) {
   return result;
 }
 
-ModelRun::ModelRun(const Model& model, const ModelOptions& options_)
+ModelRun::ModelRun(const Model& model, const ModelOptions& options_, bool measures)
     : inputs(gather_inputs(model, options_)),
       device(choose_device(options_.device)),
       context(device),
-      stream(context),
+      stream(measures ? profiling_stream(context) : Stream(context)),
       options(options_of(options_)) {}
 
 Model::Tensors ModelRun::feeds() const {

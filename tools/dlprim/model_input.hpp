@@ -32,7 +32,8 @@ HostTensors gather_inputs(const Model& model, const ModelOptions& options);
 
 /// What a command runs a model with.
 struct ModelRun {
-  ModelRun(const Model& model, const ModelOptions& options);
+  /// `measures`: the stream's queue measures device time.
+  ModelRun(const Model& model, const ModelOptions& options, bool measures = false);
   /// The inputs, on the device.
   Model::Tensors feeds() const;
 

@@ -75,6 +75,38 @@ CLI::App* add_common(CLI::App& app, const char* name, const char* what, ModelOpt
   return command;
 }
 
+CLI::App* add_bench(CLI::App& app, BenchModelOptions& options, const char* device_help) {
+  CLI::App* bench = add_common(app, "bench", "Measure how long a model, or one operator, takes", options,
+                               device_help, true);
+  bench->add_option("--seconds", options.seconds, "How long to measure, after the first runs")
+      ->transform(CLI::Range(0.1, 3600.0))
+      ->capture_default_str();
+  CLI::Option* line =
+      bench
+          ->add_option(
+              "--operator", options.operator_line,
+              "An operator in place of a model: its line as DLPRIM_LOG=1 prints it, or 'dlprim trace "
+              "--json', in quotes; \"op=gemm m=512 n=512 k=64\" will do")
+          ->type_name("LINE");
+  bench
+      ->add_option(
+          "--engine", options.engine,
+          "The operator's engine: auto (what the library chooses now), line (that of the line), or a "
+          "name, with parameters or without: fma, fma:tm=64")
+      ->type_name("NAME")
+      ->capture_default_str()
+      ->needs(line);
+  for (const char* of_models :
+       {"MODEL", "--weights", "--input", "--batch", "--shape", "--without", "--dtype", "--pixels"})
+    line->excludes(bench->get_option(of_models));
+  bench->get_option("MODEL")->required(false);
+  bench->callback([&options] {
+    if (options.model.empty() && options.operator_line.empty())
+      throw CLI::RequiredError("MODEL or --operator");
+  });
+  return bench;
+}
+
 }  // namespace
 
 std::function<std::function<int()>()> add_model_commands(CLI::App& app, const char* device_help) {
@@ -82,6 +114,7 @@ std::function<std::function<int()>()> add_model_commands(CLI::App& app, const ch
     ModelOptions info, explain, networks;
     RunModelOptions run;
     CheckModelOptions check;
+    TraceModelOptions trace;
     BenchModelOptions bench;
   };
   const auto all = std::make_shared<All>();
@@ -113,18 +146,30 @@ std::function<std::function<int()>()> add_model_commands(CLI::App& app, const ch
   check->add_option("--rtol", all->check.rtol, "Allowed difference, as a share of the expected number")
       ->capture_default_str();
   check->add_option("--atol", all->check.atol, "Allowed difference beside that")->capture_default_str();
+  CLI::App* trace = add_common(
+      app, "trace", "Show where a run's time on the device goes, node by node and kernel by kernel",
+      all->trace, device_help, true);
+  trace
+      ->add_option("--out", all->trace.out,
+                   "Write each node, operator and kernel with its times as JSON, for chrome://tracing or "
+                   "https://ui.perfetto.dev")
+      ->type_name("FILE.json");
+  trace->add_option("--svg", all->trace.svg, "Draw the run as a bar, coloured by kinds of nodes")
+      ->type_name("FILE.svg");
+  trace->add_option("--top", all->trace.top, "Rows of each table: the most expensive")
+      ->type_name("N")
+      ->transform(CLI::Range(int64_t{1}, int64_t{1} << 20))
+      ->capture_default_str();
   CLI::App* networks = app.add_subcommand("networks", "List the networks that have names");
   networks->add_flag("--json", all->networks.json, "One line of JSON for each record");
-  CLI::App* bench = add_common(app, "bench", "Measure how long a model takes", all->bench, device_help, true);
-  bench->add_option("--seconds", all->bench.seconds, "How long to measure, after the first runs")
-      ->transform(CLI::Range(0.1, 3600.0))
-      ->capture_default_str();
+  CLI::App* bench = add_bench(app, all->bench, device_help);
   return [=]() -> std::function<int()> {
     if (networks->parsed()) return [all] { return run_networks(all->networks); };
     if (info->parsed()) return [all] { return run_info(all->info); };
     if (explain->parsed()) return [all] { return run_explain(all->explain); };
     if (run->parsed()) return [all] { return run_model(all->run); };
     if (check->parsed()) return [all] { return run_check(all->check); };
+    if (trace->parsed()) return [all] { return run_trace(all->trace); };
     if (bench->parsed()) return [all] { return run_bench(all->bench); };
     return nullptr;
   };

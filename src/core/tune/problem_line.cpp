@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <climits>
+#include <cmath>
+#include <optional>
 #include <sstream>
 
 #include "core/check.hpp"
@@ -19,6 +21,29 @@ int64_t whole_number(const std::string& text, int64_t most) {
       !text.empty() && text.size() < 12 && text.find_first_not_of("0123456789") == std::string::npos;
   const int64_t value = digits ? std::stoll(text) : 0;
   return value <= most ? value : 0;
+}
+
+/// A whole number, or none.
+std::optional<int64_t> signed_number(const std::string& text) {
+  constexpr int64_t kMost = int64_t{1} << 39;
+  const bool negative = !text.empty() && text[0] == '-';
+  const std::string digits = text.substr(negative ? 1 : 0);
+  const int64_t value = whole_number(digits, kMost);
+  if (value == 0 && digits != "0") return {};
+  return negative ? -value : value;
+}
+
+/// "1,2" as numbers; nothing if one is none, or if they are too many.
+std::optional<Dims> numbers_of(const std::string& text, char separator) {
+  Dims result;
+  for (size_t from = 0; from <= text.size();) {
+    const size_t end = std::min(text.find(separator, from), text.size());
+    const std::optional<int64_t> number = signed_number(text.substr(from, end - from));
+    if (!number || result.size() == kMaxRank) return {};
+    result.push_back(*number);
+    from = end + 1;
+  }
+  return result;
 }
 
 }  // namespace
@@ -43,11 +68,6 @@ std::vector<std::pair<std::string, int64_t>> parse_sizes(const std::string& text
     sizes.emplace_back(word.substr(0, equals), size);
   }
   return sizes;
-}
-
-template <class... Parts>
-void ProblemLine::refuse(const Parts&... parts) const {
-  throw ValidationError("problem", cat("'", text_, "': ", parts...));
 }
 
 ProblemLine::ProblemLine(const std::string& text) : text_(text) {
@@ -96,6 +116,55 @@ Dims ProblemLine::sizes(const std::string& name, const Dims& otherwise) {
     from = end + 1;
   }
   return result;
+}
+
+int64_t ProblemLine::whole(const std::string& name, int64_t otherwise) {
+  const std::string value = take(name);
+  if (value.empty()) return otherwise;
+  const std::optional<int64_t> number = signed_number(value);
+  if (!number) refuse(name, "=", value, " is no whole number");
+  return *number;
+}
+
+Dims ProblemLine::integers(const std::string& name, char separator, const Dims& otherwise) {
+  const std::string value = take(name);
+  if (value.empty()) return otherwise;
+  const std::optional<Dims> list = numbers_of(value, separator);
+  if (!list) refuse(name, "=", value, " is no list of whole numbers like 1", separator, "2");
+  return *list;
+}
+
+double ProblemLine::number(const std::string& name, double otherwise) {
+  const std::string value = take(name);
+  if (value.empty()) return otherwise;
+  std::istringstream in(value);
+  double number = 0;
+  if (!(in >> number) || !in.eof() || !std::isfinite(number)) refuse(name, "=", value, " is no number");
+  return number;
+}
+
+TensorDesc ProblemLine::tensor(const std::string& name) {
+  const std::string value = take(name);
+  if (value.empty()) refuse("has no ", name, "=");
+  const size_t open = value.find('['), close = std::min(value.find(']'), value.size());
+  if (open == std::string::npos || close == value.size() || close < open)
+    refuse(name, "=", value, " is no tensor like f32[2,3]");
+  try {
+    const std::string sizes = value.substr(open + 1, close - open - 1), rest = value.substr(close + 1);
+    const std::optional<Dims> shape = sizes.empty() ? Dims() : numbers_of(sizes, ',');
+    if (!shape || std::any_of(shape->begin(), shape->end(), [](int64_t size) { return size < 1; }))
+      refuse(name, "=", value, ": [", sizes, "] is no list of sizes from 1 on");
+    TensorDesc desc(*shape, parse_dtype(value.substr(0, open)));
+    if (rest.empty()) return desc;
+    const std::optional<Dims> strides = numbers_of(rest.substr(1), ',');
+    if (rest[0] != '/' || !strides || strides->size() != shape->size())
+      refuse(name, "=", value, ": '", rest, "' is not /STRIDE,... for each size");
+    desc.strides = *strides;
+    return desc;
+  } catch (const ValidationError& error) {
+    if (error.argument() == "problem") throw;
+    refuse(name, "=", value, ": ", error.what());
+  }
 }
 
 std::string ProblemLine::word(const std::string& name, std::initializer_list<const char*> words) {

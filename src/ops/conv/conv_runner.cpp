@@ -61,15 +61,20 @@ Strides packed_strides(const TensorDesc& x) {
   return result;
 }
 
-/// All that a plan depends on.
-std::string description_of(const ConvProblem& p, const ConvDesc& desc, Write write) {
-  std::string text =
-      conv_text(p) + cat(" aligned=", p.x_aligned ? 1 : 0, p.w_aligned ? 1 : 0, p.y_aligned ? 1 : 0);
+/// What is asked beside the problem that engines solve.
+std::string text_beside(const ConvDesc& desc, Write write) {
+  std::string text;
   if (desc.params.transposed) text += " transposed=1";
   if (desc.statistics) text += " statistics=1";
   if (desc.prologue) text += cat(" prologue=", name_of(desc.prologue_activation));
   if (write == Write::add) text += " write=add";
   return text;
+}
+
+/// All that a plan depends on.
+std::string description_of(const ConvProblem& p, const ConvDesc& desc, Write write) {
+  return conv_text(p) + cat(" aligned=", p.x_aligned ? 1 : 0, p.w_aligned ? 1 : 0, p.y_aligned ? 1 : 0) +
+         text_beside(desc, write);
 }
 
 }  // namespace
@@ -101,7 +106,7 @@ ConvRunner::ConvRunner(const char* op, ConvDirection direction, const Context& c
   impl_ = choose_engine(op, kEngines, context, problem, rest, *info, &tuned);
   impl_at_ = parts_.add(impl_->workspace_size());
   info->workspace = parts_.size();
-  info->text = cat("op=", op, " engine=", info->request, " ", conv_text(problem));
+  info->text = cat("op=", op, " engine=", info->request, " ", conv_text(problem), text_beside(desc, write));
   info->flops = conv_flops(problem);
   info->bytes = traffic({desc.x, desc.w, desc.y});
   record_plan(*info, asked, options, context, op, description);
