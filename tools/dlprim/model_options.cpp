@@ -13,7 +13,8 @@ CLI::App* add_common(CLI::App& app, const char* name, const char* what, ModelOpt
   CLI::App* command = app.add_subcommand(name, what);
   command
       ->add_option("MODEL", options.model,
-                   "An ONNX file, or the name of a network: 'dlprim networks' lists them")
+                   "An ONNX file, a .json file that 'dlprim convert' or you wrote, or the name of a network: "
+                   "'dlprim networks' lists them")
       ->required()
       ->type_name("FILE|NAME");
   command
@@ -83,6 +84,7 @@ std::function<std::function<int()>()> add_model_commands(CLI::App& app, const ch
     RunModelOptions run;
     CheckModelOptions check;
     BenchModelOptions bench;
+    ConvertModelOptions convert;
   };
   const auto all = std::make_shared<All>();
   CLI::App* info =
@@ -119,6 +121,16 @@ std::function<std::function<int()>()> add_model_commands(CLI::App& app, const ch
   bench->add_option("--seconds", all->bench.seconds, "How long to measure, after the first runs")
       ->transform(CLI::Range(0.1, 3600.0))
       ->capture_default_str();
+  CLI::App* convert = add_common(
+      app, "convert", "Write a model as JSON to read and edit, with its weights in a safetensors file",
+      all->convert, device_help, false);
+  convert
+      ->add_option("OUT", all->convert.out,
+                   "The file to write, NAME.json; weights go to NAME.safetensors beside it. "
+                   "docs/model_format.md describes the format")
+      ->required()
+      ->type_name("FILE.json");
+  convert->add_flag("--force", all->convert.force, "Replace files that are there already");
   return [=]() -> std::function<int()> {
     if (networks->parsed()) return [all] { return run_networks(all->networks); };
     if (info->parsed()) return [all] { return run_info(all->info); };
@@ -126,6 +138,7 @@ std::function<std::function<int()>()> add_model_commands(CLI::App& app, const ch
     if (run->parsed()) return [all] { return run_model(all->run); };
     if (check->parsed()) return [all] { return run_check(all->check); };
     if (bench->parsed()) return [all] { return run_bench(all->bench); };
+    if (convert->parsed()) return [all] { return run_convert(all->convert); };
     return nullptr;
   };
 }
