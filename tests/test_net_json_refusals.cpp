@@ -267,8 +267,8 @@ TEST_CASE("what is too large or too deep is refused before it takes memory") {
   CHECK_THAT(refused(std::string(60'000'000, '[')),
              Catch::Contains("lists and objects lie more than 160 deep"));
   std::string many = head;
-  for (int i = 0; i < (1 << 22); i++) many += "0,";
-  CHECK_THAT(refused(many), Catch::Contains("there are more than 4194304 values"));
+  for (int i = 0; i < (1 << 21); i++) many += "0,";
+  CHECK_THAT(refused(many), Catch::Contains("there are more than 2097152 values"));
   std::string nodes = head;
   for (int i = 0; i <= (1 << 18); i++)
     nodes += std::string(i == 0 ? "" : ",") + R"({"kind":"random","inputs":[],"outputs":[]})";
@@ -288,9 +288,9 @@ TEST_CASE("what is too large or too deep is refused before it takes memory") {
   }
   CHECK_THAT(refusal([&] { save_json(folder / "deep.json", deep); }), Catch::Contains("more than 32 deep"));
   NetGraph wide = small();
-  wide.nodes[0].attributes.emplace("a", Attribute::Integers((size_t{1} << 22) + 1));
+  wide.nodes[0].attributes.emplace("a", Attribute::Integers((size_t{1} << 21) + 1));
   CHECK_THAT(refusal([&] { save_json(folder / "wide.json", wide); }),
-             Catch::Contains("more than 4194304 values"));
+             Catch::Contains("more than 2097152 values"));
   CHECK(!fs::exists(folder / "deep.json"));
   CHECK(!fs::exists(folder / "wide.json"));
 }

@@ -26,7 +26,7 @@ struct JsonValue {
 };
 
 constexpr size_t kMostJsonBytes = size_t{64} << 20;
-constexpr size_t kMostJsonValues = size_t{1} << 22;  // numbers, texts, lists and objects
+constexpr size_t kMostJsonValues = size_t{1} << 21;  // numbers, texts, lists and objects
 constexpr size_t kDeepestJson = 160;                 // lists and objects in one another
 
 /// Throws ValidationError of "path" whose text begins with `file`: no JSON, a name twice in an object, an
