@@ -1,12 +1,14 @@
 // Feeds broken files to the readers beside ONNX's: fuzz_files SECONDS SEED FILES... changes them at random
-// and reads what comes of it, by the ends of their names: .npy, .npz, .png, .jpg, .safetensors. Nothing but
-// dlprim::Error may be thrown; build it with sanitizers. The same seed makes the same files.
+// and reads what comes of it, by the ends of their names: .npy, .npz, .png, .jpg, .safetensors, .json (models
+// without a file of weights). Nothing but dlprim::Error may be thrown; build it with sanitizers. The same
+// seed makes the same files.
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 
 #include <unistd.h>
 
+#include <dlprim/net_json.hpp>
 #include <dlprim/safetensors.hpp>
 
 #include "cases/fuzz.hpp"
@@ -18,12 +20,16 @@ using namespace dlprim::test::fuzz;
 
 namespace {
 
-/// The reader wants a file.
-void read_safetensors(const std::string& bytes) {
+/// For readers that want a file.
+std::string written(const std::string& bytes) {
   static const std::string path =
       std::filesystem::temp_directory_path() / ("fuzz" + std::to_string(getpid()));
   std::ofstream(path, std::ios::binary) << bytes;
-  SafetensorsReader reader(path);
+  return path;
+}
+
+void read_safetensors(const std::string& bytes) {
+  SafetensorsReader reader(written(bytes));
   for (const auto& entry : reader.entries()) reader.read(entry);
 }
 
@@ -34,6 +40,7 @@ bool read_as(const std::string& ending, const std::string& bytes) {
     if (ending == ".npz") cli::parse_npz("file", bytes);
     if (ending == ".png" || ending == ".jpg") cli::resized(cli::parse_picture("file", bytes), 7, 5);
     if (ending == ".safetensors") read_safetensors(bytes);
+    if (ending == ".json") load_json(written(bytes)).check();
     return true;
   } catch (const Error&) {
     return false;

@@ -1,5 +1,5 @@
-// `dlprim info`, `run`, `check` and `bench`, run as a user runs them, on models and files written here: what
-// they print, what they read, and what they say of broken input.
+// `dlprim info`, `run`, `check`, `bench` and `convert`, run as a user runs them, on models and files written
+// here: what they print, what they read, and what they say of broken input.
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -195,6 +195,50 @@ TEST_CASE("a network's name is a model") {
              Catch::Contains("--weights is for networks by name"));
   CHECK_THAT(complaint(run("info squeezenet1_0 --weights '" + (files / "no.safetensors") + "'")),
              Catch::Contains("no.safetensors"));
+}
+
+TEST_CASE("convert writes a model as JSON, which every command takes") {
+  const Files files;
+  const std::string json = files / "linear.json", weights = files / "linear.safetensors";
+  const Result converted = run("convert " + files.model() + " '" + json + "'");
+  CHECK(converted.code == 0);
+  CHECK_THAT(converted.out, Catch::Contains("wrote " + json) && Catch::Contains("wrote " + weights));
+  CHECK(record(run("info --json '" + json + "'"))["inputs"][0]["type"] == "f32[n, 3]");
+  const std::string model = " '" + json + "'" + device_option();
+  CHECK(run("run" + model + " --save '" + (files / "out") + "' --input '" + (files / "x.npy") + "'").code ==
+        0);
+  const std::string saved = bytes_of(files / "out/y.npy");
+  CHECK(saved.substr(saved.size() - 16) == raw_bytes<float>({11, 19, 15, 15}));
+  CHECK(run("check --against 0" + model).code == 0);
+  CHECK(run("explain" + model).code == 0);
+  CHECK(run("bench --seconds 0.1" + model).code == 0);
+
+  const std::string before = bytes_of(json);
+  const Result again = run("convert " + files.model("mean.onnx") + " '" + json + "'");
+  CHECK(again.code == 2);
+  CHECK(complaint(again) == "dlprim: '" + json + "' is there already; --force replaces it\n");
+  CHECK(bytes_of(json) == before);
+  std::filesystem::remove(json);
+  CHECK(complaint(run("convert " + files.model() + " '" + json + "'")) ==
+        "dlprim: '" + weights + "' is there already; --force replaces it\n");
+  CHECK(run("convert --force " + files.model() + " '" + json + "'").code == 0);
+  CHECK(bytes_of(json) == before);
+  CHECK(run("convert --force '" + json + "' '" + json + "'").code == 0);
+  CHECK(bytes_of(json) == before);
+  const Result wrong = run("convert " + files.model() + " '" + (files / "linear.onnx") + "'");
+  CHECK(wrong.code == 2);
+  CHECK_THAT(complaint(wrong), Catch::Contains("linear.onnx' must end in .json"));
+  put(json, before + "x");
+  const Result broken = run("info '" + json + "'");
+  CHECK(broken.code == 1);
+  CHECK_THAT(complaint(broken), Catch::Contains("linear.json' is not JSON"));
+
+  // Sizes that a network leaves open stay open.
+  CHECK(record(run("convert --json squeezenet1_0 '" + (files / "net.json") + "'"))["file"] ==
+        files / "net.json");
+  CHECK_THAT(run("info '" + (files / "net.json") + "'").out,
+             Catch::Contains("input  f32[batch, 3, height, width]"));
+  CHECK_THAT(run("convert --help").out, Catch::Contains("--force") && Catch::Contains("NAME.safetensors"));
 }
 
 TEST_CASE("explain tells each step and what it launches") {

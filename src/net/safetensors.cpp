@@ -3,17 +3,15 @@
 #include <dlprim/safetensors.hpp>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include <unistd.h>
-
 #include "core/check.hpp"
+#include "net/new_file.hpp"
+#include "net/safetensors_write.hpp"
 
 namespace dlprim {
 namespace {
@@ -139,7 +137,11 @@ void check_layout(const std::string& path, const std::vector<SafetensorsReader::
 SafetensorsReader::SafetensorsReader(const std::string& path) : path_(path) {
   errno = 0;
   std::error_code code;
-  if (std::filesystem::is_directory(path, code)) io_error("read", path, EISDIR);
+  const std::filesystem::file_status status = std::filesystem::status(path, code);
+  if (std::filesystem::is_directory(status)) io_error("read", path, EISDIR);
+  // A pipe would keep the caller waiting.
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
+    throw ValidationError("path", cat("'", path, "' is no regular file"));
   file_.open(path, std::ios::binary | std::ios::ate);
   if (!file_) io_error("open", path, errno);
   const auto end = static_cast<std::streamoff>(file_.tellg());
@@ -192,20 +194,19 @@ HostTensor SafetensorsReader::read(const Entry& entry) {
 
 namespace {
 
-std::string header_text(const std::vector<HostTensor>& tensors,
+std::string header_text(const std::vector<detail::NamedTensor>& tensors,
                         const std::map<std::string, std::string>& metadata) {
   Json header = Json::object();
   if (!metadata.empty()) header["__metadata__"] = metadata;
   uint64_t at = 0;
-  for (const HostTensor& tensor : tensors) {
-    const auto bytes = static_cast<uint64_t>(element_count(tensor.shape)) * size_of(tensor.dtype);
-    require(tensor.data.size() == bytes, "tensors", "'", tensor.name, "' has ", tensor.data.size(),
-            " bytes, ", name_of(tensor.dtype), to_string(tensor.shape), " needs ", bytes);
-    require(tensor.name != "__metadata__" && !header.contains(tensor.name), "tensors", "the name '",
-            tensor.name, "' is taken");
-    header[tensor.name] = {{"dtype", name_in_file(tensor.dtype)},
-                           {"shape", std::vector<int64_t>(tensor.shape.begin(), tensor.shape.end())},
-                           {"data_offsets", {at, at + bytes}}};
+  for (const auto& [name, tensor] : tensors) {
+    const auto bytes = static_cast<uint64_t>(element_count(tensor->shape)) * size_of(tensor->dtype);
+    require(tensor->data.size() == bytes, "tensors", "'", name, "' has ", tensor->data.size(), " bytes, ",
+            name_of(tensor->dtype), to_string(tensor->shape), " needs ", bytes);
+    require(name != "__metadata__" && !header.contains(name), "tensors", "the name '", name, "' is taken");
+    header[name] = {{"dtype", name_in_file(tensor->dtype)},
+                    {"shape", std::vector<int64_t>(tensor->shape.begin(), tensor->shape.end())},
+                    {"data_offsets", {at, at + bytes}}};
     at += bytes;
   }
   try {
@@ -217,40 +218,31 @@ std::string header_text(const std::vector<HostTensor>& tensors,
   }
 }
 
-/// A name beside `path` that no other process or thread uses.
-std::string temporary_name(const std::string& path) {
-  static std::atomic<unsigned> count{0};
-  return cat(path, ".", getpid(), ".", count++, ".tmp");
+}  // namespace
+
+namespace detail {
+
+void write_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
+                       const std::map<std::string, std::string>& metadata) {
+  const std::string header = header_text(tensors, metadata);
+  char length[kLengthBytes];
+  for (size_t i = 0; i < kLengthBytes; i++) length[i] = static_cast<char>(header.size() >> (8 * i));
+  NewFile file(path);
+  file.write({length, kLengthBytes});
+  file.write(header);
+  for (const NamedTensor& t : tensors)
+    file.write({reinterpret_cast<const char*>(t.tensor->data.data()), t.tensor->data.size()});
+  file.put_in_place();
 }
 
-struct RemoveUnlessRenamed {
-  std::string path;
-  ~RemoveUnlessRenamed() {
-    if (!path.empty()) std::remove(path.c_str());
-  }
-};
-
-}  // namespace
+}  // namespace detail
 
 void save_safetensors(const std::string& path, const std::vector<HostTensor>& tensors,
                       const std::map<std::string, std::string>& metadata) {
-  const std::string header = header_text(tensors, metadata);
-  unsigned char length[kLengthBytes];
-  for (size_t i = 0; i < kLengthBytes; i++) length[i] = static_cast<unsigned char>(header.size() >> (8 * i));
-  const std::string temporary = temporary_name(path);
-  errno = 0;
-  std::ofstream file(temporary, std::ios::binary | std::ios::trunc);
-  if (!file) io_error("write", path, errno);
-  RemoveUnlessRenamed guard{temporary};
-  file.write(reinterpret_cast<const char*>(length), kLengthBytes);
-  file.write(header.data(), static_cast<std::streamsize>(header.size()));
-  for (const HostTensor& tensor : tensors)
-    file.write(reinterpret_cast<const char*>(tensor.data.data()),
-               static_cast<std::streamsize>(tensor.data.size()));
-  file.close();
-  if (!file) io_error("write", path, errno);
-  if (std::rename(temporary.c_str(), path.c_str()) != 0) io_error("write", path, errno);
-  guard.path.clear();
+  std::vector<detail::NamedTensor> named;
+  named.reserve(tensors.size());
+  for (const HostTensor& tensor : tensors) named.push_back({tensor.name, &tensor});
+  detail::write_safetensors(path, named, metadata);
 }
 
 }  // namespace dlprim

@@ -1,4 +1,4 @@
-// The subcommands on models in files: info, explain, run, check, trace, bench.
+// The subcommands on models in files: info, explain, run, check, trace, bench, convert.
 #pragma once
 
 #include <functional>
@@ -16,7 +16,7 @@ class App;
 namespace dlprim::cli {
 
 struct ModelOptions {
-  std::string model;    ///< an ONNX file, or a network's name
+  std::string model;    ///< a file, ONNX or JSON, or a network's name
   std::string weights;  ///< of the latter, a safetensors file; empty: random ones
   int64_t batch = 0;    ///< the open first size of inputs; 0: left open
   std::string device;
@@ -52,6 +52,11 @@ struct BenchModelOptions : ModelOptions {
   double seconds = 3;
 };
 
+struct ConvertModelOptions : ModelOptions {
+  std::string out;  ///< .json; the weights' file has the same name
+  bool force = false;
+};
+
 /// Each gives the program's exit code.
 int run_networks(const ModelOptions& options);
 int run_info(const ModelOptions& options);
@@ -62,6 +67,7 @@ int run_trace(const TraceModelOptions& options);
 int run_bench(const BenchModelOptions& options);
 /// Of an operator.
 int run_operator_bench(const BenchModelOptions& options);
+int run_convert(const ConvertModelOptions& options);
 
 /// Adds the subcommands; gives what runs the one that was parsed, or null.
 std::function<std::function<int()>()> add_model_commands(CLI::App& app, const char* device_help);

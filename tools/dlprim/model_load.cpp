@@ -4,6 +4,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include <dlprim/net_json.hpp>
 #include <dlprim/net_networks.hpp>
 #include <dlprim/onnx.hpp>
 
@@ -22,20 +23,32 @@ void fix(NetGraph& graph, const char* symbol, int64_t size) {
       if (d.size < 0 && d.symbol == symbol) d = {size, ""};
 }
 
-NetGraph by_name(const networks::Network& network, const ModelOptions& options) {
-  networks::Config config;
-  config.weights = options.weights;
-  NetGraph graph = networks::make(network.name, config);
-  if (!options.inputs.empty() || !options.shapes.empty()) return graph;
+void fix_made_for(NetGraph& graph, const networks::Network& network) {
   constexpr int64_t kTokens = 128;
   for (const char* side : {"height", "width"}) fix(graph, side, network.image);
   fix(graph, "tokens", kTokens);
-  return graph;
+}
+
+void fix_batch(NetGraph& graph, int64_t batch) {
+  for (int value : graph.inputs) {
+    auto& shape = graph.values[static_cast<size_t>(value)].shape;
+    if (shape && !shape->empty() && shape->front().size < 0) shape->front() = {batch, ""};
+  }
+}
+
+NetGraph by_name(const std::string& name, const std::string& weights) {
+  networks::Config config;
+  config.weights = weights;
+  return networks::make(name, config);
+}
+
+NetGraph from_file(const std::string& path) {
+  return std::filesystem::path(path).extension() == ".json" ? load_json(path) : onnx::load_graph(path);
 }
 
 }  // namespace
 
-NetGraph load_graph(const ModelOptions& options) {
+NetGraph load_graph(const ModelOptions& options, bool fixed) {
   const std::vector<networks::Network>& named = networks::list();
   const auto found = std::find_if(named.begin(), named.end(),
                                   [&](const networks::Network& n) { return n.name == options.model; });
@@ -43,12 +56,10 @@ NetGraph load_graph(const ModelOptions& options) {
   if (!by_its_name && !options.weights.empty())
     throw BadInput("--weights is for networks by name; '" + options.model +
                    "' is none ('dlprim networks' lists them)");
-  NetGraph graph = by_its_name ? by_name(*found, options) : onnx::load_graph(options.model);
-  if (options.batch > 0)
-    for (int value : graph.inputs) {
-      auto& shape = graph.values[static_cast<size_t>(value)].shape;
-      if (shape && !shape->empty() && shape->front().size < 0) shape->front() = {options.batch, ""};
-    }
+  NetGraph graph = by_its_name ? by_name(options.model, options.weights) : from_file(options.model);
+  if (!fixed) return graph;
+  if (by_its_name && options.inputs.empty() && options.shapes.empty()) fix_made_for(graph, *found);
+  if (options.batch > 0) fix_batch(graph, options.batch);
   return graph;
 }
 

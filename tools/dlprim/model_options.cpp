@@ -13,7 +13,8 @@ CLI::App* add_common(CLI::App& app, const char* name, const char* what, ModelOpt
   CLI::App* command = app.add_subcommand(name, what);
   command
       ->add_option("MODEL", options.model,
-                   "An ONNX file, or the name of a network: 'dlprim networks' lists them")
+                   "An ONNX file, a .json file that 'dlprim convert' or you wrote, or the name of a network: "
+                   "'dlprim networks' lists them")
       ->required()
       ->type_name("FILE|NAME");
   command
@@ -116,6 +117,7 @@ std::function<std::function<int()>()> add_model_commands(CLI::App& app, const ch
     CheckModelOptions check;
     TraceModelOptions trace;
     BenchModelOptions bench;
+    ConvertModelOptions convert;
   };
   const auto all = std::make_shared<All>();
   CLI::App* info =
@@ -163,6 +165,16 @@ std::function<std::function<int()>()> add_model_commands(CLI::App& app, const ch
   CLI::App* networks = app.add_subcommand("networks", "List the networks that have names");
   networks->add_flag("--json", all->networks.json, "One line of JSON for each record");
   CLI::App* bench = add_bench(app, all->bench, device_help);
+  CLI::App* convert = add_common(
+      app, "convert", "Write a model as JSON to read and edit, with its weights in a safetensors file",
+      all->convert, device_help, false);
+  convert
+      ->add_option("OUT", all->convert.out,
+                   "The file to write, NAME.json; weights go to NAME.safetensors beside it. "
+                   "docs/model_format.md describes the format")
+      ->required()
+      ->type_name("FILE.json");
+  convert->add_flag("--force", all->convert.force, "Replace files that are there already");
   return [=]() -> std::function<int()> {
     if (networks->parsed()) return [all] { return run_networks(all->networks); };
     if (info->parsed()) return [all] { return run_info(all->info); };
@@ -171,6 +183,7 @@ std::function<std::function<int()>()> add_model_commands(CLI::App& app, const ch
     if (check->parsed()) return [all] { return run_check(all->check); };
     if (trace->parsed()) return [all] { return run_trace(all->trace); };
     if (bench->parsed()) return [all] { return run_bench(all->bench); };
+    if (convert->parsed()) return [all] { return run_convert(all->convert); };
     return nullptr;
   };
 }
