@@ -27,7 +27,7 @@ TEST_CASE("exit: statics of every kind, main returns or calls exit()", "[exit][t
 
 TEST_CASE("exit: with kernels on a queue that never ran before", "[exit][threads]") {
   for (const char* how : {"queued", "queued_gone", "queued_elsewhere"})
-    check_ends_well(how, 8, "DLPRIM_CACHE_MB=0");
+    check_ends_well(how, 4, "DLPRIM_CACHE_MB=0");
 }
 
 TEST_CASE("exit: exit() while programs are compiled in the background", "[exit][threads]") {

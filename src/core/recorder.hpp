@@ -43,7 +43,7 @@ struct Arena {
 /// as they are.
 class RecordedMemory {
  public:
-  /// `plan`: of the tensors that an earlier recording of the same work had, in their order.
+  /// `lifetimes`: of the tensors that an earlier recording of the same work had, in their order.
   RecordedMemory(const Context& context, std::shared_ptr<QueueState> queue,
                  std::vector<Lifetime> lifetimes = {});
   ~RecordedMemory();
