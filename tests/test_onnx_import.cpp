@@ -142,6 +142,22 @@ TEST_CASE("a block of a network, as exporters write it, launches no more than it
   CHECK(host_values(made.run(stream(), fed).at("y")) == expected);
 }
 
+TEST_CASE("a layer of a perceptron launches no more than its product") {
+  Graph g;
+  g.inputs = {input("x", {3, 2})};
+  g.outputs = {input("y", {3, 2})};
+  g.initializers = {tensor("w", ElementType::f32, {2, 2}, raw_bytes<float>({1, 2, -1, 3})),
+                    floats("b", {1, -2})};
+  g.nodes = {node("Gemm", {"x", "w", "b"}, {"h"}, {attribute("transB", 1)}), node("Relu", {"h"}, {"y"})};
+  const Model made(onnx::parse_graph(model(graph(g)).bytes()));
+  const Model::Tensors fed{{"x", device_tensor({3, 2}, {1, 2, 0, -3, -1, -1})}};
+  const Model::Plan plan = made.explain(stream(), fed);
+  size_t with_kernels = 0;
+  for (const Model::Plan::Step& step : plan.steps) with_kernels += !step.kernels.empty();
+  CHECK(with_kernels == 1);
+  CHECK(host_values(made.run(stream(), fed).at("y")) == std::vector<float>{6, 3, 0, 0, 0, 0});
+}
+
 TEST_CASE("an initializer is its input's standard value") {
   Graph g = around({node("Mul", {"x", "w"}, {"y"})});
   g.initializers = {floats("w", {2, 3})};

@@ -21,7 +21,10 @@ void gemm(NodeImport& node) {
   const int a = operand(0, "transA"), b = operand(1, "transB");
   const double alpha = node.number("alpha", 1), beta = node.number("beta", 1);
   int y = node.emit("matmul", {a, b}, {{"alpha", alpha}});
-  if (node.has(2)) y = node.apply("add", {y, node.in(2)}, {beta});
+  if (node.has(2)) {  // a sum without a factor becomes the product's bias
+    const std::vector<double> factor = beta == 1 ? std::vector<double>{} : std::vector<double>{beta};
+    y = node.apply("add", {y, node.in(2)}, factor);
+  }
   node.result(y);
 }
 
