@@ -16,6 +16,8 @@ constexpr OperatorList list_of(const OperatorEntry (&entries)[N]) {
   return {entries, N};
 }
 
+/// Input `k` as the numbers that its codes stand for, f32, or as it is.
+int decoded(NodeImport& node, int k);
 /// The attributes of a convolution as those of the net's kind.
 Attributes convolution(NodeImport& node);
 

@@ -106,14 +106,8 @@ void clip(NodeImport& node) {
   node.result(value);
 }
 
-/// Input 0, as f32 if its type has codes.
-int decoded_input(NodeImport& node) {
-  const auto [x, type] = node.typed_in(0);
-  return type && type->floating ? node.emit("decode", {x}, {{"format", type->format}}) : x;
-}
-
 void cast_to(NodeImport& node, const Narrow& type) {
-  int x = decoded_input(node);
+  int x = decoded(node, 0);
   Attributes attributes{{"format", type.format},
                         {"saturate", node.integer("saturate", 1)},
                         {"rounding", node.text("round_mode", "up")}};
@@ -125,15 +119,14 @@ void cast(NodeImport& node) {
   if (const Narrow* const type = node.narrow("to")) return cast_to(node, *type);
   node.ignore("saturate");
   node.ignore("round_mode");
-  node.result(
-      node.emit("cast", {decoded_input(node)}, {{"dtype", node.dtype("to", ElementType::undefined)}}));
+  node.result(node.emit("cast", {decoded(node, 0)}, {{"dtype", node.dtype("to", ElementType::undefined)}}));
 }
 void cast_like(NodeImport& node) {
   const auto [like, type] = node.typed_in(1);
   if (type) return cast_to(node, *type);
   node.ignore("saturate");
   node.ignore("round_mode");
-  node.result(node.emit("cast", {decoded_input(node), like}));
+  node.result(node.emit("cast", {decoded(node, 0), like}));
 }
 
 constexpr OperatorEntry kOperators[] = {

@@ -5,12 +5,6 @@
 namespace dlprim::onnx {
 namespace {
 
-/// The input as the numbers that its codes stand for, or as it is.
-int decoded(NodeImport& node, int k) {
-  const auto [x, type] = node.typed_in(k);
-  return type && type->floating ? node.emit("decode", {x}, {{"format", type->format}}) : x;
-}
-
 void dequantize(NodeImport& node) {
   Attributes attributes{{"axis", node.integer("axis", 1)}, {"block", node.integer("block_size", 0)}};
   if (node.integer("output_dtype", 0) != 0)
@@ -124,6 +118,11 @@ constexpr OperatorEntry kOperators[] = {
 };
 
 }  // namespace
+
+int decoded(NodeImport& node, int k) {
+  const auto [x, type] = node.typed_in(k);
+  return type && type->floating ? node.emit("decode", {x}, {{"format", type->format}}) : x;
+}
 
 OperatorList quant_operators() {
   return list_of(kOperators);
