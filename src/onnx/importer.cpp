@@ -144,8 +144,9 @@ void GraphImport::import(const GraphMessage& message) {
     // A value may be an output twice, or an input at once: each output is a value of its own.
     const int result = this->value(output.name);
     const Narrow* const type = narrow(result);
-    require(!type || !outer_, "path", "output '", output.name, "' of a body is ",
-            name_of(type ? type->type : ElementType::undefined), ", which only graphs themselves give");
+    if (type && outer_)
+      throw ValidationError("path", cat("output '", output.name, "' of a body is ", name_of(type->type),
+                                        ", which only graphs themselves give"));
     const int value = graph_.add("identity", {result});
     graph_.add_output(output.name, value);
     NetGraph::Value& v = graph_.values.back();

@@ -1,10 +1,10 @@
 // `dlprim bench`: how long a model takes. The first run, which compiles, is told apart; then runs one at a
 // time, each with its inputs on the device and its outputs left there.
 #include <algorithm>
-#include <chrono>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "clock.hpp"
 #include "device_choice.hpp"
 #include "format.hpp"
 #include "model_commands.hpp"
@@ -14,10 +14,8 @@
 namespace dlprim::cli {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 double ms_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+  return 1e3 * seconds_since(start);
 }
 
 }  // namespace

@@ -2,13 +2,13 @@
 // of runs enqueued together are timed as a user's program meets them, launches included; between them turns
 // whose kernels the device times.
 #include <algorithm>
-#include <chrono>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
 #include <dlprim/logged_operator.hpp>
 #include <dlprim/profile.hpp>
 
+#include "clock.hpp"
 #include "commands.hpp"
 #include "device_choice.hpp"
 #include "format.hpp"
@@ -20,14 +20,8 @@
 namespace dlprim::cli {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr double kTurn = 0.006;  // seconds, so that waiting for its end hardly counts
 constexpr int kMostRuns = 200;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 /// In microseconds.
 struct OperatorTimes {

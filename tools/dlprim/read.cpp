@@ -1,10 +1,10 @@
 // `dlprim read`: the text of a picture.
-#include <chrono>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
 #include <dlprim/context.hpp>
 
+#include "clock.hpp"
 #include "commands.hpp"
 #include "device_choice.hpp"
 #include "format.hpp"
@@ -41,9 +41,9 @@ int run_read(const ReadOptions& options) {
   const TextModels models = load_text_models(options.models, options.upright);
   const Context context(choose_device(options.device));
   const Stream stream(context);
-  const auto begin = std::chrono::steady_clock::now();
+  const auto begin = Clock::now();
   const std::vector<TextLine> lines = read_text(stream, models, picture);
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+  const double seconds = seconds_since(begin);
   for (const TextLine& line : lines) std::cout << (options.json ? json_line(line) : line.text) << "\n";
   std::cout << std::flush;
   if (!options.save.empty()) {
@@ -51,7 +51,7 @@ int run_read(const ReadOptions& options) {
       for (size_t i = 0; i < 4; i++) draw_line(picture, line.corners[i], line.corners[(i + 1) % 4]);
     write_png(options.save, picture);
   }
-  std::cerr << format("%zu lines of text in %.1f s", lines.size(), seconds.count()) << std::endl;
+  std::cerr << format("%zu lines of text in %.1f s", lines.size(), seconds) << std::endl;
   return 0;
 }
 

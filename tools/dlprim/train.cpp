@@ -1,6 +1,5 @@
 // `dlprim train`: trains the classifier, tells how it goes, and writes weights, curves and a log.
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -13,6 +12,7 @@
 #include <dlprim/solver.hpp>
 
 #include "classifier.hpp"
+#include "clock.hpp"
 #include "commands.hpp"
 #include "curves_svg.hpp"
 #include "device_choice.hpp"
@@ -41,12 +41,6 @@ std::unique_ptr<Solver> make_solver(const Net& net, const std::string& name, dou
   sgd.momentum = 0.9;
   sgd.weight_decay = 5e-4;
   return std::make_unique<Sgd>(net, sgd);
-}
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
 class Training {

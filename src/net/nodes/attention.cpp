@@ -5,7 +5,6 @@
 #include <dlprim/gemm.hpp>
 #include <dlprim/index.hpp>
 #include <dlprim/movement.hpp>
-#include <dlprim/patterns.hpp>
 #include <dlprim/pointwise.hpp>
 #include <dlprim/softmax.hpp>
 
@@ -38,12 +37,6 @@ Tensor grown(NodeStep& step, const Tensor& past, const Tensor& x) {
   return y;
 }
 
-Tensor counting(const NodeStep& step, int64_t start, int64_t count) {
-  const Tensor numbers = step.scratch({count}, DType::i64);
-  if (count != 0) arange(step.stream, start, 1, numbers, step.options);
-  return numbers;
-}
-
 /// What attention works on. Heads of q are `groups` times those of k and v.
 struct Parts {
   Tensor q, k, v;
@@ -71,8 +64,7 @@ Tensor bias_of(NodeStep& step, const Parts& p) {
   const bool masked = step.has(3), is_bool = masked && step.dtype(3) == DType::boolean;
   const Tensor mask = masked ? padded_mask(step, p.columns) : step.scratch({1}, DType::f32);
   if (!masked) fill(step.stream, 0, mask, step.options);
-  const Tensor row = counting(step, p.past, p.rows).reshape({p.rows, 1}),
-               column = counting(step, 0, p.columns);
+  const Tensor row = step.counting(p.past, p.rows).reshape({p.rows, 1}), column = step.counting(0, p.columns);
   const Tensor lengths =
       step.has(6) ? step.dense(6).reshape({p.batch, 1, 1, 1}) : step.scratch({1}, DType::i64);
   if (!step.has(6)) fill(step.stream, p.columns, lengths, step.options);

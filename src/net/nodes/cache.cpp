@@ -1,19 +1,12 @@
 // Attention with a cache, as generating programs call it: each sample has its own number of places behind it.
 #include <dlprim/copy.hpp>
 #include <dlprim/gather.hpp>
-#include <dlprim/patterns.hpp>
 #include <dlprim/pointwise.hpp>
 
 #include "net/nodes/families.hpp"
 
 namespace dlprim::detail {
 namespace {
-
-Tensor counting(const NodeStep& step, int64_t count) {
-  const Tensor numbers = step.scratch({count}, DType::i64);
-  if (count != 0) arange(step.stream, 0, 1, numbers, step.options);
-  return numbers;
-}
 
 int64_t whole_number(NodeStep& step, int k, const char* name) {
   const std::vector<int64_t> numbers = step.integers(k);
@@ -49,7 +42,7 @@ void run_cache_append(NodeStep& step) {
     return;
   }
   const int64_t batch = y.shape()[0];
-  const Tensor before = step.dense(1).reshape({batch, 1}), places = counting(step, all);
+  const Tensor before = step.dense(1).reshape({batch, 1}), places = step.counting(0, all);
   const Tensor from = step.scratch({batch, all}, DType::i64);
   dlprim::pointwise(step.stream, {places, before}, {from}, {own - 1},
                     "const long p = x0 - x1; y0 = p < 0 ? 0 : p > s0 ? s0 : p", step.options);
@@ -92,7 +85,7 @@ void run_cache_mask(NodeStep& step) {
   fill(step.stream, 0, zero, step.options);
   if (columns != 0)
     dlprim::pointwise(step.stream,
-                      {step.has(3) ? step.x(3) : zero, counting(step, columns),
+                      {step.has(3) ? step.x(3) : zero, step.counting(0, columns),
                        step.dense(0).reshape({batch, 1, rows, 1}), step.dense(1).reshape({batch, 1, 1, 1})},
                       {y.slice(3, 0, columns)},
                       {step.flag("causal", true) ? 1 : 0, step.integer("window", -1)},

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include <dlprim/copy.hpp>
+#include <dlprim/patterns.hpp>
 #include <dlprim/rehearsal.hpp>
 
 #include "net/executor.hpp"
@@ -157,6 +158,12 @@ const Tensor& NodeStep::y(int k) {
   Slot& slot = out(k);
   if (!slot.tensor.defined()) slot.tensor = Tensor(stream, slot.shape, slot.dtype);
   return slot.tensor;
+}
+
+Tensor NodeStep::counting(int64_t start, int64_t count) const {
+  const Tensor numbers = scratch({count}, DType::i64);
+  if (count != 0) arange(stream, start, 1, numbers, options);
+  return numbers;
 }
 
 void NodeStep::set(int k, const Tensor& tensor) {

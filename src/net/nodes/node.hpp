@@ -117,6 +117,8 @@ class NodeStep {
 
   /// New memory.
   Tensor scratch(const Shape& shape, DType dtype) const { return Tensor(stream, shape, dtype); }
+  /// start, start + 1, ...: i64, one axis, in new memory.
+  Tensor counting(int64_t start, int64_t count) const;
 
  private:
   const Attribute* find(const char* name) const;

@@ -5,7 +5,6 @@
 #include <dlprim/copy.hpp>
 #include <dlprim/group_norm.hpp>
 #include <dlprim/layer_norm.hpp>
-#include <dlprim/patterns.hpp>
 #include <dlprim/pointwise.hpp>
 #include <dlprim/pool.hpp>
 #include <dlprim/reduction.hpp>
@@ -68,8 +67,7 @@ void run_hardmax(NodeStep& step) {
   reduction(step.stream, "argmax", rows.x, {}, {index}, step.options);
   Shape along = Shape::filled(rows.x.rank(), 1);
   along[rows.axis] = rows.x.shape()[rows.axis];
-  const Tensor places = step.scratch({along[rows.axis]}, DType::i64);
-  arange(step.stream, 0, 1, places, step.options);
+  const Tensor places = step.counting(0, along[rows.axis]);
   pointwise(step.stream, {places.reshape(along), index}, {rows.y}, {}, "y0 = x0 == x1", step.options);
 }
 

@@ -72,8 +72,7 @@ void run_one_hot(NodeStep& step) {
   const Tensor places = step.scratch(indices.shape(), DType::i64);
   const int64_t from_end = step.flag("from_end") ? along[axis] : 0;
   dlprim::pointwise(step.stream, {indices}, {places}, {from_end}, "y0 = x0 < 0 ? x0 + s0 : x0", step.options);
-  const Tensor classes = step.scratch({along[axis]}, DType::i64);
-  arange(step.stream, 0, 1, classes, step.options);
+  const Tensor classes = step.counting(0, along[axis]);
   const Tensor& values = step.x(2);
   dlprim::pointwise(
       step.stream,

@@ -1,7 +1,6 @@
 // Numbers as small integers with a scale and a zero: what they stand for, and back.
 #include <dlprim/copy.hpp>
 #include <dlprim/gather.hpp>
-#include <dlprim/patterns.hpp>
 #include <dlprim/pointwise.hpp>
 #include <dlprim/reduction.hpp>
 
@@ -29,8 +28,7 @@ Tensor spread(NodeStep& step, int k) {
   blocks[axis] = block > 0 ? (x[axis] + block - 1) / block : 0;
   require(block > 0 && own == blocks, "inputs", "input ", k, " is ", own, ", for blocks of ", block,
           " along axis ", axis, " of ", x);
-  const Tensor places = step.scratch({x[axis]}, DType::i64), all = step.scratch(x, step.dtype(k));
-  arange(step.stream, 0, 1, places, step.options);
+  const Tensor places = step.counting(0, x[axis]), all = step.scratch(x, step.dtype(k));
   dlprim::pointwise(step.stream, {places}, {places}, {block}, "y0 = x0 / s0", step.options);
   index_select(step.stream, step.x(k), places, axis, all, step.options);
   return all;
@@ -51,12 +49,15 @@ std::vector<Tensor> spread_all(NodeStep& step) {
   return inputs;
 }
 
-/// What f32 may be quantised to.
-IntegerRange range_of(DType dtype) {
+/// What f32 may be quantised to: the range of an integer dtype, or of "bits" of it.
+IntegerRange range_of(const NodeStep& step, DType dtype) {
   const bool fits = dtype == DType::i8 || dtype == DType::u8 || dtype == DType::i16 || dtype == DType::u16 ||
                     dtype == DType::i32;
   require(fits, "dtype", dlprim::name_of(dtype), " must be i8, u8, i16, u16 or i32");
-  return integer_range(dtype);
+  const int64_t all = static_cast<int64_t>(size_of(dtype)) * 8, bits = step.integer("bits", all);
+  require(bits > 0 && bits <= all, "bits", bits, " must be from 1 to ", all);
+  const IntegerRange whole = integer_range(dtype);
+  return {whole.least >> (all - bits), whole.most >> (all - bits)};
 }
 
 /// Inputs: x, scale, zero. y = (x - zero) scale. Attributes: axis, block, dtype (the scale's).
@@ -75,9 +76,7 @@ void run_dequantize(NodeStep& step) {
 /// range.
 void infer_quantize(NodeStep& step) {
   const DType dtype = step.has(2) ? step.dtype(2) : parse_dtype(step.text("dtype", "u8"));
-  if (dtype != DType::f32) range_of(dtype);
-  const int64_t all = static_cast<int64_t>(size_of(dtype)) * 8, bits = step.integer("bits", all);
-  require(bits > 0 && bits <= all, "bits", bits, " must be from 1 to ", all);
+  if (dtype != DType::f32) range_of(step, dtype);
   step.output(0, dtype, step.shape(0));
 }
 void run_quantize(NodeStep& step) {
@@ -85,10 +84,7 @@ void run_quantize(NodeStep& step) {
   if (dtype == DType::f32)
     return dlprim::pointwise(step.stream, spread_all(step), {step.y()}, {}, "y0 = x0 / x1 + x2",
                              step.options);
-  const IntegerRange whole = range_of(dtype);
-  const int64_t all = static_cast<int64_t>(size_of(dtype)) * 8;
-  const int unused = static_cast<int>(all - step.integer("bits", all));
-  const int64_t least = whole.least >> unused, most = whole.most >> unused;
+  const auto [least, most] = range_of(step, dtype);
   dlprim::pointwise(step.stream, spread_all(step), {step.y()}, {least, most},
                     "const real v = rint((real)x0 / x1) + x2; y0 = v < s0 ? s0 : v > s1 ? s1 : v",
                     step.options);

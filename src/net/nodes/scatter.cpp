@@ -7,7 +7,6 @@
 #include <dlprim/gather.hpp>
 #include <dlprim/index.hpp>
 #include <dlprim/masked.hpp>
-#include <dlprim/patterns.hpp>
 #include <dlprim/pointwise.hpp>
 
 #include "net/nodes/families.hpp"
@@ -17,8 +16,7 @@ namespace {
 
 /// A view of 0, 1, ... size - 1 along one axis of a tensor of `rank` axes.
 Tensor places_along(const NodeStep& step, int64_t size, int axis, int rank) {
-  const Tensor places = step.scratch({size}, DType::i64);
-  if (size != 0) arange(step.stream, 0, 1, places, step.options);
+  const Tensor places = step.counting(0, size);
   Shape shape = Shape::filled(rank, 1);
   shape[axis] = size;
   return places.reshape(shape);
