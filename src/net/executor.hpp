@@ -39,6 +39,7 @@ struct RunScope {
   /// Where what the run finds of the values of `facts_of` is put down; null: nowhere.
   std::vector<std::optional<ValueFacts>>* facts = nullptr;
   const NetGraph* facts_of = nullptr;
+  bool* read_back = nullptr;     ///< becomes true if something depends on elements that were read
   Branches* branches = nullptr;  ///< where it puts down those that runs of this kind always take
 };
 

@@ -31,7 +31,9 @@ void check_feed(const NetGraph::Value& input, const Tensor& feed, const Context&
   }
 }
 
-std::vector<Slot> slots_of(const NetGraph& graph, const Model::Tensors& feeds, const Context& context) {
+}  // namespace
+
+std::vector<Slot> feed_slots(const NetGraph& graph, const Model::Tensors& feeds, const Context& context) {
   std::vector<Slot> slots;
   Symbols symbols;
   for (int value : graph.inputs) {
@@ -48,6 +50,8 @@ std::vector<Slot> slots_of(const NetGraph& graph, const Model::Tensors& feeds, c
   }
   return slots;
 }
+
+namespace {
 
 std::vector<Model::Port> ports(const NetGraph& graph, const std::vector<int>& values) {
   std::vector<Model::Port> ports;
@@ -80,7 +84,7 @@ Model::Tensors Model::run(const Stream& stream, const Tensors& feeds, const Opti
                           const Watch& watch) const {
   const NetGraph& graph = state_->graph;
   std::vector<Tensor> results =
-      state_->run(stream, detail::slots_of(graph, feeds, stream.context()), options, watch);
+      state_->run(stream, detail::feed_slots(graph, feeds, stream.context()), options, watch);
   Tensors outputs;
   for (size_t i = 0; i < results.size(); i++)
     outputs[graph.values[static_cast<size_t>(graph.outputs[i])].name] = std::move(results[i]);
@@ -88,11 +92,11 @@ Model::Tensors Model::run(const Stream& stream, const Tensors& feeds, const Opti
 }
 
 Model::Plan Model::explain(const Stream& stream, const Tensors& feeds, const Options& options) const {
-  return state_->explain(stream, detail::slots_of(state_->graph, feeds, stream.context()), options);
+  return state_->explain(stream, detail::feed_slots(state_->graph, feeds, stream.context()), options);
 }
 
 Model::Trace Model::trace(const Stream& stream, const Tensors& feeds, const Options& options) const {
-  return state_->trace(stream, detail::slots_of(state_->graph, feeds, stream.context()), options);
+  return state_->trace(stream, detail::feed_slots(state_->graph, feeds, stream.context()), options);
 }
 
 }  // namespace dlprim

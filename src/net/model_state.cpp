@@ -20,7 +20,9 @@ constexpr int64_t kMostKnown = 1 << 16;  // elements that are read back for the 
 std::string key_of(const Stream& stream, const std::vector<Slot>& inputs, const Options& options) {
   PlanKey key("run");
   add_options(key.add(reinterpret_cast<uintptr_t>(&stream.state())), options);
-  for (const Slot& slot : inputs) key.add(TensorDesc(slot.tensor));
+  for (const Slot& slot : inputs)
+    key.add(TensorDesc(slot.tensor))
+        .add(reinterpret_cast<uintptr_t>(slot.held ? slot.tensor.storage().get() : nullptr));
   return key.bytes();
 }
 
@@ -183,10 +185,12 @@ std::vector<Tensor> ModelState::learn(const RunScope& scope, RunKind& kind, cons
   Branches branches;
   RunScope noting = scope;
   kind.facts.assign(of.values.size(), std::nullopt);
+  bool read_back = false;
   noting.facts = &kind.facts, noting.facts_of = &of, noting.branches = &branches;
+  noting.read_back = &read_back;
   std::vector<Tensor> outputs = run_nodes(noting, of, inputs);
   kind.learned = true;
-  if (random_.offset != drawn) kind.replayable = false;
+  if (random_.offset != drawn) kind.replayable = false, kind.draws = !read_back;
   if (!kind.replayable || std::count(without_.begin(), without_.end(), "branches")) return outputs;
   if (std::optional<NetGraph> taken = with_branches_taken(of, branches)) {
     kind.nodes = NodeMemory();  // of the graph that goes
@@ -196,16 +200,31 @@ std::vector<Tensor> ModelState::learn(const RunScope& scope, RunKind& kind, cons
   return outputs;
 }
 
+namespace {
+
+/// An output that is lent: row-major, and nobody else's memory.
+Tensor handed_on(const RunScope& scope, const Slot& slot, const Tensor& tensor,
+                 const std::vector<Tensor>& before) {
+  const bool again = std::any_of(before.begin(), before.end(),
+                                 [&](const Tensor& other) { return other.storage() == tensor.storage(); });
+  return tensor.is_contiguous() && !slot.constant && !slot.held && !again
+             ? tensor
+             : given_away(scope.stream, scope.options, {tensor})[0];
+}
+
+}  // namespace
+
 /// Runs once more, on inputs of the kind's own. False if that cannot be replayed.
 bool ModelState::record(const RunScope& scope, Part& part, RunKind& kind, const std::vector<Slot>& inputs) {
   std::vector<Slot> own = inputs;
   kind.inputs.clear();
   for (Slot& slot : own) {
-    slot.tensor = Tensor(scope.stream, slot.shape, slot.dtype);
+    if (!slot.held) slot.tensor = Tensor(scope.stream, slot.shape, slot.dtype);
     kind.inputs.push_back(slot.tensor);
   }
   for (size_t i = 0; i < own.size(); i++)
-    if (own[i].tensor.numel() != 0) copy(scope.stream, inputs[i].tensor, own[i].tensor, scope.options);
+    if (!own[i].held && own[i].tensor.numel() != 0)
+      copy(scope.stream, inputs[i].tensor, own[i].tensor, scope.options);
   rewrite(scope.stream, nodes_of(part, kind), kind);
   kind.nodes = NodeMemory();
   rehearse(scope.stream, scope.options, *kind.graph, own);
@@ -215,8 +234,10 @@ bool ModelState::record(const RunScope& scope, Part& part, RunKind& kind, const 
     run_graph(rewritten, *kind.graph, own);  // what is computed once is no part of the recording
     kind.recording = Recording::packed(scope.stream, [&] {
       kind.outputs.clear();
-      for (Slot& slot : run_graph(rewritten, *kind.graph, own))
-        kind.outputs.push_back(to_device(scope.stream, slot));
+      for (Slot& slot : run_graph(rewritten, *kind.graph, own)) {
+        const Tensor tensor = to_device(scope.stream, slot);
+        kind.outputs.push_back(lends ? handed_on(scope, slot, tensor, kind.outputs) : tensor);
+      }
     });
   } catch (const ValidationError&) {  // it reads back
     forget(part, kind);
@@ -242,18 +263,31 @@ std::vector<Tensor> ModelState::run(const Stream& stream, const std::vector<Slot
     return RunScope{stream, options, part.constants, nodes_of(part, kind), watch, random_};
   };
   while (kind.replayable && !kind.learned) {
+    const RandomState before = random_;
     std::vector<Tensor> outputs = learn(scope(), kind, inputs);
     // In another precision all results are the rewritten graph's.
-    if (precision_ == DType::f32 || !kind.replayable || plainly) return outputs;
+    const bool first = precision_ == DType::f32 && !rewritten_first;
+    if (first || (!kind.replayable && !kind.draws) || plainly) return outputs;
+    random_ = before;  // the run that counts draws the same
+  }
+  if (kind.draws && !plainly && (rewritten_first || precision_ != DType::f32)) {
+    if (!kind.graph) rewrite(stream, nodes_of(part, kind), kind), kind.nodes = NodeMemory();
+    return run_nodes({stream, options, part.constants, kind.nodes, watch, random_}, *kind.graph, inputs);
   }
   if (!kind.replayable || plainly) return run_nodes(scope(), base_of(kind), inputs);
   if (!kind.recording)
-    return record(scope(), part, kind, inputs) ? given_away(stream, options, kind.outputs)
+    return record(scope(), part, kind, inputs) ? handed_out(stream, options, kind)
                                                : run_nodes(scope(), graph, given);
   for (size_t i = 0; i < inputs.size(); i++)
-    if (inputs[i].tensor.numel() != 0) copy(stream, inputs[i].tensor, kind.inputs[i], options);
+    if (!inputs[i].held && inputs[i].tensor.numel() != 0)
+      copy(stream, inputs[i].tensor, kind.inputs[i], options);
   kind.recording.replay();
-  return given_away(stream, options, kind.outputs);
+  return handed_out(stream, options, kind);
+}
+
+std::vector<Tensor> ModelState::handed_out(const Stream& stream, const Options& options,
+                                           const RunKind& kind) const {
+  return lends ? kind.outputs : given_away(stream, options, kind.outputs);
 }
 
 /// Runs until the kind is recorded, if it can be; `inputs` become what its graph takes.
@@ -270,7 +304,7 @@ RunKind& ModelState::settled(const Stream& stream, Part& part, std::vector<Slot>
   }
   inputs = given;
   RunKind& kind = kind_of(stream, part, inputs, options, false);
-  for (size_t i = 0; kind.graph && i < inputs.size(); i++) inputs[i].tensor = kind.inputs[i];
+  for (size_t i = 0; kind.recording && i < inputs.size(); i++) inputs[i].tensor = kind.inputs[i];
   return kind;
 }
 
@@ -281,7 +315,7 @@ Model::Plan ModelState::explain(const Stream& stream, const std::vector<Slot>& g
   std::vector<Slot> inputs = given;
   RunKind& kind = settled(stream, part, inputs, options);
   Model::Plan plan;
-  plan.replayed = bool(kind.graph);
+  plan.replayed = bool(kind.recording);
   size_t seen = 0;
   const Model::Watch watch = [&](const NetGraph::Node& node, const Model::Tensors& outputs) {
     Model::Plan::Step& step = plan.steps.emplace_back();
@@ -311,7 +345,7 @@ Model::Trace ModelState::trace(const Stream& stream, const std::vector<Slot>& gi
   std::vector<Slot> inputs = given;
   RunKind& kind = settled(stream, part, inputs, options);
   Model::Trace trace;
-  trace.replayed = bool(kind.graph);
+  trace.replayed = bool(kind.recording);
   std::vector<size_t> ends;  // of each step's operators
   const Model::Watch watch = [&](const NetGraph::Node& node, const Model::Tensors& outputs) {
     Model::Trace::Step& step = trace.steps.emplace_back();

@@ -23,6 +23,7 @@ namespace dlprim::detail {
 struct RunKind {
   std::string key;
   bool replayable = true;
+  bool draws = false;              ///< random numbers: it runs node by node, but may be rewritten
   bool learned = false;            ///< facts and base are those of its runs
   bool has_settings = false;       ///< the host decides by settings: their values have kinds of their own
   bool of_settings = false;        ///< it is such a kind: in its runs settings are constant
@@ -41,12 +42,20 @@ class ModelState {
   ModelState(NetGraph given, std::vector<std::string> without, DType precision);
 
   NetGraph graph;
+  /// Runs after the first of their kind give outputs in the recording's memory: the next run overwrites them.
+  bool lends = false;
+  /// The first run of a kind gives the rewritten graph's bits, too.
+  bool rewritten_first = false;
 
-  /// Gives row-major outputs in memory of their own.
+  /// Gives row-major outputs in memory of their own, if it does not lend them.
   std::vector<Tensor> run(const Stream& stream, const std::vector<Slot>& inputs, const Options& options,
                           const Model::Watch& watch);
   Model::Plan explain(const Stream& stream, const std::vector<Slot>& inputs, const Options& options);
   Model::Trace trace(const Stream& stream, const std::vector<Slot>& inputs, const Options& options);
+
+  /// Where the numbers of nodes without a seed go on.
+  RandomState random() const noexcept { return random_; }
+  void set_random(const RandomState& state) noexcept { random_ = state; }
 
  private:
   /// What is kept for one context.
@@ -72,6 +81,7 @@ class ModelState {
   RunKind& settled(const Stream& stream, Part& part, std::vector<Slot>& inputs, const Options& options);
   bool record(const RunScope& scope, Part& part, RunKind& kind, const std::vector<Slot>& inputs);
   void rewrite(const Stream& stream, const NodeMemory& nodes, RunKind& kind);
+  std::vector<Tensor> handed_out(const Stream& stream, const Options& options, const RunKind& kind) const;
 
   std::vector<std::string> without_;  ///< passes that are left out
   DType precision_;                   ///< see Model
@@ -80,5 +90,8 @@ class ModelState {
   std::list<Part> parts_;
   RandomState random_;  ///< as in RunScope
 };
+
+/// What a graph's inputs are fed, in their order. Throws ValidationError as Model::run.
+std::vector<Slot> feed_slots(const NetGraph& graph, const Model::Tensors& feeds, const Context& context);
 
 }  // namespace dlprim::detail

@@ -4,6 +4,8 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include <dlprim/net_training.hpp>
+
 #include "clock.hpp"
 #include "device_choice.hpp"
 #include "format.hpp"
@@ -20,20 +22,51 @@ double ms_since(Clock::time_point start) {
 
 }  // namespace
 
+namespace {
+
+/// A trainer of the graph, whose first output is [..., classes], and random labels among its feeds.
+Trainer trainer_of(NetGraph graph, const BenchModelOptions& options, const ModelRun& run,
+                   Model::Tensors& feeds) {
+  const Model once(graph);
+  const std::string output = once.outputs().at(0).name;
+  const Tensor logits = once.run(run.stream, feeds, run.options).at(output);
+  Shape shape;
+  for (int i = 0; i + 1 < logits.rank(); i++) shape.push_back(logits.shape()[i]);
+  std::vector<int64_t> labels;
+  for (int64_t i = 0; i < element_count(shape); i++) labels.push_back(i * 7919 % logits.shape().back());
+  feeds["dlprim.labels"] = to_device(run.stream, host_tensor(DType::i64, shape, labels));
+  add_class_loss(graph, output, "dlprim.labels", {"dlprim.loss"});
+  Trainer::Config config;
+  config.loss = "dlprim.loss";
+  config.optimizer.method = OptimizerMethod::adam;
+  config.precision = options.precision();
+  config.without = options.without;
+  config.options = run.options;
+  return Trainer(run.stream, graph, config);
+}
+
+}  // namespace
+
 int run_bench(const BenchModelOptions& options) {
   if (!options.operator_line.empty()) return run_operator_bench(options);
-  const Model model(load_graph(options), options.without, options.precision());
+  const NetGraph graph = load_graph(options);
+  const Model model(graph, options.without, options.precision());
   const ModelRun run(model, options);
   const Stream& stream = run.stream;
   const auto copied = Clock::now();
-  const Model::Tensors feeds = run.feeds();
+  Model::Tensors feeds = run.feeds();
   stream.finish();
   const double copy_in = ms_since(copied);
+  std::optional<Trainer> trainer;
+  if (options.train) trainer.emplace(trainer_of(graph, options, run, feeds));
+  const auto results_of_once = [&] {
+    return trainer ? trainer->step(feeds) : model.run(stream, feeds, run.options);
+  };
 
   std::vector<double> whole, enqueue;
   const auto once = [&] {
     const auto start = Clock::now();
-    const Model::Tensors results = model.run(stream, feeds, run.options);
+    const Model::Tensors results = results_of_once();
     enqueue.push_back(ms_since(start));
     stream.finish();
     whole.push_back(ms_since(start));
@@ -43,7 +76,7 @@ int run_bench(const BenchModelOptions& options) {
   for (int i = 0; i < 6; i++) once();  // until it is replayed, if it can be; clocks, caches
   whole.clear();
   enqueue.clear();
-  const Model::Tensors outputs = model.run(stream, feeds, run.options);
+  const Model::Tensors outputs = results_of_once();
   stream.finish();
   const auto read = Clock::now();
   for (const auto& [name, tensor] : outputs) (void)to_host(stream, tensor, name);
@@ -56,6 +89,7 @@ int run_bench(const BenchModelOptions& options) {
   if (options.json) {
     std::cout << nlohmann::json{{"model", options.model},
                                 {"device", describe(run.device)},
+                                {"training", options.train},
                                 {"runs", whole.size()},
                                 {"p50_ms", median},
                                 {"p90_ms", percentile(whole, 0.9)},
@@ -71,13 +105,12 @@ int run_bench(const BenchModelOptions& options) {
   }
   std::cout
       << describe(run.device) << "\n"
-      << format("%zu runs: %.3f ms in half of them or less (p90 %.3f, p99 %.3f, least %.3f), %.1f runs/s\n",
-                whole.size(), median, percentile(whole, 0.9), percentile(whole, 0.99), whole.front(),
-                1000 / median)
+      << format("%zu %s: %.3f ms in half of them or less (p90 %.3f, p99 %.3f, least %.3f), %.1f runs/s\n",
+                whole.size(), options.train ? "steps of training" : "runs", median, percentile(whole, 0.9),
+                percentile(whole, 0.99), whole.front(), 1000 / median)
       << format("of that the host enqueues for %.3f ms\n", percentile(enqueue, 0.5))
-      << format(
-             "the first run, which compiles: %.0f ms; inputs to the device: %.3f ms; outputs back: %.3f ms\n",
-             first, copy_in, copy_out);
+      << format("the first, which compiles: %.0f ms; inputs to the device: %.3f ms; outputs back: %.3f ms\n",
+                first, copy_in, copy_out);
   return 0;
 }
 

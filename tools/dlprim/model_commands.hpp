@@ -50,6 +50,7 @@ struct BenchModelOptions : ModelOptions {
   std::string operator_line;    ///< an operator in place of a model; empty: the model
   std::string engine = "auto";  ///< of it; "line": the line's
   double seconds = 3;
+  bool train = false;  ///< steps of training, not runs
 };
 
 struct ConvertModelOptions : ModelOptions {

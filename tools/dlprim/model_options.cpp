@@ -82,6 +82,9 @@ CLI::App* add_bench(CLI::App& app, BenchModelOptions& options, const char* devic
   bench->add_option("--seconds", options.seconds, "How long to measure, after the first runs")
       ->transform(CLI::Range(0.1, 3600.0))
       ->capture_default_str();
+  CLI::Option* train = bench->add_flag(
+      "--train", options.train,
+      "Measure steps of training with Adam: the first output is compared with random classes");
   CLI::Option* line =
       bench
           ->add_option(
@@ -97,6 +100,7 @@ CLI::App* add_bench(CLI::App& app, BenchModelOptions& options, const char* devic
       ->type_name("NAME")
       ->capture_default_str()
       ->needs(line);
+  line->excludes(train);
   for (const char* of_models :
        {"MODEL", "--weights", "--input", "--batch", "--shape", "--without", "--dtype", "--pixels"})
     line->excludes(bench->get_option(of_models));

@@ -6,6 +6,7 @@
 #include <dlprim/index.hpp>
 #include <dlprim/movement.hpp>
 #include <dlprim/pointwise.hpp>
+#include <dlprim/reduction.hpp>
 #include <dlprim/softmax.hpp>
 
 #include "net/nodes/families.hpp"
@@ -162,6 +163,66 @@ void run_attention(NodeStep& step) {
   weighted_values(step, p, weights);
 }
 
+/// Inputs: those of attention without past, and dy. Outputs: dq, dk, dv. Attributes: those of attention. The
+/// weights are computed once more.
+void infer_attention_backward(NodeStep& step) {
+  require(!step.has(4) && !step.has(5) && step.number("softcap", 0) == 0, "inputs",
+          "attention with past or a soft cap has no gradient");
+  for (int k : {0, 1, 2}) step.output(k, step.dtype(k), step.shape(k));
+}
+void run_attention_backward(NodeStep& step) {
+  const int64_t heads = heads_of(step, 0, "heads"), kv = heads_of(step, 1, "kv_heads"), groups = heads / kv;
+  Parts p{by_heads(step, 0, heads), by_heads(step, 1, kv), by_heads(step, 2, kv), 0, heads, groups, 0, 0, 0};
+  p.batch = p.q.shape()[0], p.rows = p.q.shape()[2], p.columns = p.k.shape()[2];
+  const int64_t depth = p.q.shape()[3], width = p.v.shape()[3];
+  const Tensor weights = scores_of(step, p), d_scores = step.scratch(weights.shape(), weights.dtype());
+  softmax(step.stream, weights, bias_of(step, p), -1, weights, step.options);
+
+  const auto each = [&](const Tensor& t, int64_t rows, int64_t columns) {
+    return step.dense(t).reshape({p.batch, kv, groups, rows, columns});
+  };
+  const auto shared = [&](const Tensor& t, int64_t columns) {
+    return step.dense(t)
+        .reshape({p.batch, kv, 1, p.columns, columns})
+        .expand({p.batch, kv, groups, p.columns, columns});
+  };
+  const auto as = [&](const Tensor& t, DType dtype) {
+    return t.dtype() == dtype ? t : cast(step.stream, t, dtype, step.options);
+  };
+  const Tensor dy = each(by_heads(step, 7, heads), p.rows, width);
+  gemm(step.stream, dy, shared(p.v, width).transpose(-1, -2), {}, {}, each(d_scores, p.rows, p.columns),
+       step.options);
+  softmax_backward(step.stream, d_scores, weights, {}, -1, d_scores, step.options);
+
+  GemmParams scaled;
+  scaled.alpha = step.number("scale", 1 / std::sqrt(static_cast<double>(depth)));
+  const Tensor ds = each(as(d_scores, p.q.dtype()), p.rows, p.columns);
+  const auto heads_view = [&](int k, int64_t rows, int64_t count, int64_t columns) {
+    const Tensor& y = step.y(k);
+    return step.rank(k) == 4 ? y : y.reshape({p.batch, rows, count, columns}).permute({0, 2, 1, 3});
+  };
+  if (step.wanted(0)) {
+    const Tensor dq = step.scratch({p.batch, kv, groups, p.rows, depth}, p.q.dtype());
+    gemm(step.stream, ds, shared(p.k, depth), {}, scaled, dq, step.options);
+    copy(step.stream, dq.reshape({p.batch, heads, p.rows, depth}), heads_view(0, p.rows, heads, depth),
+         step.options);
+  }
+  // Heads of q that share a head of k and v: their gradients are added up.
+  const auto give = [&](int k, const Tensor& left, const Tensor& right, const GemmParams& params,
+                        int64_t columns) {
+    if (!step.wanted(k)) return;
+    const Tensor parts = step.scratch({p.batch, kv, groups, p.columns, columns}, right.dtype());
+    gemm(step.stream, left.transpose(-1, -2), right, {}, params, parts, step.options);
+    const Tensor sum =
+        groups == 1 ? parts : step.scratch({p.batch, kv, 1, p.columns, columns}, right.dtype());
+    if (groups != 1) reduction(step.stream, "sum", parts, {}, {sum}, step.options);
+    copy(step.stream, sum.reshape({p.batch, kv, p.columns, columns}), heads_view(k, p.columns, kv, columns),
+         step.options);
+  };
+  give(1, ds, each(p.q, p.rows, depth), scaled, depth);
+  give(2, each(as(weights, p.v.dtype()), p.rows, p.columns), dy, {}, width);
+}
+
 /// Inputs: x [B, H, L, D] or [B, L, H * D] with "heads", cosines and sines ([places, R / 2], or [B, L, R /
 /// 2]), places [B, L]. Turns the first "width" (R; 0: all) numbers of each head, in pairs: halves, or
 /// "interleaved".
@@ -255,6 +316,7 @@ void run_linear_attention(NodeStep& step) {
 
 constexpr NodeKind kKinds[] = {
     {"attention", 3, 7, infer_attention, run_attention},
+    {"attention_backward", 3, 8, infer_attention_backward, run_attention_backward},
     {"linear_attention", 3, 6, infer_linear_attention, run_linear_attention},
     {"rotary", 3, 4, infer_rotary, run_rotary},
 };

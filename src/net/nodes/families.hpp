@@ -19,6 +19,7 @@ constexpr KindList list_of(const NodeKind (&kinds)[N]) {
 
 KindList algebra_kinds();
 KindList attention_kinds();
+KindList backward_kinds();
 KindList cache_kinds();
 KindList code_kinds();
 KindList control_kinds();

@@ -20,7 +20,7 @@ struct AxisSlice {
 };
 
 /// Inputs: x, starts, ends, axes (all, from the first on), steps (1). As NumPy's slices.
-std::vector<AxisSlice> asked_slices(NodeStep& step) {
+std::vector<AxisSlice> asked_slices(NodeStep& step, const Shape& x) {
   const std::vector<int64_t> starts = step.integers(1), ends = step.integers(2);
   std::vector<int64_t> axes, steps(starts.size(), 1);
   if (step.has(3))
@@ -31,11 +31,11 @@ std::vector<AxisSlice> asked_slices(NodeStep& step) {
   require(ends.size() == starts.size() && axes.size() == starts.size() && steps.size() == starts.size(),
           "inputs", starts.size(), " starts, ", ends.size(), " ends, ", axes.size(), " axes, ", steps.size(),
           " steps");
-  normal_axes(axes, step.rank(0));
+  normal_axes(axes, x.size());
   std::vector<AxisSlice> slices;
   for (size_t i = 0; i < starts.size(); i++) {
-    const int axis = normal_axis(axes[i], step.rank(0));
-    const int64_t size = step.shape(0)[axis], by = steps[i];
+    const int axis = normal_axis(axes[i], x.size());
+    const int64_t size = x[axis], by = steps[i];
     require(by != 0, "steps", "the step of axis ", axis, " is 0");
     const auto bound = [&](int64_t at, int64_t lowest, int64_t highest) {
       return std::clamp(at < 0 ? at + size : at, lowest, highest);
@@ -51,14 +51,12 @@ std::vector<AxisSlice> asked_slices(NodeStep& step) {
 }
 void infer_slice(NodeStep& step) {
   Shape shape = step.shape(0);
-  for (const AxisSlice& slice : asked_slices(step)) shape[slice.axis] = slice.count;
+  for (const AxisSlice& slice : asked_slices(step, shape)) shape[slice.axis] = slice.count;
   step.output(0, step.dtype(0), shape);
 }
-void run_slice(NodeStep& step) {
-  if (element_count(step.out(0).shape) == 0) return step.set(0, step.y());
-  Tensor x = step.x(0);
-  std::vector<int> backwards;
-  for (const AxisSlice& slice : asked_slices(step)) {
+/// The part of x, which is larger than 0; axes along which it lies the other way round than asked for.
+Tensor sliced(Tensor x, const std::vector<AxisSlice>& slices, std::vector<int>& backwards) {
+  for (const AxisSlice& slice : slices) {
     if (slice.count == 1) {
       x = x.slice(slice.axis, slice.start, slice.start + 1);
     } else if (slice.step > 0) {
@@ -68,6 +66,12 @@ void run_slice(NodeStep& step) {
       backwards.push_back(slice.axis);
     }
   }
+  return x;
+}
+void run_slice(NodeStep& step) {
+  if (element_count(step.out(0).shape) == 0) return step.set(0, step.y());
+  std::vector<int> backwards;
+  const Tensor x = sliced(step.x(0), asked_slices(step, step.shape(0)), backwards);
   if (backwards.empty()) return step.set(0, x);
   flip(step.stream, x, backwards, step.y(), step.options);
 }
@@ -75,13 +79,28 @@ bool slice_on_host(NodeStep& step) {
   const Strides own = contiguous_strides(step.shape(0));
   std::vector<int64_t> strides(own.begin(), own.end());
   int64_t offset = 0;
-  for (const AxisSlice& slice : asked_slices(step)) {
+  for (const AxisSlice& slice : asked_slices(step, step.shape(0))) {
     if (slice.count == 0) continue;  // no element is looked at
     offset += slice.start * own[slice.axis];
     strides[static_cast<size_t>(slice.axis)] *= slice.count == 1 ? 1 : slice.step;
   }
   view_on_host(step, offset, strides);
   return true;
+}
+
+/// Inputs: dy, then those of slice; the sizes of x. dx is 0 but where x was taken.
+void infer_slice_backward(NodeStep& step) {
+  step.output(0, step.dtype(0), Shape(step.integers(5)));
+}
+void run_slice_backward(NodeStep& step) {
+  const std::vector<AxisSlice> slices = asked_slices(step, step.out(0).shape);
+  if (step.y().numel() == 0) return;
+  fill(step.stream, 0, step.y(), step.options);
+  if (element_count(step.shape(0)) == 0) return;
+  std::vector<int> backwards;
+  const Tensor part = sliced(step.y(), slices, backwards);
+  if (backwards.empty()) return copy(step.stream, step.x(0), part, step.options);
+  flip(step.stream, step.x(0), backwards, part, step.options);
 }
 
 /// Inputs: x, indices (any shape, which takes the axis' place). Negative ones count from the end.
@@ -181,6 +200,7 @@ bool range_on_host(NodeStep& step) {
 
 constexpr NodeKind kKinds[] = {
     {"slice", 3, 5, infer_slice, run_slice, slice_on_host},
+    {"slice_backward", 3, 6, infer_slice_backward, run_slice_backward},
     {"gather", 2, 2, infer_gather, run_gather, gather_on_host},
     {"tile", 2, 2, infer_tile, run_tile},
     {"fill", 2, 2, infer_fill, run_fill, fill_on_host},

@@ -22,11 +22,11 @@ const std::unordered_map<std::string, const NodeKind*>& by_name() {
 std::vector<const NodeKind*> all_kinds() {
   std::vector<const NodeKind*> kinds;
   for (const KindList& family :
-       {algebra_kinds(),     attention_kinds(), cache_kinds(),   code_kinds(),   control_kinds(),
-        elementwise_kinds(), index_kinds(),     loss_kinds(),    ngram_kinds(),  norm_kinds(),
-        pad_kinds(),         pattern_kinds(),   product_kinds(), quant_kinds(),  random_kinds(),
-        recurrent_kinds(),   reduction_kinds(), region_kinds(),  resize_kinds(), sample_kinds(),
-        scatter_kinds(),     shape_kinds(),     signal_kinds(),  sort_kinds()})
+       {algebra_kinds(), attention_kinds(),   backward_kinds(),  cache_kinds(),   code_kinds(),
+        control_kinds(), elementwise_kinds(), index_kinds(),     loss_kinds(),    ngram_kinds(),
+        norm_kinds(),    pad_kinds(),         pattern_kinds(),   product_kinds(), quant_kinds(),
+        random_kinds(),  recurrent_kinds(),   reduction_kinds(), region_kinds(),  resize_kinds(),
+        sample_kinds(),  scatter_kinds(),     shape_kinds(),     signal_kinds(),  sort_kinds()})
     for (const NodeKind& kind : family) kinds.push_back(&kind);
   return kinds;
 }

@@ -1,5 +1,4 @@
 // Losses of classes; dropout.
-#include <atomic>
 #include <limits>
 
 #include <dlprim/class_loss.hpp>
@@ -8,7 +7,9 @@
 #include <dlprim/random.hpp>
 #include <dlprim/softmax.hpp>
 
+#include "net/executor.hpp"
 #include "net/nodes/families.hpp"
+#include "net/nodes/params.hpp"
 
 namespace dlprim::detail {
 namespace {
@@ -20,9 +21,22 @@ LossReduction asked_reduction(const NodeStep& step) {
   return name == "mean" ? LossReduction::mean : name == "sum" ? LossReduction::sum : LossReduction::none;
 }
 
+}  // namespace
+
+ClassLossParams class_loss_params(const NodeStep& step) {
+  ClassLossParams params;
+  params.reduction = asked_reduction(step);
+  params.ignore_index = step.integer("ignore_index", -1);
+  params.label_smoothing = step.number("label_smoothing", 0);
+  return params;
+}
+
+namespace {
+
 /// Inputs: x [N, C, ...], logarithms of probabilities, or logits with "logits"; target [N, ...], classes; a
 /// weight for each class (may be left out). Attributes: reduction (mean, which is by the targets' weights;
-/// sum; none); ignore_index: a class without loss. Outputs: the loss; of logits their log-softmax.
+/// sum; none); ignore_index: a class without loss; label_smoothing, of logits. Outputs: the loss; of logits
+/// their log-softmax.
 void infer_class_loss(NodeStep& step) {
   const Shape& x = step.shape(0);
   require(x.size() >= 2, "x", x, " must have rank 2 or more");
@@ -34,9 +48,7 @@ void infer_class_loss(NodeStep& step) {
 }
 void run_class_loss(NodeStep& step) {
   const bool logits = step.flag("logits");
-  ClassLossParams params;
-  params.reduction = asked_reduction(step);
-  params.ignore_index = step.integer("ignore_index", -1);
+  const ClassLossParams params = class_loss_params(step);
   const Shape& shape = step.shape(0);
   if (element_count(shape) == 0) {
     const double nothing =
@@ -64,7 +76,6 @@ void infer_dropout(NodeStep& step) {
   step.output(1, DType::boolean, step.shape(0));
 }
 void run_dropout(NodeStep& step) {
-  static std::atomic<uint64_t> used{0};  // numbers drawn so far
   const double ratio = step.has(1) ? step.numbers(1).at(0) : 0.5;
   const bool training = step.has(2) && step.numbers(2).at(0) != 0;
   require(!training || (ratio >= 0 && ratio < 1), "ratio", ratio, " must be in [0, 1)");
@@ -78,9 +89,7 @@ void run_dropout(NodeStep& step) {
   }
   const Tensor mask = step.wanted(1) ? step.y(1) : step.scratch(step.shape(0), DType::boolean);
   if (mask.numel() == 0) return step.set(0, step.x(0));
-  RandomState state;
-  state.offset = used.fetch_add(static_cast<uint64_t>(mask.numel()));
-  random_bernoulli(step.stream, 1 - ratio, state, mask, step.options);
+  random_bernoulli(step.stream, 1 - ratio, step.scope.random.take(mask.numel()), mask, step.options);
   pointwise(step.stream, {step.x(0), mask}, {step.y()}, {1 / (1 - ratio)}, "y0 = x1 ? x0 * s0 : 0",
             step.options);
 }

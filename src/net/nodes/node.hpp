@@ -28,6 +28,7 @@ struct Slot {
   Tensor tensor;
   bool constant = false;   ///< the same in each run of the model
   bool read_back = false;  ///< it follows from elements that were read from the device
+  bool held = false;       ///< an input that stays where it is: recordings read it there
 };
 
 class NodeStep;

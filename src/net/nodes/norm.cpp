@@ -11,6 +11,7 @@
 #include <dlprim/softmax.hpp>
 
 #include "net/nodes/families.hpp"
+#include "net/nodes/params.hpp"
 
 namespace dlprim::detail {
 namespace {
@@ -80,16 +81,43 @@ Tensor per_channel(NodeStep& step, int k, int64_t channels) {
   return x.dtype() == dtype ? x : cast(step.stream, x, dtype, step.options);
 }
 
-/// Inputs: x [N, C, ...] (or [N], of one channel), weight, bias, mean, variance. Attributes: epsilon;
-/// per_element: all that is behind N counts as channels; training: by the batch's own statistics, with
-/// momentum. Outputs: y, and of training momentum * old + (1 - momentum) * new of mean and variance, where
-/// the new variance is the biased one.
+/// Inputs: x [N, C, ...] (or [N], of one channel), weight, bias, mean, variance; a residual of x's shape.
+/// Attributes: epsilon; activation, of y and the residual's sum; per_element: all that is behind N counts as
+/// channels; training: by the batch's own statistics, with momentum. Outputs: y, and of training momentum *
+/// old + (1 - momentum) * new of mean and variance, where the new variance is the biased one, or `unbiased`;
+/// the batch's mean and 1 / sqrt(variance + epsilon).
 void infer_batch_norm(NodeStep& step) {
   require(step.rank(0) >= 1, "x", "is one number, must be of rank 1 or more");
+  require(!step.has(5) || step.shape(5) == step.shape(0), "inputs", "the residual is ",
+          step.shape(step.has(5) ? 5 : 0), ", must be ", step.shape(0));
   step.output(0, step.dtype(0), step.shape(0));
   step.output(1, step.dtype(3), step.shape(3));
   step.output(2, step.dtype(4), step.shape(4));
+  for (int k : {3, 4}) step.output(k, wide(step.dtype(0)), step.shape(3));
 }
+
+/// By the batch's statistics, which the backward direction needs.
+void train_batch_norm(NodeStep& step, const Tensor& x, const Tensor& y, const Tensor& residual,
+                      const BatchNormParams& params) {
+  const int64_t channels = x.shape()[1];
+  const DType dtype = wide(step.dtype(0));
+  require(y.numel() != 0, "x", step.shape(0), " has no statistics");
+  const auto channel_output = [&](int k) {
+    return step.wanted(k) ? step.y(k).reshape({channels}) : step.scratch({channels}, dtype);
+  };
+  const Tensor mean = channel_output(3), inv_std = channel_output(4);
+  batch_norm_training(step.stream, x, per_channel(step, 1, channels), per_channel(step, 2, channels),
+                      residual, params, {}, {}, y, mean, inv_std, step.options);
+  if (!step.wanted(1) && !step.wanted(2)) return;
+  const double momentum = step.number("momentum", 0.9), n = static_cast<double>(x.numel() / channels);
+  const double corrected = step.flag("unbiased") ? n / (n - 1) : 1;
+  pointwise(step.stream, {per_channel(step, 3, channels), per_channel(step, 4, channels), mean, inv_std},
+            {channel_output(1), channel_output(2)}, {momentum, 1 - momentum, params.epsilon, corrected},
+            "y0 = s0 * x0 + s1 * x2; const real v_ = 1 / ((real)x3 * x3) - s2; "
+            "y1 = s0 * x1 + s1 * s3 * (v_ > 0 ? v_ : 0)",
+            step.options);
+}
+
 void run_batch_norm(NodeStep& step) {
   Shape shape = step.shape(0);
   const bool flat = step.flag("per_element") || shape.size() < 2;
@@ -102,8 +130,14 @@ void run_batch_norm(NodeStep& step) {
   const int64_t channels = shape[1];
   const Tensor x = flat ? step.dense(0).reshape(shape) : step.x(0);
   const Tensor y = step.y().reshape(shape);
+  const Tensor residual = step.has(5) ? step.dense(5).reshape(shape) : Tensor();
+  BatchNormParams params;
+  params.epsilon = step.number("epsilon", 1e-5);
+  params.activation = activation_of(step);
+  const bool training = step.flag("training");
+  if (training && (step.wanted(3) || step.wanted(4))) return train_batch_norm(step, x, y, residual, params);
   Tensor mean = per_channel(step, 3, channels), variance = per_channel(step, 4, channels);
-  if (step.flag("training")) {
+  if (training) {
     require(y.numel() != 0, "x", step.shape(0), " has no statistics");
     const Tensor old_mean = mean, old_variance = variance;
     mean = step.scratch({channels}, old_mean.dtype());
@@ -120,10 +154,8 @@ void run_batch_norm(NodeStep& step) {
     blend(old_variance, variance, 2);
   }
   if (y.numel() == 0) return;
-  BatchNormParams params;
-  params.epsilon = step.number("epsilon", 1e-5);
-  batch_norm_inference(step.stream, x, per_channel(step, 1, channels), per_channel(step, 2, channels), {},
-                       mean, variance, params, y, step.options);
+  batch_norm_inference(step.stream, x, per_channel(step, 1, channels), per_channel(step, 2, channels),
+                       residual, mean, variance, params, y, step.options);
 }
 
 /// One number a group becomes one for each of its channels.
@@ -267,7 +299,7 @@ void run_lrn(NodeStep& step) {
 constexpr NodeKind kKinds[] = {
     {"softmax", 1, 1, infer_like_x, run_softmax},
     {"hardmax", 1, 1, infer_like_x, run_hardmax},
-    {"batch_norm", 5, 5, infer_batch_norm, run_batch_norm},
+    {"batch_norm", 5, 6, infer_batch_norm, run_batch_norm},
     {"group_norm", 3, 3, infer_group_norm, run_group_norm},
     {"layer_norm", 1, 3, infer_layer_norm, run_layer_norm},
     {"lp_normalize", 1, 1, infer_like_x, run_lp_normalize},

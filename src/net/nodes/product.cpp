@@ -9,6 +9,7 @@
 #include <dlprim/pool.hpp>
 
 #include "net/nodes/families.hpp"
+#include "net/nodes/params.hpp"
 
 namespace dlprim::detail {
 namespace {
@@ -48,15 +49,6 @@ Shape with_matrix(Shape batch, int64_t rows, int64_t columns) {
   batch.push_back(rows);
   batch.push_back(columns);
   return batch;
-}
-
-/// The attribute "activation".
-Activation activation_of(const NodeStep& step) {
-  const std::string name = step.text("activation", "identity");
-  for (Activation f :
-       {Activation::identity, Activation::relu, Activation::relu6, Activation::sigmoid, Activation::tanh})
-    if (name == name_of(f)) return f;
-  throw ValidationError("activation", "'" + name + "' must be identity, relu, relu6, sigmoid or tanh");
 }
 
 /// Inputs: a, b, as NumPy's matmul has them, a bias for each column, a residual of y's shape. alpha: a
@@ -113,13 +105,13 @@ void share_pads(const Dims& sums, bool upper, Dims& begin, Dims& end) {
 }
 
 /// same: "upper" or "lower": as much padding as makes ceil(size / stride) windows.
-void pad_to_same(const NodeStep& step, const Dims& kernel, const Dims& stride, const Dims& dilation,
-                 Dims& begin, Dims& end) {
+void pad_to_same(const NodeStep& step, const Shape& x, const Dims& kernel, const Dims& stride,
+                 const Dims& dilation, Dims& begin, Dims& end) {
   const int axes = kernel.size();
   const Dims strides = for_each_axis(stride, axes, 1), steps = for_each_axis(dilation, axes, 1);
   Dims sums;
   for (int i = 0; i < axes; i++) {
-    const int64_t size = step.shape(0)[step.rank(0) - axes + i];
+    const int64_t size = x[x.size() - axes + i];
     const int64_t windows = (size + strides[i] - 1) / strides[i];
     sums.push_back(std::max<int64_t>(0, (windows - 1) * strides[i] + (kernel[i] - 1) * steps[i] + 1 - size));
   }
@@ -127,13 +119,13 @@ void pad_to_same(const NodeStep& step, const Dims& kernel, const Dims& stride, c
 }
 
 /// Of a transposed convolution: padding that leaves output_shape, or with `same` stride times x's size.
-void pad_to_output(const NodeStep& step, const Dims& kernel, ConvParams& params) {
+void pad_to_output(const NodeStep& step, const Shape& x, const Dims& kernel, ConvParams& params) {
   const int axes = kernel.size();
   const Dims strides = for_each_axis(params.stride, axes, 1), steps = for_each_axis(params.dilation, axes, 1);
   Dims asked = step.dims("output_shape"), more = for_each_axis(params.output_pad, axes, 0), sums;
   require(asked.empty() || asked.size() >= axes, "output_shape", asked, " must have ", axes, " sizes");
   for (int i = 0; i < axes; i++) {
-    const int64_t size = step.shape(0)[i + 2];
+    const int64_t size = x[i + 2];
     const int64_t y = asked.empty() ? size * strides[i] : asked[asked.size() - axes + i];
     const int64_t sum = strides[i] * (size - 1) + more[i] + (kernel[i] - 1) * steps[i] + 1 - y;
     sums.push_back(std::max<int64_t>(0, sum));
@@ -143,35 +135,48 @@ void pad_to_output(const NodeStep& step, const Dims& kernel, ConvParams& params)
   share_pads(sums, step.text("same", "lower") == "upper", params.pad_begin, params.pad_end);
 }
 
-/// Attributes: those of ConvParams (groups 0: as many as w's channels make); "same"; "output_shape".
-ConvParams conv_params(const NodeStep& step) {
+}  // namespace
+
+Activation activation_of(const NodeStep& step) {
+  const std::string name = step.text("activation", "identity");
+  for (Activation f :
+       {Activation::identity, Activation::relu, Activation::relu6, Activation::sigmoid, Activation::tanh})
+    if (name == name_of(f)) return f;
+  throw ValidationError("activation", "'" + name + "' must be identity, relu, relu6, sigmoid or tanh");
+}
+
+ConvParams conv_params(const NodeStep& step, const Shape& x, const Shape& w) {
   ConvParams params;
   params.stride = step.dims("stride");
   params.pad_begin = step.dims("pad_begin");
   params.pad_end = step.dims("pad_end");
   params.dilation = step.dims("dilation");
   params.groups = step.integer("groups", 1);
-  if (params.groups == 0) params.groups = step.shape(0)[1] / std::max<int64_t>(1, step.shape(1)[1]);
+  if (params.groups == 0) params.groups = x[1] / std::max<int64_t>(1, w[1]);
   params.transposed = step.flag("transposed");
   params.output_pad = step.dims("output_pad");
   params.activation = activation_of(step);
   Dims kernel;
-  for (int i = 2; i < step.rank(1); i++) kernel.push_back(step.shape(1)[i]);
-  require(step.rank(0) == step.rank(1) && step.rank(0) > 2, "inputs", "x, ", step.shape(0), ", and w, ",
-          step.shape(1), ", must have one rank, 3 to 5");
+  for (int i = 2; i < w.size(); i++) kernel.push_back(w[i]);
+  require(x.size() == w.size() && x.size() > 2, "inputs", "x, ", x, ", and w, ", w,
+          ", must have one rank, 3 to 5");
   if (params.transposed && (step.has("output_shape") || step.has("same")))
-    pad_to_output(step, kernel, params);
+    pad_to_output(step, x, kernel, params);
   else if (step.has("same"))
-    pad_to_same(step, kernel, params.stride, params.dilation, params.pad_begin, params.pad_end);
+    pad_to_same(step, x, kernel, params.stride, params.dilation, params.pad_begin, params.pad_end);
   return params;
 }
 
+namespace {
+
 /// Inputs: x, w, bias, a residual of y's shape.
 void infer_conv(NodeStep& step) {
-  step.output(0, step.dtype(0), conv_output_shape(step.shape(0), step.shape(1), conv_params(step)));
+  step.output(
+      0, step.dtype(0),
+      conv_output_shape(step.shape(0), step.shape(1), conv_params(step, step.shape(0), step.shape(1))));
 }
 void run_conv(NodeStep& step) {
-  const ConvParams params = conv_params(step);
+  const ConvParams params = conv_params(step, step.shape(0), step.shape(1));
   if (is_floating(step.dtype(0))) {
     const Tensor &w = step.x(1), &y = step.y();
     // y is row-major. A window reads x many times: from another order that takes longer than a copy, unless
@@ -200,9 +205,9 @@ void run_conv(NodeStep& step) {
   copy(step.stream, y, step.y(), step.options);
 }
 
-/// Attributes: those of PoolParams; "same"; flat: indices of maxima are places in all of x, not in a plane;
-/// column_major: in planes whose axes are counted the other way round.
-PoolParams pool_params(const NodeStep& step) {
+}  // namespace
+
+PoolParams pool_params(const NodeStep& step, const Shape& x) {
   PoolParams params;
   const std::string mode = step.text("mode", "max");
   require(mode == "max" || mode == "average" || mode == "lp", "mode", "'", mode,
@@ -218,9 +223,11 @@ PoolParams pool_params(const NodeStep& step) {
   params.count_include_pad = step.flag("count_include_pad", true);
   params.norm = step.number("norm", 2);
   if (step.has("same"))
-    pad_to_same(step, params.kernel, params.stride, params.dilation, params.pad_begin, params.pad_end);
+    pad_to_same(step, x, params.kernel, params.stride, params.dilation, params.pad_begin, params.pad_end);
   return params;
 }
+
+namespace {
 
 /// Indices in planes become such as the attributes ask for.
 void place_indices(NodeStep& step, const Tensor& in_plane) {
@@ -237,20 +244,24 @@ void place_indices(NodeStep& step, const Tensor& in_plane) {
                     turned ? "y0 = x1 + x0 / s1 + x0 % s1 * s0" : "y0 = x0 + x1 + 0 * s0 * s1", step.options);
 }
 
-/// Outputs: y, and of maxima their places, i64.
+/// Outputs: y, and of maxima their places, i64. flat: these are places in all of x, not in a plane;
+/// column_major: in planes whose axes are counted the other way round; narrow: they are i32.
 void infer_pool(NodeStep& step) {
-  const Shape shape = pool_output_shape(step.shape(0), pool_params(step));
+  const Shape shape = pool_output_shape(step.shape(0), pool_params(step, step.shape(0)));
   step.output(0, step.dtype(0), shape);
-  step.output(1, DType::i64, shape);
+  step.output(1, step.flag("narrow") ? DType::i32 : DType::i64, shape);
 }
 void run_pool(NodeStep& step) {
   const bool floating = is_floating(step.dtype(0));
   const Tensor x = floating ? step.x(0) : cast(step.stream, step.x(0), DType::f32, step.options);
   const Tensor y = floating ? step.y() : step.scratch(step.out(0).shape, DType::f32);
-  const Tensor indices = step.wanted(1) ? step.scratch(step.out(1).shape, DType::i64) : Tensor();
-  dlprim::pool(step.stream, x, pool_params(step), y, indices, step.options);
+  const bool as_they_are = !step.flag("flat") && !step.flag("column_major");
+  const Tensor indices = !step.wanted(1) ? Tensor()
+                         : as_they_are   ? step.y(1)
+                                         : step.scratch(step.out(1).shape, DType::i64);
+  dlprim::pool(step.stream, x, pool_params(step, step.shape(0)), y, indices, step.options);
   if (!floating) copy(step.stream, y, step.y(), step.options);
-  if (step.wanted(1)) place_indices(step, indices);
+  if (step.wanted(1) && !as_they_are) place_indices(step, indices);
 }
 
 /// One window over all of the axes behind the first two.
@@ -263,7 +274,7 @@ void infer_global_pool(NodeStep& step) {
 void run_global_pool(NodeStep& step) {
   // Any number of axes: as one.
   const Shape& x = step.shape(0);
-  PoolParams params = pool_params(step);
+  PoolParams params = pool_params(step, x);
   params.kernel = {element_count(x) / std::max<int64_t>(1, x[0] * x[1])};
   dlprim::pool(step.stream, step.dense(0).reshape({x[0], x[1], params.kernel[0]}), params,
                step.y().reshape({x[0], x[1], 1}), {}, step.options);

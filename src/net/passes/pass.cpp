@@ -21,6 +21,7 @@ const std::vector<GraphPass>& passes() {
   static const auto* list = new std::vector<GraphPass>{
       {"branches", "of an If whose condition is known only the branch that it takes is left", nullptr, true},
       {"constants", "what is made of constants alone is one", fold_constants, true},
+      {"no_ops", "nodes that give their input again go", remove_no_ops, true},
       {"pads", "zeros around a convolution's input are its own padding", fold_pads, true},
       {"affine", "factors and terms for each channel, and BatchNorm, go into the convolution in front",
        fold_affine, false},

@@ -50,6 +50,7 @@ struct GraphPass {
 };
 
 void fold_constants(Rewritten& rewritten);
+void remove_no_ops(Rewritten& rewritten);
 void fold_pads(Rewritten& rewritten);
 void fold_affine(Rewritten& rewritten);
 void recognise_norms(Rewritten& rewritten);

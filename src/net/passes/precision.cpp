@@ -2,6 +2,7 @@
 // follows them stays in it as long as nothing is lost by that: functions that grow or need all bits, sums and
 // model outputs are f32. Sums inside a kernel are f32 in any case.
 #include <algorithm>
+#include <initializer_list>
 #include <set>
 
 #include <dlprim/net_host.hpp>
@@ -11,30 +12,79 @@
 namespace dlprim::detail {
 namespace {
 
-/// Which inputs of a node are converted.
-enum class Converts : uint8_t { none, first, all };
-
-Converts product(const std::string& kind) {
-  return kind == "matmul" || kind == "conv" ? Converts::all : Converts::none;
+/// Which of a node's inputs are converted, and which of its outputs are in the other dtype: a bit for each.
+struct Low {
+  uint32_t inputs = 0, outputs = 1;
+};
+constexpr uint32_t kAll = ~0U;
+constexpr uint32_t bits(std::initializer_list<int> places) {
+  uint32_t all = 0;
+  for (int place : places) all |= 1U << place;
+  return all;
 }
 
-/// Kinds that take what they are given. Parameters of norms, sizes and scales stay as they are.
-Converts follower(const NetGraph::Node& node) {
+using LowKinds = std::map<std::string, Low>;
+
+Low find_low(const LowKinds& kinds, const std::string& kind) {
+  const auto found = kinds.find(kind);
+  return found == kinds.end() ? Low() : found->second;
+}
+
+Low product(const std::string& kind) {
+  static const auto* kinds = new LowKinds{{"matmul", {kAll}},
+                                          {"conv", {kAll}},
+                                          {"matmul_backward", {kAll}},
+                                          {"conv_backward_data", {kAll}},
+                                          {"conv_backward_filter", {kAll}}};
+  return find_low(*kinds, kind);
+}
+
+/// Kinds that take what they are given. Parameters of norms, sizes and scales stay as they are, and so do
+/// statistics.
+Low follower(const NetGraph::Node& node) {
   static const auto* functions = new std::set<std::string>{
-      "add",  "sub",       "mul",  "neg",  "abs", "relu", "relu6",   "leaky_relu", "sigmoid", "hardsigmoid",
-      "tanh", "hardswish", "silu", "gelu", "elu", "clip", "maximum", "minimum",    "where",   "softplus"};
-  static const auto* any = new std::set<std::string>{"concat",    "reshape",   "flatten", "squeeze",
-                                                     "unsqueeze", "transpose", "expand",  "identity"};
-  static const auto* by_x = new std::set<std::string>{
-      "batch_norm", "layer_norm", "group_norm",     "softmax",        "pool",   "global_pool",
-      "slice",      "split",      "depth_to_space", "space_to_depth", "gather", "resize"};
-  if (node.attributes.count("dtype") || !node.bodies.empty()) return Converts::none;
-  if (node.kind == "elementwise") {
-    const auto* name = attribute<std::string>(node, "function");
-    return name && functions->count(*name) ? Converts::all : Converts::none;
+      "add",        "sub",     "mul",         "neg",     "abs",       "relu",     "relu6",
+      "leaky_relu", "sigmoid", "hardsigmoid", "tanh",    "hardswish", "silu",     "gelu",
+      "elu",        "clip",    "maximum",     "minimum", "where",     "softplus", "gelu_tanh"};
+  static const auto* kinds = new LowKinds{
+      {"concat", {kAll}},
+      {"reshape", {kAll}},
+      {"flatten", {kAll}},
+      {"squeeze", {kAll}},
+      {"unsqueeze", {kAll}},
+      {"transpose", {kAll}},
+      {"expand", {kAll}},
+      {"identity", {kAll}},
+      {"group_norm", {1}},
+      {"softmax", {1}},
+      {"pool", {1}},
+      {"global_pool", {1}},
+      {"slice", {1}},
+      {"split", {1, kAll}},
+      {"depth_to_space", {1}},
+      {"space_to_depth", {1}},
+      {"gather", {1}},
+      {"resize", {1}},
+      {"layer_norm", {1}},
+      {"batch_norm", {bits({0, 5})}},
+      {"attention", {bits({0, 1, 2})}},
+      {"attention_backward", {bits({0, 1, 2, 7}), bits({0, 1, 2})}},
+      {"batch_norm_backward", {bits({0, 1, 5}), bits({0, 3})}},
+      {"layer_norm_backward", {bits({0, 1})}},
+      {"softmax_backward", {bits({0, 1})}},
+      {"pool_backward", {bits({0, 3, 4})}},
+      {"slice_backward", {1}},
+      {"reduce_backward", {1}},
+      {"channel_sums", {1}},
+      {"sum_to", {1}},
+  };
+  if (node.attributes.count("dtype") || !node.bodies.empty()) return {};
+  const bool elementwise = node.kind == "elementwise";
+  if (elementwise || node.kind == "pointwise") {
+    const auto* name = attribute<std::string>(node, elementwise ? "function" : "gradient_of");
+    return name && functions->count(*name) ? Low{kAll} : Low();
   }
-  if (node.kind != "split" && node.outputs.size() > 1) return Converts::none;
-  return any->count(node.kind) ? Converts::all : by_x->count(node.kind) ? Converts::first : Converts::none;
+  return find_low(*kinds, node.kind);
 }
 
 class Lowering {
@@ -54,35 +104,41 @@ class Lowering {
     return fact && fact->dtype == DType::f32;
   }
 
-  /// Whether the node computes in the other dtype, and what that converts.
-  Converts lowers(const NetGraph::Node& node) const {
-    const bool all_f32 = std::all_of(node.outputs.begin(), node.outputs.end(),
-                                     [&](int value) { return value == NetGraph::kNone || is_f32(value); });
-    if (!all_f32 || node.inputs.empty() || !is_f32(node.inputs[0])) return Converts::none;
-    const Converts converts = product(node.kind);
-    if (converts != Converts::none) return converts;
-    const bool follows = std::any_of(node.inputs.begin(), node.inputs.end(),
-                                     [&](int value) { return only_low_.count(value) != 0; });
-    return follows ? follower(node) : Converts::none;
+  /// What the node converts, if it computes in the other dtype.
+  Low lowers(const NetGraph::Node& node) const {
+    if (node.inputs.empty() || !is_f32(node.inputs[0])) return {};
+    Low low = product(node.kind);
+    if (low.inputs == 0) {
+      bool follows = false;
+      const Low other = follower(node);
+      for (size_t k = 0; k < node.inputs.size(); k++)
+        follows = follows || (has(other.inputs, k) && only_low_.count(node.inputs[k]) != 0);
+      if (follows) low = other;
+    }
+    for (size_t k = 0; k < node.outputs.size(); k++)
+      if (has(low.outputs, k) && node.outputs[k] != NetGraph::kNone && !is_f32(node.outputs[k])) return {};
+    return low;
+  }
+  static bool has(uint32_t bits, size_t place) {
+    return bits == kAll || (place < 32 && (bits >> place & 1U) != 0);
   }
 
   void visit(NetGraph::Node node) {
-    const Converts converts = lowers(node);
+    const Low asked = lowers(node);
     for (size_t k = 0; k < node.inputs.size(); k++) {
       int& value = node.inputs[k];
       if (value == NetGraph::kNone) continue;
-      const bool converted = converts == Converts::all || (converts == Converts::first && k == 0);
-      if (converted && is_f32(value))
+      if (has(asked.inputs, k) && is_f32(value))
         value = low(value);
       else
         restore(value);
     }
-    if (converts != Converts::none)
-      for (int& value : node.outputs)
-        if (value != NetGraph::kNone) {
-          only_low_.insert(value);
-          value = twin(value);
-        }
+    for (size_t k = 0; asked.inputs != 0 && k < node.outputs.size(); k++) {
+      int& value = node.outputs[k];
+      if (!has(asked.outputs, k) || value == NetGraph::kNone) continue;
+      only_low_.insert(value);
+      value = twin(value);
+    }
     nodes_.push_back(std::move(node));
   }
 

@@ -1,0 +1,114 @@
+// Rules of what is computed element by element, and of reductions.
+#include <algorithm>
+#include <set>
+
+#include <dlprim/elementwise.hpp>
+
+#include "core/text.hpp"
+#include "net/gradients/rule.hpp"
+
+namespace dlprim::detail {
+namespace {
+
+template <class T>
+T attribute_of(const NetGraph::Node& node, const char* name, T standard) {
+  const auto found = node.attributes.find(name);
+  if (found == node.attributes.end()) return standard;
+  const T* value = std::get_if<T>(&found->second.value);
+  return value ? *value : standard;
+}
+
+/// Functions whose slope follows from the result: x is not kept for it, and stays free for a fusion in front.
+/// Expressions of dy, x0, and y, x1.
+const char* slope_of_result(const std::string& function) {
+  if (function == "relu") return "y0 = x1 > 0 ? x0 : 0";
+  if (function == "relu6") return "y0 = x1 > 0 && x1 < 6 ? x0 : 0";
+  if (function == "sigmoid") return "y0 = x0 * x1 * (1 - x1)";
+  if (function == "tanh") return "y0 = x0 * (1 - x1 * x1)";
+  if (function == "exp") return "y0 = x0 * x1";
+  return nullptr;
+}
+
+/// Whether the expression has the word.
+bool mentions(const std::string& expression, const std::string& word) {
+  const auto part = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
+  for (size_t at = 0; (at = expression.find(word, at)) != std::string::npos; at += word.size()) {
+    const bool begins = at == 0 || !part(expression[at - 1]);
+    const size_t end = at + word.size();
+    if (begins && (end == expression.size() || !part(expression[end]))) return true;
+  }
+  return false;
+}
+
+/// The list's own expression of the gradient of input k, with what it needs alone. It is broadcast as the
+/// result was: where that made the input larger, the gradient is summed.
+void elementwise_rule(GradientStep& step) {
+  const ElementwiseFunction& f = elementwise_function(attribute_of<std::string>(step.node(), "function", ""));
+  const auto parameters = attribute_of<Attribute::Numbers>(step.node(), "parameters", {});
+  if (const char* slope = f.inputs.size() == 1 ? slope_of_result(f.name) : nullptr)
+    return step.give(0, step.pointwise(slope, {step.dy(), step.y()}, {}, f.name));
+  for (size_t k = 0; k < f.inputs.size(); k++) {
+    if (!step.wanted(k)) continue;
+    const std::string& gradient = f.gradients[k];
+    if (gradient.empty()) continue;  // a condition's
+    if (gradient == "0") continue;
+    int dx = step.dy();
+    if (gradient != "dy") {
+      std::string body = "const real dy = x0; ";
+      std::vector<int> inputs{step.dy()};
+      std::vector<double> scalars;
+      for (size_t i = 0; i < f.inputs.size(); i++) {
+        if (!mentions(gradient, f.inputs[i]) && !mentions(f.let, f.inputs[i])) continue;
+        body += cat("const real ", f.inputs[i], " = x", inputs.size(), "; ");
+        inputs.push_back(step.x(i));
+      }
+      for (size_t i = 0; i < f.parameters.size(); i++) {
+        body += cat("const real ", f.parameters[i].name, " = s", scalars.size(), "; ");
+        scalars.push_back(parameters.empty() ? f.parameters[i].standard : parameters[i]);
+      }
+      if (!f.let.empty()) body += f.let + "; ";
+      dx = step.pointwise(body + "y0 = " + gradient, std::move(inputs), std::move(scalars), f.name);
+    }
+    if (f.inputs.size() > 1) dx = step.add("sum_to", {dx, step.sizes(step.x(k))});
+    step.give(k, dx);
+  }
+}
+
+void cast_rule(GradientStep& step) {
+  step.give(0, step.add("cast", {step.dy(), step.x(0)}));
+}
+
+void dropout_rule(GradientStep& step) {
+  if (!step.has(2) || step.constant(2).at(0) == 0) return step.give(0, step.dy());
+  const double ratio = step.has(1) ? step.constant(1).at(0) : 0.5;
+  if (ratio == 0) return step.give(0, step.dy());
+  step.give(0, step.pointwise("y0 = x1 ? x0 * s0 : 0", {step.dy(), step.y(1)}, {1 / (1 - ratio)}));
+}
+
+void reduce_rule(GradientStep& step) {
+  const auto function = attribute_of<std::string>(step.node(), "function", "");
+  if (function != "sum" && function != "mean")
+    step.refuse("of reductions only sum and mean have one, not '" + function + "'");
+  std::vector<int> inputs{step.dy(), step.sizes(step.x(0))};
+  if (step.has(1)) inputs.push_back(step.x(1));
+  Attributes attributes{{"mean", function == "mean"}};
+  for (const char* name : {"axes", "no_axes"})
+    if (const auto found = step.node().attributes.find(name); found != step.node().attributes.end())
+      attributes.insert(*found);
+  step.give(0, step.add("reduce_backward", std::move(inputs), std::move(attributes)));
+}
+
+constexpr NamedRule kRules[] = {
+    {"elementwise", elementwise_rule},
+    {"cast", cast_rule},
+    {"dropout", dropout_rule},
+    {"reduce", reduce_rule},
+};
+
+}  // namespace
+
+RuleList element_rules() {
+  return rules_of(kRules);
+}
+
+}  // namespace dlprim::detail

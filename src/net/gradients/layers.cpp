@@ -1,0 +1,136 @@
+// Rules of layers: convolutions, products, pooling, normalisations, softmax, attention, losses.
+#include "net/gradients/rule.hpp"
+
+namespace dlprim::detail {
+namespace {
+
+/// Attributes of the node, of these names.
+Attributes taken(const GradientStep& step, std::initializer_list<const char*> names) {
+  Attributes attributes;
+  for (const char* name : names)
+    if (const auto found = step.node().attributes.find(name); found != step.node().attributes.end())
+      attributes.insert(*found);
+  return attributes;
+}
+
+bool flag(const GradientStep& step, const char* name) {
+  const auto found = step.node().attributes.find(name);
+  const auto* value =
+      found == step.node().attributes.end() ? nullptr : std::get_if<int64_t>(&found->second.value);
+  return value && *value != 0;
+}
+
+/// dy without what an epilogue did behind the product.
+int before_epilogue(GradientStep& step) {
+  if (step.node().attributes.count("activation")) step.refuse("its activation is to be a node of its own");
+  if (step.has(3)) step.give(3, step.dy());
+  return step.dy();
+}
+
+void conv_rule(GradientStep& step) {
+  const Attributes attributes = taken(step, {"stride", "pad_begin", "pad_end", "dilation", "groups",
+                                             "transposed", "output_pad", "same", "output_shape"});
+  const int dy = before_epilogue(step);
+  if (step.wanted(0))
+    step.give(0, step.add("conv_backward_data", {dy, step.x(1), step.sizes(step.x(0))}, attributes));
+  if (step.wanted(1))
+    step.give(1, step.add("conv_backward_filter", {step.x(0), dy, step.sizes(step.x(1))}, attributes));
+  if (step.wanted(2)) step.give(2, step.add("channel_sums", {dy}));
+}
+
+void matmul_rule(GradientStep& step) {
+  const int dy = before_epilogue(step);
+  for (size_t k : {0, 1}) {
+    if (!step.wanted(k)) continue;
+    Attributes attributes = taken(step, {"alpha"});
+    attributes.emplace("operand", static_cast<int64_t>(k));
+    if (step.made_by(step.x(k), "transpose")) attributes.emplace("turned", true);
+    step.give(k, step.add("matmul_backward", {dy, step.x(1 - k), step.sizes(step.x(k))}, attributes));
+  }
+  if (step.wanted(2)) step.give(2, step.add("sum_to", {dy, step.sizes(step.x(2))}));
+}
+
+void pool_rule(GradientStep& step) {
+  Attributes attributes = taken(step, {"mode", "kernel", "stride", "pad_begin", "pad_end", "dilation", "same",
+                                       "output", "ceil_mode", "count_include_pad", "norm"});
+  const bool global = step.node().kind == "global_pool";
+  const auto mode = attributes.find("mode");
+  const std::string name = mode == attributes.end() ? "max" : std::get<std::string>(mode->second.value);
+  std::vector<int> inputs{step.dy(), step.sizes(step.x(0))};
+  if (global) attributes.emplace("global", true);
+  if (name == "max") {
+    if (global) step.refuse("of global pooling only the average and the norm have one");
+    if (flag(step, "flat") || flag(step, "column_major")) step.refuse("its places are not those of planes");
+    if (step.node().outputs.size() < 2 || step.node().outputs[1] == NetGraph::kNone) step.set("narrow", true);
+    inputs.push_back(step.y(1));
+  } else if (name == "lp") {
+    inputs.insert(inputs.end(), {NetGraph::kNone, step.x(0), step.y()});
+  }
+  step.give(0, step.add("pool_backward", std::move(inputs), std::move(attributes)));
+}
+
+void batch_norm_rule(GradientStep& step) {
+  if (!flag(step, "training")) step.refuse("it must be in training");
+  if (flag(step, "per_element")) step.refuse("it must have a channel for all of a plane");
+  const Attributes attributes = taken(step, {"activation"});
+  std::vector<int> inputs{step.dy(), step.x(0), step.x(1), step.y(3), step.y(4)};
+  if (!attributes.empty()) inputs.push_back(step.y());
+  const std::vector<int> gradients =
+      step.add_many("batch_norm_backward", std::move(inputs),
+                    {step.wanted(0), step.wanted(1), step.wanted(2), step.wanted(5)}, attributes);
+  for (size_t k : {0, 1, 2})
+    if (step.wanted(k)) step.give(k, gradients[k]);
+  if (step.wanted(5)) step.give(5, gradients[3]);
+}
+
+void layer_norm_rule(GradientStep& step) {
+  const bool rms = flag(step, "rms");
+  const int weight = step.has(1) ? step.x(1) : NetGraph::kNone;
+  const int mean = rms ? NetGraph::kNone : step.y(1), inverse = step.y(rms ? 1 : 2);
+  const std::vector<int> gradients =
+      step.add_many("layer_norm_backward", {step.dy(), step.x(0), weight, mean, inverse},
+                    {step.wanted(0), step.wanted(1), step.wanted(2)}, taken(step, {"axis", "rms"}));
+  for (size_t k : {0, 1, 2})
+    if (step.wanted(k)) step.give(k, gradients[k]);
+}
+
+void softmax_rule(GradientStep& step) {
+  step.give(0, step.add("softmax_backward", {step.dy(), step.y()}, taken(step, {"axis", "log", "to_end"})));
+}
+
+void attention_rule(GradientStep& step) {
+  if (step.has(4) || step.has(5)) step.refuse("it has a past");
+  if (step.dy(1) != NetGraph::kNone || step.dy(2) != NetGraph::kNone || step.dy(3) != NetGraph::kNone)
+    step.refuse("only its first output has one");
+  if (step.wanted(3)) step.refuse("of its inputs only q, k and v have one");
+  std::vector<int> inputs;
+  for (size_t k = 0; k < 7; k++) inputs.push_back(step.has(k) ? step.x(k) : NetGraph::kNone);
+  inputs.push_back(step.dy());
+  const std::vector<int> gradients =
+      step.add_many("attention_backward", std::move(inputs), {step.wanted(0), step.wanted(1), step.wanted(2)},
+                    taken(step, {"heads", "kv_heads", "scale", "causal", "softcap"}));
+  for (size_t k : {0, 1, 2})
+    if (step.wanted(k)) step.give(k, gradients[k]);
+}
+
+void class_loss_rule(GradientStep& step) {
+  if (step.dy(1) != NetGraph::kNone) step.refuse("only its first output has one");
+  std::vector<int> inputs{step.dy(), step.x(0), step.x(1)};
+  if (step.has(2)) inputs.push_back(step.x(2));
+  step.give(0, step.add("class_loss_backward", std::move(inputs),
+                        taken(step, {"reduction", "ignore_index", "label_smoothing", "logits"})));
+}
+
+constexpr NamedRule kRules[] = {
+    {"conv", conv_rule},        {"matmul", matmul_rule},         {"pool", pool_rule},
+    {"global_pool", pool_rule}, {"batch_norm", batch_norm_rule}, {"layer_norm", layer_norm_rule},
+    {"softmax", softmax_rule},  {"attention", attention_rule},   {"class_loss", class_loss_rule},
+};
+
+}  // namespace
+
+RuleList layer_rules() {
+  return rules_of(kRules);
+}
+
+}  // namespace dlprim::detail

@@ -1,0 +1,26 @@
+// What a node's attributes say to operators, for the kinds of both directions.
+#pragma once
+
+#include <dlprim/activation.hpp>
+#include <dlprim/class_loss.hpp>
+#include <dlprim/conv.hpp>
+#include <dlprim/pool.hpp>
+
+#include "net/nodes/node.hpp"
+
+namespace dlprim::detail {
+
+/// The attribute "activation".
+Activation activation_of(const NodeStep& step);
+
+/// Attributes: those of ConvParams (groups 0: as many as w's channels make); "same"; "output_shape". x and w:
+/// the forward direction's shapes.
+ConvParams conv_params(const NodeStep& step, const Shape& x, const Shape& w);
+
+/// Attributes: those of PoolParams; "same". x: the forward direction's shape.
+PoolParams pool_params(const NodeStep& step, const Shape& x);
+
+/// Attributes: reduction, ignore_index.
+ClassLossParams class_loss_params(const NodeStep& step);
+
+}  // namespace dlprim::detail

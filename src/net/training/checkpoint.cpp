@@ -1,0 +1,89 @@
+// A trainer's state as a safetensors file: parameters, statistics, the optimizer's states, the loss's scale,
+// and, as metadata, how many updates there were and what random numbers were drawn.
+#include <algorithm>
+#include <charconv>
+
+#include <dlprim/copy.hpp>
+#include <dlprim/net_host.hpp>
+#include <dlprim/safetensors.hpp>
+
+#include "core/check.hpp"
+#include "net/training/trainer.hpp"
+
+namespace dlprim {
+
+using detail::cat;
+using detail::require;
+
+namespace {
+
+constexpr const char* kFormat = "dlprim training 1";
+
+uint64_t whole_number(const std::map<std::string, std::string>& metadata, const std::string& name,
+                      const std::string& path) {
+  const auto found = metadata.find(name);
+  uint64_t value = 0;
+  const char* end = found == metadata.end() ? nullptr : found->second.data() + found->second.size();
+  const bool read = end && !found->second.empty() &&
+                    std::from_chars(found->second.data(), end, value).ptr == end && value <= INT64_MAX;
+  require(read, "path", "'", path, "' has no whole number '", name, "'");
+  return value;
+}
+
+}  // namespace
+
+std::vector<Trainer::Parameter> Trainer::State::kept() const {
+  std::vector<Parameter> list;
+  for (const Parameter& p : parameters) list.push_back({"parameters/" + p.name, p.value});
+  for (const Parameter& p : statistics) list.push_back({"statistics/" + p.name, p.value});
+  for (size_t k = 0; k < states.size(); k++)
+    for (size_t i = 0; i < parameters.size(); i++)
+      list.push_back({cat("state", k, "/", parameters[i].name), states[k][i]});
+  if (config.scaling) list.push_back({"scale", scale}), list.push_back({"good_steps", good_steps});
+  return list;
+}
+
+void Trainer::save(const std::string& path) const {
+  require(state_->summed == 0, "path", "'", path, "': ", state_->summed, " of ", state_->config.accumulate,
+          " steps of an update are done; a checkpoint is of whole updates");
+  std::vector<HostTensor> tensors;
+  for (const Parameter& p : state_->kept()) tensors.push_back(to_host(state_->stream, p.value, p.name));
+  const RandomState random = state_->step_model.random();
+  save_safetensors(path, tensors,
+                   {{"format", kFormat},
+                    {"updates", std::to_string(state_->updates)},
+                    {"random_seed", std::to_string(random.seed)},
+                    {"random_offset", std::to_string(random.offset)}});
+}
+
+void Trainer::load(const std::string& path) {
+  SafetensorsReader reader(path);
+  const auto format = reader.metadata().find("format");
+  require(format != reader.metadata().end() && format->second == kFormat, "path", "'", path,
+          "' is no checkpoint of a Trainer");
+  const auto updates = static_cast<int64_t>(whole_number(reader.metadata(), "updates", path));
+  const RandomState random{whole_number(reader.metadata(), "random_seed", path),
+                           whole_number(reader.metadata(), "random_offset", path)};
+  const std::vector<Parameter> kept = state_->kept();
+  const auto& entries = reader.entries();
+  require(entries.size() == kept.size(), "path", "'", path, "' has ", entries.size(),
+          " tensors, the trainer ", kept.size());
+  // Everything is checked, and read, before anything changes.
+  std::vector<HostTensor> tensors;
+  for (const Parameter& p : kept) {
+    const auto entry =
+        std::find_if(entries.begin(), entries.end(), [&](const auto& e) { return e.name == p.name; });
+    require(entry != entries.end(), "path", "'", path, "' lacks '", p.name, "', which the trainer has");
+    require(entry->shape == p.value.shape() && entry->dtype == p.value.dtype(), "path", "'", path, "' has '",
+            p.name, "' as ", name_of(entry->dtype), to_string(entry->shape), ", the trainer as ",
+            p.value.describe());
+    tensors.push_back(reader.read(*entry));
+  }
+  for (size_t i = 0; i < kept.size(); i++)
+    write(state_->stream, kept[i].value, tensors[i].data.data(), kept[i].value.bytes());
+  state_->updates = updates;
+  state_->summed = 0;
+  state_->step_model.set_random(random);
+}
+
+}  // namespace dlprim
