@@ -12,6 +12,22 @@
 #include "picture.hpp"
 
 namespace dlprim::cli {
+
+double pixel_value(Pixels pixels, unsigned char v, size_t colour) {
+  static constexpr std::array<double, 3> kMean{0.485, 0.456, 0.406}, kDeviation{0.229, 0.224, 0.225};
+  switch (pixels) {
+    case Pixels::imagenet:
+      return (v / 255.0 - kMean[colour]) / kDeviation[colour];
+    case Pixels::unit:
+      return v / 255.0;
+    case Pixels::centred:
+      return v / 127.5 - 1;
+    case Pixels::bytes:
+      break;
+  }
+  return v;
+}
+
 namespace {
 
 [[noreturn]] void refuse(const std::string& path, const std::string& why) {
@@ -31,21 +47,6 @@ std::vector<int64_t> known_sizes(const Model::Port& port, const std::optional<Sh
   std::vector<int64_t> sizes;
   for (const Dimension& d : port.shape.value_or(std::vector<Dimension>())) sizes.push_back(d.size);
   return sizes;
-}
-
-double pixel_value(Pixels pixels, unsigned char v, size_t colour) {
-  static constexpr std::array<double, 3> kMean{0.485, 0.456, 0.406}, kDeviation{0.229, 0.224, 0.225};
-  switch (pixels) {
-    case Pixels::imagenet:
-      return (v / 255.0 - kMean[colour]) / kDeviation[colour];
-    case Pixels::unit:
-      return v / 255.0;
-    case Pixels::centred:
-      return v / 127.5 - 1;
-    case Pixels::bytes:
-      break;
-  }
-  return v;
 }
 
 /// [N, C, H, W] or [N, H, W, C]: where 1 or 3 stands says which.

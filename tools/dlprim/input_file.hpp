@@ -19,6 +19,9 @@ enum class Pixels : uint8_t {
 /// "imagenet", "unit", "centred", "bytes". Throws ValidationError.
 Pixels parse_pixels(const std::string& name);
 
+/// What the byte becomes, of colour 0, 1 or 2.
+double pixel_value(Pixels pixels, unsigned char v, size_t colour);
+
 /// By the end of its name: .npy, .png, .jpg, .jpeg, .wav (16 bits), .txt (its bytes), .raw (elements in
 /// memory's order). `asked`: the shape that the user gave. Guesses are lines in `notes`. Throws
 /// ValidationError, Error.

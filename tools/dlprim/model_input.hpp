@@ -14,8 +14,9 @@
 namespace dlprim::cli {
 
 /// The model of a command: read from its file, or made by its name. `fixed`: open sizes are as --batch says,
-/// and those of a network by name, unless its inputs are given, those that it was made for.
-NetGraph load_graph(const ModelOptions& options, bool fixed = true);
+/// and those of a network by name, unless its inputs are given, those that it was made for. `classes`: of a
+/// network by name.
+NetGraph load_graph(const ModelOptions& options, bool fixed = true, int64_t classes = 1000);
 
 /// By names of inputs.
 using HostTensors = std::map<std::string, HostTensor>;

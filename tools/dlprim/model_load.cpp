@@ -36,9 +36,10 @@ void fix_batch(NetGraph& graph, int64_t batch) {
   }
 }
 
-NetGraph by_name(const std::string& name, const std::string& weights) {
+NetGraph by_name(const std::string& name, const std::string& weights, int64_t classes) {
   networks::Config config;
   config.weights = weights;
+  config.classes = classes;
   return networks::make(name, config);
 }
 
@@ -48,7 +49,7 @@ NetGraph from_file(const std::string& path) {
 
 }  // namespace
 
-NetGraph load_graph(const ModelOptions& options, bool fixed) {
+NetGraph load_graph(const ModelOptions& options, bool fixed, int64_t classes) {
   const std::vector<networks::Network>& named = networks::list();
   const auto found = std::find_if(named.begin(), named.end(),
                                   [&](const networks::Network& n) { return n.name == options.model; });
@@ -56,7 +57,7 @@ NetGraph load_graph(const ModelOptions& options, bool fixed) {
   if (!by_its_name && !options.weights.empty())
     throw BadInput("--weights is for networks by name; '" + options.model +
                    "' is none ('dlprim networks' lists them)");
-  NetGraph graph = by_its_name ? by_name(options.model, options.weights) : from_file(options.model);
+  NetGraph graph = by_its_name ? by_name(options.model, options.weights, classes) : from_file(options.model);
   if (!fixed) return graph;
   if (by_its_name && options.inputs.empty() && options.shapes.empty()) fix_made_for(graph, *found);
   if (options.batch > 0) fix_batch(graph, options.batch);

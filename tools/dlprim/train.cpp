@@ -17,6 +17,7 @@
 #include "curves_svg.hpp"
 #include "device_choice.hpp"
 #include "format.hpp"
+#include "output_folder.hpp"
 #include "progress.hpp"
 
 namespace dlprim::cli {
@@ -145,27 +146,6 @@ class Training {
   Progress progress_;
   std::vector<double> step_losses_;
 };
-
-/// Writes the whole text or throws.
-void write_file(const std::filesystem::path& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << text;
-  file.close();
-  if (!file) throw Error("cannot write '" + path.string() + "'");
-}
-
-/// The directory, made if need be; found out before the training, not after it, if nothing can be written
-/// there.
-std::filesystem::path prepare_output(const std::string& out) {
-  const std::filesystem::path directory(out);
-  std::error_code code;
-  std::filesystem::create_directories(directory, code);
-  if (!std::filesystem::is_directory(directory, code)) throw Error("cannot make the directory '" + out + "'");
-  const std::filesystem::path probe = directory / ".dlprim-write-test";
-  write_file(probe, "");
-  std::filesystem::remove(probe, code);
-  return directory;
-}
 
 void write_curves(const std::filesystem::path& path, const std::string& device, const TrainOptions& options,
                   const Training& training, const std::vector<Epoch>& epochs) {

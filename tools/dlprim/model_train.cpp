@@ -1,0 +1,297 @@
+// `dlprim train MODEL DATA`: trains a network by name or from a file on labelled images.
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+
+#include <nlohmann/json.hpp>
+
+#include <dlprim/copy.hpp>
+#include <dlprim/net_json.hpp>
+#include <dlprim/net_loader.hpp>
+#include <dlprim/net_networks.hpp>
+#include <dlprim/net_training.hpp>
+
+#include "clock.hpp"
+#include "commands.hpp"
+#include "device_choice.hpp"
+#include "format.hpp"
+#include "labelled_images.hpp"
+#include "model_input.hpp"
+#include "model_train.hpp"
+#include "output_folder.hpp"
+#include "progress.hpp"
+
+namespace dlprim::cli {
+namespace {
+
+constexpr int64_t kReadEvery = 20;  // steps between two looks at the device's losses: each waits for it
+constexpr const char *kLabels = "dlprim.labels", *kLoss = "dlprim.loss";
+
+/// What a graph takes and gives, if it classifies images.
+struct Ports {
+  std::string input, output;
+  std::vector<Dimension> sizes;  ///< of the input, [N, C, H, W]
+};
+
+Ports ports_of(const NetGraph& graph, const std::string& model) {
+  const Model ports(graph);
+  const std::vector<Model::Port> inputs = ports.inputs(), outputs = ports.outputs();
+  if (inputs.size() != 1 || !inputs[0].shape || inputs[0].shape->size() != 4 || inputs[0].dtype != DType::f32)
+    throw BadInput("'" + model + "' must take one input, images f32[N, colours, height, width]");
+  const int64_t colours = (*inputs[0].shape)[1].size;
+  if (colours != 1 && colours != 3)
+    throw BadInput(format("'%s' takes images of %lld colours, must be 1 or 3", model.c_str(),
+                          static_cast<long long>(colours)));
+  return {inputs[0].name, outputs.at(0).name, *inputs[0].shape};
+}
+
+NetGraph graph_of(const TrainModelOptions& options, const ImageSets& sets) {
+  NetGraph graph = load_graph(options, false, static_cast<int64_t>(sets.classes.size()));
+  // An image's first size may be whatever a batch has.
+  const int input = graph.inputs.at(0);
+  auto& shape = graph.values[static_cast<size_t>(input)].shape;
+  if (shape && !shape->empty() && shape->front().size > 0) shape->front() = Dimension(-1, "batch");
+  return graph;
+}
+
+ImageForm form_of(const TrainModelOptions& options, const Ports& ports, const ImageSets& sets) {
+  ImageForm form;
+  form.colours = ports.sizes[1].size;
+  const auto side = [&](int axis, int64_t own) {
+    const int64_t fixed = ports.sizes[static_cast<size_t>(axis)].size;
+    return fixed > 0 ? fixed : options.size > 0 ? options.size : own;
+  };
+  form.height = side(2, sets.height), form.width = side(3, sets.width);
+  form.pixels = options.pixels_choice().value_or(Pixels::imagenet);
+  return form;
+}
+
+Trainer::Config config_of(const TrainModelOptions& options, int64_t updates) {
+  Trainer::Config config;
+  config.loss = kLoss;
+  const bool adam = options.solver != "sgd";
+  config.optimizer.method = adam ? OptimizerMethod::adam : OptimizerMethod::sgd;
+  config.optimizer.decoupled = options.solver == "adamw";
+  config.optimizer.momentum = !adam;
+  config.numbers.momentum = 0.9;
+  config.numbers.weight_decay = options.weight_decay;
+  config.rate = LearningRate::cosine(options.learning_rate > 0 ? options.learning_rate
+                                     : adam                    ? 1e-3
+                                                               : 0.05,
+                                     options.warm_up, updates);
+  if (options.schedule == "constant") config.rate.shape = LearningRate::Shape::constant;
+  if (options.schedule == "linear") config.rate.shape = LearningRate::Shape::linear;
+  config.precision = options.precision();
+  if (config.precision == DType::f16) config.scaling = LossScaling{};
+  config.clip_norm = options.clip;
+  config.accumulate = options.accumulate;
+  config.recompute = options.recompute;
+  config.without = options.without;
+  config.options = options_of(options);
+  return config;
+}
+
+struct TestScore {
+  double loss = 0;
+  int64_t correct = 0, count = 0;
+  double accuracy() const {
+    return count == 0 ? 0 : static_cast<double>(correct) / static_cast<double>(count);
+  }
+};
+
+class ModelTraining {
+ public:
+  ModelTraining(const TrainModelOptions& options, const Stream& stream, const ImageSets& sets)
+      : options_(options),
+        stream_(stream),
+        sets_(sets),
+        given_(graph_of(options, sets)),
+        ports_(ports_of(given_, options.model)),
+        form_(form_of(options, ports_, sets)),
+        batch_(std::min(options.batch, sets.training.count())),
+        steps_(sets.training.count() / batch_ / options.accumulate * options.accumulate),
+        trainer_(stream, with_loss(), config_of(options, options.epochs * steps_ / options.accumulate)),
+        progress_(steps_ * batch_ * options.epochs, "images") {
+    if (steps_ == 0)
+      throw BadInput(format("%lld training images make no update of %lld batches of %lld",
+                            static_cast<long long>(sets.training.count()),
+                            static_cast<long long>(options.accumulate), static_cast<long long>(batch_)));
+    progress_.pause();
+  }
+
+  /// The epoch's mean loss.
+  double run(int64_t epoch) {
+    const std::vector<uint32_t> order = shuffled(sets_.training.count(), options_.seed, epoch);
+    BatchLoader loader(steps_,
+                       [&](int64_t k) { return make(sets_.training, order.data() + k * batch_, batch_); });
+    const Tensor losses(stream_, {steps_});
+    double sum = 0;
+    int64_t seen = 0;
+    progress_.resume();
+    for (int64_t step = 0; auto batch = loader.next(); step++) {
+      const Model::Tensors outputs = trainer_.step(to_device(stream_, *batch));
+      copy(stream_, outputs.at(kLoss).reshape({1}), losses.slice(0, step, step + 1));
+      if (step + 1 < steps_ && (step + 1) % kReadEvery != 0) continue;
+      for (float loss : read<float>(stream_, losses.slice(0, seen, step + 1))) {
+        if (!std::isfinite(loss))
+          throw Error(format("the loss is no number any more in epoch %lld; a smaller --lr may help",
+                             static_cast<long long>(epoch + 1)));
+        sum += loss;
+      }
+      seen = step + 1;
+      progress_.show((epoch * steps_ + seen) * batch_,
+                     static_cast<double>(seen) / static_cast<double>(steps_),
+                     format("epoch %lld/%lld", static_cast<long long>(epoch + 1),
+                            static_cast<long long>(options_.epochs)),
+                     format("loss %.3f", sum / static_cast<double>(seen)));
+    }
+    progress_.pause();
+    return sum / static_cast<double>(steps_);
+  }
+
+  TestScore test() const {
+    const int64_t count = sets_.test.count();
+    std::vector<uint32_t> order(static_cast<size_t>(count));
+    for (size_t i = 0; i < order.size(); i++) order[i] = static_cast<uint32_t>(i);
+    BatchLoader loader((count + batch_ - 1) / batch_, [&](int64_t k) {
+      return make(sets_.test, order.data() + k * batch_, std::min(batch_, count - k * batch_));
+    });
+    TestScore score;
+    while (auto batch = loader.next()) {
+      const Model::Tensors outputs = trainer_.predict(to_device(stream_, *batch));
+      const std::vector<double> scores = numbers_of(to_host(stream_, outputs.at(ports_.output)));
+      const std::vector<int64_t> labels = integers_of(batch->at(kLabels));
+      const auto width = static_cast<std::ptrdiff_t>(scores.size() / labels.size());
+      for (size_t i = 0; i < labels.size(); i++) {
+        const auto row = scores.begin() + static_cast<std::ptrdiff_t>(i) * width;
+        if (std::max_element(row, row + width) - row == labels[i]) score.correct++;
+      }
+      score.loss +=
+          numbers_of(to_host(stream_, outputs.at(kLoss))).at(0) * static_cast<double>(labels.size());
+      score.count += static_cast<int64_t>(labels.size());
+    }
+    if (score.count != 0) score.loss /= static_cast<double>(score.count);
+    return score;
+  }
+
+  /// Epochs that a checkpoint has done.
+  int64_t resume(const std::string& path) {
+    trainer_.load(path);
+    const int64_t each = steps_ / options_.accumulate;
+    if (trainer_.updates() % each != 0)
+      throw BadInput(format("'%s' has %lld updates, but an epoch here has %lld: other data or --batch?",
+                            path.c_str(), static_cast<long long>(trainer_.updates()),
+                            static_cast<long long>(each)));
+    return trainer_.updates() / each;
+  }
+
+  /// The given network with what was learned.
+  NetGraph learned() const {
+    NetGraph graph = given_;
+    const NetGraph trained = trainer_.graph();
+    for (auto& [value, constant] : graph.constants) constant = trained.constants.at(value);
+    return graph;
+  }
+
+  Trainer& trainer() { return trainer_; }
+  void say(const std::string& text) { progress_.line(text); }
+  double seconds() const { return progress_.seconds(); }
+  const ImageForm& form() const { return form_; }
+  int64_t batch() const { return batch_; }
+  int64_t steps() const { return steps_; }
+
+ private:
+  NetGraph with_loss() const {
+    NetGraph graph = given_;
+    ClassLoss params;
+    params.loss = kLoss;
+    params.label_smoothing = options_.label_smoothing;
+    add_class_loss(graph, ports_.output, kLabels, params);
+    return graph;
+  }
+
+  BatchLoader::Batch make(const LabelledImages& images, const uint32_t* which, int64_t count) const {
+    HostTensor x{ports_.input, DType::f32, {count, form_.colours, form_.height, form_.width}, {}};
+    x.data.resize(static_cast<size_t>(count * form_.numbers()) * sizeof(float));
+    std::vector<int64_t> labels;
+    for (int64_t i = 0; i < count; i++) {
+      images.read(which[i], form_, reinterpret_cast<float*>(x.data.data()) + i * form_.numbers());
+      labels.push_back(images.label(which[i]));
+    }
+    return {{ports_.input, std::move(x)}, {kLabels, host_tensor(DType::i64, {count}, labels)}};
+  }
+
+  const TrainModelOptions& options_;
+  const Stream& stream_;
+  const ImageSets& sets_;
+  NetGraph given_;
+  Ports ports_;
+  ImageForm form_;
+  int64_t batch_, steps_;  ///< steps: of an epoch
+  Trainer trainer_;
+  Progress progress_;
+};
+
+}  // namespace
+
+int run_train_model(const TrainModelOptions& options) {
+  const Context context(choose_device(options.device));
+  const ImageSets sets = ImageSets::read(options.data);
+  const std::filesystem::path out = prepare_output(options.out);
+  const Stream stream(context);
+  ModelTraining training(options, stream, sets);
+  const int64_t begin = options.resume.empty() ? 0 : training.resume(options.resume);
+  const ImageForm& form = training.form();
+  if (!options.json) {
+    training.say("device  " + describe(context.device()));
+    training.say(format("data    %lld training and %lld test images of %zu classes, %s, as %lld x %lld",
+                        static_cast<long long>(sets.training.count()),
+                        static_cast<long long>(sets.test.count()), sets.classes.size(),
+                        sets.training.size_text().c_str(), static_cast<long long>(form.width),
+                        static_cast<long long>(form.height)));
+    training.say(format("model   %s, %zu parameters; %lld steps of %lld images an epoch",
+                        options.model.c_str(), training.trainer().parameters().size(),
+                        static_cast<long long>(training.steps()), static_cast<long long>(training.batch())));
+    if (options.pixels.empty())
+      training.say(
+          "pixels  each byte v as (v / 255 - mean) / deviation of ImageNet's colours; --pixels says another");
+    if (begin > 0) training.say(format("resumed after epoch %lld", static_cast<long long>(begin)));
+  }
+  nlohmann::ordered_json epochs = nlohmann::ordered_json::array();
+  for (int64_t epoch = begin; epoch < options.epochs; epoch++) {
+    const double before = training.seconds(), loss = training.run(epoch);
+    const TestScore test = training.test();
+    const double seconds = training.seconds() - before;
+    const nlohmann::ordered_json record{{"epoch", epoch + 1},
+                                        {"train_loss", loss},
+                                        {"test_loss", test.loss},
+                                        {"test_accuracy", test.accuracy()},
+                                        {"train_seconds", seconds},
+                                        {"images_per_second", training.steps() * training.batch() / seconds},
+                                        {"updates", training.trainer().updates()}};
+    epochs.push_back(record);
+    if (options.json)
+      std::cout << record.dump() << std::endl;
+    else
+      training.say(
+          format("epoch %lld/%lld  training loss %.4f  test loss %.4f accuracy %.2f %%  %.0f images/s",
+                 static_cast<long long>(epoch + 1), static_cast<long long>(options.epochs), loss, test.loss,
+                 100 * test.accuracy(), static_cast<double>(training.steps() * training.batch()) / seconds));
+    training.trainer().save((out / "checkpoint.safetensors").string());
+  }
+  save_json((out / "model.json").string(), training.learned());
+  nlohmann::ordered_json log{{"device", describe(context.device())},
+                             {"model", options.model},
+                             {"data", options.data},
+                             {"classes", sets.classes},
+                             {"epochs", epochs}};
+  write_file(out / "log.json", log.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  if (!options.json)
+    training.say("wrote model.json, model.safetensors, checkpoint.safetensors and log.json to " +
+                 out.string());
+  return 0;
+}
+
+}  // namespace dlprim::cli
