@@ -436,6 +436,20 @@ TEST_CASE("passes: transcendental functions fuse within rounding") {
   CHECK(c.rewritten(1e-6) == "pointwise");
 }
 
+TEST_CASE("passes: what changes nothing goes, but not an output") {
+  Case c;
+  const int x = c.input({2, 3});
+  int h = c.apply("neg", {x});
+  h = c.g.add("cast", {h}, {{"dtype", "f32"}});
+  h = c.g.add("reshape", {h, c.constant(host_tensor(DType::i64, {2}, std::vector<int64_t>{2, 3}))});
+  h = c.g.add("sum_to", {h, c.g.add("shape", {x})});
+  h = c.g.add("expand", {h, c.g.add("shape", {x})});
+  c.g.add_output("y", c.g.add("identity", {c.apply("exp", {h})}));
+  CHECK(c.rewritten() == "pointwise identity");
+  CHECK(c.rewritten(0, {"no_ops"}) ==
+        "elementwise cast reshape shape sum_to shape expand elementwise identity");
+}
+
 TEST_CASE("passes: what nobody reads goes, and names are checked") {
   Case c;
   const int x = c.input({4, 6});

@@ -257,6 +257,13 @@ TEST_CASE("products in bf16 train to about the same", "[net_trainer]") {
   CHECK(std::abs(a - b) < 0.05 * std::abs(a));
   CHECK(a != b);
   CHECK(low.parameters()[0].value.dtype() == DType::f32);
+  // Both directions compute in it, statistics do not.
+  std::map<std::string, DType> of_kind;
+  for (const Model::Plan::Step& step : low.explain(feeds).steps)
+    for (const auto& [name, tensor] : step.outputs)
+      if (step.node.kind != "cast") of_kind.emplace(step.node.kind, tensor.dtype);
+  for (const char* kind : {"conv", "conv_backward_data", "conv_backward_filter", "matmul_backward"})
+    CHECK(of_kind.at(kind) == DType::bf16);
 }
 
 TEST_CASE("learning rates", "[net_trainer]") {
