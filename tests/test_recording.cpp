@@ -152,7 +152,8 @@ TEST_CASE("recording: packed, it gives the same in the memory that lives at once
 }
 
 TEST_CASE("recording: packed, work that differs in its second call is right all the same") {
-  for (const auto& [first, second] : std::vector<std::pair<int, int>>{{24, 9}, {9, 24}, {0, 24}}) {
+  for (const auto& lengths : std::vector<std::pair<int, int>>{{24, 9}, {9, 24}, {0, 24}}) {
+    const int first = lengths.first, second = lengths.second;
     INFO(first << " levels, then " << second);
     const Tensor x(stream(), {3000}), y(stream(), {3000});
     write(stream(), x, some(x, 9));
