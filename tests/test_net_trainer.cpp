@@ -153,6 +153,18 @@ TEST_CASE("plain descent moves parameters along slopes of the loss, statistics t
   CHECK(largest_difference(mean, values(trainer, "bn1.running_mean")) > 1e-3);
 }
 
+TEST_CASE("Adam's first update moves each parameter by the rate of update 0", "[net_trainer]") {
+  Trainer::Config config;
+  config.optimizer.method = OptimizerMethod::adam;
+  config.rate = LearningRate::cosine(0.01, 2, 100);
+  config.numbers.beta2 = 0.99;
+  Trainer trainer(stream(), small_network(), config);
+  const std::vector<double> before = values(trainer, "fc.bias");
+  trainer.step(batch_of(2, 5));
+  const std::vector<double> after = values(trainer, "fc.bias");
+  for (size_t k = 0; k < 3; k++) CHECK(std::abs(std::abs(after[k] - before[k]) - 0.005) < 1e-6);
+}
+
 TEST_CASE("running statistics are a ninth and a tenth, the variance unbiased", "[net_trainer]") {
   NetGraph g;
   const auto named = [&](const char* name, std::vector<double> numbers) {
@@ -387,7 +399,7 @@ TEST_CASE("labels of tokens are as those of as many rows", "[net_trainer]") {
   CHECK(loss_of(trainer, feeds) < std::log(5.0) - 1e-5);
 }
 
-TEST_CASE("a loader makes batches ahead, in their order", "[net_trainer]") {
+TEST_CASE("a loader makes batches ahead, in their order", "[net_trainer][threads]") {
   std::atomic<int64_t> made{0};
   {
     BatchLoader loader(
