@@ -1,7 +1,7 @@
 // Feeds broken files to the readers beside ONNX's: fuzz_files SECONDS SEED FILES... changes them at random
 // and reads what comes of it, by the ends of their names: .npy, .npz, .png, .jpg, .safetensors, .json (models
-// without a file of weights). Nothing but dlprim::Error may be thrown; build it with sanitizers. The same
-// seed makes the same files.
+// without a file of weights), .idx3 and .idx1 (three images of 4 x 4, and their labels). Nothing but
+// dlprim::Error may be thrown; build it with sanitizers. The same seed makes the same files.
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -12,6 +12,7 @@
 #include <dlprim/safetensors.hpp>
 
 #include "cases/fuzz.hpp"
+#include "dataset.hpp"
 #include "npy.hpp"
 #include "picture.hpp"
 
@@ -33,6 +34,21 @@ void read_safetensors(const std::string& bytes) {
   for (const auto& entry : reader.entries()) reader.read(entry);
 }
 
+/// Images, or with `labels` those of three images.
+void read_idx(const std::string& bytes, bool labels) {
+  static const std::string folder = [] {
+    const auto made = std::filesystem::temp_directory_path() / ("fuzz_idx" + std::to_string(getpid()));
+    std::filesystem::create_directory(made);
+    return made.string();
+  }();
+  const std::string images("\0\0\x08\3\0\0\0\3\0\0\0\4\0\0\0\4", 16), three("\0\0\x08\1\0\0\0\3", 8);
+  std::ofstream(folder + "/train-images-idx3-ubyte", std::ios::binary)
+      << (labels ? images + std::string(48, 'x') : bytes);
+  std::ofstream(folder + "/train-labels-idx1-ubyte", std::ios::binary)
+      << (labels ? bytes : three + std::string("\1\2\3", 3));
+  cli::read_dataset(folder, "train");
+}
+
 /// Whether a whole file came of it.
 bool read_as(const std::string& ending, const std::string& bytes) {
   try {
@@ -41,6 +57,7 @@ bool read_as(const std::string& ending, const std::string& bytes) {
     if (ending == ".png" || ending == ".jpg") cli::resized(cli::parse_picture("file", bytes), 7, 5);
     if (ending == ".safetensors") read_safetensors(bytes);
     if (ending == ".json") load_json(written(bytes)).check();
+    if (ending == ".idx3" || ending == ".idx1") read_idx(bytes, ending == ".idx1");
     return true;
   } catch (const Error&) {
     return false;
