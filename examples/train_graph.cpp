@@ -1,6 +1,5 @@
-// A network by name learns which of its random images is which: graph, loss, Trainer, checkpoint.
+// A network by name learns which of its random images is which: graph, loss, Trainer.
 #include <cstdio>
-#include <numeric>
 
 #include <dlprim/net_host.hpp>
 #include <dlprim/net_networks.hpp>

@@ -36,4 +36,28 @@ std::string complaint(const Result& result) {
   return at == std::string::npos ? result.err : result.err.substr(at);
 }
 
+namespace {
+
+std::string big_endian(uint32_t value) {
+  std::string bytes;
+  for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(value >> shift & 0xff);
+  return bytes;
+}
+
+}  // namespace
+
+std::string idx(const std::vector<uint32_t>& sizes, const std::string& data) {
+  std::string bytes = std::string("\0\0\x08", 3) + static_cast<char>(sizes.size());
+  for (uint32_t size : sizes) bytes += big_endian(size);
+  return bytes + data;
+}
+
+std::string one_pixel_png() {
+  return std::string(
+      "\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\1\0\0\0\1\x08\2\0\0\0\x90\x77\x53\xde\0\0\0\x0cIDAT\x78\x9c\x63"
+      "\x60"
+      "\x60\x60\0\0\0\4\0\1\xf6\x17\x38\x55\0\0\0\0IEND\xae\x42\x60\x82",
+      69);
+}
+
 }  // namespace dlprim::test

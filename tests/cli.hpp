@@ -1,7 +1,9 @@
 // The `dlprim` program, run as a user runs it.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 namespace dlprim::test {
 
@@ -19,5 +21,9 @@ std::string device_option();
 bool contains(const std::string& text, const std::string& part);
 /// What the program said last on stderr; OpenCL implementations write there as well.
 std::string complaint(const Result& result);
+
+/// A file as MNIST has them: of bytes, with these sizes.
+std::string idx(const std::vector<uint32_t>& sizes, const std::string& data);
+std::string one_pixel_png();
 
 }  // namespace dlprim::test

@@ -20,18 +20,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-std::string big_endian(uint32_t value) {
-  std::string bytes;
-  for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(value >> shift & 0xff);
-  return bytes;
-}
-
-std::string idx(const std::vector<uint32_t>& sizes, const std::string& data) {
-  std::string bytes = std::string("\0\0\x08", 3) + static_cast<char>(sizes.size());
-  for (uint32_t size : sizes) bytes += big_endian(size);
-  return bytes + data;
-}
-
 /// Images of 12 x 12 in which a bright row tells the label, under noise.
 void write_part(const fs::path& folder, const std::string& part, uint32_t count, uint64_t seed) {
   Rng rng(seed);
@@ -145,11 +133,7 @@ TEST_CASE("read refuses pictures and models that are none, before it looks for a
   put(picture, "GIF89a");
   CHECK(refusal() ==
         "dlprim: input: '" + picture + "' is no picture that dlprim reads: it is neither PNG nor JPEG\n");
-  const std::string dot(  // one pixel
-      "\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\1\0\0\0\1\x08\2\0\0\0\x90\x77\x53\xde\0\0\0\x0cIDAT\x78\x9c\x63"
-      "\x60"
-      "\x60\x60\0\0\0\4\0\1\xf6\x17\x38\x55\0\0\0\0IEND\xae\x42\x60\x82",
-      69);
+  const std::string dot = one_pixel_png();
   put(picture, dot.substr(0, 45));
   CHECK(contains(refusal(), "dlprim: input: '" + picture + "' is no picture that dlprim reads: "));
   put(picture, dot);

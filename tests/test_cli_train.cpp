@@ -5,6 +5,7 @@
 #include <dlprim/net_host.hpp>
 #include <dlprim/net_json.hpp>
 
+#include "cases/graph.hpp"
 #include "catch.hpp"
 #include "child.hpp"
 #include "cli.hpp"
@@ -14,18 +15,6 @@ using namespace dlprim;
 using namespace dlprim::test;
 
 namespace {
-
-std::string big_endian(uint32_t value) {
-  std::string bytes;
-  for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(value >> shift & 0xff);
-  return bytes;
-}
-
-std::string idx(const std::vector<uint32_t>& sizes, const std::string& data) {
-  std::string bytes = std::string("\0\0\x08", 3) + static_cast<char>(sizes.size());
-  for (uint32_t size : sizes) bytes += big_endian(size);
-  return bytes + data;
-}
 
 /// Images of 6 x 6 whose bright row is their label, 0 to 4.
 void write_part(const std::filesystem::path& folder, const std::string& part, uint32_t count, uint64_t seed) {
@@ -46,11 +35,7 @@ void write_model(const std::string& path) {
   NetGraph g;
   Rng rng(4);
   const auto parameter = [&](const char* name, const Shape& shape, double low, double high) {
-    std::vector<double> numbers;
-    for (int64_t i = 0; i < element_count(shape); i++) numbers.push_back(rng.real(low, high));
-    HostTensor tensor = host_tensor(DType::f32, shape, numbers);
-    tensor.name = name;
-    return g.add_constant(std::move(tensor));
+    return add_parameter(g, rng, name, shape, low, high);
   };
   const int x = g.add_input("image", DType::f32, {{-1, "batch"}, {1}, {6}, {6}});
   int h = g.add("conv", {x, parameter("conv.weight", {4, 1, 3, 3}, -0.5, 0.5)},
@@ -116,11 +101,7 @@ TEST_CASE("a model learns from IDX files, and goes on after a break with the sam
 
 TEST_CASE("a network by name learns from folders of pictures", "[cli_train]") {
   const TempDir folder;
-  const std::string png(  // one pixel
-      "\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\1\0\0\0\1\x08\2\0\0\0\x90\x77\x53\xde\0\0\0\x0cIDAT\x78\x9c\x63"
-      "\x60"
-      "\x60\x60\0\0\0\4\0\1\xf6\x17\x38\x55\0\0\0\0IEND\xae\x42\x60\x82",
-      69);
+  const std::string png = one_pixel_png();
   for (const char* kind : {"cat", "dog"}) {
     std::filesystem::create_directories(folder.path() / kind);
     for (int i = 0; i < 10; i++) put(folder / (std::string(kind) + "/" + std::to_string(i) + ".png"), png);
@@ -152,6 +133,8 @@ TEST_CASE("what cannot be trained on is told", "[cli_train]") {
              Catch::Contains("must take one input, images"));
   CHECK(run("train '" + (files.folder / "model.json") + "'").code > 100);
   CHECK(run("train --accumulate 2").code > 100);
+  CHECK(run("train --solver adamw").code > 100);
+  CHECK(run(files.train("x", "--data " + empty.path().string())).code > 100);
   CHECK_THAT(refused(files.train("x", "--epochs 1 --resume '" + (files.folder / "model.safetensors") + "'")),
              Catch::Contains("is no checkpoint of a Trainer"));
   CHECK_THAT(refused(files.train("x", "--epochs 1 --accumulate 100")),

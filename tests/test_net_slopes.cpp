@@ -6,6 +6,7 @@
 #include <dlprim/net_host.hpp>
 #include <dlprim/net_training.hpp>
 
+#include "cases/graph.hpp"
 #include "catch.hpp"
 #include "support.hpp"
 
@@ -15,10 +16,6 @@ using namespace dlprim::test;
 namespace {
 
 using Integers = Attribute::Integers;
-
-HostTensor whole(const Shape& shape, const std::vector<int64_t>& elements) {
-  return host_tensor(DType::i64, shape, elements);
-}
 
 /// A graph whose output is differentiated by its inputs of f64.
 struct Case {

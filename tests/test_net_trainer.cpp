@@ -9,6 +9,7 @@
 #include <dlprim/net_loader.hpp>
 #include <dlprim/net_training.hpp>
 
+#include "cases/graph.hpp"
 #include "catch.hpp"
 #include "child.hpp"
 #include "support.hpp"
@@ -20,26 +21,18 @@ namespace {
 
 using Integers = Attribute::Integers;
 
-HostTensor whole(const Shape& shape, const std::vector<int64_t>& elements) {
-  return host_tensor(DType::i64, shape, elements);
-}
-
 /// x [batch, 2, 6, 6] -> conv, BatchNorm, relu, + conv, BatchNorm, relu; average; linear to 3 classes.
 NetGraph small_network(bool with_dropout = false) {
   NetGraph g;
   Rng rng(5);
-  const auto parameter = [&](const char* name, const Shape& shape, double low, double high) {
-    std::vector<double> numbers;
-    for (int64_t i = 0; i < element_count(shape); i++) numbers.push_back(rng.real(low, high));
-    HostTensor tensor = host_tensor(DType::f32, shape, numbers);
-    tensor.name = name;
-    return g.add_constant(std::move(tensor));
+  const auto parameter = [&](const std::string& name, const Shape& shape, double low, double high) {
+    return add_parameter(g, rng, name, shape, low, high);
   };
   const auto norm = [&](const std::string& name, int x) {
-    return g.add("batch_norm", {x, parameter((name + ".weight").c_str(), {4}, 0.5, 1.5),
-                                parameter((name + ".bias").c_str(), {4}, -0.1, 0.1),
-                                parameter((name + ".running_mean").c_str(), {4}, 0, 0.1),
-                                parameter((name + ".running_var").c_str(), {4}, 0.9, 1)});
+    return g.add(
+        "batch_norm",
+        {x, parameter(name + ".weight", {4}, 0.5, 1.5), parameter(name + ".bias", {4}, -0.1, 0.1),
+         parameter(name + ".running_mean", {4}, 0, 0.1), parameter(name + ".running_var", {4}, 0.9, 1)});
   };
   const Attributes padded{{"pad_begin", Integers{1, 1}}};
   const int x = g.add_input("x", DType::f32, {{-1, "batch"}, {2}, {6}, {6}});

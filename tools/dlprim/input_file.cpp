@@ -78,10 +78,7 @@ HostTensor picture_tensor(const std::string& path, const Model::Port& port, cons
   for (int64_t i = 0; i < height * width; i++)
     for (int64_t c = 0; c < colours; c++) {
       const auto* rgb = picture.rgb.data() + i * 3;
-      const auto v =
-          colours == 3
-              ? rgb[c]
-              : static_cast<unsigned char>((rgb[0] * 299 + rgb[1] * 587 + rgb[2] * 114 + 500) / 1000);
+      const unsigned char v = colours == 3 ? rgb[c] : grey_of(rgb);
       numbers[static_cast<size_t>(last ? i * colours + c : c * height * width + i)] =
           pixel_value(scale, v, static_cast<size_t>(c));
     }

@@ -33,10 +33,6 @@ bool has_idx(const std::string& folder) {
   return false;
 }
 
-unsigned char grey_of(const unsigned char* rgb) {
-  return static_cast<unsigned char>((rgb[0] * 299 + rgb[1] * 587 + rgb[2] * 114 + 500) / 1000);
-}
-
 }  // namespace
 
 void LabelledImages::read(int64_t image, const ImageForm& form, float* to) const {

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 
 #include <nlohmann/json.hpp>
@@ -10,7 +9,6 @@
 #include <dlprim/copy.hpp>
 #include <dlprim/net_json.hpp>
 #include <dlprim/net_loader.hpp>
-#include <dlprim/net_networks.hpp>
 #include <dlprim/net_training.hpp>
 
 #include "clock.hpp"

@@ -14,6 +14,11 @@ struct Picture {
   std::vector<unsigned char> rgb;
 };
 
+/// The brightness of an RGB pixel (BT.601).
+inline unsigned char grey_of(const unsigned char* rgb) {
+  return static_cast<unsigned char>((rgb[0] * 299 + rgb[1] * 587 + rgb[2] * 114 + 500) / 1000);
+}
+
 /// PNG (transparent parts on white) or JPEG. Throws ValidationError that names the file: neither, damaged, or
 /// larger than 2^28 pixels.
 Picture parse_picture(const std::string& name, std::string_view bytes);

@@ -137,6 +137,10 @@ CLI::App* add_train(CLI::App& app, TrainOptions& options, TrainModelOptions& of_
     of_model.solver = options.solver;
     of_model.learning_rate = options.learning_rate;
     of_model.out = options.out;
+    if (of_model.model.empty() && options.solver == "adamw")
+      throw CLI::ValidationError("--solver", "adamw is for a MODEL; without one there are adam and sgd");
+    if (!of_model.model.empty() && train->count("--data") != 0)
+      throw CLI::ValidationError("--data", "stands for DATA where no MODEL is given; here DATA says it");
     if (train->count("--batch") != 0) of_model.batch = options.batch;
   });
   return train;
