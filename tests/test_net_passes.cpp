@@ -7,114 +7,16 @@
 
 #include <dlprim/net_host.hpp>
 
+#include "cases/rewriting.hpp"
 #include "catch.hpp"
-#include "net/executor.hpp"
 #include "support.hpp"
 
 using namespace dlprim;
 using namespace dlprim::test;
-using dlprim::detail::Rewritten;
 
 namespace {
 
-HostTensor whole_numbers(const Shape& shape, uint64_t seed, DType dtype = DType::f32) {
-  Rng rng(seed);
-  const std::vector<float> values = integers(element_count(shape), rng);
-  return host_tensor(dtype, shape, std::vector<double>(values.begin(), values.end()));
-}
-HostTensor sizes(const std::vector<double>& values) {
-  return host_tensor(DType::i64, {static_cast<int64_t>(values.size())}, values);
-}
-HostTensor number(double value) {
-  return host_tensor(DType::f32, {}, std::vector<double>{value});
-}
-
-/// A graph that is built, run, rewritten and run again.
-struct Case {
-  NetGraph g;
-  std::vector<HostTensor> fed;
-
-  int input(const Shape& shape, DType dtype = DType::f32) {
-    fed.push_back(whole_numbers(shape, 10 + fed.size(), dtype));
-    std::vector<Dimension> sizes(shape.begin(), shape.end());
-    return g.add_input("x" + std::to_string(fed.size()), dtype, sizes);
-  }
-  int constant(HostTensor tensor) { return g.add_constant(std::move(tensor)); }
-  int apply(const char* function, std::vector<int> inputs) {
-    return g.add("elementwise", std::move(inputs), {{"function", function}});
-  }
-  int conv(int x, const Shape& w, bool bias = false) {
-    std::vector<int> inputs{x, constant(whole_numbers(w, 3))};
-    if (bias) inputs.push_back(constant(whole_numbers({w[0]}, 4)));
-    return g.add("conv", inputs, {{"pad_begin", std::vector<int64_t>{1, 1}}});
-  }
-  int batch_norm(int x, int64_t channels) {
-    // Variances whose roots are whole, with the epsilon.
-    const auto numbers = [&](double value) {
-      return constant(
-          host_tensor(DType::f32, {channels}, std::vector<double>(static_cast<size_t>(channels), value)));
-    };
-    return g.add("batch_norm", {x, numbers(2), numbers(3), numbers(-1), numbers(0.75)},
-                 {{"epsilon", 0.25}, {"momentum", 0.9}, {"training", 0}});
-  }
-
-  using Outputs = std::vector<std::vector<float>>;
-  static Outputs run(const NetGraph& graph, const std::vector<HostTensor>& inputs,
-                     Rewritten* noted = nullptr) {
-    detail::DeviceConstants constants;
-    detail::NodeMemory nodes;
-    RandomState random;
-    const Model::Watch nobody;
-    const Options options;
-    detail::RunScope scope{stream(), options, constants, nodes, nobody, random};
-    if (noted) {
-      noted->graph = graph;
-      noted->facts.resize(graph.values.size());
-      scope.facts = &noted->facts, scope.facts_of = &graph;
-    }
-    std::vector<detail::Slot> slots;
-    for (const HostTensor& host : inputs)
-      slots.push_back({host.dtype, host.shape, nullptr, to_device(stream(), host)});
-    Outputs outputs;
-    for (detail::Slot& slot : detail::run_graph(scope, graph, slots))
-      outputs.push_back(host_values(detail::to_device(stream(), slot)));
-    if (noted)
-      for (const auto& [value, constant] : graph.constants)
-        noted->facts[static_cast<size_t>(value)] = detail::ValueFacts{constant->dtype, constant->shape};
-    return outputs;
-  }
-
-  /// The kinds that are left. What is computed must be equal, or differ by `bound` of the largest number.
-  std::string rewritten(double bound = 0, const std::vector<std::string>& without = {}) {
-    g.check();
-    Rewritten r;
-    const Outputs before = run(g, fed, &r);
-    detail::run_passes(r, without);
-    r.graph.check();
-    const Outputs after = run(r.graph, fed);
-    REQUIRE(before.size() == after.size());
-    for (size_t k = 0; k < before.size(); k++) {
-      REQUIRE(before[k].size() == after[k].size());
-      float largest = 0, apart = 0;
-      for (size_t i = 0; i < before[k].size(); i++) {
-        largest = std::max(largest, std::fabs(before[k][i]));
-        apart = std::max(apart, std::fabs(before[k][i] - after[k][i]));
-      }
-      CHECK(apart <= bound * largest);
-      CHECK(largest > 0);
-    }
-    std::string kinds;
-    for (const NetGraph::Node& node : r.graph.nodes) kinds += (kinds.empty() ? "" : " ") + node.kind;
-    graph = r.graph;
-    return kinds;
-  }
-  NetGraph graph;  ///< after rewritten()
-
-  std::string attribute(size_t node, const char* name) const {
-    const auto found = graph.nodes.at(node).attributes.find(name);
-    return found == graph.nodes[node].attributes.end() ? "" : std::get<std::string>(found->second.value);
-  }
-};
+using Case = RewriteCase;
 
 }  // namespace
 
@@ -446,8 +348,7 @@ TEST_CASE("passes: what changes nothing goes, but not an output") {
   h = c.g.add("expand", {h, c.g.add("shape", {x})});
   c.g.add_output("y", c.g.add("identity", {c.apply("exp", {h})}));
   CHECK(c.rewritten() == "pointwise identity");
-  CHECK(c.rewritten(0, {"no_ops"}) ==
-        "elementwise cast reshape shape sum_to shape expand elementwise identity");
+  CHECK(c.rewritten(0, {"no_ops"}) == "elementwise cast reshape shape sum_to expand elementwise identity");
 }
 
 TEST_CASE("passes: what nobody reads goes, and names are checked") {
@@ -457,7 +358,8 @@ TEST_CASE("passes: what nobody reads goes, and names are checked") {
   c.g.add_output("y", c.apply("relu", {x}));
   CHECK(c.rewritten() == "elementwise");
   CHECK(c.rewritten(0, {"dead"}) == "pointwise elementwise");
-  CHECK(graph_passes() == std::vector<std::string>{"branches", "constants", "no_ops", "pads", "affine",
-                                                   "norms", "precision", "epilogue", "pointwise", "dead"});
+  CHECK(graph_passes() == std::vector<std::string>{"branches", "constants", "no_ops", "repeats", "pads",
+                                                   "affine", "products", "norms", "attention", "precision",
+                                                   "epilogue", "pointwise", "dead"});
   CHECK_THROWS_WITH(Model(c.g, {"affine", "magic"}), Catch::Contains("'magic' is no pass"));
 }

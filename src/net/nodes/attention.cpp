@@ -1,4 +1,5 @@
 // Attention by composition: products over softmax. Rotary embeddings, and attention whose state is a matrix.
+#include <algorithm>
 #include <cmath>
 
 #include <dlprim/copy.hpp>
@@ -14,15 +15,14 @@
 namespace dlprim::detail {
 namespace {
 
-/// [B, L, H * D] as [B, H, L, D]; four axes stay.
+/// [B, L, H * D] as [B, H, L, D], a view; four axes stay.
 Tensor by_heads(NodeStep& step, int k, int64_t heads) {
   const Tensor& x = step.x(k);
   if (x.rank() == 4) return x;
   require(x.rank() == 3 && heads > 0 && x.shape()[2] % heads == 0, "inputs", "input ", k, ", ", x, ", for ",
           heads, " heads");
-  return step.dense(k)
-      .reshape({x.shape()[0], x.shape()[1], heads, x.shape()[2] / heads})
-      .permute({0, 2, 1, 3});
+  const int64_t depth = x.shape()[2] / heads;
+  return step.reshaped(x, {x.shape()[0], x.shape()[1], heads, depth}).permute({0, 2, 1, 3});
 }
 
 /// `past` and behind it `x`, along axis 2.
@@ -58,12 +58,14 @@ Tensor padded_mask(NodeStep& step, int64_t columns) {
 }
 
 /// What is added to scores [B, H, L, S], f32: the mask, and -infinity beyond the diagonal and each sample's
-/// length. Undefined if nothing is.
+/// length; or a mask of truths, as it is given. Undefined if nothing is.
 Tensor bias_of(NodeStep& step, const Parts& p) {
   const bool causal = step.flag("causal");
   if (!step.has(3) && !step.has(6) && !causal) return {};
   const bool masked = step.has(3), is_bool = masked && step.dtype(3) == DType::boolean;
   const Tensor mask = masked ? padded_mask(step, p.columns) : step.scratch({1}, DType::f32);
+  const bool shown = step.wanted(3) && step.integer("scores_at", 0) == 2;
+  if (masked && !step.has(6) && !causal && !(is_bool && shown)) return mask;
   if (!masked) fill(step.stream, 0, mask, step.options);
   const Tensor row = step.counting(p.past, p.rows).reshape({p.rows, 1}), column = step.counting(0, p.columns);
   const Tensor lengths =
@@ -77,33 +79,67 @@ Tensor bias_of(NodeStep& step, const Parts& p) {
   return bias;
 }
 
+constexpr int64_t kMostLaunches = 2;  ///< of one product: copies of what lies apart cost less than more
+
+/// Samples and heads, the first two axes, lie as one batch.
+bool lies_as_one(const Tensor& x) {
+  return x.shape()[0] == 1 || x.shape()[1] == 1 || x.strides()[0] == x.shape()[1] * x.strides()[1];
+}
+bool takes_few_launches(const Tensor& x) {
+  return lies_as_one(x) || std::min(x.shape()[0], x.shape()[1]) <= kMostLaunches;
+}
+
+/// An operand [B, H, L, D] of products for each head.
+Tensor operand(const NodeStep& step, const Tensor& x) {
+  const bool rows_lie_well = x.strides()[3] == 1 || x.shape()[3] == 1;
+  return rows_lie_well && takes_few_launches(x) ? x : step.dense(x);
+}
+/// q, k and v as operands. Where they are parts of one tensor, as of a joined product, one copy serves all.
+void bring_together(const NodeStep& step, Parts& p) {
+  const int64_t apart = p.k.offset() - p.q.offset();
+  const bool parts_of_one = p.q.storage() == p.k.storage() && p.q.storage() == p.v.storage() &&
+                            p.q.dtype() == p.k.dtype() && p.q.dtype() == p.v.dtype() && apart > 0 &&
+                            p.v.offset() - p.k.offset() == apart && p.q.shape() == p.k.shape() &&
+                            p.q.shape() == p.v.shape() && p.q.strides() == p.k.strides() &&
+                            p.q.strides() == p.v.strides();
+  if (!parts_of_one || takes_few_launches(p.q) || p.q.numel() == 0) return;
+  const Shape& s = p.q.shape();
+  const Strides& t = p.q.strides();
+  const Tensor all = step.dense(p.q.as_strided({3, s[0], s[1], s[2], s[3]}, {apart, t[0], t[1], t[2], t[3]}));
+  Tensor* const operands[] = {&p.q, &p.k, &p.v};
+  for (int64_t i = 0; i < 3; i++) *operands[i] = all.slice(0, i, i + 1).reshape(s);
+}
+/// Rows of heads that share a head of k and v, one below the other: [B, K, H / K * L, D].
+Tensor with_groups(const NodeStep& step, const Parts& p, const Tensor& x) {
+  if (p.groups == 1) return operand(step, x);
+  return operand(step,
+                 step.reshaped(x, {p.batch, p.heads / p.groups, p.groups * x.shape()[2], x.shape()[3]}));
+}
+
 /// scores = scale q k^T, f32, [B, H, L, S]
 Tensor scores_of(NodeStep& step, const Parts& p) {
-  const int64_t kv = p.heads / p.groups, depth = p.q.shape()[3];
   const Tensor scores = step.scratch({p.batch, p.heads, p.rows, p.columns},
                                      p.q.dtype() == DType::f64 ? DType::f64 : DType::f32);
-  const Tensor q = step.dense(p.q).reshape({p.batch, kv, p.groups, p.rows, depth});
-  const Tensor k = step.dense(p.k)
-                       .reshape({p.batch, kv, 1, p.columns, depth})
-                       .expand({p.batch, kv, p.groups, p.columns, depth});
   GemmParams params;
-  params.alpha = step.number("scale", 1 / std::sqrt(static_cast<double>(depth)));
-  gemm(step.stream, q, k.transpose(-1, -2), {}, params,
-       scores.reshape({p.batch, kv, p.groups, p.rows, p.columns}), step.options);
+  params.alpha = step.number("scale", 1 / std::sqrt(static_cast<double>(p.q.shape()[3])));
+  gemm(step.stream, with_groups(step, p, p.q), operand(step, p.k).transpose(-1, -2), {}, params,
+       with_groups(step, p, scores), step.options);
   return scores;
 }
 
-/// y = weights v
+/// y = weights v, [B, H, L, E]; in memory heads lie behind places, so that [B, L, H * E] is a view of it.
 void weighted_values(NodeStep& step, const Parts& p, const Tensor& weights) {
-  const int64_t kv = p.heads / p.groups, width = p.v.shape()[3];
-  const Tensor w = weights.reshape({p.batch, kv, p.groups, p.rows, p.columns});
-  const Tensor v = step.dense(p.v)
-                       .reshape({p.batch, kv, 1, p.columns, width})
-                       .expand({p.batch, kv, p.groups, p.columns, width});
+  const int64_t width = p.v.shape()[3];
   const bool flat = step.rank(0) == 3;
-  const Tensor y = flat ? step.y().reshape({p.batch, p.rows, kv, p.groups, width}).permute({0, 2, 3, 1, 4})
-                        : step.y().reshape({p.batch, kv, p.groups, p.rows, width});
-  gemm(step.stream, w, v, {}, {}, y, step.options);
+  const Tensor y = (flat ? step.y() : step.scratch({p.batch, p.rows, p.heads * width}, step.dtype(0)))
+                       .reshape({p.batch, p.rows, p.heads, width})
+                       .permute({0, 2, 1, 3});
+  if (!flat) step.set(0, y);
+  const bool direct = p.groups == 1 && takes_few_launches(y);
+  const Tensor c = direct ? y : step.scratch(y.shape(), y.dtype());
+  gemm(step.stream, with_groups(step, p, weights), operand(step, p.v), {}, {}, with_groups(step, p, c),
+       step.options);
+  if (!direct) copy(step.stream, c, y, step.options);
 }
 
 /// The scores as they are at the point that "scores_at" names (0 to 3), output 3.
@@ -147,6 +183,7 @@ void run_attention(NodeStep& step) {
   p.past = step.has(4) ? step.shape(4)[2] : 0;
   step.set(1, p.k);
   step.set(2, p.v);
+  bring_together(step, p);
   const Tensor scores = scores_of(step, p);
   give_scores(step, 0, scores);
   if (const double cap = step.number("softcap", 0); cap > 0)

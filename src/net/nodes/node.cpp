@@ -2,6 +2,7 @@
 #include "net/nodes/node.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include <dlprim/copy.hpp>
 #include <dlprim/patterns.hpp>
@@ -49,6 +50,35 @@ const Tensor& NodeStep::x(int k) {
 
 Tensor NodeStep::dense(const Tensor& tensor) const {
   return tensor.is_contiguous() ? tensor : contiguous(stream, tensor, options);
+}
+
+namespace {
+
+/// Strides of a view of that shape over the tensor's elements; none if there is no such view. Axes that lie
+/// as one are cut into new ones from the back.
+std::optional<Strides> view_strides(const Tensor& x, const Shape& shape) {
+  Strides strides = Dims::filled(shape.size(), 1);
+  int to = shape.size() - 1;
+  for (int from = x.rank() - 1; from >= 0;) {
+    int64_t stride = x.strides()[from], left = x.shape()[from];
+    for (from--; from >= 0 && (x.shape()[from] == 1 || x.strides()[from] == left * stride); from--)
+      left *= x.shape()[from];
+    for (; to >= 0 && (left > 1 || shape[to] == 1); to--) {
+      if (left % shape[to] != 0) return std::nullopt;
+      strides[to] = stride;
+      stride *= shape[to], left /= shape[to];
+    }
+    if (left > 1) return std::nullopt;
+  }
+  return strides;
+}
+
+}  // namespace
+
+Tensor NodeStep::reshaped(const Tensor& tensor, const Shape& shape) const {
+  if (tensor.is_contiguous() || tensor.numel() == 0) return dense(tensor).reshape(shape);
+  const std::optional<Strides> strides = view_strides(tensor, shape);
+  return strides ? tensor.as_strided(shape, *strides) : dense(tensor).reshape(shape);
 }
 
 const HostTensor& NodeStep::host(int k) {

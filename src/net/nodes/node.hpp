@@ -71,6 +71,8 @@ class NodeStep {
   /// The same, row-major; and any tensor, itself if it is.
   Tensor dense(int k) { return dense(x(k)); }
   Tensor dense(const Tensor& tensor) const;
+  /// The tensor's elements in their order in another shape: a view if there is one, otherwise a copy.
+  Tensor reshaped(const Tensor& tensor, const Shape& shape) const;
   bool constant(int k) const { return in(k).constant; }
   /// On the host. Waits for the device if the input was computed there.
   const HostTensor& host(int k);

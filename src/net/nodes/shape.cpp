@@ -73,7 +73,7 @@ void infer_reshape(NodeStep& step) {
   step.output(0, step.dtype(0), shape);
 }
 void run_reshape(NodeStep& step) {
-  step.set(0, step.dense(0).reshape(step.out(0).shape));
+  step.set(0, step.reshaped(step.x(0), step.out(0).shape));
 }
 
 /// Axes before `axis`, and the others, become one each.

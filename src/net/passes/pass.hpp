@@ -51,9 +51,12 @@ struct GraphPass {
 
 void fold_constants(Rewritten& rewritten);
 void remove_no_ops(Rewritten& rewritten);
+void remove_repeats(Rewritten& rewritten);
 void fold_pads(Rewritten& rewritten);
 void fold_affine(Rewritten& rewritten);
+void join_products(Rewritten& rewritten);
 void recognise_norms(Rewritten& rewritten);
+void recognise_attention(Rewritten& rewritten);
 void lower_precision(Rewritten& rewritten);
 void fuse_epilogues(Rewritten& rewritten);
 void fuse_pointwise(Rewritten& rewritten);

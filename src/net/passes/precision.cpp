@@ -77,6 +77,8 @@ Low follower(const NetGraph::Node& node) {
       {"reduce_backward", {1}},
       {"channel_sums", {1}},
       {"sum_to", {1}},
+      {"shape", {1, 0}},
+      {"size", {1, 0}},
   };
   if (node.attributes.count("dtype") || !node.bodies.empty()) return {};
   const bool elementwise = node.kind == "elementwise";

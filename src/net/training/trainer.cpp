@@ -27,6 +27,13 @@ const Trainer::Config& checked(const Trainer::Config& config) {
   return config;
 }
 
+/// Of a step. Recomputation is computing twice on purpose.
+std::vector<std::string> passes_left_out(const Trainer::Config& config) {
+  std::vector<std::string> without = config.without;
+  if (config.recompute) without.emplace_back("repeats");
+  return without;
+}
+
 std::vector<Trainer::Parameter> on_device(const Stream& stream,
                                           const std::vector<detail::TrainingGraph::State>& states) {
   std::vector<Trainer::Parameter> tensors;
@@ -75,7 +82,7 @@ Trainer::State::State(const Stream& stream_, const NetGraph& given_, Config conf
       parameters(on_device(stream, graphs.parameters)),
       statistics(on_device(stream, graphs.statistics)),
       seed(number(stream, {}, 1.0 / static_cast<double>(config.accumulate))),
-      step_model(std::move(graphs.step), config.without, config.precision),
+      step_model(std::move(graphs.step), passes_left_out(config), config.precision),
       inference_model(std::move(graphs.inference), config.without, config.precision) {
   config.optimizer = f32_desc(config.optimizer);
   step_model.lends = step_model.rewritten_first = true;
