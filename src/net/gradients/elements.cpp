@@ -10,14 +10,6 @@
 namespace dlprim::detail {
 namespace {
 
-template <class T>
-T attribute_of(const NetGraph::Node& node, const char* name, T standard) {
-  const auto found = node.attributes.find(name);
-  if (found == node.attributes.end()) return standard;
-  const T* value = std::get_if<T>(&found->second.value);
-  return value ? *value : standard;
-}
-
 /// Functions whose slope follows from the result: x is not kept for it, and stays free for a fusion in front.
 /// Expressions of dy, x0, and y, x1.
 const char* slope_of_result(const std::string& function) {
@@ -43,8 +35,9 @@ bool mentions(const std::string& expression, const std::string& word) {
 /// The list's own expression of the gradient of input k, with what it needs alone. It is broadcast as the
 /// result was: where that made the input larger, the gradient is summed.
 void elementwise_rule(GradientStep& step) {
-  const ElementwiseFunction& f = elementwise_function(attribute_of<std::string>(step.node(), "function", ""));
-  const auto parameters = attribute_of<Attribute::Numbers>(step.node(), "parameters", {});
+  const auto* function = attribute<std::string>(step.node(), "function");
+  const ElementwiseFunction& f = elementwise_function(function ? *function : "");
+  const auto* parameters = attribute<Attribute::Numbers>(step.node(), "parameters");
   if (const char* slope = f.inputs.size() == 1 ? slope_of_result(f.name) : nullptr)
     return step.give(0, step.pointwise(slope, {step.dy(), step.y()}, {}, f.name));
   for (size_t k = 0; k < f.inputs.size(); k++) {
@@ -64,7 +57,7 @@ void elementwise_rule(GradientStep& step) {
       }
       for (size_t i = 0; i < f.parameters.size(); i++) {
         body += cat("const real ", f.parameters[i].name, " = s", scalars.size(), "; ");
-        scalars.push_back(parameters.empty() ? f.parameters[i].standard : parameters[i]);
+        scalars.push_back(parameters && !parameters->empty() ? (*parameters)[i] : f.parameters[i].standard);
       }
       if (!f.let.empty()) body += f.let + "; ";
       dx = step.pointwise(body + "y0 = " + gradient, std::move(inputs), std::move(scalars), f.name);
@@ -86,15 +79,14 @@ void dropout_rule(GradientStep& step) {
 }
 
 void reduce_rule(GradientStep& step) {
-  const auto function = attribute_of<std::string>(step.node(), "function", "");
+  const auto* name = attribute<std::string>(step.node(), "function");
+  const std::string function = name ? *name : "";
   if (function != "sum" && function != "mean")
     step.refuse("of reductions only sum and mean have one, not '" + function + "'");
   std::vector<int> inputs{step.dy(), step.sizes(step.x(0))};
   if (step.has(1)) inputs.push_back(step.x(1));
-  Attributes attributes{{"mean", function == "mean"}};
-  for (const char* name : {"axes", "no_axes"})
-    if (const auto found = step.node().attributes.find(name); found != step.node().attributes.end())
-      attributes.insert(*found);
+  Attributes attributes = step.taken({"axes", "no_axes"});
+  attributes.emplace("mean", function == "mean");
   step.give(0, step.add("reduce_backward", std::move(inputs), std::move(attributes)));
 }
 

@@ -64,12 +64,16 @@ int GradientStep::whole(const Attribute::Integers& numbers) {
 }
 
 bool GradientStep::made_by(int value, const std::string& kind) const {
-  for (size_t n = place_; n-- > 0;) {
-    const NetGraph::Node& other = graph_.graph.nodes[n];
-    for (int output : other.outputs)
-      if (output == value) return other.kind == kind;
-  }
-  return false;
+  const int producer = graph_.links.producer(value);
+  return producer >= 0 && graph_.graph.nodes[static_cast<size_t>(producer)].kind == kind;
+}
+
+Attributes GradientStep::taken(std::initializer_list<const char*> names) const {
+  Attributes attributes;
+  for (const char* name : names)
+    if (const auto found = node().attributes.find(name); found != node().attributes.end())
+      attributes.insert(*found);
+  return attributes;
 }
 
 std::vector<double> GradientStep::constant(size_t k) const {

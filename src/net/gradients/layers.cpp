@@ -4,22 +4,6 @@
 namespace dlprim::detail {
 namespace {
 
-/// Attributes of the node, of these names.
-Attributes taken(const GradientStep& step, std::initializer_list<const char*> names) {
-  Attributes attributes;
-  for (const char* name : names)
-    if (const auto found = step.node().attributes.find(name); found != step.node().attributes.end())
-      attributes.insert(*found);
-  return attributes;
-}
-
-bool flag(const GradientStep& step, const char* name) {
-  const auto found = step.node().attributes.find(name);
-  const auto* value =
-      found == step.node().attributes.end() ? nullptr : std::get_if<int64_t>(&found->second.value);
-  return value && *value != 0;
-}
-
 /// dy without what an epilogue did behind the product.
 int before_epilogue(GradientStep& step) {
   if (step.node().attributes.count("activation")) step.refuse("its activation is to be a node of its own");
@@ -28,8 +12,8 @@ int before_epilogue(GradientStep& step) {
 }
 
 void conv_rule(GradientStep& step) {
-  const Attributes attributes = taken(step, {"stride", "pad_begin", "pad_end", "dilation", "groups",
-                                             "transposed", "output_pad", "same", "output_shape"});
+  const Attributes attributes = step.taken({"stride", "pad_begin", "pad_end", "dilation", "groups",
+                                            "transposed", "output_pad", "same", "output_shape"});
   const int dy = before_epilogue(step);
   if (step.wanted(0))
     step.give(0, step.add("conv_backward_data", {dy, step.x(1), step.sizes(step.x(0))}, attributes));
@@ -42,7 +26,7 @@ void matmul_rule(GradientStep& step) {
   const int dy = before_epilogue(step);
   for (size_t k : {0, 1}) {
     if (!step.wanted(k)) continue;
-    Attributes attributes = taken(step, {"alpha"});
+    Attributes attributes = step.taken({"alpha"});
     attributes.emplace("operand", static_cast<int64_t>(k));
     if (step.made_by(step.x(k), "transpose")) attributes.emplace("turned", true);
     step.give(k, step.add("matmul_backward", {dy, step.x(1 - k), step.sizes(step.x(k))}, attributes));
@@ -51,8 +35,8 @@ void matmul_rule(GradientStep& step) {
 }
 
 void pool_rule(GradientStep& step) {
-  Attributes attributes = taken(step, {"mode", "kernel", "stride", "pad_begin", "pad_end", "dilation", "same",
-                                       "output", "ceil_mode", "count_include_pad", "norm"});
+  Attributes attributes = step.taken({"mode", "kernel", "stride", "pad_begin", "pad_end", "dilation", "same",
+                                      "output", "ceil_mode", "count_include_pad", "norm"});
   const bool global = step.node().kind == "global_pool";
   const auto mode = attributes.find("mode");
   const std::string name = mode == attributes.end() ? "max" : std::get<std::string>(mode->second.value);
@@ -60,7 +44,8 @@ void pool_rule(GradientStep& step) {
   if (global) attributes.emplace("global", true);
   if (name == "max") {
     if (global) step.refuse("of global pooling only the average and the norm have one");
-    if (flag(step, "flat") || flag(step, "column_major")) step.refuse("its places are not those of planes");
+    if (has_flag(step.node(), "flat") || has_flag(step.node(), "column_major"))
+      step.refuse("its places are not those of planes");
     if (step.node().outputs.size() < 2 || step.node().outputs[1] == NetGraph::kNone) step.set("narrow", true);
     inputs.push_back(step.y(1));
   } else if (name == "lp") {
@@ -70,9 +55,9 @@ void pool_rule(GradientStep& step) {
 }
 
 void batch_norm_rule(GradientStep& step) {
-  if (!flag(step, "training")) step.refuse("it must be in training");
-  if (flag(step, "per_element")) step.refuse("it must have a channel for all of a plane");
-  const Attributes attributes = taken(step, {"activation"});
+  if (!has_flag(step.node(), "training")) step.refuse("it must be in training");
+  if (has_flag(step.node(), "per_element")) step.refuse("it must have a channel for all of a plane");
+  const Attributes attributes = step.taken({"activation"});
   std::vector<int> inputs{step.dy(), step.x(0), step.x(1), step.y(3), step.y(4)};
   if (!attributes.empty()) inputs.push_back(step.y());
   const std::vector<int> gradients =
@@ -84,18 +69,18 @@ void batch_norm_rule(GradientStep& step) {
 }
 
 void layer_norm_rule(GradientStep& step) {
-  const bool rms = flag(step, "rms");
+  const bool rms = has_flag(step.node(), "rms");
   const int weight = step.has(1) ? step.x(1) : NetGraph::kNone;
   const int mean = rms ? NetGraph::kNone : step.y(1), inverse = step.y(rms ? 1 : 2);
   const std::vector<int> gradients =
       step.add_many("layer_norm_backward", {step.dy(), step.x(0), weight, mean, inverse},
-                    {step.wanted(0), step.wanted(1), step.wanted(2)}, taken(step, {"axis", "rms"}));
+                    {step.wanted(0), step.wanted(1), step.wanted(2)}, step.taken({"axis", "rms"}));
   for (size_t k : {0, 1, 2})
     if (step.wanted(k)) step.give(k, gradients[k]);
 }
 
 void softmax_rule(GradientStep& step) {
-  step.give(0, step.add("softmax_backward", {step.dy(), step.y()}, taken(step, {"axis", "log", "to_end"})));
+  step.give(0, step.add("softmax_backward", {step.dy(), step.y()}, step.taken({"axis", "log", "to_end"})));
 }
 
 void attention_rule(GradientStep& step) {
@@ -108,7 +93,7 @@ void attention_rule(GradientStep& step) {
   inputs.push_back(step.dy());
   const std::vector<int> gradients =
       step.add_many("attention_backward", std::move(inputs), {step.wanted(0), step.wanted(1), step.wanted(2)},
-                    taken(step, {"heads", "kv_heads", "scale", "causal", "softcap"}));
+                    step.taken({"heads", "kv_heads", "scale", "causal", "softcap"}));
   for (size_t k : {0, 1, 2})
     if (step.wanted(k)) step.give(k, gradients[k]);
 }
@@ -118,7 +103,7 @@ void class_loss_rule(GradientStep& step) {
   std::vector<int> inputs{step.dy(), step.x(0), step.x(1)};
   if (step.has(2)) inputs.push_back(step.x(2));
   step.give(0, step.add("class_loss_backward", std::move(inputs),
-                        taken(step, {"reduction", "ignore_index", "label_smoothing", "logits"})));
+                        step.taken({"reduction", "ignore_index", "label_smoothing", "logits"})));
 }
 
 constexpr NamedRule kRules[] = {

@@ -2,11 +2,14 @@
 // and gives those of its inputs.
 #pragma once
 
+#include <initializer_list>
 #include <map>
 #include <string>
 #include <vector>
 
 #include <dlprim/net_graph.hpp>
+
+#include "net/passes/pass.hpp"
 
 namespace dlprim::detail {
 
@@ -38,8 +41,10 @@ class GradientStep {
   int sizes(int value);
   int reshaped(int gradient, int like);
   int whole(const Attribute::Integers& numbers);
-  /// Whether a node of that kind in front of this one writes the value.
+  /// Whether a node of that kind writes the value, which the graph had before it grew.
   bool made_by(int value, const std::string& kind) const;
+  /// The node's attributes of these names, those that it has.
+  Attributes taken(std::initializer_list<const char*> names) const;
   /// The numbers of an input that is a constant. Throws ValidationError if it is none.
   std::vector<double> constant(size_t k) const;
   /// An attribute of the forward node is set.
@@ -84,9 +89,10 @@ GradientRule find_gradient_rule(const std::string& kind);
 /// The graph that grows: nodes of the forward direction, then those of gradients.
 class GradientGraph {
  public:
-  explicit GradientGraph(NetGraph& graph_) : graph(graph_), forward(graph_.nodes.size()) {}
+  explicit GradientGraph(NetGraph& graph_) : graph(graph_), links(graph_), forward(graph_.nodes.size()) {}
 
   NetGraph& graph;
+  const Links links;     ///< of what was there
   const size_t forward;  ///< how many nodes were there
   std::vector<NetGraph::Node> backward;
 

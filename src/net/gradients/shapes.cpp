@@ -15,9 +15,9 @@ void reshape_rule(GradientStep& step) {
 }
 
 void transpose_rule(GradientStep& step) {
-  const auto found = step.node().attributes.find("axes");
-  if (found == step.node().attributes.end()) return step.give(0, step.add("transpose", {step.dy()}));
-  const auto& axes = std::get<Attribute::Integers>(found->second.value);
+  const auto* given = attribute<Attribute::Integers>(step.node(), "axes");
+  if (!given) return step.give(0, step.add("transpose", {step.dy()}));
+  const Attribute::Integers& axes = *given;
   const auto rank = static_cast<int64_t>(axes.size());
   Attribute::Integers back(axes.size());
   for (size_t i = 0; i < axes.size(); i++)
@@ -35,8 +35,8 @@ int size_along(GradientStep& step, int value, int64_t axis) {
 }
 
 int64_t axis_of(const GradientStep& step) {
-  const auto found = step.node().attributes.find("axis");
-  return found == step.node().attributes.end() ? 0 : std::get<int64_t>(found->second.value);
+  const auto* axis = attribute<int64_t>(step.node(), "axis");
+  return axis ? *axis : 0;
 }
 
 void concat_rule(GradientStep& step) {
@@ -82,9 +82,8 @@ void gather_rule(GradientStep& step) {
 
 /// What was put around goes again: widths of the other sign crop.
 void pad_rule(GradientStep& step) {
-  const auto mode = step.node().attributes.find("mode");
-  if (mode != step.node().attributes.end() && std::get<std::string>(mode->second.value) != "constant")
-    step.refuse("of its modes only constant has one");
+  const auto* mode = attribute<std::string>(step.node(), "mode");
+  if (mode && *mode != "constant") step.refuse("of its modes only constant has one");
   const int widths = step.add("elementwise", {step.x(1)}, {{"function", "neg"}});
   std::vector<int> inputs{step.dy(), widths};
   if (step.has(3)) inputs.insert(inputs.end(), {NetGraph::kNone, step.x(3)});

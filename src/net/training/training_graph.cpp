@@ -19,7 +19,7 @@ int output_named(const NetGraph& graph, const std::string& name, const char* arg
   throw ValidationError(argument, "'" + name + "' is no output of the graph");
 }
 
-/// Running means and variances of the graph's BatchNorms: their nodes, in training.
+/// A BatchNorm becomes one in training, which gives its running mean and variance, too.
 void train_batch_norm(NetGraph& graph, NetGraph::Node& node) {
   node.attributes.insert_or_assign("training", true);
   node.attributes.insert_or_assign("unbiased", true);
@@ -35,7 +35,7 @@ void train_dropout(NetGraph& graph, NetGraph::Node& node, int truth) {
   node.inputs[2] = truth;
 }
 
-/// The value of a batch_norm behind which stands only `function`, or kNone.
+/// The place of the only node that reads the value; behind all of them if there is none.
 size_t only_next(const Links& links, const NetGraph& graph, int value) {
   const int reader = links.only_reader(value);
   return reader < 0 ? graph.nodes.size() : static_cast<size_t>(reader);
@@ -60,9 +60,8 @@ void take_over(NetGraph& graph, size_t& at, size_t next) {
   at = next;
 }
 
-/// Whether the shapes of both inputs of an addition are one: only then is the other a residual. Without facts
-/// that is known where it is another BatchNorm's result, or an activation's, or a sum of such, of as many
-/// channels; a convolution's result is, too.
+/// Whether what is added to a BatchNorm's result is a residual: of the same shape. Without facts it is taken
+/// to be one if it is another BatchNorm's result, or that of pooling, but not of all of a plane.
 bool has_full_shape(const NetGraph& graph, const Links& links, int value) {
   const int producer = links.producer(value);
   if (producer < 0) return false;
