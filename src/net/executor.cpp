@@ -43,7 +43,11 @@ class Run {
     const bool constant = is_constant(node, inputs);
     if (constant && take_folded(node)) return done_with(node, false);
     NodeStep step(node, scope_, inputs);
-    compute(step);
+    const bool open = compute(step);
+    for (int k = 0; k < step.output_count(); k++) {
+      step.out(k).open_shape = open;
+      step.out(k).of_shapes = !open && step.out(k).host && follows_from_shapes(node, inputs);
+    }
     tell(step);
     note(step);
     // Kinds that say no shapes before they run look at elements.
@@ -71,10 +75,14 @@ class Run {
  private:
   static size_t index(int value) { return static_cast<size_t>(value); }
 
-  static void compute(NodeStep& step) {
+  /// Whether the outputs' shapes depend on elements.
+  static bool compute(NodeStep& step) {
     const NodeKind& kind = *find_kind(step.node.kind);
+    bool open = !kind.infer || !step.node.bodies.empty();
+    for (int k = 0; k < step.input_count(); k++) open = open || (step.has(k) && step.in(k).open_shape);
     try {
       if (kind.infer) kind.infer(step);
+      open = open || step.looked();
       if (!kind.on_host || !all_on_host(step) || !kind.on_host(step)) kind.run(step);
       for (int k = 0; k < step.output_count(); k++)
         require(!step.wanted(k) || step.out(k).tensor.defined() || step.out(k).host, "outputs", "output ", k,
@@ -84,6 +92,13 @@ class Run {
       if (error.argument().rfind("node '", 0) == 0) throw;  // a node of a body has said where
       throw ValidationError(place, error.what());
     }
+    return open;
+  }
+
+  static bool follows_from_shapes(const NetGraph::Node& node, const std::vector<Slot*>& inputs) {
+    return node.kind == "shape" || node.kind == "size" ||
+           std::all_of(inputs.begin(), inputs.end(),
+                       [](const Slot* slot) { return !slot || slot->constant || slot->of_shapes; });
   }
 
   static bool all_on_host(const NodeStep& step) {
@@ -103,7 +118,8 @@ class Run {
 
   void note(int value, const Slot& slot) const {
     if (scope_.facts && scope_.facts_of == &graph_ && value != NetGraph::kNone)
-      (*scope_.facts)[index(value)] = ValueFacts{slot.dtype, slot.shape};
+      (*scope_.facts)[index(value)] =
+          ValueFacts{slot.dtype, slot.shape, slot.of_shapes ? slot.host : nullptr};
   }
   void note(NodeStep& step) const {
     for (int k = 0; k < step.output_count(); k++) note(step.node.outputs[index(k)], step.out(k));

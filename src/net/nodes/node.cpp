@@ -82,6 +82,7 @@ Tensor NodeStep::reshaped(const Tensor& tensor, const Shape& shape) const {
 }
 
 const HostTensor& NodeStep::host(int k) {
+  looked_ = looked_ || !(in(k).constant || in(k).of_shapes);
   return to_host(stream, in(k));
 }
 

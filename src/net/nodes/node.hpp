@@ -29,6 +29,9 @@ struct Slot {
   bool constant = false;   ///< the same in each run of the model
   bool read_back = false;  ///< it follows from elements that were read from the device
   bool held = false;       ///< an input that stays where it is: recordings read it there
+  bool of_shapes =
+      false;  ///< its elements follow from constants and shapes of inputs alone, and are on the host
+  bool open_shape = false;  ///< its shape follows from elements that are none of these
 };
 
 class NodeStep;
@@ -76,6 +79,8 @@ class NodeStep {
   bool constant(int k) const { return in(k).constant; }
   /// On the host. Waits for the device if the input was computed there.
   const HostTensor& host(int k);
+  /// Elements were asked for that inputs of the same shapes need not have.
+  bool looked() const { return looked_; }
   /// The elements of an input of whole numbers, or of any.
   std::vector<int64_t> integers(int k);
   std::vector<double> numbers(int k);
@@ -130,6 +135,7 @@ class NodeStep {
 
   std::vector<Slot*> inputs_;
   std::vector<Slot> outputs_;
+  bool looked_ = false;
 };
 
 /// Brings a value to the device, or to the host, where it stays, too.

@@ -17,10 +17,17 @@ int Rewritten::add_constant(HostTensor tensor) {
   return value;
 }
 
+int Rewritten::add_value(const ValueFacts& known) {
+  const int value = graph.add_value();
+  facts.resize(graph.values.size());
+  facts.back() = known;
+  return value;
+}
+
 const std::vector<GraphPass>& passes() {
   static const auto* list = new std::vector<GraphPass>{
       {"branches", "of an If whose condition is known only the branch that it takes is left", nullptr, true},
-      {"constants", "what is made of constants alone is one", fold_constants, true},
+      {"constants", "what is made of constants alone, or of shapes, is one", fold_constants, true},
       {"no_ops", "nodes that give their input again go", remove_no_ops, true},
       {"repeats", "what is computed twice is computed once", remove_repeats, true},
       {"pads", "zeros around a convolution's input are its own padding", fold_pads, true},

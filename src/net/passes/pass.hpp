@@ -18,6 +18,7 @@ namespace dlprim::detail {
 struct ValueFacts {
   DType dtype = DType::f32;
   Shape shape;
+  std::shared_ptr<const HostTensor> elements = nullptr;  ///< if they follow from shapes alone
 };
 
 /// A graph that is rewritten.
@@ -40,6 +41,8 @@ struct Rewritten {
     return found == graph.constants.end() ? nullptr : found->second.get();
   }
   int add_constant(HostTensor tensor);
+  /// A new value, of which that is known.
+  int add_value(const ValueFacts& known);
 };
 
 struct GraphPass {
