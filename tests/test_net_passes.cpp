@@ -360,8 +360,9 @@ TEST_CASE("passes: what nobody reads goes, and names are checked") {
   c.g.add_output("y", c.apply("relu", {x}));
   CHECK(c.rewritten() == "elementwise");
   CHECK(c.rewritten(0, {"dead"}) == "pointwise elementwise");
-  CHECK(graph_passes() == std::vector<std::string>{"branches", "constants", "no_ops", "repeats", "pads",
-                                                   "affine", "products", "norms", "attention", "precision",
-                                                   "epilogue", "pointwise", "dead"});
+  CHECK(graph_passes() == std::vector<std::string>{"branches", "constants", "splits", "no_ops", "repeats",
+                                                   "pads", "affine", "products", "norms", "rotary",
+                                                   "attention", "precision", "epilogue", "pointwise",
+                                                   "dead"});
   CHECK_THROWS_WITH(Model(c.g, {"affine", "magic"}), Catch::Contains("'magic' is no pass"));
 }

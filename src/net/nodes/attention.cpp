@@ -260,9 +260,9 @@ void run_attention_backward(NodeStep& step) {
   give(2, each(as(weights, p.v.dtype()), p.rows, p.columns), dy, {}, width);
 }
 
-/// Inputs: x [B, H, L, D] or [B, L, H * D] with "heads", cosines and sines ([places, R / 2], or [B, L, R /
-/// 2]), places [B, L]. Turns the first "width" (R; 0: all) numbers of each head, in pairs: halves, or
-/// "interleaved".
+/// Inputs: x [B, H, L, D] or [B, L, H * D] with "heads", cosines and sines ([places, R / 2], or without
+/// places [B, L, R / 2], where B may be 1), places [B, L]. Turns the first "width" (R; 0: all) numbers of
+/// each head, in pairs: halves, or "interleaved".
 void infer_rotary(NodeStep& step) {
   step.output(0, step.dtype(0), step.shape(0));
 }
@@ -284,7 +284,8 @@ void run_rotary(NodeStep& step) {
     }
     require(table.shape().back() == width / 2, "inputs", "input ", k, " has ", table.shape().back(),
             " angles, must have ", width / 2);
-    return step.dense(table).reshape({x.shape()[0], 1, x.shape()[2], width / 2});
+    const int64_t length = x.shape()[2], batch = table.numel() == length * (width / 2) ? 1 : x.shape()[0];
+    return step.dense(table).reshape({batch, 1, length, width / 2});
   };
   const bool interleaved = step.flag("interleaved");
   const auto half = [&](const Tensor& t, int64_t which) {

@@ -28,6 +28,7 @@ const std::vector<GraphPass>& passes() {
   static const auto* list = new std::vector<GraphPass>{
       {"branches", "of an If whose condition is known only the branch that it takes is left", nullptr, true},
       {"constants", "what is made of constants alone, or of shapes, is one", fold_constants, true},
+      {"splits", "parts of a tensor that were gathered or sliced are views", join_splits, true},
       {"no_ops", "nodes that give their input again go", remove_no_ops, true},
       {"repeats", "what is computed twice is computed once", remove_repeats, true},
       {"pads", "zeros around a convolution's input are its own padding", fold_pads, true},
@@ -35,6 +36,7 @@ const std::vector<GraphPass>& passes() {
        fold_affine, false},
       {"products", "products of one tensor with several constants are one", join_products, false},
       {"norms", "LayerNorm and RMSNorm that are written out are one node", recognise_norms, true},
+      {"rotary", "rotary embeddings that are written out are one node", recognise_rotary, true},
       {"attention", "attention that is written out is one node, and causal masks are made once",
        recognise_attention, true},
       {"precision", "products, and what follows them, compute in the dtype that the model was asked for",

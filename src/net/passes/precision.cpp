@@ -59,6 +59,7 @@ Low follower(const NetGraph::Node& node) {
       {"softmax", {1}},
       {"pool", {1}},
       {"global_pool", {1}},
+      {"rotary", {1}},
       {"slice", {1}},
       {"split", {1, kAll}},
       {"depth_to_space", {1}},
