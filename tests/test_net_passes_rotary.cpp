@@ -416,3 +416,37 @@ TEST_CASE("rotary: what only looks like it stays") {
           return c.sum(x, c.turned(x, 8), t);
         }) == 0);
 }
+
+TEST_CASE("rotary: in a model that computes in bf16, behind RMSNorm") {
+  Embedding c;
+  const auto matrix = [&](int64_t rows, int64_t columns) {
+    std::vector<double> numbers;
+    for (int64_t i = 0; i < rows * columns; i++) numbers.push_back(c.rng.real(-0.5, 0.5));
+    return c.g.add_constant(host_tensor(DType::f32, {rows, columns}, numbers));
+  };
+  const auto tables = c.tables(2, 5, 8);
+  const int first = c.g.add("matmul", {c.input({2, 5, 16}), matrix(16, 16)});
+  const int weight = c.g.add_constant(host_tensor(DType::f32, {16}, std::vector<double>(16, 1.5)));
+  const int norm = c.g.add("layer_norm", {first, weight}, {{"axis", -1}, {"rms", true}});
+  const int rows = c.g.add("reshape", {c.g.add("matmul", {norm, matrix(16, 16)}), c.row({2, 5, 2, 8})});
+  const int x = c.g.add("transpose", {rows}, {{"axes", std::vector<int64_t>{0, 2, 1, 3}}});
+  c.output(c.sum(x, c.turned(x, 8), tables));
+
+  const Model low(c.g, {}, DType::bf16);
+  Model::Tensors feeds;
+  for (const auto& [name, host] : c.fed) feeds[name] = to_device(stream(), host);
+  const Model::Plan plan = low.explain(stream(), feeds);
+  CHECK(plan.replayed);
+  CHECK(std::count_if(plan.steps.begin(), plan.steps.end(), [](const auto& step) {
+          return step.node.kind == "rotary" && step.kernels.size() == 1;
+        }) == 1);
+  const std::vector<float> expected = c.run(Model(c.g, graph_passes())).at("y0"),
+                           numbers = c.run(low).at("y0");
+  float largest = 0, apart = 0;
+  for (size_t i = 0; i < expected.size(); i++) {
+    largest = std::max(largest, std::fabs(expected[i]));
+    apart = std::max(apart, std::fabs(expected[i] - numbers[i]));
+  }
+  CHECK(apart > 0);
+  CHECK(apart < 0.02F * largest);
+}

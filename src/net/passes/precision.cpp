@@ -87,6 +87,8 @@ Low follower(const NetGraph::Node& node) {
     const auto* name = attribute<std::string>(node, elementwise ? "function" : "gradient_of");
     return name && functions->count(*name) ? Low{kAll} : Low();
   }
+  // RMSNorm's result has the dtype of its weight.
+  if (node.kind == "layer_norm" && has_flag(node, "rms")) return {bits({0, 1})};
   return find_low(*kinds, node.kind);
 }
 
