@@ -363,6 +363,6 @@ TEST_CASE("passes: what nobody reads goes, and names are checked") {
   CHECK(graph_passes() == std::vector<std::string>{"branches", "constants", "splits", "no_ops", "repeats",
                                                    "pads", "affine", "products", "norms", "rotary",
                                                    "attention", "precision", "epilogue", "pointwise",
-                                                   "dead"});
+                                                   "channels_last", "dead"});
   CHECK_THROWS_WITH(Model(c.g, {"affine", "magic"}), Catch::Contains("'magic' is no pass"));
 }

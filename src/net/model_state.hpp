@@ -80,7 +80,7 @@ class ModelState {
   std::vector<Tensor> learn(const RunScope& scope, RunKind& kind, const std::vector<Slot>& inputs);
   RunKind& settled(const Stream& stream, Part& part, std::vector<Slot>& inputs, const Options& options);
   bool record(const RunScope& scope, Part& part, RunKind& kind, const std::vector<Slot>& inputs);
-  void rewrite(const Stream& stream, const NodeMemory& nodes, RunKind& kind);
+  void rewrite(const RunScope& scope, const NodeMemory& nodes, RunKind& kind);
   std::vector<Tensor> handed_out(const Stream& stream, const Options& options, const RunKind& kind) const;
 
   std::vector<std::string> without_;  ///< passes that are left out

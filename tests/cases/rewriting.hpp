@@ -32,6 +32,8 @@ inline HostTensor number(double value) {
 struct RewriteCase {
   NetGraph g;
   std::vector<HostTensor> fed;
+  bool channels_last = false;  ///< as on devices that prefer it
+  Model::Watch watch;          ///< of the rewritten graph's run
 
   int input(const Shape& shape, DType dtype = DType::f32) {
     fed.push_back(whole_numbers(shape, 10 + fed.size(), dtype));
@@ -59,13 +61,12 @@ struct RewriteCase {
 
   using Outputs = std::vector<std::vector<float>>;
   static Outputs run(const NetGraph& graph, const std::vector<HostTensor>& inputs,
-                     detail::Rewritten* noted = nullptr) {
+                     detail::Rewritten* noted = nullptr, const Model::Watch& watch = {}) {
     detail::DeviceConstants constants;
     detail::NodeMemory nodes;
     RandomState random;
-    const Model::Watch nobody;
     const Options options;
-    detail::RunScope scope{stream(), options, constants, nodes, nobody, random};
+    detail::RunScope scope{stream(), options, constants, nodes, watch, random};
     if (noted) {
       noted->graph = graph;
       noted->facts.resize(graph.values.size());
@@ -87,10 +88,11 @@ struct RewriteCase {
   std::string rewritten(double bound = 0, const std::vector<std::string>& without = {}) {
     g.check();
     detail::Rewritten r;
+    r.channels_last = channels_last;
     const Outputs before = run(g, fed, &r);
     detail::run_passes(r, without);
     r.graph.check();
-    const Outputs after = run(r.graph, fed);
+    const Outputs after = run(r.graph, fed, nullptr, watch);
     REQUIRE(before.size() == after.size());
     for (size_t k = 0; k < before.size(); k++) {
       REQUIRE(before[k].size() == after[k].size());

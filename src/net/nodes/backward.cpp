@@ -51,20 +51,27 @@ void run_reduce_backward(NodeStep& step) {
   int64_t count = 1;
   for (int axis : axes) count *= kept[axis], kept[axis] = 1;
   if (step.y().numel() == 0) return;
-  pointwise(step.stream, {step.dense(0).reshape(kept)}, {step.y()},
+  pointwise(step.stream, {step.dense(0).reshape(kept)}, {step.y_as(0, {})},
             {step.flag("mean") ? 1 / static_cast<double>(count) : 1.0}, "y0 = x0 * s0", step.options);
+}
+
+/// What windows are read from: row-major, or with channels side by side.
+Tensor window_source(NodeStep& step, int k) {
+  return step.x(k).strides()[1] == 1 ? step.x(k) : step.dense(k);
 }
 
 /// Inputs: dy, w, x's sizes. Attributes: those of conv.
 void run_conv_backward_data(NodeStep& step) {
   const ConvParams params = conv_params(step, step.out(0).shape, step.shape(1));
-  conv_backward_data(step.stream, step.dense(0), step.dense(1), params, step.y(), step.options);
+  conv_backward_data(step.stream, window_source(step, 0), step.dense(1), params, step.y_as(0, {}),
+                     step.options);
 }
 
 /// Inputs: x, dy, w's sizes. Attributes: those of conv.
 void run_conv_backward_filter(NodeStep& step) {
   const ConvParams params = conv_params(step, step.shape(0), step.out(0).shape);
-  conv_backward_filter(step.stream, step.dense(0), step.dense(1), params, step.y(), step.options);
+  conv_backward_filter(step.stream, window_source(step, 0), window_source(step, 1), params, step.y(),
+                       step.options);
 }
 
 /// Input: dy [N, C, ...]: its sums over all axes but the channels, [C].
@@ -161,12 +168,14 @@ void run_pool_backward(NodeStep& step) {
     x = {shape[0], shape[1], params.kernel[0]};
     y = {shape[0], shape[1], 1};
   }
-  if (step.y().numel() == 0) return;
+  const Tensor& dx = step.y_as(0, step.x(0));
+  if (dx.numel() == 0) return;
   const auto part = [&](int k, const Shape& as) {
-    return step.has(k) ? step.dense(k).reshape(as) : Tensor();
+    return step.has(k) ? step.reshaped(step.x(k), as) : Tensor();
   };
   PoolSaved saved{part(2, y), part(3, x), part(4, y)};
-  pool_backward(step.stream, step.dense(0).reshape(y), saved, params, step.y().reshape(x), step.options);
+  // Of rows and columns as one axis there is a view of either order.
+  pool_backward(step.stream, part(0, y), saved, params, step.reshaped(dx, x), step.options);
 }
 
 /// Inputs: dy, x, weight, mean and inv_std of the batch, y if there is an activation. Outputs: dx, dweight,
@@ -178,7 +187,9 @@ void infer_batch_norm_backward(NodeStep& step) {
   step.output(3, step.dtype(1), step.shape(1));
 }
 void run_batch_norm_backward(NodeStep& step) {
-  const auto wanted = [&](int k) { return step.wanted(k) ? step.y(k) : Tensor(); };
+  const auto wanted = [&](int k) {
+    return !step.wanted(k) ? Tensor() : k == 0 || k == 3 ? step.y_as(k, step.x(1)) : step.y(k);
+  };
   batch_norm_backward(step.stream, step.x(0), step.x(1), step.dense(2), step.dense(3), step.dense(4),
                       step.x(5), activation_of(step), wanted(0), wanted(1), wanted(2), wanted(3),
                       step.options);

@@ -36,6 +36,13 @@ std::vector<Scalar> scalars_of(const NodeStep& step, const char* name) {
   return scalars;
 }
 
+/// The input that y lies as: the first of its shape with channels last, if one is so.
+const Tensor& model_of(NodeStep& step) {
+  for (int k = 0; k < step.input_count(); k++)
+    if (step.shape(k) == step.out(0).shape && is_channels_last(step.x(k))) return step.x(k);
+  return step.x(0);
+}
+
 void infer_elementwise(NodeStep& step) {
   const ElementwiseFunction& f = elementwise_function(elementwise_function_of(step));
   require(f.inputs.size() == static_cast<size_t>(step.input_count()), "inputs", step.input_count(), " of '",
@@ -47,7 +54,8 @@ void run_elementwise(NodeStep& step) {
   const DType dtype = step.out(0).dtype;
   const bool truth = elementwise_function(elementwise_function_of(step)).truth;
   const bool whole_of_floating = !is_floating(dtype) && !truth && step.any_floating();
-  const Tensor y = whole_of_floating ? step.scratch(step.out(0).shape, DType::f32) : step.y();
+  const Tensor y =
+      whole_of_floating ? step.scratch(step.out(0).shape, DType::f32) : step.y_as(0, model_of(step));
   dlprim::elementwise(step.stream, elementwise_function_of(step), inputs_of(step),
                       scalars_of(step, "parameters"), y, step.options);
   if (whole_of_floating) copy(step.stream, y, step.y(), step.options);
@@ -58,8 +66,8 @@ void infer_pointwise(NodeStep& step) {
   step.output(0, result_dtype(step, 0), broadcast_inputs(step));
 }
 void run_pointwise(NodeStep& step) {
-  dlprim::pointwise(step.stream, inputs_of(step), {step.y()}, scalars_of(step, "scalars"), step.text("body"),
-                    step.options);
+  dlprim::pointwise(step.stream, inputs_of(step), {step.y_as(0, model_of(step))}, scalars_of(step, "scalars"),
+                    step.text("body"), step.options);
 }
 
 /// dtype: what elements become; or the dtype of input 1.
@@ -68,7 +76,7 @@ void infer_cast(NodeStep& step) {
 }
 void run_cast(NodeStep& step) {
   if (step.out(0).dtype == step.dtype(0)) return step.set(0, step.x(0));
-  copy(step.stream, step.x(0), step.y(), step.options);
+  copy(step.stream, step.x(0), step.y_as(0, step.x(0)), step.options);
 }
 
 constexpr NodeKind kKinds[] = {

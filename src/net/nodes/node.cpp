@@ -191,6 +191,14 @@ const Tensor& NodeStep::y(int k) {
   return slot.tensor;
 }
 
+const Tensor& NodeStep::y_as(int k, const Tensor& x) {
+  Slot& slot = out(k);
+  const Shape& s = slot.shape;
+  if (!slot.tensor.defined() && s.size() == 4 && (flag("channels_last") || is_channels_last(x)))
+    slot.tensor = Tensor(stream, {s[0], s[2], s[3], s[1]}, slot.dtype).permute({0, 3, 1, 2});
+  return y(k);
+}
+
 Tensor NodeStep::counting(int64_t start, int64_t count) const {
   const Tensor numbers = scratch({count}, DType::i64);
   if (count != 0) arange(stream, start, 1, numbers, options);
@@ -215,6 +223,10 @@ void NodeStep::set_host(int k, HostTensor tensor) {
 
 void NodeStep::set(int k, Slot slot) {
   if (wanted(k)) out(k) = std::move(slot);
+}
+
+bool is_channels_last(const Tensor& x) {
+  return x.defined() && x.rank() == 4 && !x.is_contiguous() && x.permute({0, 2, 3, 1}).is_contiguous();
 }
 
 int normal_axis(int64_t axis, int rank) {

@@ -106,6 +106,9 @@ class NodeStep {
   void output(int k, DType dtype, const Shape& shape);
   /// Its tensor, new memory when it is first asked for.
   const Tensor& y(int k = 0);
+  /// The same, with channels last in memory if they are so in `x`, or the node's attribute "channels_last"
+  /// says so; of four axes.
+  const Tensor& y_as(int k, const Tensor& x);
   /// Output `k` is this tensor, a view of an input perhaps.
   void set(int k, const Tensor& tensor);
   void set_host(int k, HostTensor tensor);
@@ -141,6 +144,10 @@ class NodeStep {
 /// Brings a value to the device, or to the host, where it stays, too.
 const Tensor& to_device(const Stream& stream, Slot& slot);
 const HostTensor& to_host(const Stream& stream, Slot& slot);
+
+/// The tensor, of rank 4, has its channels (axis 1) side by side in memory, then columns, rows and images;
+/// and row-major memory would be another.
+bool is_channels_last(const Tensor& x);
 
 /// An axis that may count from the end, from 0 on. Throws ValidationError.
 int normal_axis(int64_t axis, int rank);

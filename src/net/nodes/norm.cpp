@@ -129,8 +129,8 @@ void run_batch_norm(NodeStep& step) {
   }
   const int64_t channels = shape[1];
   const Tensor x = flat ? step.dense(0).reshape(shape) : step.x(0);
-  const Tensor y = step.y().reshape(shape);
-  const Tensor residual = step.has(5) ? step.dense(5).reshape(shape) : Tensor();
+  const Tensor y = flat ? step.y().reshape(shape) : step.y_as(0, x);
+  const Tensor residual = !step.has(5) ? Tensor() : flat ? step.dense(5).reshape(shape) : step.x(5);
   BatchNormParams params;
   params.epsilon = step.number("epsilon", 1e-5);
   params.activation = activation_of(step);

@@ -175,18 +175,27 @@ void infer_conv(NodeStep& step) {
       0, step.dtype(0),
       conv_output_shape(step.shape(0), step.shape(1), conv_params(step, step.shape(0), step.shape(1))));
 }
+/// x, or a copy of it with y's strides.
+Tensor lying_as(const NodeStep& step, const Tensor& x, const Tensor& y) {
+  if (x.strides() == y.strides()) return x;
+  if (y.is_contiguous()) return step.dense(x);
+  const Tensor own =
+      step.scratch({y.shape()[0], y.shape()[2], y.shape()[3], y.shape()[1]}, x.dtype()).permute({0, 3, 1, 2});
+  copy(step.stream, x, own, step.options);
+  return own;
+}
 void run_conv(NodeStep& step) {
   const ConvParams params = conv_params(step, step.shape(0), step.shape(1));
   if (is_floating(step.dtype(0))) {
-    const Tensor &w = step.x(1), &y = step.y();
-    // y is row-major. A window reads x many times: from another order that takes longer than a copy, unless
+    const Tensor &w = step.x(1), &y = step.y_as(0, {});
+    // A window reads x many times: from another order that takes longer than a copy, unless
     // its channels lie side by side and are many.
     constexpr int64_t kManyChannels = 16;
     const bool one_tap = element_count(w.shape()) == w.shape()[0] * w.shape()[1];
     const bool last = step.x(0).strides()[1] == 1 && step.shape(0)[1] >= kManyChannels;
     const Tensor x = one_tap || last ? step.x(0) : step.dense(0);
     ConvExtras with(step.x(2));
-    if (step.has(3)) with.residual = step.dense(3);
+    if (step.has(3)) with.residual = lying_as(step, step.x(3), y);
     const Conv plan = step.kept_plan<Conv>({x, y}, [&] {
       ConvDesc desc{x, w, y, params};
       desc.bias = with.bias.defined();
@@ -254,10 +263,10 @@ void infer_pool(NodeStep& step) {
 void run_pool(NodeStep& step) {
   const bool floating = is_floating(step.dtype(0));
   const Tensor x = floating ? step.x(0) : cast(step.stream, step.x(0), DType::f32, step.options);
-  const Tensor y = floating ? step.y() : step.scratch(step.out(0).shape, DType::f32);
+  const Tensor y = floating ? step.y_as(0, x) : step.scratch(step.out(0).shape, DType::f32);
   const bool as_they_are = !step.flag("flat") && !step.flag("column_major");
   const Tensor indices = !step.wanted(1) ? Tensor()
-                         : as_they_are   ? step.y(1)
+                         : as_they_are   ? step.y_as(1, x)
                                          : step.scratch(step.out(1).shape, DType::i64);
   dlprim::pool(step.stream, x, pool_params(step, step.shape(0)), y, indices, step.options);
   if (!floating) copy(step.stream, y, step.y(), step.options);
@@ -276,7 +285,7 @@ void run_global_pool(NodeStep& step) {
   const Shape& x = step.shape(0);
   PoolParams params = pool_params(step, x);
   params.kernel = {element_count(x) / std::max<int64_t>(1, x[0] * x[1])};
-  dlprim::pool(step.stream, step.dense(0).reshape({x[0], x[1], params.kernel[0]}), params,
+  dlprim::pool(step.stream, step.reshaped(step.x(0), {x[0], x[1], params.kernel[0]}), params,
                step.y().reshape({x[0], x[1], 1}), {}, step.options);
 }
 

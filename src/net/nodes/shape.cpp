@@ -166,7 +166,7 @@ void run_concat(NodeStep& step) {
     if (element_count(step.shape(k)) != 0) parts.push_back(step.x(k));
   if (parts.empty()) return step.set(0, step.y());
   if (parts.size() == 1 && parts[0].dtype() == step.out(0).dtype) return step.set(0, parts[0]);
-  concat(step.stream, parts, step.axis("axis", 0, step.rank(0)), step.y(), step.options);
+  concat(step.stream, parts, step.axis("axis", 0, step.rank(0)), step.y_as(0, parts[0]), step.options);
 }
 
 /// Sizes are input 1, or "sizes", or equal parts, of which the last may be less.

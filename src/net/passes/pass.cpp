@@ -44,6 +44,7 @@ const std::vector<GraphPass>& passes() {
       {"epilogue", "bias, residual and activation go into the product or convolution in front",
        fuse_epilogues, true},
       {"pointwise", "elementwise operators in a row become one kernel", fuse_pointwise, true},
+      {"channels_last", "convolutions write channels last where they are faster so", choose_layouts, true},
       {"dead", "what nobody reads is not computed", remove_dead, false},
   };
   return *list;

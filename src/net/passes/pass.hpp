@@ -30,6 +30,7 @@ struct Rewritten {
   DType precision = DType::f32;  ///< what products of f32 are to compute in
   /// Constants in that dtype, by what they were: one model's graphs share them. Null: nothing is kept.
   std::map<std::shared_ptr<const HostTensor>, std::shared_ptr<const HostTensor>>* converted = nullptr;
+  bool channels_last = false;  ///< convolutions are faster so
 
   const ValueFacts* fact(int value) const {
     const auto at = static_cast<size_t>(value);
@@ -65,6 +66,7 @@ void recognise_rotary(Rewritten& rewritten);
 void lower_precision(Rewritten& rewritten);
 void fuse_epilogues(Rewritten& rewritten);
 void fuse_pointwise(Rewritten& rewritten);
+void choose_layouts(Rewritten& rewritten);
 void remove_dead(Rewritten& rewritten);
 
 /// All of them, in their order.
