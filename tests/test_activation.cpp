@@ -1,6 +1,7 @@
 // Activations, forward and backward: values, forms of memory, dtypes, special values, bad input.
 #include <dlprim/activation.hpp>
 #include <dlprim/conv.hpp>
+#include <dlprim/elementwise.hpp>
 
 #include <cmath>
 #include <limits>
@@ -13,8 +14,10 @@ using namespace dlprim::test;
 
 namespace {
 
-constexpr Activation kAll[] = {Activation::identity, Activation::relu, Activation::relu6, Activation::sigmoid,
-                               Activation::tanh};
+constexpr Activation kAll[] = {Activation::identity, Activation::relu,      Activation::relu6,
+                               Activation::sigmoid,  Activation::tanh,      Activation::hardsigmoid,
+                               Activation::silu,     Activation::hardswish, Activation::gelu,
+                               Activation::gelu_tanh};
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN(), kInf = std::numeric_limits<float>::infinity();
 
 // A few units in the last place of exp and tanh, which OpenCL lets devices miss by 3 to 5.
@@ -42,6 +45,7 @@ void check(Activation f, const Shape& shape, Placing placing, DType dtype) {
   CHECK(host_bytes(y.tensor()) == host_bytes(again.tensor()));
 
   // Backward, told from the stored y.
+  if (!is_told_from_result(f)) return;
   const Tensor dy = placed(placing, shape, reals(count, rng, -2, 2), dtype);
   const Guarded dx(shape, strides_in(placing, shape), dtype, 37);
   activation_backward(stream(), dy, y.tensor(), f, dx.tensor());
@@ -63,6 +67,11 @@ void check(Activation f, const Shape& shape, Placing placing, DType dtype) {
         break;
       case Activation::tanh:
         expected[i] *= 1 - v * v;
+        break;
+      case Activation::hardsigmoid:
+        expected[i] *= v > 0 && v < 1 ? 1.0 / 6 : 0;
+        break;
+      default:
         break;
     }
   }
@@ -114,14 +123,38 @@ TEST_CASE("activations of special values", "[small]") {
   CHECK(host_values(dx.tensor()) == std::vector<float>{2, 0, 4, -kInf, 0});
   activation_backward(stream(), dy, y, Activation::relu6, dx.tensor());
   CHECK(host_values(dx.tensor()) == std::vector<float>{2, 0, 0, -kInf, 0});
+  activation_backward(stream(), dy, device_tensor({5}, {kNan, 0, 1, 0.5f, 0.75f}), Activation::hardsigmoid,
+                      dx.tensor());
+  CHECK(host_values(dx.tensor()) == std::vector<float>{2.0f / 6, 0, 0, -kInf, 5.0f / 6});
+}
+
+TEST_CASE("activations are the elementwise functions of their names, bit for bit", "[small]") {
+  Rng rng(11);
+  std::vector<float> numbers = reals(1000, rng, -12, 12);
+  for (float special : {kNan, kInf, -kInf, -0.0f, 0.0f, 1e30f, -1e30f, 1e-42f, 3.0f, -3.0f, 89.0f, -104.0f})
+    numbers.push_back(special);
+  const Shape shape{static_cast<int64_t>(numbers.size())};
+  for (Activation f : kAll) {
+    if (f == Activation::identity) continue;
+    INFO("activation " << name_of(f));
+    const Tensor x = device_tensor(shape, numbers), y(context(), shape), e(context(), shape);
+    activation(stream(), x, f, y);
+    elementwise(stream(), name_of(f), {x}, {}, e);
+    const std::vector<float> ours = host_values(y), theirs = host_values(e);
+    for (size_t i = 0; i < numbers.size(); i++) {
+      INFO("of " << numbers[i] << ": " << ours[i] << ", as a function " << theirs[i]);
+      CHECK((ours[i] == theirs[i] || (std::isnan(ours[i]) && std::isnan(theirs[i]))));
+    }
+  }
 }
 
 TEST_CASE("activation gradients agree with finite differences", "[small]") {
-  // Away from the kinks at 0 and 6.
-  const std::vector<float> at = {-3, -0.5f, -0.01f, 0.01f, 0.5f, 1, 2.5f, 5.9f, 6.1f, 8};
+  // Away from the kinks at 0, 6, 3 and -3.
+  const std::vector<float> at = {-3.1f, -0.5f, -0.01f, 0.01f, 0.5f, 1, 2.5f, 5.9f, 6.1f, 8};
   Rng rng(3);
   const std::vector<float> weights = reals(10, rng);
   for (Activation f : kAll) {
+    if (!is_told_from_result(f)) continue;
     INFO("activation " << name_of(f));
     const Tensor x = device_tensor({10}, at), dy = device_tensor({10}, weights);
     const Guarded y({10}), dx({10});
@@ -172,13 +205,18 @@ TEST_CASE("activations refuse bad input", "[small]") {
   CHECK(refused(x.slice(0, 0, 3), x.slice(0, 1, 4)) ==
         "y: shares memory with x without being the same tensor");
   CHECK(refused(x.expand({4, 4}), y.expand({4, 4})).find("y: strides [0, 1]") == 0);
-  CHECK(refused(x, y, static_cast<Activation>(9)) == "f: activation 9 does not exist");
+  CHECK(refused(x, y, static_cast<Activation>(19)) == "f: activation 19 does not exist");
   const Tensor image = device_tensor({1, 1, 2, 2}, {1, 2, 3, 4}), filter = device_tensor({1, 1, 1, 1}, {1});
   ConvParams params;
   params.activation = static_cast<Activation>(17);
   CHECK(error_of<ValidationError>([&] { conv(stream(), image, filter, {}, params, image); }) ==
         "params: activation 17 does not exist");
-  CHECK(name_of(Activation::tanh) == std::string("tanh"));
+  for (Activation f : kAll) CHECK(activation_named(name_of(f)) == f);
+  CHECK(name_of(Activation::gelu_tanh) == std::string("gelu_tanh"));
+  CHECK(!activation_named("swish"));
+  for (Activation f : {Activation::silu, Activation::hardswish, Activation::gelu, Activation::gelu_tanh})
+    CHECK(error_of<ValidationError>([&] { activation_backward(stream(), x, y, f, x); }) ==
+          std::string("f: the gradient of ") + name_of(f) + " cannot be told from its result");
   CHECK(name_of(params.activation) == std::string("unknown"));
   CHECK(error_of<ValidationError>([&] { activation_backward(stream(), x, y, Activation::relu, y); }) ==
         "dx: shares memory with y");

@@ -1,8 +1,10 @@
 // Convolution's calls: epilogues, prologues, accuracy, gradients by finite differences.
 #include <cmath>
+#include <cstdlib>
 #include <numeric>
+#include <set>
 
-#include "cases/conv.hpp"
+#include "cases/conv_winograd.hpp"
 #include "catch.hpp"
 
 using namespace dlprim;
@@ -56,8 +58,10 @@ void check_epilogue(ConvCase c, const std::string& name) {
 
 TEST_CASE("conv: bias and activation", "[conv][small]") {
   const std::pair<Activation, bool> epilogues[] = {
-      {Activation::identity, false}, {Activation::identity, true}, {Activation::relu, false},
-      {Activation::relu6, true},     {Activation::sigmoid, true},  {Activation::tanh, false}};
+      {Activation::identity, false}, {Activation::identity, true},    {Activation::relu, false},
+      {Activation::relu6, true},     {Activation::sigmoid, true},     {Activation::tanh, false},
+      {Activation::silu, true},      {Activation::hardswish, true},   {Activation::gelu, false},
+      {Activation::gelu_tanh, true}, {Activation::hardsigmoid, false}};
   const std::vector<std::string> engines = serving_conv_engines(kSmall);
   CHECK(has_matrix_engine(engines));
   for (const std::string& name : engines)
@@ -76,11 +80,48 @@ TEST_CASE("conv: bias and activation", "[conv][small]") {
       conv(stream(), device_tensor(c.x_shape(), x), device_tensor(c.w_shape(), w),
            bias ? device_tensor({c.k}, b) : Tensor(), c.params, y.tensor(), engine(name));
       const std::vector<double> expected = conv_forward_reference(c, x, w, {bias ? b : std::vector<float>()});
-      const bool exact = f != Activation::sigmoid && f != Activation::tanh;
+      const bool exact = f == Activation::identity || f == Activation::relu || f == Activation::relu6;
       // exp and tanh may be off by 5 units in the last place each.
       CHECK(deviation(host_values(y.tensor()), expected) <= (exact ? 0 : 2e-6));
       CHECK(y.intact());
     }
+}
+
+TEST_CASE("conv: every family's epilogue has the activations", "[conv]") {
+  const ConvCase cases[] = {{"plain", 1, 6, {9, 10}, 19, {3, 3}, {{}, {1}, {1}}},
+                            {"depthwise", 1, 19, {9, 10}, 19, {3, 3}, {{}, {1}, {1}, {}, 19}},
+                            {"strided", 1, 19, {9, 10}, 19, {3, 3}, {{2}, {1}, {1}, {}, 19}},
+                            {"points", 1, 6, {9, 10}, 19, {1, 1}, {}}};
+  std::vector<std::string> names = exact_conv_engines();
+  for (const char* form : {"winograd:m=2,cpu=1", "winograd:m=2,cpu=0"}) names.emplace_back(form);
+  std::set<std::string> served;
+  for (const ConvCase& form : cases)
+    for (Layout layout : {Layout::nchw, Layout::nhwc}) {
+      ConvCase c = form.in(layout);
+      c.params.activation = layout == Layout::nchw ? Activation::silu : Activation::gelu;
+      Rng rng(4);
+      std::vector<float> x = integers(element_count(c.x_shape()), rng, 2),
+                         w = integers(element_count(c.w_shape()), rng, 2);
+      for (float& v : x) v /= 4;
+      const std::vector<float> b = integers(c.k, rng, 3);
+      const std::vector<double> expected = conv_forward_reference(c, x, w, {b});
+      const Tensor image = strided_operand(layout, c.x_shape(), x, DType::f32),
+                   filter = device_tensor(c.w_shape(), w), bias = device_tensor({c.k}, b);
+      for (const std::string& name : names) {
+        INFO(name << ", " << c.text());
+        const Guarded y(c.y_shape(), strides_in(layout, c.y_shape()), DType::f32);
+        const ConvDesc problem{image, filter, y.tensor(), c.params};
+        if (!conv_refusal<Conv>(problem, engine(name)).empty()) continue;
+        served.insert(name.substr(0, name.find(':')));
+        conv(stream(), image, filter, bias, c.params, y.tensor(), engine(name));
+        CHECK(deviation(host_values(y.tensor()), expected) <= 2e-6);
+        CHECK(y.intact());
+      }
+    }
+  for (const char* family : {"naive", "fma", "gemm", "winograd"}) {
+    INFO(family);
+    CHECK((served.count(family) == 1 || std::getenv("DLPRIM_TEST_ENGINES")));
+  }
 }
 
 TEST_CASE("conv: scale, bias, residual, preactivation, statistics", "[conv][small]") {

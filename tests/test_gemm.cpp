@@ -3,7 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
+#include <dlprim/elementwise.hpp>
+
+#include "cases/nn.hpp"
 #include "catch.hpp"
 
 using namespace dlprim;
@@ -74,6 +78,15 @@ std::string with_one_tile(const std::string& engine) {
   if (engine == "fma_direct") return "fma_direct:rm=4,rn=4";
   if (engine == "fma_shuffle") return "fma_shuffle:tm=8,tn=32";
   return engine;
+}
+
+bool serves(const GemmDesc& desc, const Options& options) {
+  try {
+    Gemm(context(), desc, options);
+    return true;
+  } catch (const ValidationError&) {
+    return false;
+  }
 }
 
 /// By an engine that may refuse the case.
@@ -260,8 +273,9 @@ TEST_CASE("gemm: sizes of 0", "[gemm][small]") {
 
 TEST_CASE("gemm: activations", "[gemm][small]") {
   for (const std::string& engine : serving_gemm_engines())
-    for (const Activation f :
-         {Activation::identity, Activation::relu, Activation::relu6, Activation::sigmoid, Activation::tanh}) {
+    for (const Activation f : {Activation::identity, Activation::relu, Activation::relu6, Activation::sigmoid,
+                               Activation::tanh, Activation::hardsigmoid, Activation::silu,
+                               Activation::hardswish, Activation::gelu, Activation::gelu_tanh}) {
       GemmCase x(21, 35, 8);
       x.alpha = 1.0f / 8;  // so that sigmoid and tanh are not all saturated; the sums stay exact
       x.activation = f;
@@ -270,12 +284,15 @@ TEST_CASE("gemm: activations", "[gemm][small]") {
       const GemmResult result = run_gemm(x, data, gemm_engine(engine));
       const std::vector<double> expected = gemm_reference(x, data);
       // The argument is exact. tanh may be 5 ulp off, exp 3 and the division after it 2.5, with half a ulp
-      // for the sum between them: 6 ulp, of at most 2^-23 each.
-      const double bound = f == Activation::sigmoid || f == Activation::tanh ? 6 * 0x1p-23 : 0;
+      // for the sum between them: 6 ulp, of at most 2^-23 each. What the others are made of cancels below 0,
+      // or its argument is rounded: of them the absolute error counts there.
+      const bool exact = f == Activation::identity || f == Activation::relu || f == Activation::relu6;
+      const double bound = exact ? 0 : 6 * 0x1p-23;
+      const double least = exact || f == Activation::sigmoid || f == Activation::tanh ? 1e-30 : 1;
       double worst = 0;
       for (size_t i = 0; i < expected.size(); i++) {
         const double error =
-            std::abs(result.values[i] - expected[i]) / std::max(1e-30, std::abs(expected[i]));
+            std::abs(result.values[i] - expected[i]) / std::max(least, std::abs(expected[i]));
         if (!(error <= worst)) worst = error;
       }
       INFO("engine=" << engine << " " << x.text() << " worst relative error " << worst << " bound " << bound);
@@ -283,6 +300,47 @@ TEST_CASE("gemm: activations", "[gemm][small]") {
       CHECK(result.intact);
       CHECK(result.repeats);
     }
+}
+
+TEST_CASE("gemm: an activation gives what the elementwise function of its name does", "[gemm][small]") {
+  const float nan = std::numeric_limits<float>::quiet_NaN(), inf = std::numeric_limits<float>::infinity();
+  Rng rng(5);
+  std::vector<float> numbers = reals(48, rng, -9, 9);
+  for (float v : {nan, inf, -inf, 0.0f, 3.0f, -3.0f, 1e30f, -1e30f, 89.0f, -104.0f}) numbers.push_back(v);
+  const int64_t m = 21, n = static_cast<int64_t>(numbers.size()), k = 8;
+  const auto zeros = [](int64_t rows, int64_t columns, DType dtype) {
+    return device_tensor({rows, columns}, std::vector<float>(static_cast<size_t>(rows * columns)), dtype);
+  };
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::f64}) {
+    if (!has(dtype)) continue;
+    const Tensor a = zeros(m, k, dtype), b = zeros(k, n, dtype), row = device_tensor({n}, numbers, dtype);
+    const Tensor wanted(context(), {n}, dtype);
+    // Only exp and quotients may be others, which rounds some to the next number.
+    const auto roundoff = static_cast<float>(std::max(storage_roundoff(dtype), 0x1p-24));
+    for (const Activation f : {Activation::gelu, Activation::silu, Activation::hardswish,
+                               Activation::hardsigmoid, Activation::gelu_tanh}) {
+      if (dtype != DType::f32 && f == Activation::hardswish) break;  // to compile less
+      elementwise(stream(), name_of(f), {row}, {}, wanted);
+      const std::vector<float> functions = host_values(wanted);
+      for (const std::string& engine : serving_gemm_engines()) {
+        const Guarded c({m, n}, dtype);
+        const Options options = gemm_engine(dtype == DType::f32 ? engine : with_one_tile(engine));
+        if (!serves({a, b, c.tensor()}, options)) continue;
+        gemm(stream(), a, b, row, {1, 0, f}, c.tensor(), options);  // the bias is all there is
+        const std::vector<float> results = host_values(c.tensor());
+        for (size_t i = 0; i < results.size(); i++) {
+          const float wanted_one = functions[i % numbers.size()];
+          INFO("engine=" << engine << " " << name_of(dtype) << " " << name_of(f) << " of "
+                         << numbers[i % numbers.size()] << " is " << results[i] << ", as a function "
+                         << wanted_one);
+          const float apart = std::fabs(results[i] - wanted_one);
+          CHECK((results[i] == wanted_one || (std::isnan(results[i]) && std::isnan(wanted_one)) ||
+                 apart <= 4 * roundoff * std::max(std::fabs(wanted_one), 0x1p-10f)));
+        }
+        CHECK(c.intact());
+      }
+    }
+  }
 }
 
 TEST_CASE("gemm: reals stay within the error of a chain of multiply-adds", "[gemm]") {

@@ -108,6 +108,7 @@ class DLPRIM_API Net {
   /// x: [N, C, ...]. "name.weight", "name.bias", "name.running_mean" and "name.running_var": [C].
   Value batch_norm(Value x, const BatchNormParams& params = {}, const std::string& name = "");
 
+  /// Throws ValidationError unless is_told_from_result(f).
   Value activation(Value x, Activation f);
   Value relu(Value x) { return activation(x, Activation::relu); }
   Value relu6(Value x) { return activation(x, Activation::relu6); }

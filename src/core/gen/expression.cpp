@@ -189,11 +189,12 @@ std::string choice_head(const std::string& expression, DType real) {
   static const std::regex choice("[?]|&&|[|][|]|\\bif\\b"), call("\\b([a-z]\\w*)\\s*\\(");
   // Those of math_cpu.cl and intrinsics.cl, operators, and what C has parentheses for.
   static const std::set<std::string, std::less<>> ours = {
-      "acos",    "acosh", "asin",       "asinh", "atan",  "atan2", "atanh",  "ceil",  "copysign",
-      "cosh",    "erf",   "erfc",       "exp",   "exp2",  "expm1", "fabs",   "floor", "fma",
-      "fmax",    "fmin",  "for",        "hypot", "if",    "isinf", "isnan",  "log",   "log10",
-      "log1p",   "log2",  "normal_cdf", "pow",   "relu",  "relu6", "return", "rint",  "round",
-      "sigmoid", "sinh",  "sqrt",       "tanh",  "trunc", "while"};
+      "acos",      "acosh",      "asin", "asinh", "atan",  "atan2",  "atanh",     "ceil",
+      "copysign",  "cosh",       "erf",  "erfc",  "exp",   "exp2",   "expm1",     "fabs",
+      "floor",     "fma",        "fmax", "fmin",  "for",   "gelu",   "gelu_tanh", "hardsigmoid",
+      "hardswish", "hypot",      "if",   "isinf", "isnan", "log",    "log10",     "log1p",
+      "log2",      "normal_cdf", "pow",  "relu",  "relu6", "return", "rint",      "round",
+      "sigmoid",   "silu",       "sinh", "sqrt",  "tanh",  "trunc",  "while"};
   static const std::set<std::string, std::less<>> of_float = {"cos", "sin", "tan"};
   if (!std::regex_search(expression, choice)) return "";
   for (std::sregex_iterator at(expression.begin(), expression.end(), call), end; at != end; ++at) {

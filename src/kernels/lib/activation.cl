@@ -1,5 +1,8 @@
 // Activations as functions of one value: the same text in GEMM, convolution and pointwise kernels.
-// REAL: float, double, or a vector of them. ACTIVATION, a function's name, makes ACTIVATE(v).
+// REAL: float, double (with DOUBLE_REAL), or a vector of them. ACTIVATION, a function's name, makes ACTIVATE(v).
+// The elementwise functions of the same names have the same formulas (elementwise_list.cpp).
+
+#include "lib/normal_cdf.cl"
 
 #ifndef REAL
 #define REAL float
@@ -18,6 +21,21 @@ REAL relu6(REAL v) {
 #ifndef INTEGER_REAL
 REAL sigmoid(REAL v) {
   return 1 / (1 + exp(-v));
+}
+REAL hardsigmoid(REAL v) {
+  return v <= -3 ? (REAL)0 : v >= 3 ? (REAL)1 : v / 6 + (REAL)0.5;
+}
+REAL silu(REAL v) {
+  return v * sigmoid(v);
+}
+REAL hardswish(REAL v) {
+  return v <= -3 ? v * 0 : v >= 3 ? v : v * (v + 3) / 6;
+}
+REAL gelu(REAL v) {
+  return v * normal_cdf(v, exp(v * v * (REAL)-0.5));
+}
+REAL gelu_tanh(REAL v) {
+  return v * sigmoid((REAL)1.5957691216057308 * (v + (REAL)0.044715 * v * v * v));
 }
 #endif
 

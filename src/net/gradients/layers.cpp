@@ -1,4 +1,6 @@
 // Rules of layers: convolutions, products, pooling, normalisations, softmax, attention, losses.
+#include <dlprim/activation.hpp>
+
 #include "net/gradients/rule.hpp"
 
 namespace dlprim::detail {
@@ -58,6 +60,10 @@ void batch_norm_rule(GradientStep& step) {
   if (!has_flag(step.node(), "training")) step.refuse("it must be in training");
   if (has_flag(step.node(), "per_element")) step.refuse("it must have a channel for all of a plane");
   const Attributes attributes = step.taken({"activation"});
+  for (const auto& [key, activation] : attributes) {
+    const auto f = activation_named(std::get<std::string>(activation.value));
+    if (!f || !is_told_from_result(*f)) step.refuse("its activation is to be a node of its own");
+  }
   std::vector<int> inputs{step.dy(), step.x(0), step.x(1), step.y(3), step.y(4)};
   if (!attributes.empty()) inputs.push_back(step.y());
   const std::vector<int> gradients =

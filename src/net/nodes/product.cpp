@@ -139,10 +139,9 @@ void pad_to_output(const NodeStep& step, const Shape& x, const Dims& kernel, Con
 
 Activation activation_of(const NodeStep& step) {
   const std::string name = step.text("activation", "identity");
-  for (Activation f :
-       {Activation::identity, Activation::relu, Activation::relu6, Activation::sigmoid, Activation::tanh})
-    if (name == name_of(f)) return f;
-  throw ValidationError("activation", "'" + name + "' must be identity, relu, relu6, sigmoid or tanh");
+  const std::optional<Activation> f = activation_named(name);
+  require(f.has_value(), "activation", "there is no '", name, "'");
+  return *f;
 }
 
 ConvParams conv_params(const NodeStep& step, const Shape& x, const Shape& w) {

@@ -335,7 +335,7 @@ Defines conv_defines(const ConvProblem& p, ConvChannels channels) {
   const int form = channels == ConvChannels::rows ? 2 : 1;
   Defines defines;
   defines.set("AB_TYPE", name_of(p.dtype)).set("C_TYPE", name_of(p.result_dtype));
-  if (p.dtype == DType::f64) defines.set("REAL", "double");
+  if (p.dtype == DType::f64) defines.set("REAL", "double").set("DOUBLE_REAL", true);
   defines.set("BIAS", p.bias ? form : 0).set("SCALE", p.scale ? form : 0);
   defines.set("RESIDUAL", p.residual).set("PREACTIVATION", p.preactivation);
   return defines.set("ACTIVATION", name_of(p.activation));

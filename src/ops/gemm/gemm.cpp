@@ -224,7 +224,7 @@ double predicted_gemm_time(const Context& context, const GemmProblem& p, const O
 Defines gemm_defines(const GemmProblem& p) {
   Defines defines;
   defines.set("AB_TYPE", name_of(p.dtype)).set("C_TYPE", name_of(p.c_dtype));
-  if (p.dtype == DType::f64) defines.set("REAL", "double");
+  if (p.dtype == DType::f64) defines.set("REAL", "double").set("DOUBLE_REAL", true);
   if (p.dtype == DType::i8) defines.set("REAL", "int").set("INTEGER_REAL", true);
   defines.set("BIAS", static_cast<int>(p.bias)).set("SCALE", static_cast<int>(p.scale));
   defines.set("RESIDUAL", p.residual).set("PREACTIVATION", p.preactivation);

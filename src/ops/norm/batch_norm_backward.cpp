@@ -27,6 +27,7 @@ namespace {
 
 void check_backward(const BatchNormBackwardDesc& d) {
   check_activations("x", d.x, "dy", d.dy, d.activation);
+  require_told_from_result("activation", d.activation);
   const bool told = d.activation != Activation::identity;
   require(d.y.has_value() == told, "y",
           told ? "is not there, though the activation is " : "is there, though the activation is ",

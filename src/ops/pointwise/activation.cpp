@@ -33,13 +33,18 @@ struct Expressions {
 };
 
 /// In the enumeration's order. Backward, x0 is dy and x1 is y; comparisons are such that a NaN in y passes dy
-/// on.
+/// on. Null: y does not tell it, as two values of x have the same y.
 constexpr Expressions kExpressions[] = {
     {"identity", "y0 = x0", "x0"},
     {"relu", "y0 = relu(x0)", "x1 <= 0 ? 0 : x0"},
     {"relu6", "y0 = relu6(x0)", "x1 <= 0 || x1 >= 6 ? 0 : x0"},
     {"sigmoid", "y0 = sigmoid(x0)", "x0 * x1 * (1 - x1)"},
     {"tanh", "y0 = tanh(x0)", "x0 * (1 - x1 * x1)"},
+    {"hardsigmoid", "y0 = hardsigmoid(x0)", "x1 <= 0 || x1 >= 1 ? 0 : x0 / 6"},
+    {"silu", "y0 = silu(x0)", nullptr},
+    {"hardswish", "y0 = hardswish(x0)", nullptr},
+    {"gelu", "y0 = gelu(x0)", nullptr},
+    {"gelu_tanh", "y0 = gelu_tanh(x0)", nullptr},
 };
 
 const Expressions& expressions(Activation f) {
@@ -70,9 +75,25 @@ const char* name_of(Activation activation) noexcept {
   return static_cast<size_t>(activation) < std::size(kExpressions) ? expressions(activation).name : "unknown";
 }
 
+std::optional<Activation> activation_named(std::string_view name) noexcept {
+  for (size_t i = 0; i < std::size(kExpressions); i++)
+    if (name == kExpressions[i].name) return static_cast<Activation>(i);
+  return std::nullopt;
+}
+
+bool is_told_from_result(Activation activation) noexcept {
+  return static_cast<size_t>(activation) < std::size(kExpressions) && expressions(activation).backward;
+}
+
 void detail::require_activation(const char* argument, Activation f) {
   const auto i = static_cast<size_t>(f);
   require(i < std::size(kExpressions), argument, "activation ", i, " does not exist");
+}
+
+void detail::require_told_from_result(const char* argument, Activation f) {
+  require_activation(argument, f);
+  require(is_told_from_result(f), argument, "the gradient of ", name_of(f),
+          " cannot be told from its result");
 }
 
 const char* detail::activation_gradient(Activation f) {
@@ -104,6 +125,7 @@ ActivationBackward::ActivationBackward(const Context& context, const ActivationB
                                        const Options& options)
     : Plan(nullptr) {
   check("dy", desc.dy, desc.y, desc.f);
+  require_told_from_result("f", desc.f);
   require_floating("dx", desc.dx, true);
   require_shape("dx", desc.dx, desc.dy.shape);
   require_writable("dx", desc.dx);

@@ -9,13 +9,10 @@ namespace dlprim::detail {
 namespace {
 
 Activation activation_of(ProblemLine& line, const char* field = "activation") {
-  constexpr Activation kAll[] = {Activation::identity, Activation::relu, Activation::relu6,
-                                 Activation::sigmoid, Activation::tanh};
-  const std::string word = line.word(
-      field, {name_of(kAll[0]), name_of(kAll[1]), name_of(kAll[2]), name_of(kAll[3]), name_of(kAll[4])});
-  for (const Activation activation : kAll)
-    if (word == name_of(activation)) return activation;
-  return Activation::identity;
+  const std::string word = line.text(field, name_of(Activation::identity));
+  const std::optional<Activation> activation = activation_named(word);
+  if (!activation) line.refuse(field, "=", word, ": there is no such activation");
+  return *activation;
 }
 
 /// A, B or C: its runs lie along its columns (or, `across`, along its rows), `pitch` apart.
