@@ -27,9 +27,12 @@ void expression(NodeImport& node, const char* body, std::vector<double> scalars,
   more.emplace("scalars", std::move(scalars));
   node.result(node.emit("pointwise", {node.in(0)}, std::move(more)));
 }
+/// PyTorch's has an alpha of 1/6, ONNX's own one is 0.2.
 void hard_sigmoid(NodeImport& node) {
-  expression(node, "const real v = s0 * x0 + s1; y0 = v <= 0 ? 0 : v >= 1 ? 1 : v",
-             {node.number("alpha", 0.2), node.number("beta", 0.5)});
+  const double alpha = node.number("alpha", 0.2), beta = node.number("beta", 0.5);
+  if (static_cast<float>(alpha) == 1.0F / 6 && beta == 0.5)
+    return node.result(node.apply("hardsigmoid", {node.in(0)}));
+  expression(node, "const real v = s0 * x0 + s1; y0 = v <= 0 ? 0 : v >= 1 ? 1 : v", {alpha, beta});
 }
 void selu(NodeImport& node) {
   expression(
@@ -44,7 +47,9 @@ void thresholded_relu(NodeImport& node) {
   expression(node, "y0 = x0 > s0 ? x0 : 0", {node.number("alpha", 1)});
 }
 void swish(NodeImport& node) {
-  expression(node, "y0 = x0 / (1 + exp(-s0 * x0))", {node.number("alpha", 1)});
+  const double alpha = node.number("alpha", 1);
+  if (alpha == 1) return node.result(node.apply("silu", {node.in(0)}));
+  expression(node, "y0 = x0 / (1 + exp(-s0 * x0))", {alpha});
 }
 void is_inf(NodeImport& node) {
   const bool negative = node.integer("detect_negative", 1) != 0,

@@ -1,5 +1,6 @@
 // Bias, residual and activation behind a matrix product or a convolution become its epilogue, in this order.
 // The node moves to where the last of them was: what it adds is there by then.
+#include <dlprim/activation.hpp>
 #include <dlprim/net_host.hpp>
 
 #include "net/passes/pass.hpp"
@@ -50,9 +51,7 @@ class Epilogue {
 
  private:
   bool activate(const std::string& function) {
-    if (!activation_.empty() ||
-        (function != "relu" && function != "relu6" && function != "sigmoid" && function != "tanh"))
-      return false;
+    if (!activation_.empty() || !activation_named(function)) return false;
     activation_ = function;
     return true;
   }

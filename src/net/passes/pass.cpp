@@ -39,6 +39,7 @@ const std::vector<GraphPass>& passes() {
       {"rotary", "rotary embeddings that are written out are one node", recognise_rotary, true},
       {"attention", "attention that is written out is one node, and causal masks are made once",
        recognise_attention, true},
+      {"functions", "SiLU, hardswish and GELU that are written out are one node", recognise_functions, true},
       {"precision", "products, and what follows them, compute in the dtype that the model was asked for",
        lower_precision, true},
       {"epilogue", "bias, residual and activation go into the product or convolution in front",

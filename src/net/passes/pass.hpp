@@ -63,6 +63,7 @@ void recognise_norms(Rewritten& rewritten);
 void recognise_attention(Rewritten& rewritten);
 void join_splits(Rewritten& rewritten);
 void recognise_rotary(Rewritten& rewritten);
+void recognise_functions(Rewritten& rewritten);
 void lower_precision(Rewritten& rewritten);
 void fuse_epilogues(Rewritten& rewritten);
 void fuse_pointwise(Rewritten& rewritten);
