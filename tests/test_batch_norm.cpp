@@ -391,6 +391,13 @@ TEST_CASE("batch normalisation refuses bad input and changes nothing", "[small]"
                           a.mean, a.inv_std);
     });
   };
+  for (Activation f : {Activation::silu, Activation::hardswish, Activation::gelu, Activation::gelu_tanh}) {
+    const TensorDesc x({3, 5, 4});
+    BatchNormBackwardDesc desc;
+    desc.x = desc.dy = x, desc.y = desc.dx = x, desc.activation = f;
+    CHECK(error_of<ValidationError>([&] { BatchNormBackward(context(), desc); }) ==
+          std::string("activation: the gradient of ") + name_of(f) + " cannot be told from its result");
+  }
   CHECK(refused([](Arguments& a) { a.x = {}; }) == "x: is not defined");
   CHECK(refused([](Arguments& a) { a.x = a.x.slice(0, 0, 2); }) == "y: shape [3, 5, 4] must be [2, 5, 4]");
   CHECK(refused([](Arguments& a) {

@@ -75,6 +75,8 @@ TEST_CASE("gemm: what is refused, and why", "[gemm][small]") {
   d.alpha = 1;
   d.activation = Activation::tanh;
   CHECK(refused(d) == "activation: tanh of integers");
+  d.activation = Activation::silu;
+  CHECK(refused(d) == "activation: silu of integers");
   d = good;
   d.activation = static_cast<Activation>(17);
   CHECK(refused(d) == "activation: activation 17 does not exist");

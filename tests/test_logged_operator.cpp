@@ -68,7 +68,7 @@ void products(const Stream& s) {
   gemm(s, some(s, {5, 6}).transpose(0, 1), some(s, {7, 5}).transpose(0, 1), {}, {2, 0.5}, c);
   EpilogueTensors with(some(s, {7}));
   with.scale = some(s, {6, 1}), with.residual = some(s, {6, 7}), with.preactivation = some(s, {6, 7});
-  gemm(s, a, b, with, {1, 0, Activation::relu}, c);
+  gemm(s, a, b, with, {1, 0, Activation::silu}, c);
   gemm(s, some(s, {3, 6, 5}), some(s, {1, 5, 7}).expand({3, 5, 7}), {}, {}, some(s, {3, 6, 7}));
   gemm(s, some(s, {3, 6, 5}).slice(1, 1, 4), some(s, {3, 5, 7}), {}, {}, some(s, {3, 3, 7}));
   gemm(s, some(s, {6, 5}, DType::i8), some(s, {5, 7}, DType::i8), {}, {}, some(s, {6, 7}, DType::i32));
@@ -87,7 +87,7 @@ void convolutions(const Stream& s) {
     return some(s, conv_output_shape(in.shape(), filter.shape(), params));
   };
   const Tensor y = output(x, w);
-  params.activation = Activation::tanh;
+  params.activation = Activation::gelu_tanh;
   conv(s, x, w, {some(s, {6})}, params, y);
   ConvExtras extras(some(s, {6}));
   extras.scale = some(s, {6}), extras.residual = some(s, y.shape()),

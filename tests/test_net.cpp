@@ -269,6 +269,8 @@ TEST_CASE("layers refuse what does not fit and leave the net as it was") {
   CHECK(refusal([&] { net.cross_entropy(flat, flat); }) == "labels: 'input1' is f32, must be u8, i32 or i64");
   CHECK(refusal([&] { net.cross_entropy(flat, bytes); }) ==
         "labels: 'input3' has rank 2 with its batch axis, must have 1");
+  CHECK(refusal([&] { net.activation(x, Activation::silu); }) ==
+        "f: the gradient of silu cannot be told from its result");
   CHECK(refusal([&] { net.relu(Value()); }) == "x: is no value: it is empty");
   CHECK(refusal([&] { net.relu(other.input({3})); }) == "x: is a value of another net");
   BatchNormParams endless;

@@ -21,8 +21,6 @@
 
 // activation.cl
 
-// normal_cdf.cl
-
 // arithmetic.cl
 
 // special.cl

@@ -14,8 +14,6 @@
 
 // activation.cl
 
-// normal_cdf.cl
-
 // arithmetic.cl
 
 // special.cl

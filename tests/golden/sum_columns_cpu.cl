@@ -25,8 +25,6 @@
 
 // activation.cl
 
-// normal_cdf.cl
-
 // arithmetic.cl
 
 // special.cl

@@ -26,8 +26,6 @@
 
 // activation.cl
 
-// normal_cdf.cl
-
 // arithmetic.cl
 
 // special.cl

@@ -1,4 +1,4 @@
-// For expressions of generated kernels. REAL: float, or double with DOUBLE_REAL.
+// For activations and expressions of generated kernels. REAL: float, double with DOUBLE_REAL, or a vector of them.
 
 #ifndef REAL
 #define REAL float

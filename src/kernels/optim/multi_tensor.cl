@@ -18,7 +18,6 @@
 #include "lib/math_cpu_quick.cl"
 #endif
 #include "lib/activation.cl"
-#include "lib/normal_cdf.cl"
 #include "lib/arithmetic.cl"
 #include "lib/special.cl"
 #define real REAL

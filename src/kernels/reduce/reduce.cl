@@ -22,7 +22,6 @@
 //$ END
 #include "lib/types.cl"
 #include "lib/activation.cl"
-#include "lib/normal_cdf.cl"
 #include "lib/arithmetic.cl"
 #include "lib/special.cl"
 #define real REAL

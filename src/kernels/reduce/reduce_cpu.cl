@@ -21,7 +21,6 @@
 #include "lib/types.cl"
 #include "lib/math_cpu_quick.cl"
 #include "lib/activation.cl"
-#include "lib/normal_cdf.cl"
 #include "lib/arithmetic.cl"
 #include "lib/special.cl"
 #define real REAL

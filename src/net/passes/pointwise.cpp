@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cctype>
 #include <map>
+#include <regex>
 
 #include <dlprim/elementwise.hpp>
 #include <dlprim/net_host.hpp>
@@ -87,7 +88,13 @@ class Body {
     for (size_t i = 0; i < f.parameters.size(); i++)
       block += cat("const real ", f.parameters[i].name, " = ",
                    scalar(given.empty() ? f.parameters[i].standard : given[i]), "; ");
-    return block + (f.let.empty() ? "" : f.let + "; ") + t + " = " + f.result + ";";
+    return block + (f.let.empty() ? "" : with_types(f.let) + "; ") + t + " = " + with_types(f.result) + ";";
+  }
+  /// The list's constants with a point in the type that is computed in: as they stand they are doubles, and
+  /// what they meet is.
+  static std::string with_types(const std::string& expression) {
+    static const std::regex constant("\\b[0-9]+[.][0-9]+");
+    return std::regex_replace(expression, constant, "(real)$&");
   }
 
   /// An expression with its x0, s0, y0 called otherwise.
