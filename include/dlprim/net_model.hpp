@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include <dlprim/net_graph.hpp>
 #include <dlprim/plan.hpp>
 #include <dlprim/profile.hpp>
+#include <dlprim/recording.hpp>
 #include <dlprim/stream.hpp>
 #include <dlprim/tensor.hpp>
 
@@ -87,6 +89,30 @@ class DLPRIM_API Model {
   /// fit together), and what operators throw.
   Tensors run(const Stream& stream, const Tensors& feeds, const Options& options = {},
               const Watch& watch = {}) const;
+
+  /// A run on tensors that stay: an array of launches, without a copy, an allocation or a look-up.
+  class DLPRIM_API Bound {
+   public:
+    /// What a run reads, by name: write into them, or let operators do so. Settings (see run()) are not among
+    /// them: they keep the values that they were bound with.
+    const Tensors& inputs() const noexcept { return inputs_; }
+    /// What it writes. The next run overwrites them.
+    const Tensors& outputs() const noexcept { return outputs_; }
+    /// Enqueues the launches on the stream that it was bound to. Throws DeviceError, OutOfMemory.
+    void run() const { recording_.replay(); }
+    int64_t launches() const noexcept { return recording_.launches(); }
+
+   private:
+    friend class Model;
+    Bound(Recording recording, Tensors inputs, Tensors outputs);
+    Recording recording_;
+    Tensors inputs_, outputs_;
+  };
+
+  /// Runs the graph as run() does until it is recorded, and gives that recording away, with the tensors that
+  /// it reads, which hold what was fed, and writes. None where runs cannot be replayed: see Plan, and while
+  /// the stream logs. Throws what run() does.
+  std::optional<Bound> bind(const Stream& stream, const Tensors& feeds, const Options& options = {}) const;
 
   /// Runs the graph as run() does, until it is recorded, and tells what a replay does. Throws what run()
   /// does.

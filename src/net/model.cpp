@@ -91,6 +91,25 @@ Model::Tensors Model::run(const Stream& stream, const Tensors& feeds, const Opti
   return outputs;
 }
 
+Model::Bound::Bound(Recording recording, Tensors inputs, Tensors outputs)
+    : recording_(std::move(recording)), inputs_(std::move(inputs)), outputs_(std::move(outputs)) {}
+
+std::optional<Model::Bound> Model::bind(const Stream& stream, const Tensors& feeds,
+                                        const Options& options) const {
+  const NetGraph& graph = state_->graph;
+  detail::ModelState::Bound bound =
+      state_->bind(stream, detail::feed_slots(graph, feeds, stream.context()), options);
+  if (!bound.recording) return std::nullopt;
+  const auto named = [&](const std::vector<int>& values, const std::vector<Tensor>& tensors) {
+    Tensors by_name;
+    for (size_t i = 0; i < tensors.size(); i++)
+      if (tensors[i].defined()) by_name[graph.values[static_cast<size_t>(values[i])].name] = tensors[i];
+    return by_name;
+  };
+  return Bound(std::move(bound.recording), named(graph.inputs, bound.inputs),
+               named(graph.outputs, bound.outputs));
+}
+
 Model::Plan Model::explain(const Stream& stream, const Tensors& feeds, const Options& options) const {
   return state_->explain(stream, detail::feed_slots(state_->graph, feeds, stream.context()), options);
 }

@@ -314,6 +314,19 @@ RunKind& ModelState::settled(const Stream& stream, Part& part, std::vector<Slot>
   return kind;
 }
 
+ModelState::Bound ModelState::bind(const Stream& stream, const std::vector<Slot>& given,
+                                   const Options& options) {
+  Part& part = part_of(stream.context());
+  std::vector<Slot> inputs = given;
+  RunKind& kind = settled(stream, part, inputs, options);
+  if (!kind.recording) return {};
+  Bound bound{kind.recording, kind.inputs, kind.outputs};
+  for (size_t i = 0; i < inputs.size() && kind.of_settings; i++)
+    if (is_setting(inputs[i])) bound.inputs[i] = Tensor();
+  forget(part, kind);
+  return bound;
+}
+
 /// Records a kind that is recorded once more, and looks at what each node launches.
 Model::Plan ModelState::explain(const Stream& stream, const std::vector<Slot>& given,
                                 const Options& options) {

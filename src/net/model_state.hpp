@@ -50,6 +50,14 @@ class ModelState {
   /// Gives row-major outputs in memory of their own, if it does not lend them.
   std::vector<Tensor> run(const Stream& stream, const std::vector<Slot>& inputs, const Options& options,
                           const Model::Watch& watch);
+  /// A kind's recording and its tensors. They are the kind's no more, which is learned anew.
+  struct Bound {
+    Recording recording;
+    std::vector<Tensor> inputs;  ///< undefined: a setting
+    std::vector<Tensor> outputs;
+  };
+  /// Of nothing where the kind cannot be replayed.
+  Bound bind(const Stream& stream, const std::vector<Slot>& inputs, const Options& options);
   Model::Plan explain(const Stream& stream, const std::vector<Slot>& inputs, const Options& options);
   Model::Trace trace(const Stream& stream, const std::vector<Slot>& inputs, const Options& options);
 
