@@ -274,8 +274,7 @@ TEST_CASE("gemm: sizes of 0", "[gemm][small]") {
 TEST_CASE("gemm: activations", "[gemm][small]") {
   for (const std::string& engine : serving_gemm_engines())
     for (const Activation f : {Activation::identity, Activation::relu, Activation::relu6, Activation::sigmoid,
-                               Activation::tanh, Activation::hardsigmoid, Activation::silu,
-                               Activation::hardswish, Activation::gelu, Activation::gelu_tanh}) {
+                               Activation::tanh, Activation::silu}) {
       GemmCase x(21, 35, 8);
       x.alpha = 1.0f / 8;  // so that sigmoid and tanh are not all saturated; the sums stay exact
       x.activation = f;
@@ -302,7 +301,7 @@ TEST_CASE("gemm: activations", "[gemm][small]") {
     }
 }
 
-TEST_CASE("gemm: an activation gives what the elementwise function of its name does", "[gemm][small]") {
+TEST_CASE("gemm: an activation gives what the elementwise function of its name does", "[gemm]") {
   const float nan = std::numeric_limits<float>::quiet_NaN(), inf = std::numeric_limits<float>::infinity();
   Rng rng(5);
   std::vector<float> numbers = reals(48, rng, -9, 9);
@@ -311,6 +310,7 @@ TEST_CASE("gemm: an activation gives what the elementwise function of its name d
   const auto zeros = [](int64_t rows, int64_t columns, DType dtype) {
     return device_tensor({rows, columns}, std::vector<float>(static_cast<size_t>(rows * columns)), dtype);
   };
+  // One kernel for each dtype, engine and function is compiled: all functions in f32, in another dtype one.
   for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::f64}) {
     if (!has(dtype)) continue;
     const Tensor a = zeros(m, k, dtype), b = zeros(k, n, dtype), row = device_tensor({n}, numbers, dtype);
@@ -319,7 +319,7 @@ TEST_CASE("gemm: an activation gives what the elementwise function of its name d
     const auto roundoff = static_cast<float>(std::max(storage_roundoff(dtype), 0x1p-24));
     for (const Activation f : {Activation::gelu, Activation::silu, Activation::hardswish,
                                Activation::hardsigmoid, Activation::gelu_tanh}) {
-      if (dtype != DType::f32 && f == Activation::hardswish) break;  // to compile less
+      if (dtype != DType::f32 && f != Activation::gelu) break;
       elementwise(stream(), name_of(f), {row}, {}, wanted);
       const std::vector<float> functions = host_values(wanted);
       for (const std::string& engine : serving_gemm_engines()) {

@@ -100,14 +100,15 @@ RunKind& ModelState::kind_at(Part& part, const std::string& key) const {
   return kinds.front();
 }
 
-/// The kind of such a run. Settings are on the host then, and constant, if their values belong to it.
-RunKind& ModelState::kind_of(const Stream& stream, Part& part, std::vector<Slot>& inputs,
-                             const Options& options, bool plainly) const {
-  RunKind& kind = kind_at(part, key_of(stream, inputs, options));
+/// The kind of such a run. If values of settings belong to it, `set` becomes the inputs with settings on the
+/// host, and constant.
+RunKind& ModelState::kind_of(const Stream& stream, Part& part, const std::vector<Slot>& given,
+                             std::vector<Slot>& set, const Options& options, bool plainly) const {
+  RunKind& kind = kind_at(part, key_of(stream, given, options));
   if (!kind.has_settings || plainly) return kind;
   PlanKey key("settings");
   key.add(kind.key);
-  std::vector<Slot> set = inputs;
+  set = given;
   for (Slot& slot : set)
     if (is_setting(slot)) {
       slot.constant = true;
@@ -116,11 +117,11 @@ RunKind& ModelState::kind_of(const Stream& stream, Part& part, std::vector<Slot>
   RunKind& own = kind_at(part, key.bytes());
   if (!own.of_settings && ++kind.settings > kMostSettings) {  // it is no setting, but ever another number
     part.kinds.pop_front();
+    set.clear();
     kind.has_settings = kind.replayable = false;
     return kind;
   }
   own.of_settings = true;
-  inputs = std::move(set);
   return own;
 }
 
@@ -263,8 +264,9 @@ std::vector<Tensor> ModelState::run(const Stream& stream, const std::vector<Slot
   // The log tells of operators, and a watch of nodes: a replay has neither. Nor may it be part of another
   // recording.
   const bool plainly = watch || stream.state().logs || Recording::active() || Rehearsal::active();
-  std::vector<Slot> inputs = given;
-  RunKind& kind = kind_of(stream, part, inputs, options, plainly);
+  std::vector<Slot> set;
+  RunKind& kind = kind_of(stream, part, given, set, options, plainly);
+  const std::vector<Slot>& inputs = set.empty() ? given : set;
   const auto scope = [&] {
     return RunScope{stream, options, part.constants, nodes_of(part, kind), watch, random_};
   };
@@ -302,14 +304,15 @@ RunKind& ModelState::settled(const Stream& stream, Part& part, std::vector<Slot>
   constexpr int kMostRuns =
       8;  // without and with settings: learned, learned again where branches are, recorded
   const std::vector<Slot> given = inputs;
+  std::vector<Slot> set;
   for (int i = 0; i < kMostRuns; i++) {
     run(stream, given, options, {});
-    inputs = given;
-    const RunKind& now = kind_of(stream, part, inputs, options, false);
+    const RunKind& now = kind_of(stream, part, given, set, options, false);
     if (now.recording || !now.replayable || stream.state().logs) break;
   }
-  inputs = given;
-  RunKind& kind = kind_of(stream, part, inputs, options, false);
+  set.clear();
+  RunKind& kind = kind_of(stream, part, given, set, options, false);
+  if (!set.empty()) inputs = std::move(set);
   for (size_t i = 0; kind.recording && i < inputs.size(); i++) inputs[i].tensor = kind.inputs[i];
   return kind;
 }

@@ -75,8 +75,8 @@ class ModelState {
   };
   Part& part_of(const Context& context);
   RunKind& kind_at(Part& part, const std::string& key) const;
-  RunKind& kind_of(const Stream& stream, Part& part, std::vector<Slot>& inputs, const Options& options,
-                   bool plainly) const;
+  RunKind& kind_of(const Stream& stream, Part& part, const std::vector<Slot>& given, std::vector<Slot>& set,
+                   const Options& options, bool plainly) const;
   void forget(Part& part, RunKind& kind) const;
   static void rehearse(const Stream& stream, const Options& options, const NetGraph& of,
                        const std::vector<Slot>& inputs);

@@ -17,6 +17,10 @@
 namespace dlprim::cli {
 namespace {
 
+double megabytes(uint64_t bytes) {
+  return static_cast<double>(bytes) / 1e6;
+}
+
 double ms_since(Clock::time_point start) {
   return 1e3 * seconds_since(start);
 }
@@ -90,6 +94,11 @@ int run_bench(const BenchModelOptions& options) {
   std::sort(whole.begin(), whole.end());
   std::sort(enqueue.begin(), enqueue.end());
   const double median = percentile(whole, 0.5);
+  const MemoryStats memory = stream.context().memory_stats();
+  int64_t launches = bound ? bound->launches() : 0;
+  if (trainer)
+    for (const Model::Plan::Step& step : trainer->explain(feeds).steps)
+      launches += static_cast<int64_t>(step.kernels.size());
   if (options.json) {
     std::cout << nlohmann::json{{"model", options.model},
                                 {"device", describe(run.device)},
@@ -100,8 +109,10 @@ int run_bench(const BenchModelOptions& options) {
                                 {"p99_ms", percentile(whole, 0.99)},
                                 {"least_ms", whole.front()},
                                 {"enqueue_p50_ms", percentile(enqueue, 0.5)},
-                                {"launches", bound ? bound->launches() : 0},
+                                {"launches", launches},
                                 {"first_run_ms", first},
+                                {"allocated_mb", megabytes(memory.allocated)},
+                                {"peak_mb", megabytes(memory.allocated_peak)},
                                 {"copy_in_ms", copy_in},
                                 {"copy_out_ms", copy_out}}
                      .dump()
@@ -114,10 +125,13 @@ int run_bench(const BenchModelOptions& options) {
                 whole.size(), options.train ? "steps of training" : "runs", median, percentile(whole, 0.9),
                 percentile(whole, 0.99), whole.front(), 1000 / median)
       << format("of that the host enqueues for %.3f ms", percentile(enqueue, 0.5))
-      << (bound ? format(", %lld launches on tensors that stay\n", static_cast<long long>(bound->launches()))
-                : "\n")
+      << (launches > 0 ? format(", %lld launches%s\n", static_cast<long long>(launches),
+                                trainer ? " and the optimizer's" : " on tensors that stay")
+                       : "\n")
       << format("the first, which compiles: %.0f ms; inputs to the device: %.3f ms; outputs back: %.3f ms\n",
-                first, copy_in, copy_out);
+                first, copy_in, copy_out)
+      << format("memory on the device: %.1f MB, at most %.1f MB before\n", megabytes(memory.allocated),
+                megabytes(memory.allocated_peak));
   return 0;
 }
 

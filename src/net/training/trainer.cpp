@@ -103,11 +103,16 @@ Trainer::State::State(const Stream& stream_, const NetGraph& given_, Config conf
   }
 }
 
-std::vector<Slot> Trainer::State::inputs_of(const Model::Tensors& feeds) const {
-  std::vector<Slot> inputs = detail::feed_slots(given, feeds, stream.context());
-  append_held(inputs, seed);
-  for (const auto* list : {&parameters, &statistics})
-    for (const Parameter& p : *list) append_held(inputs, p.value);
+const std::vector<Slot>& Trainer::State::inputs_of(const Model::Tensors& feeds) {
+  std::vector<Slot> fed = detail::feed_slots(given, feeds, stream.context());
+  if (inputs.empty()) {
+    inputs = fed;
+    append_held(inputs, seed);
+    for (const auto* list : {&parameters, &statistics})
+      for (const Parameter& p : *list) append_held(inputs, p.value);
+  } else {
+    std::move(fed.begin(), fed.end(), inputs.begin());
+  }
   return inputs;
 }
 

@@ -21,7 +21,8 @@ struct Trainer::State {
   Model::Tensors predict(const Model::Tensors& feeds);
   void update(const std::vector<Tensor>& gradients);
   Model::Plan explain(const Model::Tensors& feeds);
-  std::vector<Slot> inputs_of(const Model::Tensors& feeds) const;
+  /// Of the step's graph: feeds, and what is held.
+  const std::vector<Slot>& inputs_of(const Model::Tensors& feeds);
   /// The lists that a checkpoint has, and their tensors: names begin with the list's.
   std::vector<Parameter> kept() const;
 
@@ -32,6 +33,7 @@ struct Trainer::State {
   std::vector<Parameter> parameters, statistics;
   std::vector<std::vector<Tensor>> states;  ///< the optimizer's, as parameters
   std::vector<Tensor> sums;                 ///< of gradients, between updates
+  std::vector<Slot> inputs;                 ///< of the last step
   Tensor seed, scale, good_steps, found_inf, norm, factor;
   int64_t updates = 0;
   int64_t summed = 0;  ///< steps whose gradients are in `sums`
