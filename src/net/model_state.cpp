@@ -47,9 +47,9 @@ bool uses_same_memory(const Tensor& tensor, const std::vector<Slot>& inputs) {
                      [&](const Slot& slot) { return slot.tensor.storage() == tensor.storage(); });
 }
 
-/// Whether networks' convolutions are faster with channels last: measured, and elsewhere not known.
+/// Whether networks are faster with channels last: measured on such devices, and of others not known.
 bool prefers_channels_last(const Device& device) {
-  return device.probes().matrix == MatrixEngine::nv_wgmma;
+  return device.kind() == DeviceKind::cpu || device.probes().matrix == MatrixEngine::nv_wgmma;
 }
 
 /// What the first run computed of constants alone, where that was on the host or is small.

@@ -4,6 +4,9 @@
 
 namespace dlprim::detail {
 
+/// Fewer do not fill the vectors and tiles that channels last are read in.
+constexpr int64_t kFewestChannels = 16;
+
 void choose_layouts(Rewritten& r) {
   if (!r.channels_last) return;
   for (NetGraph::Node& node : r.graph.nodes) {
@@ -11,7 +14,7 @@ void choose_layouts(Rewritten& r) {
                          node.kind == "reduce_backward" ||
                          (node.kind == "pool_backward" && has_flag(node, "global"));
     const ValueFacts* y = node.outputs.empty() ? nullptr : r.fact(node.outputs[0]);
-    if (chooses && y && y->shape.size() == 4 && is_floating(y->dtype))
+    if (chooses && y && y->shape.size() == 4 && y->shape[1] >= kFewestChannels && is_floating(y->dtype))
       node.attributes.emplace("channels_last", 1);
   }
 }
