@@ -128,7 +128,7 @@ TEST_CASE("activations of special values", "[small]") {
   CHECK(host_values(dx.tensor()) == std::vector<float>{2.0f / 6, 0, 0, -kInf, 5.0f / 6});
 }
 
-TEST_CASE("activations are the elementwise functions of their names, bit for bit", "[small]") {
+TEST_CASE("activations are the elementwise functions of their names", "[small]") {
   Rng rng(11);
   std::vector<float> numbers = reals(1000, rng, -12, 12);
   for (float special : {kNan, kInf, -kInf, -0.0f, 0.0f, 1e30f, -1e30f, 1e-42f, 3.0f, -3.0f, 89.0f, -104.0f})
@@ -141,9 +141,13 @@ TEST_CASE("activations are the elementwise functions of their names, bit for bit
     activation(stream(), x, f, y);
     elementwise(stream(), name_of(f), {x}, {}, e);
     const std::vector<float> ours = host_values(y), theirs = host_values(e);
+    // Quotients may be off by 2.5 units in the last place, and compilers join products and sums as they like.
+    const bool exact = f == Activation::relu || f == Activation::relu6;
     for (size_t i = 0; i < numbers.size(); i++) {
       INFO("of " << numbers[i] << ": " << ours[i] << ", as a function " << theirs[i]);
-      CHECK((ours[i] == theirs[i] || (std::isnan(ours[i]) && std::isnan(theirs[i]))));
+      const float bound = exact ? 0 : 0x1p-21f * std::max(std::fabs(theirs[i]), 0.5f);
+      CHECK((ours[i] == theirs[i] || (std::isnan(ours[i]) && std::isnan(theirs[i])) ||
+             std::fabs(ours[i] - theirs[i]) <= bound));
     }
   }
 }
