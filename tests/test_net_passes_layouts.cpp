@@ -116,3 +116,20 @@ TEST_CASE("passes: gradients have channels last, too, and are equal") {
   for (std::string kind; kinds >> kind;) CHECK((kind == "conv_backward_filter" || kind == "split"));
   CHECK(rows.last >= 12);
 }
+
+TEST_CASE("passes: the gradient of a mean over planes has channels last") {
+  RewriteCase c;
+  c.channels_last = true;
+  int means_last = 0;
+  c.watch = [&](const NetGraph::Node& node, const Model::Tensors& outputs) {
+    if (node.kind != "reduce_backward") return;
+    for (const auto& [name, dx] : outputs) means_last += detail::is_channels_last(dx) ? 1 : 0;
+  };
+  const int w = c.constant(whole_numbers({16, 3, 3, 3}, 3));
+  const int h = c.g.add("conv", {c.input({2, 3, 5, 4}), w}, {{"pad_begin", Integers{1, 1}}});
+  const int mean = c.g.add("reduce", {h}, {{"function", "mean"}, {"axes", Integers{2, 3}}});
+  const int loss = c.g.add("reduce", {c.apply("mul", {mean, mean})}, {{"function", "sum"}});
+  c.g.add_output("dw", add_gradients(c.g, loss, {w})[0]);
+  c.rewritten(1e-5);
+  CHECK(means_last == 1);
+}

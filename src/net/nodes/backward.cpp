@@ -50,8 +50,9 @@ void run_reduce_backward(NodeStep& step) {
   Shape kept = shape;
   int64_t count = 1;
   for (int axis : axes) count *= kept[axis], kept[axis] = 1;
-  if (step.y().numel() == 0) return;
-  pointwise(step.stream, {step.dense(0).reshape(kept)}, {step.y_as(0, {})},
+  const Tensor& dx = step.y_as(0, {});
+  if (dx.numel() == 0) return;
+  pointwise(step.stream, {step.dense(0).reshape(kept)}, {dx},
             {step.flag("mean") ? 1 / static_cast<double>(count) : 1.0}, "y0 = x0 * s0", step.options);
 }
 
