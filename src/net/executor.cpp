@@ -127,9 +127,7 @@ class Run {
 
   /// What the node gives is the same in each run: computed once. Graphs in it may do anything.
   static bool is_constant(const NetGraph::Node& node, const std::vector<Slot*>& inputs) {
-    if (inputs.empty() || !node.bodies.empty() || node.kind == "bernoulli" || node.kind == "multinomial" ||
-        node.kind == "random" || node.kind == "dropout")
-      return false;
+    if (inputs.empty() || differs_each_time(node)) return false;
     return std::all_of(inputs.begin(), inputs.end(),
                        [](const Slot* slot) { return !slot || slot->constant; });
   }

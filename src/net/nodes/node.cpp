@@ -195,7 +195,7 @@ const Tensor& NodeStep::y_as(int k, const Tensor& x) {
   Slot& slot = out(k);
   const Shape& s = slot.shape;
   if (!slot.tensor.defined() && s.size() == 4 && (flag("channels_last") || is_channels_last(x)))
-    slot.tensor = Tensor(stream, {s[0], s[2], s[3], s[1]}, slot.dtype).permute({0, 3, 1, 2});
+    slot.tensor = channels_last(stream, s, slot.dtype);
   return y(k);
 }
 
@@ -223,6 +223,15 @@ void NodeStep::set_host(int k, HostTensor tensor) {
 
 void NodeStep::set(int k, Slot slot) {
   if (wanted(k)) out(k) = std::move(slot);
+}
+
+Tensor channels_last(const Stream& stream, const Shape& shape, DType dtype) {
+  return Tensor(stream, {shape[0], shape[2], shape[3], shape[1]}, dtype).permute({0, 3, 1, 2});
+}
+
+bool differs_each_time(const NetGraph::Node& node) {
+  return !node.bodies.empty() || node.kind == "bernoulli" || node.kind == "multinomial" ||
+         node.kind == "random" || node.kind == "dropout";
 }
 
 bool is_channels_last(const Tensor& x) {

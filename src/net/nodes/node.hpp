@@ -26,11 +26,10 @@ struct Slot {
   Shape shape;
   std::shared_ptr<const HostTensor> host;
   Tensor tensor;
-  bool constant = false;   ///< the same in each run of the model
-  bool read_back = false;  ///< it follows from elements that were read from the device
-  bool held = false;       ///< an input that stays where it is: recordings read it there
-  bool of_shapes =
-      false;  ///< its elements follow from constants and shapes of inputs alone, and are on the host
+  bool constant = false;    ///< the same in each run of the model
+  bool read_back = false;   ///< it follows from elements that were read from the device
+  bool held = false;        ///< an input that stays where it is: recordings read it there
+  bool of_shapes = false;   ///< on the host; it follows from constants and from shapes of inputs alone
   bool open_shape = false;  ///< its shape follows from elements that are none of these
 };
 
@@ -145,9 +144,14 @@ class NodeStep {
 const Tensor& to_device(const Stream& stream, Slot& slot);
 const HostTensor& to_host(const Stream& stream, Slot& slot);
 
+/// New memory for a shape of rank 4, with channels last.
+Tensor channels_last(const Stream& stream, const Shape& shape, DType dtype);
 /// The tensor, of rank 4, has its channels (axis 1) side by side in memory, then columns, rows and images;
 /// and row-major memory would be another.
 bool is_channels_last(const Tensor& x);
+
+/// The node draws numbers, or runs graphs that may.
+bool differs_each_time(const NetGraph::Node& node);
 
 /// An axis that may count from the end, from 0 on. Throws ValidationError.
 int normal_axis(int64_t axis, int rank);

@@ -178,8 +178,7 @@ void infer_conv(NodeStep& step) {
 Tensor lying_as(const NodeStep& step, const Tensor& x, const Tensor& y) {
   if (x.strides() == y.strides()) return x;
   if (y.is_contiguous()) return step.dense(x);
-  const Tensor own =
-      step.scratch({y.shape()[0], y.shape()[2], y.shape()[3], y.shape()[1]}, x.dtype()).permute({0, 3, 1, 2});
+  const Tensor own = channels_last(step.stream, y.shape(), x.dtype());
   copy(step.stream, x, own, step.options);
   return own;
 }

@@ -17,7 +17,7 @@ using Integers = std::vector<int64_t>;
 
 class Attentions {
  public:
-  explicit Attentions(Rewritten& r) : r_(r), links_(r.graph), in_front_(r.graph.nodes.size()) {
+  explicit Attentions(Rewritten& r) : r_(r), links_(r.graph) {
     for (const NetGraph::Node& node : r.graph.nodes)
       for (int value : node.inputs)
         if (value != NetGraph::kNone) readers_[value].insert(&node - r.graph.nodes.data());
@@ -37,16 +37,7 @@ class Attentions {
     if (take_weights(n, found) && take_scores(softmax.inputs[0], found)) replace(found);
   }
 
-  /// The nodes that were made stand in front of those they were made for.
-  void finish() {
-    std::vector<NetGraph::Node> nodes;
-    for (size_t n = 0; n < r_.graph.nodes.size(); n++) {
-      for (NetGraph::Node& node : in_front_[n]) nodes.push_back(std::move(node));
-      nodes.push_back(std::move(node_at(n)));
-    }
-    r_.graph.nodes = std::move(nodes);
-    drop_emptied(r_.graph);
-  }
+  void finish() { put_in_front(r_.graph, std::move(in_front_)); }
 
  private:
   struct Found {
@@ -71,10 +62,10 @@ class Attentions {
     return node.kind == "matmul" && node.inputs.size() == 2 && node.outputs.size() == 1 &&
            node.attributes.empty();
   }
+  /// What may be a factor: a constant number that changes no dtype.
   std::optional<double> number(int value) const {
     const HostTensor* constant = r_.constant(value);
-    if (!constant || element_count(constant->shape) != 1 || !is_floating(constant->dtype)) return {};
-    return numbers_of(*constant)[0];
+    return constant && is_floating(constant->dtype) ? r_.number(value) : std::nullopt;
   }
 
   /// Behind the softmax: the product with v, past a guard.
@@ -221,17 +212,11 @@ class Attentions {
     return repeats ? x : NetGraph::kNone;
   }
 
-  /// A node in front of node `n`, of one output with these facts.
-  int put(size_t n, const std::string& kind, int input, Attributes attributes, const Shape& shape) {
-    NetGraph::Node node;
-    node.kind = kind;
-    node.attributes = std::move(attributes);
-    node.inputs = {input};
-    node.outputs = {r_.graph.add_value()};
-    r_.facts.resize(r_.graph.values.size());
-    r_.facts.back() = ValueFacts{r_.fact(input)->dtype, shape};
-    in_front_[n].push_back(node);
-    return node.outputs[0];
+  /// A node in front of node `n`, whose result has that shape and the input's dtype.
+  int put(size_t n, const char* kind, int input, Attributes attributes, const Shape& shape) {
+    const int y = r_.add_value({r_.fact(input)->dtype, shape});
+    in_front_[n].push_back(node_of(kind, {input}, y, std::move(attributes)));
+    return y;
   }
 
   void replace(Found& found) {
@@ -249,35 +234,23 @@ class Attentions {
       return one_batch ? put(found.last, "unsqueeze", value, {{"axes", Integers{0}}}, {1, s[0], s[1], s[2]})
                        : value;
     };
-    NetGraph::Node node;
-    node.kind = "attention";
+    std::vector<int> inputs{as_four(found.q), as_four(found.k), as_four(found.v)};
+    if (found.mask != NetGraph::kNone) inputs.push_back(found.mask);
+    const int y = product.outputs[0];
+    const ValueFacts known = *r_.fact(y);
+    const Shape& s = known.shape;
+    const int own = one_batch ? r_.add_value({known.dtype, {1, s[0], s[1], s[2]}}) : y;
+    NetGraph::Node node = node_of("attention", std::move(inputs), own, {{"scale", found.scale}});
     node.name = product.name;
-    node.attributes = {{"scale", found.scale}};
-    node.inputs = {as_four(found.q), as_four(found.k), as_four(found.v)};
-    if (found.mask != NetGraph::kNone) node.inputs.push_back(found.mask);
-    node.outputs = product.outputs;
     for (size_t member : found.members) node_at(member).outputs.clear();
-    if (!one_batch) {
-      product = std::move(node);
-      return;
-    }
-    const Shape& y = r_.fact(product.outputs[0])->shape;
-    node.outputs = {r_.graph.add_value()};
-    r_.facts.resize(r_.graph.values.size());
-    r_.facts.back() = ValueFacts{r_.fact(product.outputs[0])->dtype, {1, y[0], y[1], y[2]}};
-    NetGraph::Node squeeze;
-    squeeze.kind = "squeeze";
-    squeeze.attributes = {{"axes", Integers{0}}};
-    squeeze.inputs = node.outputs;
-    squeeze.outputs = product.outputs;
-    in_front_[found.last].push_back(std::move(node));
-    product = std::move(squeeze);
+    if (one_batch) in_front_[found.last].push_back(std::move(node));
+    product = one_batch ? node_of("squeeze", {own}, y, {{"axes", Integers{0}}}) : std::move(node);
   }
 
   Rewritten& r_;
   const Links links_;
   std::map<int, std::set<std::ptrdiff_t>> readers_;
-  std::vector<std::vector<NetGraph::Node>> in_front_;
+  std::map<size_t, std::vector<NetGraph::Node>> in_front_;  ///< nodes that were made
 };
 
 /// Truths below the diagonal, in the place of the flag: the rule of each row is the same in all nodes.

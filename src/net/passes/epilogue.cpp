@@ -8,11 +8,6 @@
 namespace dlprim::detail {
 namespace {
 
-bool is_number(const Rewritten& r, int value, double number) {
-  const HostTensor* constant = r.constant(value);
-  return constant && element_count(constant->shape) == 1 && numbers_of(*constant)[0] == number;
-}
-
 /// ReLU6 as it was written once.
 bool clips_to_six(const NetGraph::Node& node) {
   const auto* function = attribute<std::string>(node, "function");
@@ -37,8 +32,8 @@ class Epilogue {
     if (next.inputs.size() == 1) return activate(function);
     if (next.inputs.size() != 2 || next.inputs[0] == next.inputs[1]) return false;
     const int other = other_input(next, value);
-    if (function == "maximum" && is_number(r_, other, 0)) return activate("relu");
-    if (function == "minimum" && is_number(r_, other, 6) && activation_ == "relu") {
+    if (function == "maximum" && r_.number(other) == 0.0) return activate("relu");
+    if (function == "minimum" && r_.number(other) == 6.0 && activation_ == "relu") {
       activation_ = "relu6";
       return true;
     }

@@ -86,12 +86,6 @@ class Functions {
   bool any = false;  ///< was taken
 
  private:
-  std::optional<double> number(int value) const {
-    const HostTensor* constant = r_.constant(value);
-    if (!constant || element_count(constant->shape) != 1) return {};
-    return numbers_of(*constant)[0];
-  }
-
   /// The node's function of `argument`, which is the clip's where two nodes clip; "" if it is none of those
   /// above.
   std::string inner_function(const NetGraph::Node& node, int& argument) const {
@@ -101,14 +95,14 @@ class Functions {
     if (*function == "clip" && bounds) return clip(*bounds);
     const std::string plain = plain_function(node);
     if (plain == "minimum" && node.inputs.size() == 2) {
-      const int k = number(node.inputs[0]) ? 0 : 1, producer = links_.producer(node.inputs[1 - k]);
-      const auto most = number(node.inputs[k]);
+      const int k = r_.number(node.inputs[0]) ? 0 : 1, producer = links_.producer(node.inputs[1 - k]);
+      const auto most = r_.number(node.inputs[k]);
       if (!most || producer < 0) return "";
       const NetGraph::Node& lower = r_.graph.nodes[static_cast<size_t>(producer)];
       const std::string name = plain_function(lower);
       if (name == "maximum") {
-        const int zero = number(lower.inputs[0]) ? 0 : 1;
-        if (number(lower.inputs[zero]) != 0.0) return "";
+        const int zero = r_.number(lower.inputs[0]) ? 0 : 1;
+        if (r_.number(lower.inputs[zero]) != 0.0) return "";
         argument = lower.inputs[1 - zero];
       } else if (name == "relu") {
         argument = lower.inputs[0];
@@ -143,7 +137,7 @@ class Functions {
   MaybePolynomial polynomial(int value, int x, int depth = 0) const {
     constexpr int kDeepest = 8;
     if (value == x) return Polynomial{0, 1};
-    if (const auto constant = number(value)) return Polynomial{*constant};
+    if (const auto constant = r_.number(value)) return Polynomial{*constant};
     const int producer = links_.producer(value);
     if (producer < 0 || depth == kDeepest) return {};
     const NetGraph::Node& node = r_.graph.nodes[static_cast<size_t>(producer)];
@@ -154,7 +148,7 @@ class Functions {
       return !a ? a : function == "neg" ? sum({}, *a, -1) : product(*a, *a);
     }
     if (node.inputs.size() != 2) return {};
-    if (function == "pow") return power(input(0), number(node.inputs[1]));
+    if (function == "pow") return power(input(0), r_.number(node.inputs[1]));
     if (function != "add" && function != "sub" && function != "mul" && function != "div") return {};
     const MaybePolynomial a = input(0), b = a ? input(1) : a;
     if (!b) return {};

@@ -59,14 +59,8 @@ class Norms {
     const std::string function = plain_function(*node);
     if (function == "rsqrt") return node->inputs[0];
     if (function == "reciprocal") return under("sqrt", node->inputs[0]);
-    const bool divides = function == "div" && number(node->inputs[0]) == 1.0;
+    const bool divides = function == "div" && r_.number(node->inputs[0]) == 1.0;
     return divides ? under("sqrt", node->inputs[1]) : NetGraph::kNone;
-  }
-
-  std::optional<double> number(int value) const {
-    const HostTensor* constant = r_.constant(value);
-    if (!constant || element_count(constant->shape) != 1) return {};
-    return numbers_of(*constant)[0];
   }
 
   /// The input of a mean over the last axis, which stays with size 1.
@@ -95,7 +89,7 @@ class Norms {
     if (!node || node->inputs.size() != 2) return NetGraph::kNone;
     const std::string function = plain_function(*node);
     const bool twice = function == "mul" && node->inputs[0] == node->inputs[1];
-    const bool power = function == "pow" && number(node->inputs[1]) == 2.0;
+    const bool power = function == "pow" && r_.number(node->inputs[1]) == 2.0;
     square_reads_ = twice ? 2 : 1;
     return twice || power ? node->inputs[0] : NetGraph::kNone;
   }
@@ -105,7 +99,7 @@ class Norms {
     const NetGraph::Node* adds = made(sum);
     if (!adds || plain_function(*adds) != "add") return false;
     const int constant = r_.constant(adds->inputs[0]) ? adds->inputs[0] : adds->inputs[1];
-    const auto epsilon = number(constant);
+    const auto epsilon = r_.number(constant);
     if (!epsilon || *epsilon < 0) return false;
     epsilon_ = *epsilon;
     const int squares = under_mean(other_input(*adds, constant));

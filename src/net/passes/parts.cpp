@@ -87,13 +87,4 @@ std::optional<Part> part_of(const Rewritten& r, const Links& links, int value) {
   return std::nullopt;
 }
 
-NetGraph::Node node_of(const char* kind, std::vector<int> inputs, int y, Attributes attributes) {
-  NetGraph::Node node;
-  node.kind = kind;
-  node.attributes = std::move(attributes);
-  node.inputs = std::move(inputs);
-  node.outputs = {y};
-  return node;
-}
-
 }  // namespace dlprim::detail

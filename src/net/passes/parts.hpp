@@ -18,7 +18,4 @@ struct Part {
 /// and step is 1 or more.
 std::optional<Part> part_of(const Rewritten& r, const Links& links, int value);
 
-/// A node with one output, y.
-NetGraph::Node node_of(const char* kind, std::vector<int> inputs, int y, Attributes attributes = {});
-
 }  // namespace dlprim::detail

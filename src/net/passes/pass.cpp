@@ -17,6 +17,12 @@ int Rewritten::add_constant(HostTensor tensor) {
   return value;
 }
 
+std::optional<double> Rewritten::number(int value) const {
+  const HostTensor* numbers = constant(value);
+  if (!numbers || element_count(numbers->shape) != 1) return std::nullopt;
+  return numbers_of(*numbers)[0];
+}
+
 int Rewritten::add_value(const ValueFacts& known) {
   const int value = graph.add_value();
   facts.resize(graph.values.size());
@@ -88,6 +94,25 @@ bool has_flag(const NetGraph::Node& node, const char* name) {
 
 int other_input(const NetGraph::Node& node, int value) {
   return node.inputs[0] == value ? node.inputs[1] : node.inputs[0];
+}
+
+NetGraph::Node node_of(const char* kind, std::vector<int> inputs, int y, Attributes attributes) {
+  NetGraph::Node node;
+  node.kind = kind;
+  node.attributes = std::move(attributes);
+  node.inputs = std::move(inputs);
+  node.outputs = {y};
+  return node;
+}
+
+void put_in_front(NetGraph& graph, std::map<size_t, std::vector<NetGraph::Node>> made) {
+  std::vector<NetGraph::Node> nodes;
+  for (size_t n = 0; n < graph.nodes.size(); n++) {
+    for (NetGraph::Node& node : made[n]) nodes.push_back(std::move(node));
+    nodes.push_back(std::move(graph.nodes[n]));
+  }
+  graph.nodes = std::move(nodes);
+  drop_emptied(graph);
 }
 
 void drop_emptied(NetGraph& graph) {

@@ -41,6 +41,8 @@ struct Rewritten {
     const auto found = graph.constants.find(value);
     return found == graph.constants.end() ? nullptr : found->second.get();
   }
+  /// The constant's only number, if it has one.
+  std::optional<double> number(int value) const;
   int add_constant(HostTensor tensor);
   /// A new value, of which that is known.
   int add_value(const ValueFacts& known);
@@ -106,7 +108,11 @@ std::string plain_function(const NetGraph::Node& node);
 bool has_flag(const NetGraph::Node& node, const char* name);
 /// The other input of a node with two.
 int other_input(const NetGraph::Node& node, int value);
+/// A node with one output, y.
+NetGraph::Node node_of(const char* kind, std::vector<int> inputs, int y, Attributes attributes = {});
 /// Takes nodes without outputs out of the graph.
 void drop_emptied(NetGraph& graph);
+/// The same, once nodes that were made stand in front of those at these places.
+void put_in_front(NetGraph& graph, std::map<size_t, std::vector<NetGraph::Node>> made);
 
 }  // namespace dlprim::detail

@@ -56,13 +56,7 @@ class Joining {
         if (together.size() > 1) join(value, together);
         products = std::move(others);
       }
-    std::vector<NetGraph::Node> nodes;
-    for (size_t n = 0; n < r_.graph.nodes.size(); n++) {
-      for (NetGraph::Node& node : in_place_of_[n]) nodes.push_back(std::move(node));
-      nodes.push_back(std::move(r_.graph.nodes[n]));
-    }
-    r_.graph.nodes = std::move(nodes);
-    drop_emptied(r_.graph);
+    put_in_front(r_.graph, std::move(in_place_of_));
   }
 
  private:
@@ -118,22 +112,18 @@ class Joining {
       r_.graph.nodes[product.node].outputs.clear(), r_.graph.nodes[product.last].outputs.clear();
     std::vector<NetGraph::Node>& nodes = in_place_of_[first];
     if (products[0].turned) {
-      NetGraph::Node turn;
-      turn.kind = "transpose";
-      turn.attributes = {{"axes", std::vector<int64_t>{1, 0}}};
-      turn.inputs = {b};
-      turn.outputs = {b = r_.graph.add_value()};
-      nodes.push_back(std::move(turn));
+      const int across = r_.graph.add_value();
+      nodes.push_back(node_of("transpose", {b}, across, {{"axes", std::vector<int64_t>{1, 0}}}));
+      b = across;
     }
-    NetGraph::Node product;
-    product.kind = "matmul";
-    product.name = name;
-    product.inputs = {a, b};
-    if (bias != NetGraph::kNone) product.inputs.push_back(bias);
-    product.outputs = split.inputs = {r_.graph.add_value()};
+    const int whole = r_.graph.add_value();
+    std::vector<int> inputs{a, b};
+    if (bias != NetGraph::kNone) inputs.push_back(bias);
+    nodes.push_back(node_of("matmul", std::move(inputs), whole));
+    nodes.back().name = name;
+    split.inputs = {whole};
     split.kind = "split";
     split.attributes = {{"axis", -1}, {"sizes", sizes}};
-    nodes.push_back(std::move(product));
     nodes.push_back(std::move(split));
     note_facts(nodes);
   }

@@ -3,18 +3,13 @@
 #include <algorithm>
 
 #include "core/plan_cache.hpp"
+#include "net/nodes/node.hpp"
 #include "net/passes/pass.hpp"
 
 namespace dlprim::detail {
 namespace {
 
 constexpr size_t kMostBytes = 256;  ///< of constants that are compared
-
-/// Draws numbers, or runs graphs that may.
-bool differs_each_time(const NetGraph::Node& node) {
-  return !node.bodies.empty() || node.kind == "bernoulli" || node.kind == "multinomial" ||
-         node.kind == "random" || node.kind == "dropout";
-}
 
 }  // namespace
 
