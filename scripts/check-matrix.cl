@@ -12,6 +12,11 @@ void BUILTIN vstore_half_rte(float v, size_t i, __global half* p) {
   __asm__("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(v));
   ((__global ushort*)p)[i] = bits;
 }
+float BUILTIN native_recip(float a) {
+  float v;
+  __asm__("rcp.approx.f32 %0, %1;" : "=f"(v) : "f"(a));
+  return v;
+}
 #define LOCAL_ID __nvvm_read_ptx_sreg_tid_x()
 #define GROUP_ID(axis) __nvvm_read_ptx_sreg_ctaid_##axis()
 #define GROUPS(axis) __nvvm_read_ptx_sreg_nctaid_##axis()
@@ -20,6 +25,7 @@ void BUILTIN barrier(cl_mem_fence_flags flags) { __asm__ volatile("bar.sync 0;" 
 #pragma OPENCL EXTENSION cl_khr_fp16 : enable
 float BUILTIN vload_half(size_t i, const __global half* p) { return (float)p[i]; }
 void BUILTIN vstore_half_rte(float v, size_t i, __global half* p) { p[i] = (half)v; }
+float BUILTIN native_recip(float a) { return __builtin_amdgcn_rcpf(a); }
 #define LOCAL_ID __builtin_amdgcn_workitem_id_x()
 #define GROUP_ID(axis) __builtin_amdgcn_workgroup_id_##axis()
 #define GROUPS(axis) (__builtin_amdgcn_grid_size_##axis() / __builtin_amdgcn_workgroup_size_##axis())
