@@ -370,6 +370,31 @@ TEST_CASE("what is computed twice takes less memory, and gives the same bits", "
   }
 }
 
+TEST_CASE("the first step takes no more memory than later ones", "[net_trainer]") {
+  for (const DType precision : {DType::f32, DType::bf16}) {
+    CAPTURE(precision);
+    const Context own(context().device());
+    const Stream own_stream(own);
+    Trainer::Config config = adam();
+    config.precision = precision;
+    Trainer trainer(own_stream, deep_network(), config);
+    std::vector<double> numbers(static_cast<size_t>(64 * 2 * 6 * 6), 0.5);
+    Model::Tensors feeds;
+    feeds["x"] = to_device(own_stream, host_tensor(DType::f32, {64, 2, 6, 6}, numbers));
+    feeds["labels"] = to_device(own_stream, whole({64}, std::vector<int64_t>(64, 1)));
+    CHECK(trainer.launches() == 0);
+    const uint64_t before = own.memory_stats().allocated;
+    trainer.step(feeds);
+    own_stream.finish();
+    const uint64_t after = own.memory_stats().allocated, most = own.memory_stats().allocated_peak;
+    CHECK(trainer.launches() > 0);
+    INFO(before << " bytes before, " << after << " after the first step, " << most << " at most");
+    CHECK(static_cast<double>(most - before) <= 1.1 * static_cast<double>(after - before));
+    for (int i = 0; i < 3; i++) trainer.step(feeds);
+    CHECK(own.memory_stats().allocated_peak == most);
+  }
+}
+
 TEST_CASE("labels of tokens are as those of as many rows", "[net_trainer]") {
   NetGraph g;
   HostTensor w = host_tensor(DType::f32, {4, 5}, std::vector<double>(20, 0.1));

@@ -109,6 +109,9 @@ class DLPRIM_API Trainer {
   /// see Model::explain.
   Model::Plan explain(const Model::Tensors& feeds);
 
+  /// Kernels that the last step launched for the graph and its gradients, without the optimizer's; 0 where it
+  /// ran node by node.
+  int64_t launches() const noexcept;
   int64_t updates() const noexcept;
   const std::vector<Parameter>& parameters() const noexcept;
   /// What BatchNorm recorded: running means and variances.

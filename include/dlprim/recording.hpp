@@ -33,9 +33,9 @@ class DLPRIM_API Recording {
   /// not. Throws what `work` throws, and ValidationError in a recording or a rehearsal.
   Recording(const Stream& stream, const std::function<void()>& work);
 
-  /// The same in less memory: calls `work` twice, and learns in the first call how long each tensor lives. In
-  /// the second they are parts of one block, and who lives later lies where others lay. Work that makes other
-  /// tensors in its second call takes more memory.
+  /// The same in less memory: calls `work` in a Rehearsal first, and learns there how long each tensor lives.
+  /// When it is called again they are parts of one block, and who lives later lies where others lay. Work
+  /// that makes other tensors in its second call takes more memory.
   static Recording packed(const Stream& stream, const std::function<void()>& work);
 
   /// Enqueues the commands once more, on the same stream. Throws DeviceError, OutOfMemory.

@@ -8,9 +8,9 @@
 //
 // While one lives, what its thread calls checks its arguments, makes its plans and asks for its programs,
 // which then are compiled in the background, side by side. Nothing is put on a queue, tensors keep what they
-// hold, no plan is kept, nothing is measured or logged. read() throws ValidationError, and so does what reads
-// results back before it goes on, such as unique(). A program that does not compile is no error yet. Net
-// rehearses its passes by itself.
+// hold, those made meanwhile have no memory, no plan is kept, nothing is measured or logged. read() throws
+// ValidationError, and so does what reads results back before it goes on, such as unique(). A program that
+// does not compile is no error yet. Net rehearses its passes by itself.
 #pragma once
 
 #include <dlprim/export.hpp>

@@ -5,8 +5,12 @@
 #include <new>
 #include <tuple>
 
+#include <dlprim/rehearsal.hpp>
+
 #include "core/check.hpp"
+#include "core/memory_plan.hpp"
 #include "core/recorder.hpp"
+#include "core/rehearsed.hpp"
 #include "core/state.hpp"
 
 namespace dlprim::detail {
@@ -237,7 +241,14 @@ void Allocator::count_cross_stream_wait() {
   stats_.cross_stream_waits++;
 }
 
-Storage::Storage(const Context& owner, uint64_t bytes, const QueueState* queue) : context(owner) {
+Storage::Storage(const Context& owner, uint64_t bytes, const QueueState* queue)
+    : context(owner), size(bytes) {
+  if (Rehearsal::active()) {
+    offset = rehearsed_offset(round_to(std::max<uint64_t>(bytes, 1), kAlign));
+    rehearsed_ = RehearsedLifetimes::active();
+    if (rehearsed_) place_ = rehearsed_->begin(bytes);
+    return;
+  }
   if (const RecordingState* recording = RecordingState::active(owner)) {
     recorded_ = recording->memory;
     std::tie(block_, arena_) = recording->memory->allocate(bytes);
@@ -246,13 +257,13 @@ Storage::Storage(const Context& owner, uint64_t bytes, const QueueState* queue) 
   }
   buffer = block_->segment->buffer;
   offset = block_->offset;
-  size = bytes;
 }
 
 Storage::Storage(const Context& owner, const cl::Buffer& user_buffer, uint64_t bytes)
     : context(owner), buffer(user_buffer), size(bytes) {}
 
 Storage::~Storage() {
+  if (rehearsed_) rehearsed_->end(place_);
   if (!block_) return;
   if (const auto recorded = recorded_.lock()) {
     recorded->release(block_);

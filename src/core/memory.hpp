@@ -111,9 +111,11 @@ class Allocator {
 };
 
 class RecordedMemory;
+class LifetimeLog;
 struct Arena;
 
-/// What tensors share: a block of the pool, or of a recording, or a buffer of the user's.
+/// What tensors share: a block of the pool, or of a recording, or a buffer of the user's. What is made in a
+/// rehearsal has no buffer.
 struct Storage {
   Storage(const Context& context, uint64_t bytes, const QueueState* queue);
   Storage(const Context& context, const cl::Buffer& buffer, uint64_t bytes);
@@ -129,13 +131,15 @@ struct Storage {
 
   Context context;
   cl::Buffer buffer;
-  uint64_t offset = 0;  ///< bytes, from the buffer's start
+  uint64_t offset = 0;  ///< bytes, from the buffer's start; in a rehearsal no two tensors lie at one place
   uint64_t size = 0;    ///< bytes
 
  private:
   Block* block_ = nullptr;
   std::weak_ptr<RecordedMemory> recorded_;  ///< where the block comes from, and goes back to
   std::shared_ptr<Arena> arena_;            ///< that the block is a part of
+  std::shared_ptr<LifetimeLog> rehearsed_;  ///< where its end is put down, if it has no buffer
+  size_t place_ = 0;                        ///< in that
   std::atomic<const QueueState*> last_user_{nullptr};
   std::mutex mutex_;
   std::vector<PendingUse> users_;  ///< their `submitted` is set when the memory goes back

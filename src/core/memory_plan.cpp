@@ -56,6 +56,27 @@ uint64_t largest_live_set(const std::vector<Lifetime>& lifetimes, uint64_t align
   return static_cast<uint64_t>(most);
 }
 
+size_t LifetimeLog::begin(uint64_t bytes) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  list_.push_back({bytes, clock_++});
+  return list_.size() - 1;
+}
+
+void LifetimeLog::end(size_t tensor) noexcept {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (open_) list_[tensor].end = clock_++;
+}
+
+void LifetimeLog::close() noexcept {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  open_ = false;
+}
+
+std::vector<Lifetime> LifetimeLog::list() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return list_;
+}
+
 MemoryPlan plan_memory(const std::vector<Lifetime>& lifetimes, uint64_t align) {
   constexpr size_t kMostRounds = 32,
                    kMostLooks = size_t{1} << 28;  // at other tensors: some tenths of a second

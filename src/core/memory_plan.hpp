@@ -4,8 +4,10 @@
 // ("squeaky wheel optimization", Joslin and Clements 1999): networks end there within a few.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <mutex>
 #include <vector>
 
 namespace dlprim::detail {
@@ -14,6 +16,23 @@ namespace dlprim::detail {
 struct Lifetime {
   uint64_t bytes = 0;
   uint64_t begin = 0, end = std::numeric_limits<uint64_t>::max();
+};
+
+/// Puts down when tensors begin and end. Of any thread.
+class LifetimeLog {
+ public:
+  /// The place of the new tensor in the list.
+  size_t begin(uint64_t bytes);
+  void end(size_t tensor) noexcept;
+  /// What ends later counts as living for ever.
+  void close() noexcept;
+  std::vector<Lifetime> list() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<Lifetime> list_;
+  uint64_t clock_ = 0;
+  bool open_ = true;
 };
 
 struct MemoryPlan {

@@ -43,7 +43,7 @@ struct Arena {
 /// as they are.
 class RecordedMemory {
  public:
-  /// `lifetimes`: of the tensors that an earlier recording of the same work had, in their order.
+  /// `lifetimes`: of the tensors that a rehearsal of the same work had, in their order.
   RecordedMemory(const Context& context, std::shared_ptr<QueueState> queue,
                  std::vector<Lifetime> lifetimes = {});
   ~RecordedMemory();
@@ -53,10 +53,10 @@ class RecordedMemory {
   /// The arena that the block is a part of, if it is.
   std::pair<Block*, std::shared_ptr<Arena>> allocate(uint64_t bytes);
   void release(Block* block) noexcept;
-  void close() noexcept { open_ = false; }
+  void close() noexcept { log_.close(); }
   uint64_t bytes() const noexcept { return bytes_; }
   /// Of all tensors that were made, in their order.
-  const std::vector<Lifetime>& lifetimes() const noexcept { return lifetimes_; }
+  std::vector<Lifetime> lifetimes() const { return log_.list(); }
   const Context& context() const noexcept { return context_; }
 
  private:
@@ -68,10 +68,8 @@ class RecordedMemory {
   std::mutex mutex_;
   std::vector<Block*> idle_;
   uint64_t bytes_ = 0;
-  std::vector<Lifetime> lifetimes_;
-  std::unordered_map<const Block*, size_t> living_;  ///< places in `lifetimes_`
-  uint64_t clock_ = 0;
-  bool open_ = true;
+  LifetimeLog log_;
+  std::unordered_map<const Block*, size_t> living_;  ///< their places in the log
   const std::vector<Lifetime> expected_;
   const MemoryPlan plan_;
   std::shared_ptr<Arena> arena_;

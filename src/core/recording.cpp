@@ -8,6 +8,7 @@
 #include "core/check.hpp"
 #include "core/launch.hpp"
 #include "core/recorder.hpp"
+#include "core/rehearsed.hpp"
 #include "core/state.hpp"
 
 namespace dlprim {
@@ -94,11 +95,9 @@ Block* RecordedMemory::planned(size_t tensor, uint64_t bytes) {
 
 std::pair<Block*, std::shared_ptr<Arena>> RecordedMemory::allocate(uint64_t bytes) {
   std::lock_guard<std::mutex> lock(mutex_);
-  const size_t tensor = lifetimes_.size();
-  lifetimes_.push_back({bytes, clock_});
+  const size_t tensor = log_.begin(bytes);
   if (Block* const part = planned(tensor, bytes)) {
     living_.emplace(part, tensor);
-    clock_++;
     return {part, arena_};
   }
   Block* block = reused(bytes);
@@ -108,7 +107,6 @@ std::pair<Block*, std::shared_ptr<Arena>> RecordedMemory::allocate(uint64_t byte
     bytes_ += block->size;
   }
   living_[block] = tensor;
-  clock_++;
   return {block, nullptr};
 }
 
@@ -116,7 +114,7 @@ void RecordedMemory::release(Block* block) noexcept {
   std::lock_guard<std::mutex> lock(mutex_);
   const auto life = living_.find(block);
   if (life != living_.end()) {
-    if (open_) lifetimes_[life->second].end = clock_++;
+    log_.end(life->second);
     living_.erase(life);
   }
   if (arena_ && arena_->holds(*block)) return;
@@ -164,10 +162,14 @@ RecordingPause::~RecordingPause() {
 
 namespace {
 
-std::shared_ptr<detail::RecordingState> record(const Stream& stream, const std::function<void()>& work,
-                                               std::vector<detail::Lifetime> lifetimes = {}) {
+void require_plain_calls() {
   detail::require(!Recording::active(), "work", "is recorded in a recording");
   detail::require(!Rehearsal::active(), "work", "is recorded in a rehearsal, where nothing is computed");
+}
+
+std::shared_ptr<detail::RecordingState> record(const Stream& stream, const std::function<void()>& work,
+                                               std::vector<detail::Lifetime> lifetimes = {}) {
+  require_plain_calls();
   auto state = std::make_shared<detail::RecordingState>(stream, std::move(lifetimes));
   {
     const detail::InProgress flag(*state);
@@ -183,7 +185,14 @@ Recording::Recording(const Stream& stream, const std::function<void()>& work)
     : state_(record(stream, work)) {}
 
 Recording Recording::packed(const Stream& stream, const std::function<void()>& work) {
-  std::vector<detail::Lifetime> lifetimes = record(stream, work)->memory->lifetimes();
+  require_plain_calls();
+  std::vector<detail::Lifetime> lifetimes;
+  {
+    const Rehearsal rehearsal;
+    const detail::RehearsedLifetimes tensors;
+    work();
+    lifetimes = tensors.list();
+  }
   Recording made;
   made.state_ = record(stream, work, std::move(lifetimes));
   return made;

@@ -1,17 +1,20 @@
-// The flag of each thread.
+// What each thread knows of its rehearsal.
 #include <dlprim/rehearsal.hpp>
+
+#include <utility>
+
+#include "core/rehearsed.hpp"
 
 namespace dlprim {
 namespace {
 
 thread_local bool in_rehearsal = false;
+thread_local uint64_t next_offset = 0;
+thread_local std::shared_ptr<detail::LifetimeLog> lifetimes;
 
 }  // namespace
 
-Rehearsal::Rehearsal() noexcept : before_(in_rehearsal) {
-  in_rehearsal = true;
-}
-
+Rehearsal::Rehearsal() noexcept : before_(std::exchange(in_rehearsal, true)) {}
 Rehearsal::~Rehearsal() {
   in_rehearsal = before_;
 }
@@ -20,4 +23,26 @@ bool Rehearsal::active() noexcept {
   return in_rehearsal;
 }
 
+namespace detail {
+
+uint64_t rehearsed_offset(uint64_t bytes) noexcept {
+  return std::exchange(next_offset, next_offset + bytes);
+}
+
+RehearsedLifetimes::RehearsedLifetimes()
+    : log_(std::make_shared<LifetimeLog>()), before_(std::exchange(lifetimes, log_)) {}
+RehearsedLifetimes::~RehearsedLifetimes() {
+  log_->close();
+  lifetimes = before_;
+}
+std::shared_ptr<LifetimeLog> RehearsedLifetimes::active() noexcept {
+  return lifetimes;
+}
+
+RehearsalPause::RehearsalPause() noexcept : before_(std::exchange(in_rehearsal, false)) {}
+RehearsalPause::~RehearsalPause() {
+  in_rehearsal = before_;
+}
+
+}  // namespace detail
 }  // namespace dlprim

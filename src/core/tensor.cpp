@@ -1,4 +1,5 @@
 // Tensors and their views.
+#include <dlprim/rehearsal.hpp>
 #include <dlprim/tensor.hpp>
 
 #include "core/check.hpp"
@@ -76,6 +77,8 @@ std::string Tensor::describe() const {
 
 const cl::Buffer& Tensor::buffer() const {
   require(defined(), "tensor", "is not defined");
+  require(storage_->buffer() != nullptr || Rehearsal::active(), "tensor",
+          "was made in a rehearsal, and has no memory");
   return storage_->buffer;
 }
 

@@ -5,6 +5,8 @@
 #include <dlprim/recording.hpp>
 #include <dlprim/rehearsal.hpp>
 
+#include "core/memory.hpp"
+#include "core/rehearsed.hpp"
 #include "net/nodes/host.hpp"
 
 namespace dlprim::detail {
@@ -42,6 +44,8 @@ class Run {
       inputs.push_back(value == NetGraph::kNone ? nullptr : &slots_[index(value)]);
     const bool constant = is_constant(node, inputs);
     if (constant && take_folded(node)) return done_with(node, false);
+    std::optional<RehearsalPause> pause;
+    if (constant && scope_.prepares) pause.emplace(), forget_rehearsed(inputs);
     NodeStep step(node, scope_, inputs);
     const bool open = compute(step);
     for (int k = 0; k < step.output_count(); k++) {
@@ -132,6 +136,13 @@ class Run {
                        [](const Slot* slot) { return !slot || slot->constant; });
   }
 
+  /// What a rehearsed node was given of a value on the host is on the device no more.
+  static void forget_rehearsed(const std::vector<Slot*>& inputs) {
+    for (Slot* slot : inputs)
+      if (slot && slot->host && slot->tensor.defined() && !slot->tensor.storage()->buffer())
+        slot->tensor = Tensor();
+  }
+
   bool take_folded(const NetGraph::Node& node) {
     const auto kept = scope_.nodes.folded.find(&node);
     if (kept == scope_.nodes.folded.end()) return false;
@@ -154,12 +165,21 @@ class Run {
       if (value != NetGraph::kNone) release(value, keep);
   }
 
+  void keep_on_device(Slot& slot, const std::shared_ptr<const HostTensor>& constant) const {
+    if (scope_.constants.count(constant)) return;
+    if (Rehearsal::active()) {
+      if (!scope_.prepares) return;
+      const RehearsalPause pause;
+      slot.tensor = dlprim::to_device(scope_.stream, *constant);
+    }
+    scope_.constants.emplace(constant, slot.tensor);
+  }
+
   void release(int value, bool keep) {
     Slot& slot = slots_[index(value)];
     const auto constant = graph_.constants.find(value);
     if (constant != graph_.constants.end()) {
-      if (keep && slot.tensor.defined() && !Recording::active())
-        scope_.constants.emplace(constant->second, slot.tensor);
+      if (keep && slot.tensor.defined() && !Recording::active()) keep_on_device(slot, constant->second);
       return;
     }
     if (--uses_[index(value)] == 0) slot = Slot();

@@ -41,6 +41,9 @@ struct RunScope {
   const NetGraph* facts_of = nullptr;
   bool* read_back = nullptr;     ///< becomes true if something depends on elements that were read
   Branches* branches = nullptr;  ///< where it puts down those that runs of this kind always take
+  /// In a rehearsal: what follows from constants alone is computed all the same, and constants that other
+  /// nodes read go to the device, so that a recording may follow.
+  bool prepares = false;
 };
 
 /// All that a plan depends on beside its tensors.

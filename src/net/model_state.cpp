@@ -52,6 +52,24 @@ bool prefers_channels_last(const Device& device) {
   return device.kind() == DeviceKind::cpu || device.probes().matrix == MatrixEngine::nv_wgmma;
 }
 
+/// Whether plans of its nodes prepare something of constant operands, when they run first.
+bool plans_keep_constants(const NetGraph& graph) {
+  std::vector<bool> constant(graph.values.size());
+  const auto at = [&](int value) { return static_cast<size_t>(value); };
+  for (const auto& [value, tensor] : graph.constants) constant[at(value)] = true;
+  for (const NetGraph::Node& node : graph.nodes) {
+    const auto is_constant = [&](int value) { return value == NetGraph::kNone || constant[at(value)]; };
+    const bool product = node.kind == "matmul" || node.kind == "conv";
+    const auto operands = node.inputs.begin() + (product ? 2 : 0);
+    if (product && std::any_of(node.inputs.begin(), operands, is_constant)) return true;
+    if (node.inputs.empty() || differs_each_time(node)) continue;
+    if (std::all_of(node.inputs.begin(), node.inputs.end(), is_constant))
+      for (int value : node.outputs)
+        if (value != NetGraph::kNone) constant[at(value)] = true;
+  }
+  return false;
+}
+
 /// What the first run computed of constants alone, where that was on the host or is small.
 std::map<int, std::shared_ptr<const HostTensor>> known_of(const Stream& stream, const NodeMemory& nodes) {
   std::map<int, std::shared_ptr<const HostTensor>> known;
@@ -183,19 +201,42 @@ std::vector<Tensor> ModelState::run_nodes(const RunScope& scope, const NetGraph&
   return outputs;
 }
 
-/// Runs node by node, and puts down what is known of this kind. Where branches are, the graph without the
-/// others is learned next.
-std::vector<Tensor> ModelState::learn(const RunScope& scope, RunKind& kind, const std::vector<Slot>& inputs) {
+/// The memory and the time of a run are saved where nothing that it computes is asked for. False if it
+/// depends on elements, so that it must run.
+bool ModelState::prepare(const RunScope& scope, const NetGraph& of, const std::vector<Slot>& inputs) {
+  const Rehearsal rehearsal;
+  RunScope preparing = scope;
+  bool read_back = false;
+  preparing.prepares = true, preparing.read_back = &read_back;
+  try {
+    run_graph(preparing, of, inputs);
+  } catch (const Error&) {  // the run will say it
+    return false;
+  }
+  return !read_back;
+}
+
+/// Runs node by node, if its outputs are `asked` for or must be known, and puts down what is known of this
+/// kind. Where branches are, the graph without the others is learned next.
+std::vector<Tensor> ModelState::learn(const RunScope& scope, RunKind& kind, const std::vector<Slot>& inputs,
+                                      bool asked) {
   const NetGraph& of = base_of(kind);
-  rehearse(scope.stream, scope.options, of, inputs);
-  const uint64_t drawn = random_.offset;
+  const RandomState before = random_;
   Branches branches;
   RunScope noting = scope;
-  kind.facts.assign(of.values.size(), std::nullopt);
   bool read_back = false;
   noting.facts = &kind.facts, noting.facts_of = &of, noting.branches = &branches;
   noting.read_back = &read_back;
-  std::vector<Tensor> outputs = run_nodes(noting, of, inputs);
+  kind.facts.assign(of.values.size(), std::nullopt);
+  std::vector<Tensor> outputs;
+  if (asked || !prepare(noting, of, inputs)) {
+    random_ = before;
+    branches = Branches();
+    kind.facts.assign(of.values.size(), std::nullopt);
+    rehearse(scope.stream, scope.options, of, inputs);
+    outputs = run_nodes(noting, of, inputs);
+  }
+  const uint64_t drawn = before.offset;
   kind.learned = true;
   if (random_.offset != drawn) kind.replayable = false, kind.draws = !read_back;
   if (!kind.replayable || std::count(without_.begin(), without_.end(), "branches")) return outputs;
@@ -234,11 +275,13 @@ bool ModelState::record(const RunScope& scope, Part& part, RunKind& kind, const 
       copy(scope.stream, inputs[i].tensor, own[i].tensor, scope.options);
   rewrite(scope, nodes_of(part, kind), kind);
   kind.nodes = NodeMemory();
-  rehearse(scope.stream, scope.options, *kind.graph, own);
   const RunScope rewritten{scope.stream, scope.options, scope.constants,
                            kind.nodes,   scope.watch,   scope.random};
   try {
-    run_graph(rewritten, *kind.graph, own);  // what is computed once is no part of the recording
+    // What is computed or measured once is no part of the recording.
+    const bool must_run = scope.options.tune != TuneMode::table || plans_keep_constants(*kind.graph);
+    if (must_run) rehearse(scope.stream, scope.options, *kind.graph, own);
+    if (must_run || !prepare(rewritten, *kind.graph, own)) run_graph(rewritten, *kind.graph, own);
     kind.recording = Recording::packed(scope.stream, [&] {
       kind.outputs.clear();
       for (Slot& slot : run_graph(rewritten, *kind.graph, own)) {
@@ -272,10 +315,10 @@ std::vector<Tensor> ModelState::run(const Stream& stream, const std::vector<Slot
   };
   while (kind.replayable && !kind.learned) {
     const RandomState before = random_;
-    std::vector<Tensor> outputs = learn(scope(), kind, inputs);
     // In another precision all results are the rewritten graph's.
-    const bool first = precision_ == DType::f32 && !rewritten_first;
-    if (first || (!kind.replayable && !kind.draws) || plainly) return outputs;
+    const bool asked = plainly || (precision_ == DType::f32 && !rewritten_first);
+    std::vector<Tensor> outputs = learn(scope(), kind, inputs, asked);
+    if (asked || (!kind.replayable && !kind.draws)) return outputs;
     random_ = before;  // the run that counts draws the same
   }
   if (kind.draws && !plainly && (rewritten_first || precision_ != DType::f32)) {
@@ -315,6 +358,11 @@ RunKind& ModelState::settled(const Stream& stream, Part& part, std::vector<Slot>
   if (!set.empty()) inputs = std::move(set);
   for (size_t i = 0; kind.recording && i < inputs.size(); i++) inputs[i].tensor = kind.inputs[i];
   return kind;
+}
+
+int64_t ModelState::launches() const noexcept {
+  return parts_.empty() || parts_.front().kinds.empty() ? 0
+                                                        : parts_.front().kinds.front().recording.launches();
 }
 
 ModelState::Bound ModelState::bind(const Stream& stream, const std::vector<Slot>& given,

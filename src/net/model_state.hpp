@@ -1,8 +1,9 @@
 // A model's runs. Of each kind of run (what the inputs look like, options) the first has its programs
-// compiled side by side; the second is recorded; the others are replayed. Where branches are known the second
-// runs the graph without the others, and the third is recorded. Where the host decides by a setting, an input
-// of one whole number, each of its values makes a kind. What cannot be recorded, as its shapes depend on
-// elements or its numbers are random, runs node by node each time.
+// compiled side by side, and is rehearsed alone if nobody asks for its results; the second is recorded; the
+// others are replayed. Where branches are known the second runs the graph without the others, and the third
+// is recorded. Where the host decides by a setting, an input of one whole number, each of its values makes a
+// kind. What cannot be recorded, as its shapes depend on elements or its numbers are random, runs node by
+// node each time.
 #pragma once
 
 #include <list>
@@ -61,6 +62,9 @@ class ModelState {
   Model::Plan explain(const Stream& stream, const std::vector<Slot>& inputs, const Options& options);
   Model::Trace trace(const Stream& stream, const std::vector<Slot>& inputs, const Options& options);
 
+  /// Of the recording of the last run; 0 if there is none. Of models that run on one context.
+  int64_t launches() const noexcept;
+
   /// Where the numbers of nodes without a seed go on.
   RandomState random() const noexcept { return random_; }
   void set_random(const RandomState& state) noexcept { random_ = state; }
@@ -85,7 +89,9 @@ class ModelState {
     return kind.of_settings || kind.base ? kind.nodes : part.nodes;
   }
   std::vector<Tensor> run_nodes(const RunScope& scope, const NetGraph& of, const std::vector<Slot>& inputs);
-  std::vector<Tensor> learn(const RunScope& scope, RunKind& kind, const std::vector<Slot>& inputs);
+  static bool prepare(const RunScope& scope, const NetGraph& of, const std::vector<Slot>& inputs);
+  std::vector<Tensor> learn(const RunScope& scope, RunKind& kind, const std::vector<Slot>& inputs,
+                            bool asked);
   RunKind& settled(const Stream& stream, Part& part, std::vector<Slot>& inputs, const Options& options);
   bool record(const RunScope& scope, Part& part, RunKind& kind, const std::vector<Slot>& inputs);
   void rewrite(const RunScope& scope, const NodeMemory& nodes, RunKind& kind);

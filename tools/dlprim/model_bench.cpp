@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include <dlprim/net_training.hpp>
+#include <dlprim/rehearsal.hpp>
 
 #include "clock.hpp"
 #include "device_choice.hpp"
@@ -32,9 +33,13 @@ namespace {
 /// A trainer of the graph, whose first output is [..., classes], and random labels among its feeds.
 Trainer trainer_of(NetGraph graph, const BenchModelOptions& options, const ModelRun& run,
                    Model::Tensors& feeds) {
-  const Model once(graph);
-  const std::string output = once.outputs().at(0).name;
-  const Tensor logits = once.run(run.stream, feeds, run.options).at(output);
+  const Model model(graph);
+  const std::string output = model.outputs().at(0).name;
+  Tensor logits;
+  {
+    const Rehearsal rehearsal;  // their shape is all that is asked for
+    logits = model.run(run.stream, feeds, run.options).at(output);
+  }
   Shape shape;
   for (int i = 0; i + 1 < logits.rank(); i++) shape.push_back(logits.shape()[i]);
   std::vector<int64_t> labels;
@@ -95,10 +100,7 @@ int run_bench(const BenchModelOptions& options) {
   std::sort(enqueue.begin(), enqueue.end());
   const double median = percentile(whole, 0.5);
   const MemoryStats memory = stream.context().memory_stats();
-  int64_t launches = bound ? bound->launches() : 0;
-  if (trainer)
-    for (const Model::Plan::Step& step : trainer->explain(feeds).steps)
-      launches += static_cast<int64_t>(step.kernels.size());
+  const int64_t launches = bound ? bound->launches() : trainer ? trainer->launches() : 0;
   if (options.json) {
     std::cout << nlohmann::json{{"model", options.model},
                                 {"device", describe(run.device)},

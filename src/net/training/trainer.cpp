@@ -192,6 +192,9 @@ Model::Tensors Trainer::predict(const Model::Tensors& feeds) const {
 Model::Plan Trainer::explain(const Model::Tensors& feeds) {
   return state_->explain(feeds);
 }
+int64_t Trainer::launches() const noexcept {
+  return state_->step_model.launches();
+}
 int64_t Trainer::updates() const noexcept {
   return state_->updates;
 }
