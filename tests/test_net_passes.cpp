@@ -360,10 +360,16 @@ TEST_CASE("passes: what nobody reads goes, and names are checked") {
   c.apply("exp", {c.apply("neg", {x})});
   c.g.add_output("y", c.apply("relu", {x}));
   CHECK(c.rewritten() == "elementwise");
-  CHECK(c.rewritten(0, {"dead"}) == "pointwise elementwise");
+  CHECK(c.rewritten(0, {"dead"}) == "elementwise elementwise elementwise");
   CHECK(graph_passes() == std::vector<std::string>{"branches", "constants", "splits", "no_ops", "repeats",
                                                    "pads", "affine", "products", "norms", "rotary",
                                                    "attention", "functions", "precision", "epilogue",
                                                    "pointwise", "channels_last", "dead"});
   CHECK_THROWS_WITH(Model(c.g, {"affine", "magic"}), Catch::Contains("'magic' is no pass"));
+
+  Case fused;  // in which a dead reader keeps nothing out of a kernel
+  const int h = fused.apply("neg", {fused.input({4, 6})});
+  fused.apply("exp", {h});
+  fused.g.add_output("y", fused.apply("relu", {h}));
+  CHECK(fused.rewritten(0) == "pointwise");
 }

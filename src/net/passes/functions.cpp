@@ -83,8 +83,6 @@ class Functions {
     }
   }
 
-  bool any = false;  ///< was taken
-
  private:
   /// The node's function of `argument`, which is the clip's where two nodes clip; "" if it is none of those
   /// above.
@@ -213,7 +211,7 @@ class Functions {
     last.inputs = {x};
     for (size_t member : members)
       if (member != members.back()) r_.graph.nodes[member].outputs.clear();
-    return any = true;
+    return true;
   }
 
   Rewritten& r_;
@@ -227,8 +225,6 @@ void recognise_functions(Rewritten& r) {
   for (size_t n = 0; n < r.graph.nodes.size(); n++)
     if (!r.graph.nodes[n].outputs.empty()) functions.take(n);
   drop_emptied(r.graph);
-  // What nobody reads now still counts as a reader of x, which would keep that out of an epilogue.
-  if (functions.any) remove_dead(r);
 }
 
 }  // namespace dlprim::detail

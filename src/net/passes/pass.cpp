@@ -64,13 +64,38 @@ void run_passes(Rewritten& rewritten, const std::vector<std::string>& without, P
   }
 }
 
+namespace {
+
+bool gives_any(const NetGraph::Node& node, const std::vector<bool>& values) {
+  return std::any_of(node.outputs.begin(), node.outputs.end(), [&](int value) {
+    return value != NetGraph::kNone && values[static_cast<size_t>(value)];
+  });
+}
+
+/// The values that the outputs depend on. Nodes have no effect but their outputs.
+std::vector<bool> needed_values(const NetGraph& graph) {
+  std::vector<bool> needed(graph.values.size());
+  for (int value : graph.outputs) needed[static_cast<size_t>(value)] = true;
+  for (size_t n = graph.nodes.size(); n-- > 0;) {
+    const NetGraph::Node& node = graph.nodes[n];
+    if (!gives_any(node, needed)) continue;
+    for (int value : node.inputs)
+      if (value != NetGraph::kNone) needed[static_cast<size_t>(value)] = true;
+  }
+  return needed;
+}
+
+}  // namespace
+
 Links::Links(const NetGraph& graph) : producers_(graph.values.size(), -1), readers_(graph.values.size(), -1) {
   constexpr int kSeveral = -2;
   const auto read = [&](int value, int node) {
     int& reader = readers_[static_cast<size_t>(value)];
     reader = reader == -1 || reader == node ? node : kSeveral;
   };
+  const std::vector<bool> needed = needed_values(graph);
   for (size_t n = 0; n < graph.nodes.size(); n++) {
+    if (!gives_any(graph.nodes[n], needed)) continue;
     for (int value : graph.nodes[n].outputs)
       if (value != NetGraph::kNone) producers_[static_cast<size_t>(value)] = static_cast<int>(n);
     for (int value : graph.nodes[n].inputs)
@@ -121,26 +146,14 @@ void drop_emptied(NetGraph& graph) {
                     graph.nodes.end());
 }
 
-/// Nodes have no effect but their outputs.
 void remove_dead(Rewritten& rewritten) {
   NetGraph& graph = rewritten.graph;
-  std::vector<bool> read(graph.values.size());
-  for (int value : graph.outputs) read[static_cast<size_t>(value)] = true;
-  for (size_t n = graph.nodes.size(); n-- > 0;) {
-    NetGraph::Node& node = graph.nodes[n];
-    const bool needed = std::any_of(node.outputs.begin(), node.outputs.end(), [&](int value) {
-      return value != NetGraph::kNone && read[static_cast<size_t>(value)];
-    });
-    if (!needed) {
-      node.outputs.clear();
-      continue;
-    }
-    for (int value : node.inputs)
-      if (value != NetGraph::kNone) read[static_cast<size_t>(value)] = true;
-  }
+  const std::vector<bool> needed = needed_values(graph);
+  for (NetGraph::Node& node : graph.nodes)
+    if (!gives_any(node, needed)) node.outputs.clear();
   drop_emptied(graph);
   for (auto it = graph.constants.begin(); it != graph.constants.end();)
-    it = read[static_cast<size_t>(it->first)] ? std::next(it) : graph.constants.erase(it);
+    it = needed[static_cast<size_t>(it->first)] ? std::next(it) : graph.constants.erase(it);
 }
 
 }  // namespace detail

@@ -79,7 +79,7 @@ enum class Passes : uint8_t { all, without_facts };
 /// Runs those that `without` does not name.
 void run_passes(Rewritten& rewritten, const std::vector<std::string>& without, Passes which = Passes::all);
 
-/// Who writes a value and who reads it.
+/// Who writes a value and who reads it, of the nodes that an output depends on.
 class Links {
  public:
   explicit Links(const NetGraph& graph);

@@ -203,14 +203,12 @@ class Rotary {
  public:
   explicit Rotary(Rewritten& r) : r_(r), links_(r.graph), tables_(r, links_) {}
 
-  /// Whether there is one.
-  bool run() {
+  void run() {
     for (size_t n = 0; n < r_.graph.nodes.size(); n++) {
       const NetGraph::Node node = r_.graph.nodes[n];
       if (!take_sum(node) && !take_concat(node, static_cast<int>(n))) made_.push_back(node);
     }
     r_.graph.nodes = std::move(made_);
-    return !embeddings_.empty();
   }
 
  private:
@@ -364,7 +362,7 @@ class Rotary {
 }  // namespace
 
 void recognise_rotary(Rewritten& r) {
-  if (Rotary(r).run()) remove_dead(r);  // what reads nothing any more is no reader in the passes behind
+  Rotary(r).run();
 }
 
 }  // namespace dlprim::detail
