@@ -86,8 +86,13 @@ class Direction {
         backwards_(step.text("direction", "forward") == "reverse" || which == 1),
         type_(step.dtype(kX)),
         r_(of(kR)) {
-    h_ = state(kState);
-    if (layer.cell == "lstm") c_ = state(kCell);
+    if (step.has(kBias)) {
+      const Tensor both = of(kBias);
+      const int64_t all = layer.gates * layer.width;
+      x_bias_ = both.slice(0, 0, all), h_bias_ = both.slice(0, all, 2 * all);
+    }
+    begin(kState, 1, old_h_, h_);
+    if (layer.cell == "lstm") begin(kCell, 2, old_c_, c_);
     if (step.has(kLengths)) lengths_ = step.dense(kLengths).reshape({layer.batch, 1});
   }
 
@@ -100,8 +105,6 @@ class Direction {
       place(t, y.defined() ? at_place(y, t) : nowhere);
     }
   }
-  const Tensor& h() const { return h_; }
-  const Tensor& c() const { return c_; }
 
  private:
   /// Input `k` of this direction.
@@ -112,43 +115,30 @@ class Direction {
     return dense.slice(0, which_, which_ + 1).reshape(shape);
   }
 
-  /// A copy of the first state, zeros without one: [B, H].
-  Tensor state(int k) {
-    const Tensor s = step_.scratch({layer_.batch, layer_.width}, type_);
-    if (!step_.has(k)) {
-      fill(step_.stream, 0, s, step_.options);
-      return s;
-    }
-    const Tensor given = layer_.batch_first ? step_.x(k).transpose(0, 1) : step_.x(k);
-    copy(step_.stream, given.slice(0, which_, which_ + 1), s.reshape({1, layer_.batch, layer_.width}),
-         step_.options);
-    return s;
+  /// The first state, input `k`, zeros without one, and where later ones lie, output `to`: [B, H].
+  void begin(int k, int to, Tensor& first, Tensor& later) {
+    const Shape shape{layer_.batch, layer_.width};
+    const auto own = [&](const Tensor& all) {
+      const Tensor t = layer_.batch_first ? all.transpose(0, 1) : all;
+      return t.as_strided(shape, {t.strides()[1], t.strides()[2]}, which_ * t.strides()[0]);
+    };
+    later = step_.wanted(to) ? own(step_.y(to)) : step_.scratch(shape, type_);
+    if (!step_.has(k))
+      fill(step_.stream, 0, later, step_.options);
+    else if (layer_.places == 0)
+      copy(step_.stream, own(step_.dense(k)), later, step_.options);
+    first = step_.has(k) ? own(step_.dense(k)) : later;
   }
 
-  /// x W^T + bias of all places: [T, B, gates H]. The bias of GRU's hidden gate that is inside of its reset
-  /// stays out.
+  /// x W^T + bias of all places: [T, B, gates H].
   Tensor from_x() {
     const int64_t all = layer_.gates * layer_.width;
     const Tensor x = step_.dense(layer_.batch_first ? step_.x(kX).transpose(0, 1) : step_.x(kX));
     const Tensor gates = step_.scratch({layer_.places * layer_.batch, all}, type_);
-    Tensor bias;
-    if (step_.has(kBias)) {
-      const Tensor both = of(kBias);
-      bias = step_.scratch({all}, type_);
-      dlprim::pointwise(step_.stream, {both.slice(0, 0, all), both.slice(0, all, 2 * all)}, {bias}, {},
-                        "y0 = x0 + x1", step_.options);
-      if (reset_after()) {
-        const int64_t from = 2 * layer_.width;
-        copy(step_.stream, both.slice(0, from, all), bias.slice(0, from, all), step_.options);
-        inner_bias_ = both.slice(0, all + from, 2 * all);
-      }
-    }
     gemm(step_.stream, x.reshape({layer_.places * layer_.batch, step_.shape(kX)[2]}), of(kW).transpose(0, 1),
-         bias, {}, gates, step_.options);
+         x_bias_, {}, gates, step_.options);
     return gates.reshape({layer_.places, layer_.batch, all});
   }
-
-  bool reset_after() const { return layer_.cell == "gru" && step_.flag("reset_after"); }
 
   /// Place t of [T, B, N]: [B, N].
   static Tensor at_place(const Tensor& x, int64_t t) {
@@ -158,12 +148,13 @@ class Direction {
     return gates.slice(1, k * layer_.width, (k + 1) * layer_.width);
   }
 
-  /// c += h R^T, of the gates from `first` on.
-  void add_from_state(const Tensor& h, int64_t first, int64_t count, const Tensor& c) {
+  /// c = h R^T + bias + beta c, of the gates from `first` on.
+  void from_state(const Tensor& h, int64_t first, int64_t count, double beta, const Tensor& c) {
+    const int64_t begin = first * layer_.width, end = (first + count) * layer_.width;
     GemmParams params;
-    params.beta = 1;
-    gemm(step_.stream, h, r_.slice(0, first * layer_.width, (first + count) * layer_.width).transpose(0, 1),
-         {}, params, c, step_.options);
+    params.beta = beta;
+    gemm(step_.stream, h, r_.slice(0, begin, end).transpose(0, 1),
+         h_bias_.defined() ? h_bias_.slice(0, begin, end) : Tensor(), params, c, step_.options);
   }
 
   std::string act(size_t k, const std::string& x) const { return activation_of(step_, layer_, which_, k, x); }
@@ -172,7 +163,7 @@ class Direction {
   /// them. Outputs: y0 the new state, y1 what is left at this place, y2 the new cell.
   void update(std::vector<Tensor> inputs, const std::string& values, const Tensor& y, int64_t t, bool cell) {
     std::string live = "1";
-    inputs.push_back(h_);
+    inputs.push_back(old_h_);
     const std::string old = "x" + cat(inputs.size() - 1);
     if (lengths_.defined()) {
       inputs.push_back(lengths_);
@@ -185,14 +176,15 @@ class Direction {
       outputs.push_back(c_);
     }
     dlprim::pointwise(step_.stream, inputs, outputs, {t}, body, step_.options);
+    old_h_ = h_, old_c_ = c_;
   }
 
   void place(int64_t t, const Tensor& y) {
     const Tensor gates = at_place(gates_, t);
     if (layer_.cell == "gru") return gru(gates, y, t);
-    add_from_state(h_, 0, layer_.gates, gates);
+    from_state(old_h_, 0, layer_.gates, 1, gates);
     if (layer_.cell == "rnn") return update({gates}, "real v_ = x0; real h_ = " + act(0, "v_"), y, t, false);
-    std::vector<Tensor> inputs{gate(gates, 0), gate(gates, 1), gate(gates, 2), gate(gates, 3), c_};
+    std::vector<Tensor> inputs{gate(gates, 0), gate(gates, 1), gate(gates, 2), gate(gates, 3), old_c_};
     std::string in = "x0", out = "x1", forget = "x2";
     if (step_.has(kPeepholes)) {
       const Tensor p = of(kPeepholes);
@@ -211,22 +203,18 @@ class Direction {
   /// Gates: update, reset, hidden.
   void gru(const Tensor& gates, const Tensor& y, int64_t t) {
     const Tensor first_two = gates.slice(1, 0, 2 * layer_.width), hidden = gate(gates, 2);
-    add_from_state(h_, 0, 2, first_two);
+    from_state(old_h_, 0, 2, 1, first_two);
     const Tensor reset = step_.scratch({layer_.batch, layer_.width}, type_);
-    if (reset_after()) {
-      if (inner_bias_.defined())
-        copy(step_.stream, inner_bias_.reshape({1, layer_.width}), reset, step_.options);
-      else
-        fill(step_.stream, 0, reset, step_.options);
-      add_from_state(h_, 2, 1, reset);
+    if (step_.flag("reset_after")) {
+      from_state(old_h_, 2, 1, 0, reset);
       dlprim::pointwise(step_.stream, {gate(gates, 1), reset, hidden}, {hidden}, {},
                         "real v_ = x0; y0 = x2 + " + act(0, "v_") + " * x1", step_.options);
     } else {
-      dlprim::pointwise(step_.stream, {gate(gates, 1), h_}, {reset}, {},
+      dlprim::pointwise(step_.stream, {gate(gates, 1), old_h_}, {reset}, {},
                         "real v_ = x0; y0 = " + act(0, "v_") + " * x1", step_.options);
-      add_from_state(reset, 2, 1, hidden);
+      from_state(reset, 2, 1, 1, hidden);
     }
-    update({gate(gates, 0), hidden, h_},
+    update({gate(gates, 0), hidden, old_h_},
            "real vz_ = x0; real z_ = " + act(0, "vz_") + "; real vn_ = x1; real n_ = " + act(1, "vn_") +
                "; real h_ = (1 - z_) * n_ + z_ * x2",
            y, t, false);
@@ -238,7 +226,10 @@ class Direction {
   const bool backwards_;
   const DType type_;
   const Tensor r_;
-  Tensor h_, c_, lengths_, gates_, inner_bias_;
+  Tensor x_bias_, h_bias_;  ///< of the products with x and with the state
+  Tensor old_h_, old_c_;    ///< the state in front of a place
+  Tensor h_, c_;            ///< behind it
+  Tensor lengths_, gates_;
 };
 
 /// Inputs: x [T, B, I], w [D, G H, I], r [D, G H, H], bias [D, 2 G H], lengths [B], state and cell [D, B, H],
@@ -257,10 +248,6 @@ void infer_recurrent(NodeStep& step) {
 }
 void run_recurrent(NodeStep& step) {
   const Layer layer = layer_of(step);
-  const auto part = [&](int k, int64_t direction) {
-    const Tensor& state = step.y(k);
-    return (layer.batch_first ? state.transpose(0, 1) : state).slice(0, direction, direction + 1);
-  };
   for (int64_t d = 0; d < layer.directions; d++) {
     Tensor y;
     if (step.wanted(0)) {
@@ -268,11 +255,7 @@ void run_recurrent(NodeStep& step) {
       y = all.as_strided({layer.places, layer.batch, layer.width},
                          {all.strides()[0], all.strides()[2], all.strides()[3]}, d * all.strides()[1]);
     }
-    Direction direction(step, layer, d);
-    direction.run(y);
-    const Shape one{1, layer.batch, layer.width};
-    if (step.wanted(1)) copy(step.stream, direction.h().reshape(one), part(1, d), step.options);
-    if (step.wanted(2)) copy(step.stream, direction.c().reshape(one), part(2, d), step.options);
+    Direction(step, layer, d).run(y);
   }
 }
 
