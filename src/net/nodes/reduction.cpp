@@ -48,15 +48,16 @@ struct ReduceFunction {
   const char* name;
   const char* of_floating;  ///< of docs/reductions.md; null: an expression
   Whole of_whole;
-  double of_nothing;  ///< infinities: of whole numbers the lowest or highest one
+  double of_nothing;       ///< infinities: of whole numbers the lowest or highest one
+  bool keeps_one = false;  ///< of one number it is that number
 };
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr ReduceFunction kFunctions[] = {
-    {"sum", "sum", Whole::same, 0},
-    {"prod", "prod", Whole::same, 1},
-    {"max", "amax", Whole::same, -kInfinity},
-    {"min", "amin", Whole::same, kInfinity},
-    {"mean", "mean", Whole::expression, std::numeric_limits<double>::quiet_NaN()},
+    {"sum", "sum", Whole::same, 0, true},
+    {"prod", "prod", Whole::same, 1, true},
+    {"max", "amax", Whole::same, -kInfinity, true},
+    {"min", "amin", Whole::same, kInfinity, true},
+    {"mean", "mean", Whole::expression, std::numeric_limits<double>::quiet_NaN(), true},
     {"l1", "l1", Whole::expression, 0},
     {"l2", "l2", Whole::expression, 0},
     {"sum_square", nullptr, Whole::expression, 0},
@@ -132,6 +133,8 @@ void infer_reduce(NodeStep& step) {
 void run_reduce(NodeStep& step) {
   const ReduceFunction& f = function_of(step);
   const DType dtype = step.dtype(0);
+  if (f.keeps_one && element_count(step.out(0).shape) == element_count(step.shape(0)))
+    return step.set(0, step.reshaped(step.x(0), step.out(0).shape));
   const Tensor y = step.y().reshape(kept_shape(step));
   if (y.numel() == 0) return;
   const Tensor& x = step.x(0);
