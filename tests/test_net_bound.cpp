@@ -34,7 +34,7 @@ Floats numbers(int64_t rows, uint64_t seed) {
 
 TEST_CASE("a bound model computes what the model does, on the same tensors each time") {
   const Model model{small()};
-  const auto bound = model.bind(stream(), {{"x", device_tensor({4, 3}, numbers(4, 1))}});
+  auto bound = model.bind(stream(), {{"x", device_tensor({4, 3}, numbers(4, 1))}});
   REQUIRE(bound);
   CHECK(bound->launches() > 0);
   const Tensor x = bound->inputs().at("x"), y = bound->outputs().at("y");
@@ -80,13 +80,43 @@ TEST_CASE("settings keep the values that they were bound with") {
   g.add_output("y", y);
   const Model model(g);
   for (const int64_t value : {2, 5}) {
-    const auto bound =
+    auto bound =
         model.bind(stream(), {{"n", to_device(stream(), host_tensor(DType::i64, {}, Integers{value}))},
                               {"x", device_tensor({3}, {-1, 2, -3})}});
     REQUIRE(bound);
     CHECK(bound->inputs().count("n") == 0);
     bound->run();
     CHECK(host_values(bound->outputs().at("y")) == (value > 3 ? Floats{1, -2, 3} : Floats{1, 2, 3}));
+  }
+}
+
+TEST_CASE("random numbers of a bound model are others in each run, and those that the model would draw") {
+  NetGraph g;
+  const int x = g.add_input("x", DType::f32, {{7}});
+  const int truth = g.add_constant(host_tensor(DType::boolean, {}, std::vector<double>{1}));
+  const int ratio = g.add_constant(host_tensor(DType::f32, {}, std::vector<double>{0.5}));
+  g.add_output("u", g.add("random", {x}, {{"distribution", "uniform"}}));
+  g.add_output("dropped", g.add("dropout", {x, ratio, truth}));
+  const Model model(g), by_nodes(g);
+  const Model::Tensors feeds{{"x", device_tensor({7}, {1, 1, 1, 1, 1, 1, 1})}};
+  const auto values = [&](const Model::Tensors& outputs) {
+    Floats all = host_values(outputs.at("u"));
+    const Floats dropped = host_values(outputs.at("dropped"));
+    all.insert(all.end(), dropped.begin(), dropped.end());
+    return all;
+  };
+  std::vector<Floats> expected;
+  const Model::Watch watch = [](const NetGraph::Node&, const Model::Tensors&) {};  // node by node
+  for (int i = 0; i < 6; i++) expected.push_back(values(by_nodes.run(stream(), feeds, {}, watch)));
+  for (size_t i = 0; i + 1 < expected.size(); i++) CHECK(expected[i] != expected[i + 1]);
+  for (int i = 0; i < 3; i++) CHECK(values(model.run(stream(), feeds)) == expected[static_cast<size_t>(i)]);
+  CHECK(model.explain(stream(), feeds).replayed);
+  CHECK(values(model.run(stream(), feeds)) == expected[3]);  // explain() took none
+  auto bound = Model(g).bind(stream(), feeds);
+  REQUIRE(bound);
+  for (size_t i = 0; i < 4; i++) {
+    bound->run();
+    CHECK(values(bound->outputs()) == expected[i]);
   }
 }
 

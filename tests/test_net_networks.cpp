@@ -92,6 +92,47 @@ TEST_CASE("networks run at other sizes and with other classes, the same each tim
   CHECK(a != scores("squeezenet1_0", 64, 2));
 }
 
+TEST_CASE("networks drop where torchvision's do, in training alone") {
+  // How many elementwise ones, with which ratio, and how many blocks of the others.
+  struct Dropped {
+    int count = 0;
+    double ratio = 0;
+    int blocks = 0;
+  };
+  const std::map<std::string, Dropped> expected = {{"alexnet", {2, 0.5}},
+                                                   {"vgg16", {2, 0.5}},
+                                                   {"squeezenet1_0", {1, 0.5}},
+                                                   {"googlenet", {1, 0.2}},
+                                                   {"inception_v3", {1, 0.5}},
+                                                   {"mobilenet_v2", {1, 0.2}},
+                                                   {"mnasnet1_0", {1, 0.2}},
+                                                   {"mobilenet_v3_large", {1, 0.2}},
+                                                   {"efficientnet_b0", {1, 0.2, 9}},
+                                                   {"efficientnet_b4", {1, 0.4, 25}}};
+  for (const networks::Network& network : networks::list()) {
+    INFO(network.name);
+    const NetGraph graph = networks::make(network.name);
+    Dropped dropped;
+    double last = 0;
+    for (const NetGraph::Node& node : graph.nodes) {
+      if (node.kind != "dropout") continue;
+      const double ratio = numbers_of(*graph.constants.at(node.inputs[1]))[0];
+      CHECK(node.inputs.size() == 2);  // nothing says that it trains
+      if (node.attributes.count("samples")) {
+        CHECK((ratio > last && ratio < 0.2));
+        dropped.blocks++, last = ratio;
+      } else {
+        dropped.count++, dropped.ratio = ratio;
+      }
+    }
+    const auto found = expected.find(network.name);
+    const Dropped right = found == expected.end() ? Dropped() : found->second;
+    CHECK(dropped.count == right.count);
+    CHECK(dropped.ratio == Approx(right.ratio));
+    CHECK(dropped.blocks == right.blocks);
+  }
+}
+
 TEST_CASE("weights of a file are those of the network, whatever floating dtype they have") {
   const NetGraph graph = networks::make("squeezenet1_0");
   std::vector<HostTensor> weights = weights_of(graph);

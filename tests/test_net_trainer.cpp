@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <set>
 
 #include <dlprim/net_host.hpp>
 #include <dlprim/net_loader.hpp>
@@ -368,6 +369,48 @@ TEST_CASE("what is computed twice takes less memory, and gives the same bits", "
     INFO(before << " and " << after << " bytes");
     CHECK(after < before * 2 / 3);
   }
+}
+
+TEST_CASE("what dropout drops has no slope, element by element or sample by sample", "[net_trainer]") {
+  for (const bool samples : {false, true}) {
+    CAPTURE(samples);
+    NetGraph g;
+    const int x = g.add_input("x", DType::f32, {{40}, {5}, {2}});
+    const int ratio = g.add_constant(host_tensor(DType::f32, {}, std::vector<double>{0.75}));
+    const int truth = g.add_constant(host_tensor(DType::boolean, {}, std::vector<double>{1}));
+    const int seed = g.add_input("seed", DType::f32, {});
+    const int y = g.add_many("dropout", {x, ratio, truth}, 1, {{"samples", samples}})[0];
+    const int loss = g.add("reduce", {y}, {{"function", "sum"}});
+    g.add_output("dx", add_gradients(g, loss, {x}, seed)[0]);
+    g.add_output("y", y);
+    const Model model(g);
+    const Model::Tensors feeds{
+        {"x", device_tensor({40, 5, 2}, std::vector<float>(400, 1))},
+        {"seed", to_device(stream(), host_tensor(DType::f32, {}, std::vector<double>{1}))}};
+    for (int run = 0; run < 4; run++) {
+      const Model::Tensors got = model.run(stream(), feeds);
+      const std::vector<float> dropped = host_values(got.at("y"));
+      CHECK(host_values(got.at("dx")) == dropped);  // of ones
+      size_t zeros = 0, alike = 0;
+      for (size_t i = 0; i < dropped.size(); i++) {
+        CHECK((dropped[i] == 0 || dropped[i] == 4));
+        zeros += dropped[i] == 0, alike += dropped[i] == dropped[i / 10 * 10];
+      }
+      CHECK((zeros > 200 && zeros < 390));
+      CHECK((alike == dropped.size()) == samples);
+    }
+  }
+}
+
+TEST_CASE("steps with dropout are replayed, and drop others each time", "[net_trainer]") {
+  Trainer::Config config;
+  config.rate.rate = 0;  // parameters stay: what differs is what was dropped
+  Trainer trainer(stream(), small_network(true), config);
+  const Model::Tensors feeds = batch_of(9, 8);
+  std::set<double> losses;
+  for (int i = 0; i < 6; i++) losses.insert(loss_of(trainer, feeds));
+  CHECK(trainer.launches() > 0);
+  CHECK(losses.size() == 6);
 }
 
 TEST_CASE("the first step takes no more memory than later ones", "[net_trainer]") {

@@ -3,8 +3,11 @@
 #include <dlprim/recording.hpp>
 
 #include <dlprim/conv.hpp>
+#include <dlprim/dropout.hpp>
 #include <dlprim/pointwise.hpp>
+#include <dlprim/random.hpp>
 #include <dlprim/rehearsal.hpp>
+#include <dlprim/sampling.hpp>
 
 #include "catch.hpp"
 #include "support.hpp"
@@ -53,6 +56,42 @@ TEST_CASE("recording: a replay computes from what lies in memory then") {
     fill(stream(), -1, work.y);
     recording.replay();
     CHECK(host_values(work.y) == expected);
+  }
+}
+
+TEST_CASE("recording: random numbers go on where they are asked to") {
+  const Tensor x(stream(), {5, 8}), rows(stream(), {5, 8}),
+      columns = Tensor(stream(), {8, 5}).transpose(0, 1), dropped(stream(), {5, 8}),
+      drawn(stream(), {5, 3}, DType::i64), order(stream(), {40}, DType::i64);
+  fill(stream(), 1, x);
+  const auto work = [&](const RandomState& state) {
+    random_normal(stream(), 0, 1, state, rows);
+    random_uniform(stream(), 0, 1, state, columns);  // by another kernel on GPUs
+    dropout(stream(), x, 0.5, state, dropped);
+    multinomial(stream(), x, true, state, drawn);
+    random_permutation(stream(), state, order);
+  };
+  const auto results = [&] {
+    std::vector<double> all;
+    for (const Tensor& t : {rows, columns, dropped})
+      for (float v : host_values(t)) all.push_back(v);
+    for (const Tensor& t : {drawn, order})
+      for (int64_t v : read<int64_t>(stream(), t)) all.push_back(static_cast<double>(v));
+    return all;
+  };
+  for (const bool continues : {false, true}) {
+    CAPTURE(continues);
+    RandomState state{7, 4, continues};
+    const Recording recording(stream(), [&] { work(state); });
+    const std::vector<double> first = results();
+    for (const uint64_t further : {uint64_t{8}, uint64_t{0}, uint64_t{1} << 33}) {
+      recording.replay(further);
+      const std::vector<double> again = results();
+      CHECK((again == first) == (!continues || further == 0));
+      work({7, 4 + (continues ? further : 0)});
+      CHECK(results() == again);
+    }
+    CHECK_THROWS_WITH(recording.replay(6), Catch::Contains("drawn: 6 is no multiple of 4"));
   }
 }
 

@@ -49,8 +49,7 @@ class DLPRIM_API Model {
     };
     /// Nodes as passes left them, without those whose outputs are the same in each run.
     std::vector<Step> steps;
-    /// False: shapes depend on elements, or numbers are random, so each run goes node by node. Then no step
-    /// tells of its kernels.
+    /// False: shapes depend on elements, so each run goes node by node. Then no step tells of its kernels.
     bool replayed = false;
     uint64_t bytes = 0;  ///< of a replay's memory between inputs and outputs
     uint64_t live = 0;   ///< of the tensors in it that live at the same time, at most
@@ -98,14 +97,19 @@ class DLPRIM_API Model {
     const Tensors& inputs() const noexcept { return inputs_; }
     /// What it writes. The next run overwrites them.
     const Tensors& outputs() const noexcept { return outputs_; }
-    /// Enqueues the launches on the stream that it was bound to. Throws DeviceError, OutOfMemory.
-    void run() const { recording_.replay(); }
+    /// Enqueues the launches on the stream that it was bound to. Random numbers are others each time. Throws
+    /// DeviceError, OutOfMemory.
+    void run() {
+      recording_.replay(next_);
+      next_ += drawn_;
+    }
     int64_t launches() const noexcept { return recording_.launches(); }
 
    private:
     friend class Model;
-    Bound(Recording recording, Tensors inputs, Tensors outputs);
+    Bound(Recording recording, uint64_t next, uint64_t drawn, Tensors inputs, Tensors outputs);
     Recording recording_;
+    uint64_t next_, drawn_;  ///< where the next run's random numbers begin, and how many each has
     Tensors inputs_, outputs_;
   };
 

@@ -32,7 +32,8 @@ struct Network {
 /// All of them, sorted by name.
 DLPRIM_API const std::vector<Network>& list();
 
-/// The network in inference. Image networks take "input" f32 [batch, 3, height, width], sizes open where the
+/// The network, with dropout and stochastic depth as torchvision has them, which drop in training alone; gpt2
+/// has none. Image networks take "input" f32 [batch, 3, height, width], sizes open where the
 /// network allows it, and give "output" f32 [batch, classes]: logits. gpt2 takes "input" i64 [batch, tokens]
 /// and gives "output" f32 [batch, tokens, 50257]. Throws ValidationError: there is no such network; the file
 /// lacks a tensor, has one of another shape or dtype than f32, f16 or bf16, or one that the network does not

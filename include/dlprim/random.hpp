@@ -12,6 +12,7 @@
 
 #include <dlprim/export.hpp>
 #include <dlprim/plan.hpp>
+#include <dlprim/random_state.hpp>
 #include <dlprim/stream.hpp>
 #include <dlprim/tensor.hpp>
 
@@ -20,18 +21,6 @@ namespace dlprim {
 namespace detail {
 struct Draw;
 }
-
-/// A place in the sequence of random numbers. Element i of a call's tensor uses the number at offset + i.
-struct RandomState {
-  uint64_t seed = 0;
-  uint64_t offset = 0;
-  /// The state for this call; later calls get numbers behind it.
-  RandomState take(int64_t elements) {
-    const RandomState now = *this;
-    offset += static_cast<uint64_t>(elements);
-    return now;
-  }
-};
 
 enum class Distribution : uint8_t {
   /// In [a, b): a + (b - a) * floor(w / 2^8) / 2^24; below b also after rounding to f32.

@@ -7,7 +7,8 @@
 //
 // A replay works on the same memory: what the work read and wrote when it was recorded. Tensors that were
 // there before stay; the memory of those that were made while recording belongs to the recording, which gives
-// it back when it ends. Host numbers are those of the recording: scalars, seeds, sizes, what write() wrote.
+// it back when it ends. Host numbers are those of the recording: scalars, seeds, sizes, what write() wrote;
+// but random numbers may go on, see replay().
 // The work must not read back: read() throws ValidationError, as does what reads by itself, such as unique().
 #pragma once
 
@@ -38,8 +39,10 @@ class DLPRIM_API Recording {
   /// that makes other tensors in its second call takes more memory.
   static Recording packed(const Stream& stream, const std::function<void()>& work);
 
-  /// Enqueues the commands once more, on the same stream. Throws DeviceError, OutOfMemory.
-  void replay() const;
+  /// Enqueues the commands once more, on the same stream. Random numbers of states that continue (see
+  /// RandomState) are those `drawn` further on than the recorded ones, a multiple of 4. Throws
+  /// ValidationError, DeviceError, OutOfMemory.
+  void replay(uint64_t drawn = 0) const;
 
   /// Whether there is anything to replay.
   explicit operator bool() const noexcept { return state_ != nullptr; }

@@ -52,6 +52,12 @@ Launch& Launch::arg(const Tensor& tensor) {
   return *this;
 }
 
+Launch& Launch::arg(const RandomState& state) {
+  arg(state.seed);
+  if (state.continues) continues_ = OffsetArgument{next_, state.offset};
+  return arg(state.offset);
+}
+
 /// The kernel goes into the recording with the arguments that it has.
 void Launch::record(RecordingState& recording, std::initializer_list<size_t> global,
                     std::initializer_list<size_t> local) {
@@ -60,6 +66,7 @@ void Launch::record(RecordingState& recording, std::initializer_list<size_t> glo
   launch.dimensions = static_cast<cl_uint>(global.size());
   std::copy(global.begin(), global.end(), launch.global.begin());
   std::copy(local.begin(), local.end(), launch.local.begin());
+  launch.continues = continues_;
   launch.kernel = std::move(borrowed_);
 }
 

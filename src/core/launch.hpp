@@ -6,9 +6,11 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <type_traits>
 
+#include <dlprim/random_state.hpp>
 #include <dlprim/stream.hpp>
 #include <dlprim/tensor.hpp>
 
@@ -17,6 +19,12 @@
 namespace dlprim::detail {
 
 struct RecordingState;
+
+/// Where a kernel takes the offset of random numbers that go on when it is replayed.
+struct OffsetArgument {
+  cl_uint index;
+  uint64_t offset;
+};
 
 class Launch {
  public:
@@ -38,6 +46,8 @@ class Launch {
     bind(&value, sizeof value);
     return *this;
   }
+  /// Two arguments, seed and offset. One state a launch.
+  Launch& arg(const RandomState& state);
   /// A number of a kernel that computes in `real`: a double for f64, else a float.
   Launch& real(DType real, double value) {
     return real == DType::f64 ? arg(value) : arg(static_cast<float>(value));
@@ -58,6 +68,7 @@ class Launch {
   Kernel kernel_;
   cl::Kernel borrowed_;  ///< null in a rehearsal: nothing is bound or enqueued
   unsigned next_ = 0;
+  std::optional<OffsetArgument> continues_;
 };
 
 [[noreturn]] void throw_command_error(const Context& context, const char* call, const std::string& what,

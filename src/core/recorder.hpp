@@ -4,6 +4,7 @@
 #include <array>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -11,6 +12,7 @@
 #include <dlprim/recording.hpp>
 #include <dlprim/tensor.hpp>
 
+#include "core/launch.hpp"
 #include "core/memory.hpp"
 #include "core/memory_plan.hpp"
 #include "core/program_cache.hpp"
@@ -80,6 +82,7 @@ struct RecordedLaunch {
   std::shared_ptr<Kernel::Shared> shared;
   cl_uint dimensions = 0;
   std::array<size_t, 3> global{}, local{};
+  std::optional<OffsetArgument> continues;
 };
 
 struct RecordingState {

@@ -198,13 +198,20 @@ Recording Recording::packed(const Stream& stream, const std::function<void()>& w
   return made;
 }
 
-void Recording::replay() const {
+void Recording::replay(uint64_t drawn) const {
   detail::require(state_ != nullptr, "recording", "is empty");
+  // Kernels know from the recording whether words begin a block.
+  detail::require(drawn % 4 == 0, "drawn", drawn, " is no multiple of 4");
   detail::require(!active(), "recording", "is replayed in a recording");
   detail::StreamState& stream = state_->stream.state();
   for (const auto& storage : state_->used) storage->touch(stream.queue);
   if (stream.profiled) stream.records.push_back({"op=replay", 0, 0, {}});
   for (const detail::RecordedLaunch& launch : state_->launches) {
+    if (launch.continues) {
+      const uint64_t offset = launch.continues->offset + drawn;
+      detail::cl_check(clSetKernelArg(launch.kernel(), launch.continues->index, sizeof offset, &offset),
+                       "clSetKernelArg");
+    }
     cl_event event = nullptr;
     detail::enqueue_command(state_->stream.context(), "clEnqueueNDRangeKernel", launch.shared->name, [&] {
       return clEnqueueNDRangeKernel(stream.queue->queue(), launch.kernel(), launch.dimensions, nullptr,

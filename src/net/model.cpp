@@ -91,8 +91,12 @@ Model::Tensors Model::run(const Stream& stream, const Tensors& feeds, const Opti
   return outputs;
 }
 
-Model::Bound::Bound(Recording recording, Tensors inputs, Tensors outputs)
-    : recording_(std::move(recording)), inputs_(std::move(inputs)), outputs_(std::move(outputs)) {}
+Model::Bound::Bound(Recording recording, uint64_t next, uint64_t drawn, Tensors inputs, Tensors outputs)
+    : recording_(std::move(recording)),
+      next_(next),
+      drawn_(drawn),
+      inputs_(std::move(inputs)),
+      outputs_(std::move(outputs)) {}
 
 std::optional<Model::Bound> Model::bind(const Stream& stream, const Tensors& feeds,
                                         const Options& options) const {
@@ -106,7 +110,7 @@ std::optional<Model::Bound> Model::bind(const Stream& stream, const Tensors& fee
       if (tensors[i].defined()) by_name[graph.values[static_cast<size_t>(values[i])].name] = tensors[i];
     return by_name;
   };
-  return Bound(std::move(bound.recording), named(graph.inputs, bound.inputs),
+  return Bound(std::move(bound.recording), bound.next, bound.drawn, named(graph.inputs, bound.inputs),
                named(graph.outputs, bound.outputs));
 }
 

@@ -224,9 +224,7 @@ std::vector<Tensor> ModelState::learn(const RunScope& scope, RunKind& kind, cons
   const RandomState before = random_;
   Branches branches;
   RunScope noting = scope;
-  bool read_back = false;
   noting.facts = &kind.facts, noting.facts_of = &of, noting.branches = &branches;
-  noting.read_back = &read_back;
   kind.facts.assign(of.values.size(), std::nullopt);
   std::vector<Tensor> outputs;
   if (asked || !prepare(noting, of, inputs)) {
@@ -236,10 +234,8 @@ std::vector<Tensor> ModelState::learn(const RunScope& scope, RunKind& kind, cons
     rehearse(scope.stream, scope.options, of, inputs);
     outputs = run_nodes(noting, of, inputs);
   }
-  const uint64_t drawn = before.offset;
   kind.learned = true;
-  if (random_.offset != drawn) kind.replayable = false, kind.draws = !read_back;
-  if (!kind.replayable || std::count(without_.begin(), without_.end(), "branches")) return outputs;
+  if (std::count(without_.begin(), without_.end(), "branches")) return outputs;
   if (std::optional<NetGraph> taken = with_branches_taken(of, branches)) {
     kind.nodes = NodeMemory();  // of the graph that goes
     kind.base = std::make_unique<NetGraph>(std::move(*taken));
@@ -277,6 +273,7 @@ bool ModelState::record(const RunScope& scope, Part& part, RunKind& kind, const 
   kind.nodes = NodeMemory();
   const RunScope rewritten{scope.stream, scope.options, scope.constants,
                            kind.nodes,   scope.watch,   scope.random};
+  const RandomState before = random_;
   try {
     // What is computed or measured once is no part of the recording.
     const bool must_run = scope.options.tune != TuneMode::table || plans_keep_constants(*kind.graph);
@@ -284,12 +281,15 @@ bool ModelState::record(const RunScope& scope, Part& part, RunKind& kind, const 
     if (must_run || !prepare(rewritten, *kind.graph, own)) run_graph(rewritten, *kind.graph, own);
     kind.recording = Recording::packed(scope.stream, [&] {
       kind.outputs.clear();
+      random_ = before;
       for (Slot& slot : run_graph(rewritten, *kind.graph, own)) {
         const Tensor tensor = to_device(scope.stream, slot);
         kind.outputs.push_back(lends ? handed_on(scope, slot, tensor, kind.outputs) : tensor);
       }
     });
+    kind.recorded_at = before.offset, kind.drawn = random_.offset - before.offset;
   } catch (const ValidationError&) {  // it reads back
+    random_ = before;
     forget(part, kind);
     kind.has_settings = !kind.of_settings && std::any_of(inputs.begin(), inputs.end(), is_setting);
     kind.replayable = false;
@@ -318,12 +318,8 @@ std::vector<Tensor> ModelState::run(const Stream& stream, const std::vector<Slot
     // In another precision all results are the rewritten graph's.
     const bool asked = plainly || (precision_ == DType::f32 && !rewritten_first);
     std::vector<Tensor> outputs = learn(scope(), kind, inputs, asked);
-    if (asked || (!kind.replayable && !kind.draws)) return outputs;
+    if (asked) return outputs;
     random_ = before;  // the run that counts draws the same
-  }
-  if (kind.draws && !plainly && (rewritten_first || precision_ != DType::f32)) {
-    if (!kind.graph) rewrite(scope(), nodes_of(part, kind), kind), kind.nodes = NodeMemory();
-    return run_nodes({stream, options, part.constants, kind.nodes, watch, random_}, *kind.graph, inputs);
   }
   if (!kind.replayable || plainly) return run_nodes(scope(), base_of(kind), inputs);
   if (!kind.recording)
@@ -332,7 +328,8 @@ std::vector<Tensor> ModelState::run(const Stream& stream, const std::vector<Slot
   for (size_t i = 0; i < inputs.size(); i++)
     if (!inputs[i].held && inputs[i].tensor.numel() != 0)
       copy(stream, inputs[i].tensor, kind.inputs[i], options);
-  kind.recording.replay();
+  kind.recording.replay(random_.offset - kind.recorded_at);
+  random_.offset += kind.drawn;
   return handed_out(stream, options, kind);
 }
 
@@ -341,23 +338,34 @@ std::vector<Tensor> ModelState::handed_out(const Stream& stream, const Options& 
   return lends ? kind.outputs : given_away(stream, options, kind.outputs);
 }
 
-/// Runs until the kind is recorded, if it can be; `inputs` become what its graph takes.
+/// Runs until the kind is recorded, if it can be; `inputs` become what its graph takes. Random numbers are
+/// not taken.
 RunKind& ModelState::settled(const Stream& stream, Part& part, std::vector<Slot>& inputs,
                              const Options& options) {
   constexpr int kMostRuns =
       8;  // without and with settings: learned, learned again where branches are, recorded
   const std::vector<Slot> given = inputs;
+  const RandomState before = random_;
   std::vector<Slot> set;
   for (int i = 0; i < kMostRuns; i++) {
     run(stream, given, options, {});
     const RunKind& now = kind_of(stream, part, given, set, options, false);
     if (now.recording || !now.replayable || stream.state().logs) break;
   }
+  random_ = before;
   set.clear();
   RunKind& kind = kind_of(stream, part, given, set, options, false);
   if (!set.empty()) inputs = std::move(set);
   for (size_t i = 0; kind.recording && i < inputs.size(); i++) inputs[i].tensor = kind.inputs[i];
   return kind;
+}
+
+/// Recordings have the seed that they were made with.
+void ModelState::set_random(const RandomState& state) {
+  if (state.seed != random_.seed)
+    for (Part& part : parts_)
+      for (RunKind& kind : part.kinds) forget(part, kind);
+  random_ = {state.seed, state.offset, true};
 }
 
 int64_t ModelState::launches() const noexcept {
@@ -371,7 +379,7 @@ ModelState::Bound ModelState::bind(const Stream& stream, const std::vector<Slot>
   std::vector<Slot> inputs = given;
   RunKind& kind = settled(stream, part, inputs, options);
   if (!kind.recording) return {};
-  Bound bound{kind.recording, kind.inputs, kind.outputs};
+  Bound bound{kind.recording, random_.offset - kind.recorded_at, kind.drawn, kind.inputs, kind.outputs};
   for (size_t i = 0; i < inputs.size() && kind.of_settings; i++)
     if (is_setting(inputs[i])) bound.inputs[i] = Tensor();
   forget(part, kind);
@@ -384,6 +392,7 @@ Model::Plan ModelState::explain(const Stream& stream, const std::vector<Slot>& g
   Part& part = part_of(stream.context());
   std::vector<Slot> inputs = given;
   RunKind& kind = settled(stream, part, inputs, options);
+  RandomState random = random_;  // whose numbers are not taken
   Model::Plan plan;
   plan.replayed = bool(kind.recording);
   size_t seen = 0;
@@ -396,11 +405,11 @@ Model::Plan ModelState::explain(const Stream& stream, const std::vector<Slot>& g
       step.kernels.push_back(recording->launches[seen].shared->name);
   };
   if (!plan.replayed) {
-    run_graph({stream, options, part.constants, part.nodes, watch, random_}, graph, given);
+    run_graph({stream, options, part.constants, part.nodes, watch, random}, graph, given);
     return plan;
   }
   const Recording recording(stream, [&] {
-    run_graph({stream, options, part.constants, kind.nodes, watch, random_}, *kind.graph, inputs);
+    run_graph({stream, options, part.constants, kind.nodes, watch, random}, *kind.graph, inputs);
   });
   plan.bytes = kind.recording.bytes();
   plan.live = kind.recording.live_bytes();
@@ -414,6 +423,7 @@ Model::Trace ModelState::trace(const Stream& stream, const std::vector<Slot>& gi
   Part& part = part_of(stream.context());
   std::vector<Slot> inputs = given;
   RunKind& kind = settled(stream, part, inputs, options);
+  RandomState random = random_;  // whose numbers are not taken
   Model::Trace trace;
   trace.replayed = bool(kind.recording);
   std::vector<size_t> ends;  // of each step's operators
@@ -431,13 +441,13 @@ Model::Trace ModelState::trace(const Stream& stream, const std::vector<Slot>& gi
   };
   if (!trace.replayed) {
     operators = measured([&] {
-      run_graph({stream, options, part.constants, part.nodes, watch, random_}, graph, given);
+      run_graph({stream, options, part.constants, part.nodes, watch, random}, graph, given);
     });
   } else {
     Recording recording;
     operators = measured([&] {
       recording = Recording(stream, [&] {
-        run_graph({stream, options, part.constants, kind.nodes, watch, random_}, *kind.graph, inputs);
+        run_graph({stream, options, part.constants, kind.nodes, watch, random}, *kind.graph, inputs);
       });
     });
     recording.replay();  // clocks, caches

@@ -24,7 +24,6 @@ namespace dlprim::detail {
 struct RunKind {
   std::string key;
   bool replayable = true;
-  bool draws = false;              ///< random numbers: it runs node by node, but may be rewritten
   bool learned = false;            ///< facts and base are those of its runs
   bool has_settings = false;       ///< the host decides by settings: their values have kinds of their own
   bool of_settings = false;        ///< it is such a kind: in its runs settings are constant
@@ -34,8 +33,9 @@ struct RunKind {
   std::unique_ptr<NetGraph> graph;               ///< that rewritten for this kind
   NodeMemory nodes;                              ///< of that graph; before, of what is the kind's alone
   Recording recording;
-  std::vector<Tensor> inputs;   ///< where the recording reads
-  std::vector<Tensor> outputs;  ///< where it writes
+  uint64_t recorded_at = 0, drawn = 0;  ///< where its random numbers began, and how many there were
+  std::vector<Tensor> inputs;           ///< where the recording reads
+  std::vector<Tensor> outputs;          ///< where it writes
 };
 
 class ModelState {
@@ -54,7 +54,8 @@ class ModelState {
   /// A kind's recording and its tensors. They are the kind's no more, which is learned anew.
   struct Bound {
     Recording recording;
-    std::vector<Tensor> inputs;  ///< undefined: a setting
+    uint64_t next = 0, drawn = 0;  ///< where the next run's random numbers begin, and how many each has
+    std::vector<Tensor> inputs;    ///< undefined: a setting
     std::vector<Tensor> outputs;
   };
   /// Of nothing where the kind cannot be replayed.
@@ -67,7 +68,7 @@ class ModelState {
 
   /// Where the numbers of nodes without a seed go on.
   RandomState random() const noexcept { return random_; }
-  void set_random(const RandomState& state) noexcept { random_ = state; }
+  void set_random(const RandomState& state);
 
  private:
   /// What is kept for one context.
@@ -102,7 +103,7 @@ class ModelState {
   /// As in Rewritten.
   std::map<std::shared_ptr<const HostTensor>, std::shared_ptr<const HostTensor>> converted_;
   std::list<Part> parts_;
-  RandomState random_;  ///< as in RunScope
+  RandomState random_{0, 0, true};  ///< as in RunScope
 };
 
 /// What a graph's inputs are fed, in their order. Throws ValidationError as Model::run.

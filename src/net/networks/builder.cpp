@@ -154,6 +154,12 @@ int Builder::apply(const char* function, std::vector<int> inputs) {
   return node("elementwise", std::move(inputs), {{"function", function}}, of);
 }
 
+int Builder::dropout(int x, double ratio, bool samples) {
+  Attributes attributes;
+  if (samples) attributes.emplace("samples", true);
+  return node("dropout", {x, number(ratio)}, std::move(attributes), channels(x));
+}
+
 namespace {
 
 Attributes pooling(const char* mode, const Window& window) {

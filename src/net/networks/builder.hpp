@@ -65,6 +65,8 @@ class Builder {
   int layer_norm(const std::string& name, int x, double epsilon);
   int apply(const char* function, std::vector<int> inputs);
   int relu(int x) { return apply("relu", {x}); }
+  /// Of training alone; of elements, or of whole samples ("stochastic depth", Huang et al., 2016).
+  int dropout(int x, double ratio, bool samples = false);
   int max_pool(int x, const Window& window, bool ceil = false);
   int average_pool(int x, const Window& window);
   /// [N, C, H, W] to [N, C, 1, 1].

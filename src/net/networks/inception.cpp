@@ -102,7 +102,7 @@ NetGraph googlenet(Builder& b) {
   x = b.max_pool(x, {2, 2}, true);
   x = module(b, "inception5a", x, {256, 160, 320, 32, 128, 128});
   x = module(b, "inception5b", x, {384, 192, 384, 48, 128, 128});
-  return b.finish(b.linear("fc", b.flatten(b.global_average(x)), b.classes()));
+  return b.finish(b.linear("fc", b.dropout(b.flatten(b.global_average(x)), 0.2), b.classes()));
 }
 
 NetGraph inception_v3(Builder& b) {
@@ -123,7 +123,7 @@ NetGraph inception_v3(Builder& b) {
   x = v3.d("Mixed_7a", x);
   x = v3.e("Mixed_7b", x);
   x = v3.e("Mixed_7c", x);
-  return b.finish(b.linear("fc", b.flatten(b.global_average(x)), b.classes()));
+  return b.finish(b.linear("fc", b.dropout(b.flatten(b.global_average(x)), 0.5), b.classes()));
 }
 
 }  // namespace dlprim::networks

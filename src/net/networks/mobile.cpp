@@ -17,8 +17,12 @@ int pooled(Builder& b, int x) {
   return b.flatten(b.global_average(x));
 }
 
-int with_residual(Builder& b, int x, int y, int64_t stride) {
-  return stride == 1 && b.channels(x) == b.channels(y) ? b.apply("add", {x, y}) : y;
+constexpr double kDropped = 0.2;
+
+/// `skipped`: the share of samples whose y is left out in training.
+int with_residual(Builder& b, int x, int y, int64_t stride, double skipped = 0) {
+  if (stride != 1 || b.channels(x) != b.channels(y)) return y;
+  return b.apply("add", {x, skipped > 0 ? b.dropout(y, skipped, true) : y});
 }
 
 std::string numbered(const std::string& name, int number) {
@@ -51,7 +55,7 @@ NetGraph mobilenet_v2(Builder& b) {
       x = with_residual(b, x, y, stride);
     }
   x = pooled(b, b.conv_norm(pair("features.18"), x, 1280, {1}, "relu6"));
-  return b.finish(b.linear("classifier.1", x, b.classes()));
+  return b.finish(b.linear("classifier.1", b.dropout(x, kDropped), b.classes()));
 }
 
 NetGraph mobilenet_v3_large(Builder& b) {
@@ -92,7 +96,7 @@ NetGraph mobilenet_v3_large(Builder& b) {
   }
   x = pooled(b, b.conv_norm(pair("features.16", kEpsilon), x, 960, {1}, h));
   x = b.apply(h, {b.linear("classifier.0", x, 1280)});
-  return b.finish(b.linear("classifier.3", x, b.classes()));
+  return b.finish(b.linear("classifier.3", b.dropout(x, kDropped), b.classes()));
 }
 
 NetGraph mnasnet(Builder& b) {
@@ -126,7 +130,7 @@ NetGraph mnasnet(Builder& b) {
     number++;
   }
   x = pooled(b, layer("layers", 14, x, 1280, {1}, "relu"));
-  return b.finish(b.linear("classifier.1", x, b.classes()));
+  return b.finish(b.linear("classifier.1", b.dropout(x, kDropped), b.classes()));
 }
 
 NetGraph shufflenet(Builder& b) {
@@ -163,23 +167,21 @@ NetGraph shufflenet(Builder& b) {
 
 namespace {
 
-NetGraph efficientnet(Builder& b, double wider, double deeper) {
+NetGraph efficientnet(Builder& b, double wider, double deeper, double dropped) {
   struct Stage {
     int64_t expansion, kernel, stride, out;
     int blocks;
   };
   const char* const f = "silu";
   const auto width = [&](int64_t channels) { return rounded_to_8(static_cast<double>(channels) * wider); };
+  const auto depth = [&](int blocks) { return static_cast<int>(std::ceil(blocks * deeper)); };
+  const Stage stages[] = {{1, 3, 1, 16, 1},  {6, 3, 2, 24, 2},  {6, 5, 2, 40, 2}, {6, 3, 2, 80, 3},
+                          {6, 5, 1, 112, 3}, {6, 5, 2, 192, 4}, {6, 3, 1, 320, 1}};
+  int all = 0, before = 0;  // blocks
+  for (const Stage& s : stages) all += depth(s.blocks);
   int x = b.conv_norm(pair("features.0"), b.images(), width(32), {3, 2, 1}, f), stage = 1;
-  for (const Stage& s : {Stage{1, 3, 1, 16, 1},
-                         {6, 3, 2, 24, 2},
-                         {6, 5, 2, 40, 2},
-                         {6, 3, 2, 80, 3},
-                         {6, 5, 1, 112, 3},
-                         {6, 5, 2, 192, 4},
-                         {6, 3, 1, 320, 1}}) {
-    const int blocks = static_cast<int>(std::ceil(s.blocks * deeper));
-    for (int i = 0; i < blocks; i++) {
+  for (const Stage& s : stages) {
+    for (int i = 0; i < depth(s.blocks); i++) {
       const std::string name = numbered(numbered("features", stage), i) + ".block";
       const int64_t stride = i == 0 ? s.stride : 1, in = b.channels(x),
                     inner = rounded_to_8(static_cast<double>(in * s.expansion));
@@ -188,21 +190,21 @@ NetGraph efficientnet(Builder& b, double wider, double deeper) {
       y = b.conv_norm(pair(numbered(name, layer++)), y, inner, {s.kernel, stride, s.kernel / 2}, f, inner);
       y = b.squeeze_excite(numbered(name, layer++), y, std::max<int64_t>(1, in / 4), f, "sigmoid");
       y = b.conv_norm(pair(numbered(name, layer)), y, width(s.out), {1}, "");
-      x = with_residual(b, x, y, stride);
+      x = with_residual(b, x, y, stride, kDropped * before++ / all);
     }
     stage++;
   }
   x = pooled(b, b.conv_norm(pair("features.8"), x, 4 * b.channels(x), {1}, f));
-  return b.finish(b.linear("classifier.1", x, b.classes()));
+  return b.finish(b.linear("classifier.1", b.dropout(x, dropped), b.classes()));
 }
 
 }  // namespace
 
 NetGraph efficientnet_b0(Builder& b) {
-  return efficientnet(b, 1, 1);
+  return efficientnet(b, 1, 1, kDropped);
 }
 NetGraph efficientnet_b4(Builder& b) {
-  return efficientnet(b, 1.4, 1.8);
+  return efficientnet(b, 1.4, 1.8, 2 * kDropped);
 }
 
 }  // namespace dlprim::networks

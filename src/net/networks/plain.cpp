@@ -4,14 +4,8 @@
 namespace dlprim::networks {
 namespace {
 
-/// Two layers of 4096 and one of classes.
-int classifier(Builder& b, int x, int64_t features, const char* first, const char* second,
-               const char* third) {
-  x = b.node("flatten", {x}, {{"axis", 1}}, features);
-  x = b.relu(b.linear(first, x, 4096));
-  x = b.relu(b.linear(second, x, 4096));
-  return b.linear(third, x, b.classes());
-}
+constexpr double kDropped = 0.5;
+constexpr int64_t kFeatures = 4096;  ///< of the classifiers' layers
 
 int fire(Builder& b, const std::string& name, int x, int64_t squeezed, int64_t expanded) {
   x = b.relu(b.conv(name + ".squeeze", x, squeezed, {1}, 1, true));
@@ -29,7 +23,10 @@ NetGraph alexnet(Builder& b) {
   x = b.relu(b.conv("features.6", x, 384, {3, 1, 1}, 1, true));
   x = b.relu(b.conv("features.8", x, 256, {3, 1, 1}, 1, true));
   x = b.max_pool(b.relu(b.conv("features.10", x, 256, {3, 1, 1}, 1, true)), pooled);
-  return b.finish(classifier(b, x, 256 * 6 * 6, "classifier.1", "classifier.4", "classifier.6"));
+  x = b.dropout(b.node("flatten", {x}, {{"axis", 1}}, 256 * 6 * 6), kDropped);
+  x = b.dropout(b.relu(b.linear("classifier.1", x, kFeatures)), kDropped);
+  x = b.relu(b.linear("classifier.4", x, kFeatures));
+  return b.finish(b.linear("classifier.6", x, b.classes()));
 }
 
 NetGraph vgg16(Builder& b) {
@@ -43,7 +40,10 @@ NetGraph vgg16(Builder& b) {
     x = b.max_pool(x, {2, 2});
     layer++;
   }
-  return b.finish(classifier(b, x, 512 * 7 * 7, "classifier.0", "classifier.3", "classifier.6"));
+  x = b.node("flatten", {x}, {{"axis", 1}}, 512 * 7 * 7);
+  x = b.dropout(b.relu(b.linear("classifier.0", x, kFeatures)), kDropped);
+  x = b.dropout(b.relu(b.linear("classifier.3", x, kFeatures)), kDropped);
+  return b.finish(b.linear("classifier.6", x, b.classes()));
 }
 
 NetGraph squeezenet(Builder& b) {
@@ -57,7 +57,7 @@ NetGraph squeezenet(Builder& b) {
   x = fire(b, "features.9", x, 48, 192);
   x = b.max_pool(fire(b, "features.10", x, 64, 256), pooled, true);
   x = fire(b, "features.12", x, 64, 256);
-  x = b.relu(b.conv("classifier.1", x, b.classes(), {1}, 1, true));
+  x = b.relu(b.conv("classifier.1", b.dropout(x, kDropped), b.classes(), {1}, 1, true));
   return b.finish(b.flatten(b.global_average(x)));
 }
 

@@ -70,10 +70,16 @@ void run_class_loss(NodeStep& step) {
 }
 
 /// Inputs: x, ratio (0.5), training (a truth; false). Training: elements become 0 with probability `ratio`,
-/// the others are divided by 1 - ratio, by other random numbers each time. Outputs: y; which elements stayed.
+/// the others are divided by 1 - ratio, by other random numbers each time. samples: not elements become 0,
+/// but places of the first axis. Outputs: y; which stayed.
+Shape shape_of_mask(const NodeStep& step) {
+  Shape shape = step.shape(0);
+  for (int i = 1; i < shape.size() && step.flag("samples"); i++) shape[i] = 1;
+  return shape;
+}
 void infer_dropout(NodeStep& step) {
   step.output(0, step.dtype(0), step.shape(0));
-  step.output(1, DType::boolean, step.shape(0));
+  step.output(1, DType::boolean, shape_of_mask(step));
 }
 void run_dropout(NodeStep& step) {
   const double ratio = step.has(1) ? step.numbers(1).at(0) : 0.5;
@@ -87,9 +93,9 @@ void run_dropout(NodeStep& step) {
     if (step.wanted(1) && step.y(1).numel() != 0) fill(step.stream, 1, step.y(1), step.options);
     return;
   }
-  const Tensor mask = step.wanted(1) ? step.y(1) : step.scratch(step.shape(0), DType::boolean);
-  if (mask.numel() == 0) return step.set(0, step.x(0));
-  random_bernoulli(step.stream, 1 - ratio, step.scope.random.take(mask.numel()), mask, step.options);
+  const Tensor mask = step.wanted(1) ? step.y(1) : step.scratch(shape_of_mask(step), DType::boolean);
+  if (step.x(0).numel() == 0) return step.set(0, step.x(0));
+  random_bernoulli(step.stream, 1 - ratio, step.random(mask.numel()), mask, step.options);
   pointwise(step.stream, {step.x(0), mask}, {step.y()}, {1 / (1 - ratio)}, "y0 = x1 ? x0 * s0 : 0",
             step.options);
 }

@@ -199,6 +199,10 @@ const Tensor& NodeStep::y_as(int k, const Tensor& x) {
   return y(k);
 }
 
+RandomState NodeStep::random(int64_t count) const {
+  return scope.random.take((count + 3) / 4 * 4);
+}
+
 Tensor NodeStep::counting(int64_t start, int64_t count) const {
   const Tensor numbers = scratch({count}, DType::i64);
   if (count != 0) arange(stream, start, 1, numbers, options);

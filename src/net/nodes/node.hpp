@@ -13,6 +13,7 @@
 #include <dlprim/net_graph.hpp>
 #include <dlprim/net_host.hpp>
 #include <dlprim/plan.hpp>
+#include <dlprim/random_state.hpp>
 #include <dlprim/stream.hpp>
 #include <dlprim/tensor.hpp>
 
@@ -127,6 +128,9 @@ class NodeStep {
 
   /// New memory.
   Tensor scratch(const Shape& shape, DType dtype) const { return Tensor(stream, shape, dtype); }
+  /// Where `count` random numbers come from that are others in each run. Whole blocks of the generator, so
+  /// that no two nodes have a word in common, as a uniform and a normal number could.
+  RandomState random(int64_t count) const;
   /// start, start + 1, ...: i64, one axis, in new memory.
   Tensor counting(int64_t start, int64_t count) const;
 

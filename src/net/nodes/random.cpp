@@ -14,10 +14,9 @@
 namespace dlprim::detail {
 namespace {
 
-/// Where the node's numbers come from, of which it uses `count`. Whole blocks of the generator, so that no
-/// two nodes have a word in common, as a uniform and a normal number could.
+/// Where the node's numbers come from, of which it uses `count`.
 RandomState random_state(const NodeStep& step, int64_t count) {
-  if (!step.has("seed")) return step.scope.random.take((count + 3) / 4 * 4);
+  if (!step.has("seed")) return step.random(count);
   const double seed = step.number("seed", 0);
   RandomState state;
   std::memcpy(&state.seed, &seed, sizeof(seed));

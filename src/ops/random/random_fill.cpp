@@ -37,7 +37,7 @@ void RandomFill::run(const Stream& stream, const Tensor* x, const Tensor& y, con
   const int64_t groups_of_four = ceil_div(count_ + 3, 4);  // the first one may hold a single element
   Launch launch(stream, kernel_);
   if (x) launch.arg(*x);
-  launch.arg(y).arg(count_).arg(state.seed).arg(state.offset);
+  launch.arg(y).arg(count_).arg(state);
   launch.arg(draw.a).arg(draw.b).arg(draw.top).arg(draw.threshold).arg(draw.low);
   launch.arg(static_cast<int>(aligned));
   const int64_t local = local_of(cpu_);

@@ -94,7 +94,7 @@ void RandomTiles::run(const Stream& stream, const Tensor* x, const Tensor& y, co
                       const RandomState& state) const {
   Launch launch(stream, kernel_);
   if (x) launch.arg(*x);
-  launch.arg(y).arg(state.seed).arg(state.offset);
+  launch.arg(y).arg(state);
   launch.arg(draw.a).arg(draw.b).arg(draw.top).arg(draw.threshold).arg(draw.low);
   RandomTilesNest nest{};
   nest.lane_step = lanes_.strides[0];

@@ -84,7 +84,7 @@ void RandomPermutation::run(const Stream& stream, const RandomState& state, cons
   Launch first(stream, impl_->first);
   if (n <= kMostRanked) {
     const Tensor keys = workspace_part(space, 0, {n}, DType::i64);
-    first.arg(keys).arg(n).arg(state.seed).arg(state.offset);
+    first.arg(keys).arg(n).arg(state);
     run_items(first, n);
     Launch second(stream, impl_->second);
     second.arg(keys).arg(n).arg(y).arg(step);
@@ -93,7 +93,7 @@ void RandomPermutation::run(const Stream& stream, const RandomState& state, cons
   int bits = 0;
   while (int64_t{1} << bits < n) bits++;
   first.arg(y).arg(step).arg(static_cast<uint32_t>(n)).arg(bits / 2).arg(bits - bits / 2);
-  first.arg(state.seed).arg(state.offset);
+  first.arg(state);
   run_items(first, ceil_div(n, 8));
 }
 
@@ -184,10 +184,10 @@ void Multinomial::run(const Stream& stream, const Tensor& w, const RandomState& 
     while (int64_t{1} << (62 - bits) < p.columns) bits--;
     first.arg(bits).arg(keys).run({all_rows}, {group});
     second.arg(keys).arg(columns).arg(y).arg(ys[0]).arg(ys[1]).arg(samples).arg(y.numel());
-    second.arg(state.seed).arg(state.offset);
+    second.arg(state);
     return run_items(second, y.numel());
   }
-  first.arg(p.width).arg(keys.numel()).arg(keys).arg(state.seed).arg(state.offset);
+  first.arg(p.width).arg(keys.numel()).arg(keys).arg(state);
   run_items(first, keys.numel());
   if (!p.sorts) {
     second.arg(keys).arg(static_cast<int>(p.width)).arg(y).arg(ys[0]).arg(ys[1]).arg(samples);
