@@ -1,5 +1,6 @@
 // Matrix products, convolutions, pooling.
 #include <algorithm>
+#include <limits>
 
 #include <dlprim/conv.hpp>
 #include <dlprim/copy.hpp>
@@ -51,10 +52,26 @@ Shape with_matrix(Shape batch, int64_t rows, int64_t columns) {
   return batch;
 }
 
+/// The dtype that a product is computed in, where its operands' is none for it: f64. Of i8 with results of
+/// i32 it is the operands', as long as no sum passes what i32 holds.
+DType computed_in(NodeStep& step, int64_t depth) {
+  if (is_floating(step.dtype(0))) return step.dtype(0);
+  constexpr int64_t kLargest = 128 * 128, kDeepest = std::numeric_limits<int32_t>::max() / kLargest;
+  const bool narrow = step.dtype(0) == DType::i8 && step.dtype(1) == DType::i8 &&
+                      step.out(0).dtype == DType::i32 && depth <= kDeepest;
+  const Activation f = activation_of(step);
+  const bool whole = step.number("alpha", 1) == 1 &&
+                     (f == Activation::identity || f == Activation::relu || f == Activation::relu6);
+  return narrow && whole ? DType::i8 : DType::f64;
+}
+
 /// Inputs: a, b, as NumPy's matmul has them, a bias for each column, a residual of y's shape. alpha: a
-/// factor; activation.
+/// factor; activation; dtype: y's, of whole numbers.
 void infer_matmul(NodeStep& step) {
-  step.output(0, step.dtype(0), product_shapes(step).y);
+  const DType own = step.dtype(0), y = step.has("dtype") ? parse_dtype(step.text("dtype")) : own;
+  require(y == own || (!is_floating(own) && !is_floating(y)), "dtype", dlprim::name_of(y),
+          " of a product of ", dlprim::name_of(own));
+  step.output(0, y, product_shapes(step).y);
 }
 void run_matmul(NodeStep& step) {
   const ProductShapes shapes = product_shapes(step);
@@ -62,16 +79,19 @@ void run_matmul(NodeStep& step) {
   if (a.rank() == 1) a = step.dense(0).reshape(shapes.a);
   if (b.rank() == 1) b = step.dense(1).reshape(shapes.b);
   const int64_t rows = shapes.a[shapes.a.size() - 2], columns = shapes.b.back(), depth = shapes.a.back();
-  // Integers wider than gemm() takes go through f64, exact to 2^53.
-  const bool through_f64 = !is_floating(a.dtype());
-  if (through_f64) a = cast(step.stream, a, DType::f64), b = cast(step.stream, b, DType::f64);
+  // Integers that gemm() does not take go through f64, exact to 2^53.
+  const bool through_f64 = computed_in(step, depth) != a.dtype();
+  const auto as_computed = [&](const Tensor& x) {
+    return through_f64 ? cast(step.stream, x, DType::f64, step.options) : x;
+  };
+  a = as_computed(a), b = as_computed(b);
   a = operand(step, a).expand(with_matrix(shapes.batch, rows, depth));
   b = operand(step, b).expand(with_matrix(shapes.batch, depth, columns));
   const Tensor y = through_f64 ? step.scratch(shapes.y, DType::f64) : step.y();
   const Tensor c = y.reshape(with_matrix(shapes.batch, rows, columns));
   if (c.numel() != 0) {
-    EpilogueTensors with(step.has(2) ? step.dense(2) : Tensor());
-    if (step.has(3)) with.residual = step.dense(3).reshape(c.shape());
+    EpilogueTensors with(step.has(2) ? as_computed(step.dense(2)) : Tensor());
+    if (step.has(3)) with.residual = as_computed(step.dense(3)).reshape(c.shape());
     const Gemm plan = step.kept_plan<Gemm>({a, b, c}, [&] {
       GemmDesc desc{a, b, c};
       desc.alpha = step.number("alpha", 1);

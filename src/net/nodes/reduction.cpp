@@ -124,11 +124,15 @@ Scalar of_nothing(double number, DType dtype) {
 /// Inputs: x, axes (or an attribute; negative ones count from the end). function: sum, prod, max, min, mean,
 /// l1, l2, sum_square, log_sum, log_sum_exp. keep_dims: axes stay with size 1. no_axes: what no axes mean,
 /// "all" or "none". Whole numbers stay whole and are added up in 64 bits; logarithms of them are refused.
+/// dtype: y's, of sums of whole numbers.
 void infer_reduce(NodeStep& step) {
   require(function_of(step).of_whole != Whole::refused || is_floating(step.dtype(0)), "x", "is ",
           name_of(step.dtype(0)), ", must be floating for ", function_of(step).name);
   const Shape kept = kept_shape(step);
-  step.output(0, step.dtype(0), step.flag("keep_dims") ? kept : without_axes(kept, reduced_axes(step)));
+  const DType own = step.dtype(0), y = step.has("dtype") ? parse_dtype(step.text("dtype")) : own;
+  require(y == own || (!is_floating(own) && !is_floating(y) && step.text("function") == "sum"), "dtype",
+          dlprim::name_of(y), " of ", step.text("function"), " of ", dlprim::name_of(own));
+  step.output(0, y, step.flag("keep_dims") ? kept : without_axes(kept, reduced_axes(step)));
 }
 void run_reduce(NodeStep& step) {
   const ReduceFunction& f = function_of(step);
@@ -138,7 +142,7 @@ void run_reduce(NodeStep& step) {
   const Tensor y = step.y().reshape(kept_shape(step));
   if (y.numel() == 0) return;
   const Tensor& x = step.x(0);
-  if (x.numel() == 0) return fill(step.stream, of_nothing(f.of_nothing, dtype), y, step.options);
+  if (x.numel() == 0) return fill(step.stream, of_nothing(f.of_nothing, y.dtype()), y, step.options);
   if (dtype == DType::boolean && f.of_whole == Whole::same && f.name[0] == 'm')
     return reduction(step.stream, f.of_nothing < 0 ? "any" : "all", x, {}, {y}, step.options);
   require(dtype != DType::boolean, "x", "is bool, must be of numbers for ", f.name);
@@ -170,7 +174,8 @@ bool reduce_on_host(NodeStep& step) {
       return false;
   }
   if (name != "sum" && name != "prod" && name != "max" && name != "min") return false;
-  step.set_host(0, host_tensor(dtype, step.out(0).shape, std::vector<int64_t>{static_cast<int64_t>(value)}));
+  step.set_host(0, host_tensor(step.out(0).dtype, step.out(0).shape,
+                               std::vector<int64_t>{static_cast<int64_t>(value)}));
   return true;
 }
 
