@@ -36,4 +36,11 @@ constexpr IntegerRange integer_range(DType dtype) {
   }
 }
 
+/// Of the lowest `bits` of them, 1 at least.
+inline IntegerRange integer_range(DType dtype, int64_t bits) {
+  const IntegerRange all = integer_range(dtype);
+  const int64_t fewer = static_cast<int64_t>(size_of(dtype)) * 8 - bits;
+  return {all.least >> fewer, all.most >> fewer};
+}
+
 }  // namespace dlprim::detail

@@ -56,8 +56,7 @@ IntegerRange range_of(const NodeStep& step, DType dtype) {
   require(fits, "dtype", dlprim::name_of(dtype), " must be i8, u8, i16, u16 or i32");
   const int64_t all = static_cast<int64_t>(size_of(dtype)) * 8, bits = step.integer("bits", all);
   require(bits > 0 && bits <= all, "bits", bits, " must be from 1 to ", all);
-  const IntegerRange whole = integer_range(dtype);
-  return {whole.least >> (all - bits), whole.most >> (all - bits)};
+  return integer_range(dtype, bits);
 }
 
 /// Inputs: x, scale, zero. y = (x - zero) scale. Attributes: axis, block, dtype (the scale's).
