@@ -361,8 +361,8 @@ TEST_CASE("passes: what nobody reads goes, and names are checked") {
   c.g.add_output("y", c.apply("relu", {x}));
   CHECK(c.rewritten() == "elementwise");
   CHECK(c.rewritten(0, {"dead"}) == "elementwise elementwise elementwise");
-  CHECK(graph_passes() == std::vector<std::string>{"branches", "constants", "splits", "no_ops", "repeats",
-                                                   "pads", "affine", "products", "norms", "rotary",
+  CHECK(graph_passes() == std::vector<std::string>{"branches", "integers", "constants", "splits", "no_ops",
+                                                   "repeats", "pads", "affine", "products", "norms", "rotary",
                                                    "attention", "functions", "precision", "epilogue",
                                                    "pointwise", "channels_last", "dead"});
   CHECK_THROWS_WITH(Model(c.g, {"affine", "magic"}), Catch::Contains("'magic' is no pass"));

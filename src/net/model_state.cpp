@@ -52,6 +52,13 @@ bool prefers_channels_last(const Device& device) {
   return device.kind() == DeviceKind::cpu || device.probes().matrix == MatrixEngine::nv_wgmma;
 }
 
+/// Whether i8 is multiplied faster than f32. On CPUs it takes 1.3 to 1.8 times as long (PoCL, AVX-512;
+/// docs/nodes.md). Of GPUs with matrix engines for it this is not measured yet.
+bool prefers_integer_products(const Device& device) {
+  const MatrixEngine engine = device.probes().matrix;
+  return engine != MatrixEngine::none && engine != MatrixEngine::arm;
+}
+
 /// Whether plans of its nodes prepare something of constant operands, when they run first.
 bool plans_keep_constants(const NetGraph& graph) {
   std::vector<bool> constant(graph.values.size());
@@ -164,6 +171,7 @@ void ModelState::rewrite(const RunScope& scope, const NodeMemory& nodes, RunKind
   const NetGraph& base = base_of(kind);
   Rewritten rewritten{base, kind.facts, known_of(scope.stream, nodes), precision_, &converted_};
   rewritten.channels_last = prefers_channels_last(scope.stream.context().device());
+  rewritten.integer_products = prefers_integer_products(scope.stream.context().device());
   for (const auto& [value, constant] : base.constants)
     rewritten.facts[static_cast<size_t>(value)] = ValueFacts{constant->dtype, constant->shape};
   run_passes(rewritten, without_);

@@ -33,6 +33,7 @@ int Rewritten::add_value(const ValueFacts& known) {
 const std::vector<GraphPass>& passes() {
   static const auto* list = new std::vector<GraphPass>{
       {"branches", "of an If whose condition is known only the branch that it takes is left", nullptr, true},
+      {"integers", "products of quantised tensors multiply their integers", multiply_integers, true},
       {"constants", "what is made of constants alone, or of shapes, is one", fold_constants, true},
       {"splits", "parts of a tensor that were gathered or sliced are views", join_splits, true},
       {"no_ops", "nodes that give their input again go", remove_no_ops, true},

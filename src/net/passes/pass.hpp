@@ -30,7 +30,8 @@ struct Rewritten {
   DType precision = DType::f32;  ///< what products of f32 are to compute in
   /// Constants in that dtype, by what they were: one model's graphs share them. Null: nothing is kept.
   std::map<std::shared_ptr<const HostTensor>, std::shared_ptr<const HostTensor>>* converted = nullptr;
-  bool channels_last = false;  ///< convolutions are faster so
+  bool channels_last = false;     ///< convolutions are faster so
+  bool integer_products = false;  ///< products of i8 are faster than those of f32
 
   const ValueFacts* fact(int value) const {
     const auto at = static_cast<size_t>(value);
@@ -55,6 +56,7 @@ struct GraphPass {
   bool needs_facts;                   ///< otherwise it is done once, when the model is made
 };
 
+void multiply_integers(Rewritten& rewritten);
 void fold_constants(Rewritten& rewritten);
 void remove_no_ops(Rewritten& rewritten);
 void remove_repeats(Rewritten& rewritten);
