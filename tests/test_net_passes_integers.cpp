@@ -54,7 +54,8 @@ struct QuantisedCase : RewriteCase {
   Zero zero_a = Zero::none, zero_b = Zero::none;
   Shape x_shape{3, 5}, w_shape{5, 4};
   bool weights = true;  ///< w is constant
-  bool turned = false;  ///< w's memory is [..., N, K], and a node turns it
+  bool turned = false;  ///< as ONNX's Gemm: w's memory is [N, K], and a node turns it; with `alpha`
+  double alpha = 1;
   HostTensor x, w, zx, zw;
 
   int given(const HostTensor& tensor, bool at_run_time) {
@@ -78,7 +79,8 @@ struct QuantisedCase : RewriteCase {
     const int left = dequantised(given(x, true), scale_x, zero_a, zx, -2);
     if (!turned) return g.add("matmul", {left, dequantised(given(w, !weights), scale_w, zero_b, zw, -1)});
     const int right = dequantised(given(transposed(w), !weights), scale_w, zero_b, zw, 0);
-    return g.add("matmul", {left, g.add("transpose", {right}, {{"axes", Integers{1, 0}}})});
+    return g.add("matmul", {left, g.add("transpose", {right}, {{"axes", Integers{1, 0}}})},
+                 {{"alpha", alpha}});
   }
   static HostTensor transposed(const HostTensor& matrix) {
     const Integers from = integers_of(matrix);
@@ -362,6 +364,10 @@ TEST_CASE("passes: products stay as they are where zeros or scales are of rows, 
   CHECK(left([&](QuantisedCase& c) {
     pair(c, {c.given(x, true)}, {c.constant(quantised(DType::u8, {3, 3}, 2)), kNone, c.constant(rows)},
          i32_rows, i32_columns);
+  }));
+  CHECK(left([&](QuantisedCase& c) {
+    c.turned = true, c.alpha = 2;
+    c.g.add_output("y", c.product());
   }));
   CHECK(left([&](QuantisedCase& c) {
     const HostTensor wide = full(DType::i16, {3, 3}, 300);
