@@ -1,5 +1,5 @@
 // Convolution as a case of `measure`: "conv direction=forward n=64 c=64 size=56x56 k=64 window=3x3 stride=1x1
-// pad=1x1 dilation=1x1 groups=1 dtype=f32 math=strict layout=nchw engine=auto constant=w". size, window, ...
+// pad=1x1 dilation=1x1 groups=1 dtype=f32 math=strict layout=nchw weights=nchw engine=auto constant=w". size, window, ...
 // have a number for each spatial axis; the padding is the same in front and behind.
 #include <dlprim/conv.hpp>
 
@@ -22,8 +22,10 @@ ConvCase problem_of(detail::ProblemLine& line) {
   c.params.pad_begin = c.params.pad_end = line.sizes("pad", {0});
   c.params.groups = line.size("groups", 1);
   c.dtype = line.dtype("dtype", DType::f32);
-  const Layout layout = line.word("layout", {"nchw", "nhwc"}) == "nhwc" ? Layout::nhwc : Layout::nchw;
-  c.x_layout = c.y_layout = c.w_layout = layout;
+  const auto layout_of = [](const std::string& name) { return name == "nhwc" ? Layout::nhwc : Layout::nchw; };
+  const std::string layout = line.word("layout", {"nchw", "nhwc"});
+  c.x_layout = c.y_layout = layout_of(layout);
+  c.w_layout = layout_of(line.word("weights", {layout.c_str(), layout == "nhwc" ? "nchw" : "nhwc"}));
   return c;
 }
 

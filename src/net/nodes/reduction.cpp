@@ -137,7 +137,8 @@ void infer_reduce(NodeStep& step) {
 void run_reduce(NodeStep& step) {
   const ReduceFunction& f = function_of(step);
   const DType dtype = step.dtype(0);
-  if (f.keeps_one && element_count(step.out(0).shape) == element_count(step.shape(0)))
+  if (f.keeps_one && dtype != DType::boolean && step.out(0).dtype == dtype &&
+      element_count(step.out(0).shape) == element_count(step.shape(0)))
     return step.set(0, step.reshaped(step.x(0), step.out(0).shape));
   const Tensor y = step.y().reshape(kept_shape(step));
   if (y.numel() == 0) return;

@@ -85,6 +85,9 @@ struct Line {
     p.groups = line.size("groups", 1);
     const DType dtype = line.dtype("dtype", DType::f32);
     const bool last = line.word("layout", {"nchw", "nhwc"}) == "nhwc";
+    // Networks' weights lie as they do in files, whatever images do.
+    const bool w_last =
+        line.word("weights", {last ? "nhwc" : "nchw", last ? "nchw" : "nhwc"}) == "nhwc";
     options.math = parse_math(line.word("math", {"standard", "strict", "tf32"}));
     line.word("engine", {"auto"});
     line.word("constant", {"w"});
@@ -92,7 +95,7 @@ struct Line {
     Shape x{n, c}, w{k, c / p.groups};
     for (int64_t s : size) x.push_back(s);
     for (int64_t s : window) w.push_back(s);
-    desc.x = described(x, last, dtype), desc.w = described(w, last, dtype);
+    desc.x = described(x, last, dtype), desc.w = described(w, w_last, dtype);
     desc.y = described(conv_output_shape(x, w, p), last, dtype);
   }
 
