@@ -30,6 +30,8 @@ TEST_CASE("tune: convolutions as lines and as tables know them", "[conv]") {
   CHECK(sizes_text(p) == "n=2 c=16 k=32 h=9 w=8 groups=1 d=1");
   CHECK(problem_of("direction=backward_filter layout=nhwc stride=2x1 pad=1 dilation=1x2").form ==
         "backward_filter-nhwc-window3x3-stride2x1-pad1x1-dilation1x2");
+  CHECK(problem_of("layout=nhwc weights=nchw").form == "forward-nhwc.nchw.nhwc-window3x3");
+  CHECK(problem_of("weights=nhwc").form == "forward-nchw.nhwc.nchw-window3x3");
   CHECK(problem_of("groups=2 math=strict constant=w").math == MathMode::strict);
   CHECK(problem_of("groups=4").form == "forward-nchw-window3x3-odd");  // 4 channels a group
   CHECK(problem_of("math=tf32").math == MathMode::tf32);
