@@ -1,6 +1,6 @@
 // Convolution as a case of `measure`: "conv direction=forward n=64 c=64 size=56x56 k=64 window=3x3 stride=1x1
-// pad=1x1 dilation=1x1 groups=1 dtype=f32 math=strict layout=nchw weights=nchw engine=auto constant=w". size, window, ...
-// have a number for each spatial axis; the padding is the same in front and behind.
+// pad=1x1 dilation=1x1 groups=1 dtype=f32 math=strict layout=nchw weights=nchw engine=auto constant=w". size,
+// window, ... have a number for each spatial axis; the padding is the same in front and behind.
 #include <dlprim/conv.hpp>
 
 #include "cases/conv.hpp"

@@ -2,6 +2,7 @@
 #include <dlprim/copy.hpp>
 #include <dlprim/net_host.hpp>
 #include <dlprim/net_model.hpp>
+#include <dlprim/rehearsal.hpp>
 
 #include "catch.hpp"
 #include "support.hpp"
@@ -118,6 +119,19 @@ TEST_CASE("random numbers of a bound model are others in each run, and those tha
     bound->run();
     CHECK(values(bound->outputs()) == expected[i]);
   }
+}
+
+TEST_CASE("a model that is rehearsed tells its outputs' shapes, and runs as if it had not been") {
+  const Model model{small()};
+  const Tensor x = device_tensor({4, 3}, numbers(4, 1));
+  for (int i = 0; i < 2; i++) {
+    const Rehearsal rehearsal;
+    CHECK(model.run(stream(), {{"x", x}}).at("y").shape() == Shape{4, 2});
+  }
+  const Model other{small()};
+  for (int i = 0; i < 3; i++)
+    CHECK(host_values(model.run(stream(), {{"x", x}}).at("y")) ==
+          host_values(other.run(stream(), {{"x", x}}).at("y")));
 }
 
 TEST_CASE("what elements decide is not bound") {

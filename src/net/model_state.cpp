@@ -242,6 +242,7 @@ std::vector<Tensor> ModelState::learn(const RunScope& scope, RunKind& kind, cons
     rehearse(scope.stream, scope.options, of, inputs);
     outputs = run_nodes(noting, of, inputs);
   }
+  if (Rehearsal::active()) return outputs;  // the caller's, in which nothing was computed
   kind.learned = true;
   if (std::count(without_.begin(), without_.end(), "branches")) return outputs;
   if (std::optional<NetGraph> taken = with_branches_taken(of, branches)) {

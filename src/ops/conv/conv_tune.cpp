@@ -86,8 +86,7 @@ struct Line {
     const DType dtype = line.dtype("dtype", DType::f32);
     const bool last = line.word("layout", {"nchw", "nhwc"}) == "nhwc";
     // Networks' weights lie as they do in files, whatever images do.
-    const bool w_last =
-        line.word("weights", {last ? "nhwc" : "nchw", last ? "nchw" : "nhwc"}) == "nhwc";
+    const bool w_last = line.word("weights", {last ? "nhwc" : "nchw", last ? "nchw" : "nhwc"}) == "nhwc";
     options.math = parse_math(line.word("math", {"standard", "strict", "tf32"}));
     line.word("engine", {"auto"});
     line.word("constant", {"w"});
