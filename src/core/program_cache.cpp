@@ -14,6 +14,7 @@
 #include "core/compile.hpp"
 #include "core/kernel_source.hpp"
 #include "core/program_binary.hpp"
+#include "core/rehearsed.hpp"
 
 namespace dlprim::detail {
 namespace {
@@ -159,6 +160,7 @@ Kernel ProgramCache::find_form(const std::string& form) {
 
 Kernel ProgramCache::kernel_of(const std::string& name, const std::string& source, const std::string& kernel,
                                const Defines& defines, const std::string& form) {
+  if (Rehearsal::active() && NoPrograms::active()) return Kernel();
   Defines all = defines;
   if (device_.probes().bf16_instruction) all.set("BF16_INSTRUCTION", 1);
   if (device_.kind() == DeviceKind::cpu) all.set("CPU", 1);

@@ -9,6 +9,7 @@ namespace dlprim {
 namespace {
 
 thread_local bool in_rehearsal = false;
+thread_local bool without_programs = false;
 thread_local uint64_t next_offset = 0;
 thread_local std::shared_ptr<detail::LifetimeLog> lifetimes;
 
@@ -37,6 +38,14 @@ RehearsedLifetimes::~RehearsedLifetimes() {
 }
 std::shared_ptr<LifetimeLog> RehearsedLifetimes::active() noexcept {
   return lifetimes;
+}
+
+NoPrograms::NoPrograms() noexcept : before_(std::exchange(without_programs, true)) {}
+NoPrograms::~NoPrograms() {
+  without_programs = before_;
+}
+bool NoPrograms::active() noexcept {
+  return without_programs;
 }
 
 RehearsalPause::RehearsalPause() noexcept : before_(std::exchange(in_rehearsal, false)) {}

@@ -32,6 +32,20 @@ class RehearsedLifetimes {
   const std::shared_ptr<LifetimeLog> before_;
 };
 
+/// While it lives, rehearsals of the calling thread ask for no programs: what they learn is something else.
+class DLPRIM_API NoPrograms {
+ public:
+  NoPrograms() noexcept;
+  ~NoPrograms();
+  NoPrograms(const NoPrograms&) = delete;
+  NoPrograms& operator=(const NoPrograms&) = delete;
+
+  static bool active() noexcept;
+
+ private:
+  const bool before_;
+};
+
 /// While it lives, the calling thread is in no rehearsal.
 class DLPRIM_API RehearsalPause {
  public:

@@ -7,6 +7,7 @@
 #include <dlprim/rehearsal.hpp>
 
 #include "core/recorder.hpp"
+#include "core/rehearsed.hpp"
 #include "core/state.hpp"
 
 namespace dlprim::detail {
@@ -235,7 +236,11 @@ std::vector<Tensor> ModelState::learn(const RunScope& scope, RunKind& kind, cons
   noting.facts = &kind.facts, noting.facts_of = &of, noting.branches = &branches;
   kind.facts.assign(of.values.size(), std::nullopt);
   std::vector<Tensor> outputs;
-  if (asked || !prepare(noting, of, inputs)) {
+  const auto learns_by_rehearsal = [&] {
+    const NoPrograms none;  // the rewritten graph has others
+    return prepare(noting, of, inputs);
+  };
+  if (asked || !learns_by_rehearsal()) {
     random_ = before;
     branches = Branches();
     kind.facts.assign(of.values.size(), std::nullopt);
