@@ -72,6 +72,17 @@ std::vector<Case> cases() {
                   }});
   list.push_back({"reduce sum", {{2, 3, 4}}, kind("reduce", {{"function", "sum"}, {"axes", Integers{1}}})});
   list.push_back({"reduce mean, all", {{2, 3, 4}}, kind("reduce", {{"function", "mean"}})});
+  for (const char* name : {"max", "min", "l1", "l2", "sum_square", "log_sum", "log_sum_exp"}) {
+    const bool positive = name == std::string("log_sum");
+    list.push_back({std::string("reduce ") + name,
+                    {{2, 3, 4}},
+                    kind("reduce", {{"function", name}, {"axes", Integers{1, -1}}}),
+                    positive ? 0.2 : -1});
+    list.push_back({std::string("reduce ") + name + ", kept",
+                    {{2, 5}},
+                    kind("reduce", {{"function", name}, {"axes", Integers{0}}, {"keep_dims", true}}),
+                    positive ? 0.2 : -1});
+  }
   list.push_back({"reduce mean, kept",
                   {{2, 3, 4}},
                   kind("reduce", {{"function", "mean"}, {"axes", Integers{0, -1}}, {"keep_dims", true}})});
@@ -169,6 +180,10 @@ std::vector<Case> cases() {
   list.push_back(
       {"layer norm, two axes, plain", {{3, 2, 4}}, kind("layer_norm", {{"axis", 1}, {"epsilon", 1e-3}})});
   list.push_back({"rms norm", {{4, 5}, {5}}, kind("layer_norm", {{"rms", true}, {"epsilon", 1e-3}})});
+  for (int64_t groups : {2, 0})
+    list.push_back({groups == 0 ? "instance norm" : "group norm",
+                    {{2, 4, 3, 2}, {4}, {4}},
+                    kind("group_norm", {{"groups", groups}, {"epsilon", 1e-3}})});
   list.push_back({"softmax", {{3, 4, 2}}, kind("softmax", {{"axis", 1}})});
   list.push_back(
       {"log softmax, to end", {{3, 2, 2}}, kind("softmax", {{"axis", 1}, {"to_end", true}, {"log", true}})});

@@ -78,16 +78,44 @@ void dropout_rule(GradientStep& step) {
   step.give(0, step.pointwise("y0 = x1 ? x0 * s0 : 0", {step.dy(), step.y(1)}, {1 / (1 - ratio)}));
 }
 
+/// Slopes of reductions by their elements: x0 is dy, x1 x, x2 y, where dy and y are spread over what was
+/// reduced.
+struct ReductionSlope {
+  const char* function;
+  const char* body;
+};
+constexpr ReductionSlope kSlopes[] = {
+    {"l1", "y0 = x1 > 0 ? x0 : x1 < 0 ? -x0 : 0"},
+    {"l2", "y0 = x2 == 0 ? 0 : x0 * x1 / x2"},
+    {"sum_square", "y0 = 2 * x0 * x1"},
+    {"log_sum", "y0 = x0 * exp(-x2)"},
+    {"log_sum_exp", "y0 = x0 * exp(x1 - x2)"},
+};
+
 void reduce_rule(GradientStep& step) {
   const auto* name = attribute<std::string>(step.node(), "function");
   const std::string function = name ? *name : "";
-  if (function != "sum" && function != "mean")
-    step.refuse("of reductions only sum and mean have one, not '" + function + "'");
-  std::vector<int> inputs{step.dy(), step.sizes(step.x(0))};
-  if (step.has(1)) inputs.push_back(step.x(1));
-  Attributes attributes = step.taken({"axes", "no_axes"});
-  attributes.emplace("mean", function == "mean");
-  step.give(0, step.add("reduce_backward", std::move(inputs), std::move(attributes)));
+  const auto spread = [&](int value, bool mean = false) {
+    std::vector<int> inputs{value, step.sizes(step.x(0))};
+    if (step.has(1)) inputs.push_back(step.x(1));
+    Attributes attributes = step.taken({"axes", "no_axes"});
+    attributes.emplace("mean", mean);
+    return step.add("reduce_backward", std::move(inputs), std::move(attributes));
+  };
+  if (function == "sum" || function == "mean") return step.give(0, spread(step.dy(), function == "mean"));
+  if (function == "max" || function == "min") {  // in equal shares to all that are the largest
+    const int is_it = step.pointwise("y0 = x0 == x1 ? 1 : 0", {step.x(0), spread(step.y())});
+    std::vector<int> inputs{is_it};
+    if (step.has(1)) inputs.push_back(step.x(1));
+    Attributes attributes = step.taken({"axes", "no_axes", "keep_dims"});
+    attributes.emplace("function", "sum");
+    const int count = step.add("reduce", std::move(inputs), std::move(attributes));
+    return step.give(0, step.pointwise("y0 = x0 * x1 / x2", {spread(step.dy()), is_it, spread(count)}));
+  }
+  for (const ReductionSlope& slope : kSlopes)
+    if (function == slope.function)
+      return step.give(0, step.pointwise(slope.body, {spread(step.dy()), step.x(0), spread(step.y())}));
+  step.refuse("of reductions '" + function + "' has none");
 }
 
 constexpr NamedRule kRules[] = {

@@ -85,6 +85,16 @@ void layer_norm_rule(GradientStep& step) {
     if (step.wanted(k)) step.give(k, gradients[k]);
 }
 
+void group_norm_rule(GradientStep& step) {
+  if (has_flag(step.node(), "per_group")) step.refuse("its weights may be those of groups");
+  const int mean = step.y(1), inverse = step.y(2);
+  const std::vector<int> gradients =
+      step.add_many("group_norm_backward", {step.dy(), step.x(0), step.x(1), mean, inverse},
+                    {step.wanted(0), step.wanted(1), step.wanted(2)}, step.taken({"groups"}));
+  for (size_t k : {0, 1, 2})
+    if (step.wanted(k)) step.give(k, gradients[k]);
+}
+
 void softmax_rule(GradientStep& step) {
   step.give(0, step.add("softmax_backward", {step.dy(), step.y()}, step.taken({"axis", "log", "to_end"})));
 }
@@ -113,9 +123,16 @@ void class_loss_rule(GradientStep& step) {
 }
 
 constexpr NamedRule kRules[] = {
-    {"conv", conv_rule},        {"matmul", matmul_rule},         {"pool", pool_rule},
-    {"global_pool", pool_rule}, {"batch_norm", batch_norm_rule}, {"layer_norm", layer_norm_rule},
-    {"softmax", softmax_rule},  {"attention", attention_rule},   {"class_loss", class_loss_rule},
+    {"conv", conv_rule},
+    {"matmul", matmul_rule},
+    {"pool", pool_rule},
+    {"global_pool", pool_rule},
+    {"batch_norm", batch_norm_rule},
+    {"layer_norm", layer_norm_rule},
+    {"group_norm", group_norm_rule},
+    {"softmax", softmax_rule},
+    {"attention", attention_rule},
+    {"class_loss", class_loss_rule},
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <dlprim/copy.hpp>
 #include <dlprim/embedding.hpp>
 #include <dlprim/gemm.hpp>
+#include <dlprim/group_norm.hpp>
 #include <dlprim/index.hpp>
 #include <dlprim/layer_norm.hpp>
 #include <dlprim/pointwise.hpp>
@@ -225,6 +226,22 @@ void run_layer_norm_backward(NodeStep& step) {
                         wanted(0), wanted(1), wanted(2), step.options);
 }
 
+/// Inputs: dy, x, weight [C], mean and 1 / standard deviation of each group. Outputs: dx, dweight, dbias.
+/// Attribute: groups.
+void infer_group_norm_backward(NodeStep& step) {
+  const Shape channels{step.shape(1)[1]};
+  require(step.shape(2) == channels, "weight", "is ", step.shape(2), ", must be ", channels,
+          " to have a gradient");
+  step.output(0, step.dtype(1), step.shape(1));
+  for (int k : {1, 2}) step.output(k, step.dtype(2), channels);
+}
+void run_group_norm_backward(NodeStep& step) {
+  const auto wanted = [&](int k) { return step.wanted(k) ? step.y(k) : Tensor(); };
+  const int64_t groups = step.integer("groups", 0);
+  group_norm_backward(step.stream, step.x(0), step.x(1), step.dense(2), step.x(3), step.x(4),
+                      groups == 0 ? step.shape(1)[1] : groups, wanted(0), wanted(1), wanted(2), step.options);
+}
+
 /// Inputs: dy, y. Attributes: axis (-1), log, to_end: as of softmax.
 void infer_softmax_backward(NodeStep& step) {
   step.output(0, step.dtype(0), step.shape(0));
@@ -286,6 +303,7 @@ constexpr NodeKind kKinds[] = {
     {"pool_backward", 2, 5, infer_sized<1>, run_pool_backward},
     {"batch_norm_backward", 5, 6, infer_batch_norm_backward, run_batch_norm_backward},
     {"layer_norm_backward", 2, 5, infer_layer_norm_backward, run_layer_norm_backward},
+    {"group_norm_backward", 5, 5, infer_group_norm_backward, run_group_norm_backward},
     {"softmax_backward", 2, 2, infer_softmax_backward, run_softmax_backward},
     {"class_loss_backward", 3, 4, infer_class_loss_backward, run_class_loss_backward},
     {"gather_backward", 3, 3, infer_sized<2>, run_gather_backward},

@@ -166,7 +166,7 @@ Tensor spread(NodeStep& step, int k, int64_t groups, int64_t channels) {
 }
 
 /// Inputs: x [N, C, ...], weight, bias: [C], or with "per_group" also [groups]. Attributes: groups (0: C,
-/// which is instance normalisation), epsilon.
+/// which is instance normalisation), epsilon. Outputs: y; mean and 1 / sqrt(variance + epsilon), [N, groups].
 void infer_group_norm(NodeStep& step) {
   const Shape& x = step.shape(0);
   require(x.size() >= 2, "x", x, " must have rank 2 or more");
@@ -178,13 +178,17 @@ void infer_group_norm(NodeStep& step) {
             step.shape(k), ", must have ", x[1], " elements");
   }
   step.output(0, step.dtype(0), x);
+  for (int k : {1, 2}) step.output(k, wide(step.dtype(0)), {x[0], groups == 0 ? x[1] : groups});
 }
 void run_group_norm(NodeStep& step) {
   const int64_t channels = step.shape(0)[1];
+  const bool statistics = step.wanted(1) || step.wanted(2);
+  require(!statistics || step.y().numel() != 0, "x", step.shape(0), " has no statistics");
   if (step.y().numel() == 0) return;
   const int64_t groups = step.integer("groups", 0) == 0 ? channels : step.integer("groups", 0);
   group_norm(step.stream, step.x(0), spread(step, 1, groups, channels), spread(step, 2, groups, channels),
-             groups, step.number("epsilon", 1e-5), step.y(), {}, {}, step.options);
+             groups, step.number("epsilon", 1e-5), step.y(), statistics ? step.y(1) : Tensor(),
+             statistics ? step.y(2) : Tensor(), step.options);
 }
 
 /// Input k if it is, or becomes by broadcasting, of the last `axes` sizes of x; else none.
