@@ -111,10 +111,19 @@ TEST_CASE("a trainer learns a batch by heart", "[net_trainer]") {
   CHECK(last < 0.8 * first);
   CHECK(trainer.updates() == 41);
   // predict() and the graph with these parameters give the same.
-  const Model::Tensors only_x{{"x", feeds.at("x")}, {"labels", feeds.at("labels")}};
-  const HostTensor predicted = to_host(stream(), trainer.predict(only_x).at("logits"));
-  const HostTensor again = to_host(stream(), Model(trainer.graph()).run(stream(), only_x).at("logits"));
-  CHECK(largest_difference(numbers_of(predicted), numbers_of(again)) < 1e-5);
+  const HostTensor again = to_host(stream(), Model(trainer.graph()).run(stream(), feeds).at("logits"));
+  const Model::Tensors only_x{{"x", feeds.at("x")}};
+  for (int i = 0; i < 3; i++)
+    for (const bool labels : {false, true}) {
+      const Model::Tensors predicted = trainer.predict(labels ? feeds : only_x);
+      CHECK(predicted.count("loss") == (labels ? 1 : 0));  // which needs labels
+      CHECK(largest_difference(numbers_of(to_host(stream(), predicted.at("logits"))), numbers_of(again)) <
+            1e-5);
+    }
+  const Model::Tensors no_x{{"labels", feeds.at("labels")}},
+      unknown{{"x", feeds.at("x")}, {"z", feeds.at("x")}};
+  CHECK(refusal([&] { trainer.predict(no_x); }) == "feeds: input 'x' is missing");
+  CHECK(refusal([&] { trainer.predict(unknown); }) == "feeds: 'z' is no input of the model");
 }
 
 TEST_CASE("plain descent moves parameters along slopes of the loss, statistics towards the batch's",

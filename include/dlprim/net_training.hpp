@@ -102,7 +102,8 @@ class DLPRIM_API Trainer {
   /// Model::run.
   Model::Tensors step(const Model::Tensors& feeds);
 
-  /// Runs the graph as it was given, with the parameters and statistics as they are.
+  /// Runs the graph as it was given, with the parameters and statistics as they are. Inputs may be left out,
+  /// as labels; then outputs that depend on them are, too. Throws as Model::run.
   Model::Tensors predict(const Model::Tensors& feeds) const;
 
   /// Runs the graph and its gradients until they are recorded, updates nothing, and tells what a step does:

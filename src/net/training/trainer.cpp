@@ -82,8 +82,7 @@ Trainer::State::State(const Stream& stream_, const NetGraph& given_, Config conf
       parameters(on_device(stream, graphs.parameters)),
       statistics(on_device(stream, graphs.statistics)),
       seed(number(stream, {}, 1.0 / static_cast<double>(config.accumulate))),
-      step_model(std::move(graphs.step), passes_left_out(config), config.precision),
-      inference_model(std::move(graphs.inference), config.without, config.precision) {
+      step_model(std::move(graphs.step), passes_left_out(config), config.precision) {
   config.optimizer = f32_desc(config.optimizer);
   step_model.lends = step_model.rewritten_first = true;
   states.resize(static_cast<size_t>(Optimizer::states(config.optimizer)));
@@ -169,12 +168,25 @@ void Trainer::State::update(const std::vector<Tensor>& gradients) {
   summed = 0;
 }
 
+Trainer::State::Prediction& Trainer::State::prediction_of(const Model::Tensors& feeds) {
+  std::vector<int> missing;
+  for (int value : given.inputs)
+    if (feeds.count(given.values[static_cast<size_t>(value)].name) == 0) missing.push_back(value);
+  const auto found = predictions.find(missing);
+  if (found != predictions.end()) return found->second;
+  NetGraph graph = detail::without_inputs(graphs.inference, missing);
+  if (graph.outputs.empty()) missing.clear(), graph = graphs.inference;  // feeds will be refused
+  Prediction made{detail::without_inputs(given, missing), {graph, config.without, config.precision}};
+  return predictions.emplace(missing, std::move(made)).first->second;
+}
+
 Model::Tensors Trainer::State::predict(const Model::Tensors& feeds) {
-  std::vector<Slot> inputs = detail::feed_slots(given, feeds, stream.context());
+  Prediction& prediction = prediction_of(feeds);
+  std::vector<Slot> inputs = detail::feed_slots(prediction.fed, feeds, stream.context());
   for (const auto* list : {&parameters, &statistics})
     for (const Parameter& p : *list) append_held(inputs, p.value);
-  const std::vector<Tensor> outputs = inference_model.run(stream, inputs, config.options, {});
-  return named(inference_model.graph, outputs, outputs.size());
+  const std::vector<Tensor> outputs = prediction.model.run(stream, inputs, config.options, {});
+  return named(prediction.model.graph, outputs, outputs.size());
 }
 
 Trainer::Trainer(const Stream& stream, const NetGraph& graph, Config config)

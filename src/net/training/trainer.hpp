@@ -15,12 +15,20 @@ namespace dlprim {
 using detail::Slot;
 
 struct Trainer::State {
+  /// Of the outputs that do without some inputs, as labels.
+  struct Prediction {
+    NetGraph fed;  ///< whose inputs are those that are fed
+    detail::ModelState model;
+  };
+
   State(const Stream& stream_, const NetGraph& given, Config config_);
 
   Model::Tensors step(const Model::Tensors& feeds);
   Model::Tensors predict(const Model::Tensors& feeds);
   void update(const std::vector<Tensor>& gradients);
   Model::Plan explain(const Model::Tensors& feeds);
+  /// What predicts without inputs that are not among the feeds.
+  Prediction& prediction_of(const Model::Tensors& feeds);
   /// Of the step's graph: feeds, and what is held.
   const std::vector<Slot>& inputs_of(const Model::Tensors& feeds);
   /// The lists that a checkpoint has, and their tensors: names begin with the list's.
@@ -37,7 +45,8 @@ struct Trainer::State {
   Tensor seed, scale, good_steps, found_inf, norm, factor;
   int64_t updates = 0;
   int64_t summed = 0;  ///< steps whose gradients are in `sums`
-  detail::ModelState step_model, inference_model;
+  detail::ModelState step_model;
+  std::map<std::vector<int>, Prediction> predictions;  ///< by the inputs that are left out
 };
 
 }  // namespace dlprim

@@ -151,6 +151,30 @@ std::vector<TrainingGraph::State> candidates(const NetGraph& graph, const Traine
 
 }  // namespace
 
+NetGraph without_inputs(const NetGraph& graph, const std::vector<int>& inputs) {
+  NetGraph rest = graph;
+  std::vector<bool> lacking(graph.values.size());
+  const auto lacks = [&](int value) {
+    return value != NetGraph::kNone && lacking[static_cast<size_t>(value)];
+  };
+  const auto erase = [&](std::vector<int>& values) {
+    values.erase(std::remove_if(values.begin(), values.end(), lacks), values.end());
+  };
+  for (int value : inputs) lacking[static_cast<size_t>(value)] = true;
+  rest.nodes.clear();
+  for (const NetGraph::Node& node : graph.nodes) {
+    if (std::none_of(node.inputs.begin(), node.inputs.end(), lacks)) {
+      rest.nodes.push_back(node);
+      continue;
+    }
+    for (int value : node.outputs)
+      if (value != NetGraph::kNone) lacking[static_cast<size_t>(value)] = true;
+  }
+  erase(rest.inputs);
+  erase(rest.outputs);
+  return rest;
+}
+
 TrainingGraph training_graph(const NetGraph& given, const Trainer::Config& config) {
   given.check();
   for (const std::string& name : config.frozen)

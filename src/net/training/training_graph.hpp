@@ -30,4 +30,7 @@ TrainingGraph training_graph(const NetGraph& given, const Trainer::Config& confi
 /// BatchNorm takes a residual and an activation behind it.
 void join_batch_norms(NetGraph& graph);
 
+/// The graph without these inputs, and without outputs that depend on them.
+NetGraph without_inputs(const NetGraph& graph, const std::vector<int>& inputs);
+
 }  // namespace dlprim::detail
