@@ -99,6 +99,24 @@ TEST_CASE("a model learns from IDX files, and goes on after a break with the sam
         0);
 }
 
+TEST_CASE("images that are mirrored and moved train the same each time, and are tested as they are",
+          "[cli_train]") {
+  const Files files;
+  const std::string more = "--epochs 2 --json --flip --shift 1";
+  const Result first = run(files.train("first", more)), again = run(files.train("again", more)),
+               plain = run(files.train("plain", "--epochs 2 --json"));
+  INFO(first.err);
+  REQUIRE(first.code == 0);
+  const std::string weights = bytes_of(files.folder / "first/model.safetensors");
+  CHECK(!weights.empty());
+  CHECK(weights == bytes_of(files.folder / "again/model.safetensors"));
+  CHECK(weights != bytes_of(files.folder / "plain/model.safetensors"));
+  CHECK(records(first.out).at(1)["train_loss"] > records(plain.out).at(1)["train_loss"]);  // rows move
+  const Result refused = run(files.train("none", "--shift 6"));
+  CHECK(refused.code != 0);
+  CHECK_THAT(complaint(refused), Catch::Contains("--shift 6 leaves nothing of images of 6 x 6"));
+}
+
 TEST_CASE("a network by name learns from folders of pictures", "[cli_train]") {
   const TempDir folder;
   const std::string png = one_pixel_png();

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <functional>
 #include <iostream>
 
 #include <nlohmann/json.hpp>
@@ -11,6 +12,7 @@
 #include <dlprim/net_loader.hpp>
 #include <dlprim/net_training.hpp>
 
+#include "augment.hpp"
 #include "clock.hpp"
 #include "commands.hpp"
 #include "device_choice.hpp"
@@ -112,6 +114,11 @@ class ModelTraining {
         steps_(sets.training.count() / batch_ / options.accumulate * options.accumulate),
         trainer_(stream, with_loss(), config_of(options, options.epochs * steps_ / options.accumulate)),
         progress_(steps_ * batch_ * options.epochs, "images") {
+    const int64_t side = std::min(form_.height, form_.width);
+    if (options.shift >= side)
+      throw BadInput(format("--shift %lld leaves nothing of images of %lld x %lld",
+                            static_cast<long long>(options.shift), static_cast<long long>(form_.width),
+                            static_cast<long long>(form_.height)));
     if (steps_ == 0)
       throw BadInput(format("%lld training images make no update of %lld batches of %lld",
                             static_cast<long long>(sets.training.count()),
@@ -122,8 +129,14 @@ class ModelTraining {
   /// The epoch's mean loss.
   double run(int64_t epoch) {
     const std::vector<uint32_t> order = shuffled(sets_.training.count(), options_.seed, epoch);
-    BatchLoader loader(steps_,
-                       [&](int64_t k) { return make(sets_.training, order.data() + k * batch_, batch_); });
+    Augmentation by{options_.flip, options_.shift, options_.seed, {}};
+    for (int64_t c = 0; c < form_.colours; c++)
+      by.black.push_back(static_cast<float>(pixel_value(form_.pixels, 0, static_cast<size_t>(c))));
+    const auto changed = [&](uint32_t image, float* x) {
+      augment(by, form_, static_cast<uint64_t>(epoch), image, x);
+    };
+    BatchLoader loader(
+        steps_, [&](int64_t k) { return make(sets_.training, order.data() + k * batch_, batch_, changed); });
     const Tensor losses(stream_, {steps_});
     double sum = 0;
     int64_t seen = 0;
@@ -154,7 +167,7 @@ class ModelTraining {
     std::vector<uint32_t> order(static_cast<size_t>(count));
     for (size_t i = 0; i < order.size(); i++) order[i] = static_cast<uint32_t>(i);
     BatchLoader loader((count + batch_ - 1) / batch_, [&](int64_t k) {
-      return make(sets_.test, order.data() + k * batch_, std::min(batch_, count - k * batch_));
+      return make(sets_.test, order.data() + k * batch_, std::min(batch_, count - k * batch_), nullptr);
     });
     TestScore score;
     while (auto batch = loader.next()) {
@@ -210,12 +223,16 @@ class ModelTraining {
     return graph;
   }
 
-  BatchLoader::Batch make(const LabelledImages& images, const uint32_t* which, int64_t count) const {
+  /// `change`: what is done to each image; may be empty.
+  BatchLoader::Batch make(const LabelledImages& images, const uint32_t* which, int64_t count,
+                          const std::function<void(uint32_t image, float* x)>& change) const {
     HostTensor x{ports_.input, DType::f32, {count, form_.colours, form_.height, form_.width}, {}};
     x.data.resize(static_cast<size_t>(count * form_.numbers()) * sizeof(float));
     std::vector<int64_t> labels;
     for (int64_t i = 0; i < count; i++) {
-      images.read(which[i], form_, reinterpret_cast<float*>(x.data.data()) + i * form_.numbers());
+      float* const numbers = reinterpret_cast<float*>(x.data.data()) + i * form_.numbers();
+      images.read(which[i], form_, numbers);
+      if (change) change(which[i], numbers);
       labels.push_back(images.label(which[i]));
     }
     return {{ports_.input, std::move(x)}, {kLabels, host_tensor(DType::i64, {count}, labels)}};

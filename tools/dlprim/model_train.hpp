@@ -17,7 +17,8 @@ struct TrainModelOptions : ModelOptions {
   double weight_decay = 0, label_smoothing = 0, clip = 0;
   int64_t epochs = 5, warm_up = 0, accumulate = 1, size = 0;
   uint64_t seed = 1;
-  bool recompute = false;
+  int64_t shift = 0;
+  bool flip = false, recompute = false;
 };
 int run_train_model(const TrainModelOptions& options);
 

@@ -51,6 +51,13 @@ void add_model_train(CLI::App* train, CLI::Option* model, TrainModelOptions& opt
   of_models(train->add_option("--accumulate", options.accumulate, "Batches whose gradients make one update"))
       ->type_name("N")
       ->check(CLI::Range(1, 1 << 16));
+  of_models(train->add_flag("--flip", options.flip,
+                            "Mirror training images, left to right, each with a probability of a half"));
+  of_models(train->add_option("--shift", options.shift,
+                              "Move training images by up to so many pixels along both axes, by chance; what "
+                              "comes in is black"))
+      ->type_name("PIXELS")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 14));
   of_models(train->add_flag("--recompute", options.recompute,
                             "Compute most of the forward direction twice, for less memory"));
   of_models(train->add_option("--dtype", options.dtype,
