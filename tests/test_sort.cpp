@@ -1,4 +1,6 @@
 // Sort and top-k: every engine by name against std::stable_sort, and their gradient.
+#include <dlprim/recording.hpp>
+#include <dlprim/rehearsal.hpp>
 #include <dlprim/sort.hpp>
 
 #include <algorithm>
@@ -142,6 +144,17 @@ TEST_CASE("sort: Boost.Compute's, where the library has it") {
   for (DType dtype : {DType::f32, DType::f16})
     check({{1, 3001}}, dtype == DType::f16, dtype, Placing::row_major, DType::i64, "boost_compute");
   check({{5}}, false, DType::f32, Placing::gaps, DType::i32, "boost_compute");
+  const Tensor x = device_tensor({4}, {3, 1, 2, 0}), y = device_tensor({4}, {7, 7, 7, 7});
+  const auto work = [&] { sort(stream(), x, {}, y, {}, engine("boost_compute")); };
+  {
+    const Rehearsal rehearsal;
+    work();
+  }
+  CHECK(host_values(y) == std::vector<float>{7, 7, 7, 7});
+  CHECK(error_of<ValidationError>([&] { Recording(stream(), work); }) ==
+        "engine: boost_compute enqueues commands that a recording does not see");
+  work();
+  CHECK(host_values(y) == std::vector<float>{0, 1, 2, 3});
 }
 
 TEST_CASE("sort: values or indices alone") {

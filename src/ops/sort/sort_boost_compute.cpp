@@ -12,7 +12,10 @@
 #include <boost/compute/iterator/buffer_iterator.hpp>
 #endif
 
+#include <dlprim/rehearsal.hpp>
+
 #include "core/composed.hpp"
+#include "core/recorder.hpp"
 #include "ops/sort/sort_impl.hpp"
 
 namespace dlprim::detail {
@@ -63,6 +66,9 @@ struct BoostCompute : SortImpl {
   }
 
   void sort(const Stream& stream, const Tensor& keys, const Tensor& indices) const {
+    if (Rehearsal::active()) return;
+    require(!RecordingState::active(stream.state()), "engine",
+            "boost_compute enqueues commands that a recording does not see");
     try {
       sort_pairs(stream, keys, indices);
     } catch (const bc::program_build_failure& error) {
