@@ -140,35 +140,16 @@ struct QuantisedCase : RewriteCase {
     detail::run_passes(r, without);
     r.graph.check();
     graph = r.graph;
-    kinds.clear();
-    for (const NetGraph::Node& node : graph.nodes) kinds += (kinds.empty() ? "" : " ") + node.kind;
+    kinds = kinds_of(graph);
     return run_whole(graph, nullptr);
   }
   HostTensor run_whole(const NetGraph& of, detail::Rewritten* noted) {
-    detail::DeviceConstants constants;
-    detail::NodeMemory nodes;
-    RandomState random;
-    const Options options;
-    const Model::Watch none;
-    detail::RunScope scope{stream(), options, constants, nodes, none, random};
-    if (noted) {
-      noted->graph = of;
-      noted->facts.resize(of.values.size());
-      scope.facts = &noted->facts, scope.facts_of = &of;
-    }
-    std::vector<detail::Slot> slots;
-    for (const HostTensor& host : fed)
-      slots.push_back({host.dtype, host.shape, nullptr, to_device(stream(), host)});
     stream().state().logs = true;
-    const std::vector<detail::Slot> outputs = detail::run_graph(scope, of, slots);
+    detail::Slot y = run_by_nodes(of, fed, noted).at(0);
     stream().state().logs = false;
     operators.clear();
     for (const detail::OperatorRecord& record : std::exchange(stream().state().records, {}))
       operators += record.text + "\n";
-    if (noted)
-      for (const auto& [value, constant] : of.constants)
-        noted->facts[static_cast<size_t>(value)] = detail::ValueFacts{constant->dtype, constant->shape};
-    detail::Slot y = outputs.at(0);
     return detail::to_host(stream(), y);
   }
   /// The last run multiplied i8, and nothing else.

@@ -59,7 +59,7 @@ class Run {
         !constant &&
         (!find_kind(node.kind)->infer ||
          std::any_of(inputs.begin(), inputs.end(), [](const Slot* slot) { return slot && slot->read_back; }));
-    if (read_back && scope_.read_back) *scope_.read_back = true;
+    if (read_back && scope_.prepares) scope_.prepares->reads_back = true;
     done_with(node, !constant);
     for (int k = 0; k < step.output_count(); k++) {
       if (!step.wanted(k)) continue;

@@ -28,6 +28,12 @@ struct NodeMemory {
   std::map<std::string, std::shared_ptr<const void>> plans;  ///< NodeStep::kept_plan
 };
 
+/// What a rehearsal finds out for the recording that may follow.
+struct Prepared {
+  bool reads_back = false;       ///< something depends on elements that were read
+  bool keeps_constants = false;  ///< plans prepare something of constant operands when they run first
+};
+
 /// What all graphs of one run share.
 struct RunScope {
   const Stream& stream;
@@ -39,11 +45,10 @@ struct RunScope {
   /// Where what the run finds of the values of `facts_of` is put down; null: nowhere.
   std::vector<std::optional<ValueFacts>>* facts = nullptr;
   const NetGraph* facts_of = nullptr;
-  bool* read_back = nullptr;     ///< becomes true if something depends on elements that were read
   Branches* branches = nullptr;  ///< where it puts down those that runs of this kind always take
-  /// In a rehearsal: what follows from constants alone is computed all the same, and constants that other
-  /// nodes read go to the device, so that a recording may follow.
-  bool prepares = false;
+  /// Of a rehearsal: what follows from constants alone is computed all the same, and constants that other
+  /// nodes read go to the device. Null: of any other run.
+  Prepared* prepares = nullptr;
 };
 
 /// All that a plan depends on beside its tensors.

@@ -60,24 +60,6 @@ bool prefers_integer_products(const Device& device) {
   return engine != MatrixEngine::none && engine != MatrixEngine::arm;
 }
 
-/// Whether plans of its nodes prepare something of constant operands, when they run first.
-bool plans_keep_constants(const NetGraph& graph) {
-  std::vector<bool> constant(graph.values.size());
-  const auto at = [&](int value) { return static_cast<size_t>(value); };
-  for (const auto& [value, tensor] : graph.constants) constant[at(value)] = true;
-  for (const NetGraph::Node& node : graph.nodes) {
-    const auto is_constant = [&](int value) { return value == NetGraph::kNone || constant[at(value)]; };
-    const bool product = node.kind == "matmul" || node.kind == "conv";
-    const auto operands = node.inputs.begin() + (product ? 2 : 0);
-    if (product && std::any_of(node.inputs.begin(), operands, is_constant)) return true;
-    if (node.inputs.empty() || differs_each_time(node)) continue;
-    if (std::all_of(node.inputs.begin(), node.inputs.end(), is_constant))
-      for (int value : node.outputs)
-        if (value != NetGraph::kNone) constant[at(value)] = true;
-  }
-  return false;
-}
-
 /// What the first run computed of constants alone, where that was on the host or is small.
 std::map<int, std::shared_ptr<const HostTensor>> known_of(const Stream& stream, const NodeMemory& nodes) {
   std::map<int, std::shared_ptr<const HostTensor>> known;
@@ -186,17 +168,19 @@ ModelState::Part& ModelState::part_of(const Context& context) {
   return parts_.emplace_back(Part{context, {}, {}, {}});
 }
 
-void ModelState::rehearse(const Stream& stream, const Options& options, const NetGraph& of,
-                          const std::vector<Slot>& inputs) {
+/// Tells nobody, and takes no random numbers. False if it ended in an error, which the run itself will say.
+bool ModelState::rehearse(const RunScope& scope, const NetGraph& of, const std::vector<Slot>& inputs) {
   const Rehearsal rehearsal;
+  const Model::Watch nobody;
+  RandomState random = scope.random;
   try {
-    DeviceConstants none;
-    NodeMemory nothing;
-    const Model::Watch nobody;
-    RandomState random;
-    run_graph({stream, options, none, nothing, nobody, random}, of, inputs);
-  } catch (const Error&) {  // the run itself will say it
+    run_graph({scope.stream, scope.options, scope.constants, scope.nodes, nobody, random, scope.facts,
+               scope.facts_of, scope.branches, scope.prepares},
+              of, inputs);
+  } catch (const Error&) {
+    return false;
   }
+  return true;
 }
 
 std::vector<Tensor> ModelState::run_nodes(const RunScope& scope, const NetGraph& of,
@@ -210,42 +194,30 @@ std::vector<Tensor> ModelState::run_nodes(const RunScope& scope, const NetGraph&
   return outputs;
 }
 
-/// The memory and the time of a run are saved where nothing that it computes is asked for. False if it
-/// depends on elements, so that it must run.
-bool ModelState::prepare(const RunScope& scope, const NetGraph& of, const std::vector<Slot>& inputs) {
-  const Rehearsal rehearsal;
-  RunScope preparing = scope;
-  bool read_back = false;
-  preparing.prepares = true, preparing.read_back = &read_back;
-  try {
-    run_graph(preparing, of, inputs);
-  } catch (const Error&) {  // the run will say it
-    return false;
-  }
-  return !read_back;
-}
-
 /// Runs node by node, if its outputs are `asked` for or must be known, and puts down what is known of this
 /// kind. Where branches are, the graph without the others is learned next.
 std::vector<Tensor> ModelState::learn(const RunScope& scope, RunKind& kind, const std::vector<Slot>& inputs,
                                       bool asked) {
   const NetGraph& of = base_of(kind);
-  const RandomState before = random_;
   Branches branches;
-  RunScope noting = scope;
-  noting.facts = &kind.facts, noting.facts_of = &of, noting.branches = &branches;
-  kind.facts.assign(of.values.size(), std::nullopt);
-  std::vector<Tensor> outputs;
+  const auto noting = [&] {  // from nothing
+    branches.clear();
+    kind.facts.assign(of.values.size(), std::nullopt);
+    RunScope noted = scope;
+    noted.facts = &kind.facts, noted.facts_of = &of, noted.branches = &branches;
+    return noted;
+  };
   const auto learns_by_rehearsal = [&] {
     const NoPrograms none;  // the rewritten graph has others
-    return prepare(noting, of, inputs);
+    Prepared found;
+    RunScope preparing = noting();
+    preparing.prepares = &found;
+    return rehearse(preparing, of, inputs) && !found.reads_back;
   };
+  std::vector<Tensor> outputs;
   if (asked || !learns_by_rehearsal()) {
-    random_ = before;
-    branches = Branches();
-    kind.facts.assign(of.values.size(), std::nullopt);
-    rehearse(scope.stream, scope.options, of, inputs);
-    outputs = run_nodes(noting, of, inputs);
+    rehearse(scope, of, inputs);
+    outputs = run_nodes(noting(), of, inputs);
   }
   if (Rehearsal::active()) return outputs;  // the caller's, in which nothing was computed
   kind.learned = true;
@@ -290,9 +262,12 @@ bool ModelState::record(const RunScope& scope, Part& part, RunKind& kind, const 
   const RandomState before = random_;
   try {
     // What is computed or measured once is no part of the recording.
-    const bool must_run = scope.options.tune != TuneMode::table || plans_keep_constants(*kind.graph);
-    if (must_run) rehearse(scope.stream, scope.options, *kind.graph, own);
-    if (must_run || !prepare(rewritten, *kind.graph, own)) run_graph(rewritten, *kind.graph, own);
+    Prepared found;
+    RunScope preparing = rewritten;
+    preparing.prepares = &found;
+    const bool prepared = rehearse(preparing, *kind.graph, own) && !found.reads_back &&
+                          !found.keeps_constants && scope.options.tune == TuneMode::table;
+    if (!prepared) run_graph(rewritten, *kind.graph, own);
     kind.recording = Recording::packed(scope.stream, [&] {
       kind.outputs.clear();
       random_ = before;

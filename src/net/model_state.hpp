@@ -2,8 +2,7 @@
 // compiled side by side, and is rehearsed alone if nobody asks for its results; the second is recorded; the
 // others are replayed. Where branches are known the second runs the graph without the others, and the third
 // is recorded. Where the host decides by a setting, an input of one whole number, each of its values makes a
-// kind. What cannot be recorded, as its shapes depend on elements or its numbers are random, runs node by
-// node each time.
+// kind. What cannot be recorded, as its shapes depend on elements, runs node by node each time.
 #pragma once
 
 #include <list>
@@ -83,14 +82,12 @@ class ModelState {
   RunKind& kind_of(const Stream& stream, Part& part, const std::vector<Slot>& given, std::vector<Slot>& set,
                    const Options& options, bool plainly) const;
   void forget(Part& part, RunKind& kind) const;
-  static void rehearse(const Stream& stream, const Options& options, const NetGraph& of,
-                       const std::vector<Slot>& inputs);
+  static bool rehearse(const RunScope& scope, const NetGraph& of, const std::vector<Slot>& inputs);
   const NetGraph& base_of(const RunKind& kind) const { return kind.base ? *kind.base : graph; }
   static NodeMemory& nodes_of(Part& part, RunKind& kind) {
     return kind.of_settings || kind.base ? kind.nodes : part.nodes;
   }
   std::vector<Tensor> run_nodes(const RunScope& scope, const NetGraph& of, const std::vector<Slot>& inputs);
-  static bool prepare(const RunScope& scope, const NetGraph& of, const std::vector<Slot>& inputs);
   std::vector<Tensor> learn(const RunScope& scope, RunKind& kind, const std::vector<Slot>& inputs,
                             bool asked);
   RunKind& settled(const Stream& stream, Part& part, std::vector<Slot>& inputs, const Options& options);

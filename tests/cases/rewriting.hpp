@@ -28,6 +28,36 @@ inline HostTensor number(double value) {
   return host_tensor(DType::f32, {}, std::vector<double>{value});
 }
 
+/// A graph's outputs. `noted` becomes what the passes are told of it.
+inline std::vector<detail::Slot> run_by_nodes(const NetGraph& graph, const std::vector<HostTensor>& inputs,
+                                              detail::Rewritten* noted = nullptr,
+                                              const Model::Watch& watch = {}) {
+  detail::DeviceConstants constants;
+  detail::NodeMemory nodes;
+  RandomState random;
+  const Options options;
+  detail::RunScope scope{stream(), options, constants, nodes, watch, random};
+  if (noted) {
+    noted->graph = graph;
+    noted->facts.resize(graph.values.size());
+    scope.facts = &noted->facts, scope.facts_of = &graph;
+  }
+  std::vector<detail::Slot> slots;
+  for (const HostTensor& host : inputs)
+    slots.push_back({host.dtype, host.shape, nullptr, to_device(stream(), host)});
+  std::vector<detail::Slot> outputs = detail::run_graph(scope, graph, slots);
+  if (noted)
+    for (const auto& [value, constant] : graph.constants)
+      noted->facts[static_cast<size_t>(value)] = detail::ValueFacts{constant->dtype, constant->shape};
+  return outputs;
+}
+
+inline std::string kinds_of(const NetGraph& graph) {
+  std::string kinds;
+  for (const NetGraph::Node& node : graph.nodes) kinds += (kinds.empty() ? "" : " ") + node.kind;
+  return kinds;
+}
+
 /// A graph that is built, run, rewritten and run again.
 struct RewriteCase {
   NetGraph g;
@@ -62,25 +92,9 @@ struct RewriteCase {
   using Outputs = std::vector<std::vector<float>>;
   static Outputs run(const NetGraph& graph, const std::vector<HostTensor>& inputs,
                      detail::Rewritten* noted = nullptr, const Model::Watch& watch = {}) {
-    detail::DeviceConstants constants;
-    detail::NodeMemory nodes;
-    RandomState random;
-    const Options options;
-    detail::RunScope scope{stream(), options, constants, nodes, watch, random};
-    if (noted) {
-      noted->graph = graph;
-      noted->facts.resize(graph.values.size());
-      scope.facts = &noted->facts, scope.facts_of = &graph;
-    }
-    std::vector<detail::Slot> slots;
-    for (const HostTensor& host : inputs)
-      slots.push_back({host.dtype, host.shape, nullptr, to_device(stream(), host)});
     Outputs outputs;
-    for (detail::Slot& slot : detail::run_graph(scope, graph, slots))
+    for (detail::Slot& slot : run_by_nodes(graph, inputs, noted, watch))
       outputs.push_back(host_values(detail::to_device(stream(), slot)));
-    if (noted)
-      for (const auto& [value, constant] : graph.constants)
-        noted->facts[static_cast<size_t>(value)] = detail::ValueFacts{constant->dtype, constant->shape};
     return outputs;
   }
 
@@ -104,10 +118,8 @@ struct RewriteCase {
       CHECK(apart <= bound * largest);
       CHECK(largest > 0);
     }
-    std::string kinds;
-    for (const NetGraph::Node& node : r.graph.nodes) kinds += (kinds.empty() ? "" : " ") + node.kind;
     graph = r.graph;
-    return kinds;
+    return kinds_of(graph);
   }
   NetGraph graph;  ///< after rewritten()
 

@@ -95,21 +95,18 @@ constexpr ReductionSlope kSlopes[] = {
 void reduce_rule(GradientStep& step) {
   const auto* name = attribute<std::string>(step.node(), "function");
   const std::string function = name ? *name : "";
-  const auto spread = [&](int value, bool mean = false) {
-    std::vector<int> inputs{value, step.sizes(step.x(0))};
+  const auto along_axes = [&](const char* kind, std::vector<int> inputs, Attributes attributes) {
     if (step.has(1)) inputs.push_back(step.x(1));
-    Attributes attributes = step.taken({"axes", "no_axes"});
-    attributes.emplace("mean", mean);
-    return step.add("reduce_backward", std::move(inputs), std::move(attributes));
+    attributes.merge(step.taken({"axes", "no_axes"}));
+    return step.add(kind, std::move(inputs), std::move(attributes));
+  };
+  const auto spread = [&](int value, bool mean = false) {
+    return along_axes("reduce_backward", {value, step.sizes(step.x(0))}, {{"mean", mean}});
   };
   if (function == "sum" || function == "mean") return step.give(0, spread(step.dy(), function == "mean"));
   if (function == "max" || function == "min") {  // in equal shares to all that are the largest
     const int is_it = step.pointwise("y0 = x0 == x1 ? 1 : 0", {step.x(0), spread(step.y())});
-    std::vector<int> inputs{is_it};
-    if (step.has(1)) inputs.push_back(step.x(1));
-    Attributes attributes = step.taken({"axes", "no_axes", "keep_dims"});
-    attributes.emplace("function", "sum");
-    const int count = step.add("reduce", std::move(inputs), std::move(attributes));
+    const int count = along_axes("reduce", {is_it}, {{"function", "sum"}});
     return step.give(0, step.pointwise("y0 = x0 * x1 / x2", {spread(step.dy()), is_it, spread(count)}));
   }
   for (const ReductionSlope& slope : kSlopes)

@@ -56,6 +56,17 @@ void pool_rule(GradientStep& step) {
   step.give(0, step.add("pool_backward", std::move(inputs), std::move(attributes)));
 }
 
+/// The gradients of the inputs that these outputs are, in their order, of a node that gives those that are
+/// wanted.
+void give_by(GradientStep& step, const char* kind, std::vector<int> inputs, const std::vector<size_t>& of,
+             Attributes attributes) {
+  std::vector<bool> wanted;
+  for (size_t k : of) wanted.push_back(step.wanted(k));
+  const std::vector<int> gradients = step.add_many(kind, std::move(inputs), wanted, std::move(attributes));
+  for (size_t i = 0; i < of.size(); i++)
+    if (wanted[i]) step.give(of[i], gradients[i]);
+}
+
 void batch_norm_rule(GradientStep& step) {
   if (!has_flag(step.node(), "training")) step.refuse("it must be in training");
   if (has_flag(step.node(), "per_element")) step.refuse("it must have a channel for all of a plane");
@@ -66,33 +77,22 @@ void batch_norm_rule(GradientStep& step) {
   }
   std::vector<int> inputs{step.dy(), step.x(0), step.x(1), step.y(3), step.y(4)};
   if (!attributes.empty()) inputs.push_back(step.y());
-  const std::vector<int> gradients =
-      step.add_many("batch_norm_backward", std::move(inputs),
-                    {step.wanted(0), step.wanted(1), step.wanted(2), step.wanted(5)}, attributes);
-  for (size_t k : {0, 1, 2})
-    if (step.wanted(k)) step.give(k, gradients[k]);
-  if (step.wanted(5)) step.give(5, gradients[3]);
+  give_by(step, "batch_norm_backward", std::move(inputs), {0, 1, 2, 5}, attributes);
 }
 
 void layer_norm_rule(GradientStep& step) {
   const bool rms = has_flag(step.node(), "rms");
   const int weight = step.has(1) ? step.x(1) : NetGraph::kNone;
   const int mean = rms ? NetGraph::kNone : step.y(1), inverse = step.y(rms ? 1 : 2);
-  const std::vector<int> gradients =
-      step.add_many("layer_norm_backward", {step.dy(), step.x(0), weight, mean, inverse},
-                    {step.wanted(0), step.wanted(1), step.wanted(2)}, step.taken({"axis", "rms"}));
-  for (size_t k : {0, 1, 2})
-    if (step.wanted(k)) step.give(k, gradients[k]);
+  give_by(step, "layer_norm_backward", {step.dy(), step.x(0), weight, mean, inverse}, {0, 1, 2},
+          step.taken({"axis", "rms"}));
 }
 
 void group_norm_rule(GradientStep& step) {
   if (has_flag(step.node(), "per_group")) step.refuse("its weights may be those of groups");
   const int mean = step.y(1), inverse = step.y(2);
-  const std::vector<int> gradients =
-      step.add_many("group_norm_backward", {step.dy(), step.x(0), step.x(1), mean, inverse},
-                    {step.wanted(0), step.wanted(1), step.wanted(2)}, step.taken({"groups"}));
-  for (size_t k : {0, 1, 2})
-    if (step.wanted(k)) step.give(k, gradients[k]);
+  give_by(step, "group_norm_backward", {step.dy(), step.x(0), step.x(1), mean, inverse}, {0, 1, 2},
+          step.taken({"groups"}));
 }
 
 void softmax_rule(GradientStep& step) {
@@ -107,11 +107,8 @@ void attention_rule(GradientStep& step) {
   std::vector<int> inputs;
   for (size_t k = 0; k < 7; k++) inputs.push_back(step.has(k) ? step.x(k) : NetGraph::kNone);
   inputs.push_back(step.dy());
-  const std::vector<int> gradients =
-      step.add_many("attention_backward", std::move(inputs), {step.wanted(0), step.wanted(1), step.wanted(2)},
-                    step.taken({"heads", "kv_heads", "scale", "causal", "softcap"}));
-  for (size_t k : {0, 1, 2})
-    if (step.wanted(k)) step.give(k, gradients[k]);
+  give_by(step, "attention_backward", std::move(inputs), {0, 1, 2},
+          step.taken({"heads", "kv_heads", "scale", "causal", "softcap"}));
 }
 
 void class_loss_rule(GradientStep& step) {

@@ -164,7 +164,10 @@ std::shared_ptr<const void> NodeStep::find_plan(std::initializer_list<TensorDesc
 
 void NodeStep::keep_plan(std::initializer_list<TensorDesc> of, std::shared_ptr<const void> plan) const {
   constexpr size_t kMost = 4096;
-  if (Rehearsal::active()) return;
+  if (Rehearsal::active()) {
+    if (scope.prepares && (constant(0) || constant(1))) scope.prepares->keeps_constants = true;
+    return;
+  }
   auto& plans = scope.nodes.plans;
   if (plans.size() >= kMost) plans.clear();  // fed ever new sizes, it starts over
   plans[plan_key(node, options, of)] = std::move(plan);

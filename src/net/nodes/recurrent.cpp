@@ -123,11 +123,11 @@ class Direction {
       return t.as_strided(shape, {t.strides()[1], t.strides()[2]}, which_ * t.strides()[0]);
     };
     later = step_.wanted(to) ? own(step_.y(to)) : step_.scratch(shape, type_);
+    first = step_.has(k) ? own(step_.dense(k)) : later;
     if (!step_.has(k))
       fill(step_.stream, 0, later, step_.options);
     else if (layer_.places == 0)
-      copy(step_.stream, own(step_.dense(k)), later, step_.options);
-    first = step_.has(k) ? own(step_.dense(k)) : later;
+      copy(step_.stream, first, later, step_.options);
   }
 
   /// x W^T + bias of all places: [T, B, gates H].
