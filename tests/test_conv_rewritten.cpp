@@ -7,6 +7,7 @@
 #include "core/composed.hpp"
 #include "ops/conv/conv_nv_few.hpp"
 #include "ops/conv/conv_nv_groups.hpp"
+#include "ops/conv/conv_nv_images.hpp"
 #include "ops/conv/conv_spread.hpp"
 
 using namespace dlprim;
@@ -36,11 +37,18 @@ Options tf32() {
   return options;
 }
 
+/// Sums of few images have room, those of all of x and dy have not.
+Options room_for(int64_t bytes) {
+  Options options;
+  options.workspace_limit = static_cast<size_t>(bytes);
+  return options;
+}
+
 /// Runs the rewritten problem in one direction, twice, as w may be kept; false if it is none of those that
 /// are rewritten.
 template <class Inner, class Make>
 bool check(const ConvCase& c, ConvDirection direction, const Inner& inner, const Make& make,
-           bool constant_w = false) {
+           bool constant_w = false, const Options& options = tf32()) {
   Rng rng(1);
   const auto x = integers(element_count(c.x_shape()), rng, 3),
              w = integers(element_count(c.w_shape()), rng, 3),
@@ -55,7 +63,6 @@ bool check(const ConvCase& c, ConvDirection direction, const Inner& inner, const
   const Tensor ty = data || filter ? operand(c.y_layout, c.y_shape(), dy, c.dtype) : result.tensor();
   auto problem = detail::conv_problem(direction, {tx, tw, ty, c.params});
   problem.constant_w = constant_w;
-  const Options options = tf32();
   if (!inner(problem, options)) return false;
   INFO("direction " << static_cast<int>(direction) << ", " << again(c.text()));
   const auto impl = make(context(), problem, detail::EngineOptions(options), detail::kConvNaive.make);
@@ -175,4 +182,30 @@ TEST_CASE("conv: several small groups as one", "[conv][small]") {
   check_groups({grouped({"4 groups of 3 and 2", 1, 12, {4, 5}, 8, {3, 2}, params({2}, {1}, {0})}, 4),
                 grouped({"2 groups, three dimensions", 1, 8, {3, 4, 3}, 6, {2, 3, 2}, padded}, 2)},
                20);
+}
+
+TEST_CASE("conv: a few images at a time", "[conv][small]") {
+  const std::vector<ConvCase> cases = {
+      {"3x3", 7, 5, {6, 5}, 3, {3, 3}, params({1}, {1}, {1})},
+      {"with a stride", 5, 3, {9, 8}, 4, {3, 2}, params({2, 1}, {1}, {0})},
+      {"one image", 1, 3, {6, 6}, 2, {3, 3}, params({1}, {1}, {1})},
+      grouped({"groups", 4, 4, {5, 5}, 6, {3, 3}, params({1}, {0}, {0})}, 2),
+      {"three dimensions", 3, 3, {4, 5, 6}, 2, {1, 3, 3}, params({1}, {1}, {1})}};
+  int count = 0;
+  in_all_forms(cases, [&](const ConvCase& c) {
+    const auto of = [&](int64_t bytes, bool rewritten) {
+      const bool was = check(c, ConvDirection::backward_filter, detail::conv_nv_images,
+                             detail::make_conv_nv_images, false, room_for(bytes));
+      if (rewritten)
+        count += was;
+      else
+        CHECK_FALSE(was);
+    };
+    for (int64_t bytes : {8000, 12000, 20000}) of(bytes, true);
+    of(int64_t{1} << 30, false);
+    of(100, false);
+    CHECK_FALSE(check(c, ConvDirection::forward, detail::conv_nv_images, detail::make_conv_nv_images, false,
+                      room_for(8000)));
+  });
+  CHECK(count >= 30);
 }

@@ -8,11 +8,11 @@ using namespace dlprim::test;
 
 namespace {
 
-void check_exact(const ConvCase& c, const std::string& name) {
+void check_exact(const ConvCase& c, const std::string& name, int64_t first = 5) {
   if (!is_selected(c.text())) return;
   INFO(name << ", " << again(c.text()));
   const ConvData data = integer_conv_data(c);
-  const ConvResults got = run_conv(c, data, engine(name));
+  const ConvResults got = run_conv(c, data, engine(name), first);
   CHECK(got.intact);
   CHECK(got.repeats);
   CHECK(got.y == rounded_to(c.dtype, conv_forward_reference(c, data.x, data.w)));
@@ -35,6 +35,30 @@ TEST_CASE("winograd: a few tiles are exact", "[conv][small]") {
   for (Layout layout : {Layout::nchw, Layout::nhwc})
     for (const char* name : kPlain)
       check_exact(ConvCase{"few", 1, 3, {5, 6}, 2, {3, 3}, {{}, {1}, {1}}}.in(layout), name);
+  check_exact(ConvCase{"pairs", 2, 6, {5, 6}, 4, {3, 3}, {{}, {1}, {1}}}.in(Layout::nhwc),
+              "winograd:m=2,cpu=0,parts=2", 8);
+}
+
+TEST_CASE("winograd: pairs of channels are exact", "[conv]") {
+  for (ConvCase c : winograd_convs()) {
+    c.c += c.c % 2, c.k += c.k % 2;
+    check_exact(c.in(Layout::nhwc), "winograd:m=2,cpu=0", 8);
+  }
+  ConvCase mixed{"odd filters", 3, 130, {9, 7}, 5, {3, 3}, {{}, {1}, {1}}};
+  check_exact(mixed.in(Layout::nhwc), "winograd:m=2,cpu=0", 8);
+}
+
+TEST_CASE("winograd: sums of backward filter in parts are exact", "[conv]") {
+  const ConvCase c{"parts", 6, 8, {9, 11}, 6, {3, 3}, {{}, {1}, {1}}};  // 30 rows of tiles
+  for (Layout layout : {Layout::nchw, Layout::nhwc})
+    for (const char* name : {"winograd:m=2,cpu=0,parts=2", "winograd:m=2,cpu=0,parts=3,rows=13",
+                             "winograd:m=2,cpu=0,parts=15", "winograd:m=2,cpu=0,parts=30"})
+      check_exact(c.in(layout), name, 8);
+  const ConvDesc desc{{c.x_shape()}, {c.w_shape()}, {c.y_shape()}, c.params};
+  const auto plan = [&] {
+    ConvBackwardFilter(context(), backward_filter_of(desc), engine("winograd:m=2,cpu=0,parts=7"));
+  };
+  CHECK_THAT(error_of<ValidationError>(plan), contains("7 parts are not for 30 rows of tiles"));
 }
 
 TEST_CASE("winograd: exact in other layouts, mixed ones and 16-bit dtypes", "[.forms]") {

@@ -109,6 +109,9 @@ class DLPRIM_API Trainer {
   /// Runs the graph and its gradients until they are recorded, updates nothing, and tells what a step does:
   /// see Model::explain.
   Model::Plan explain(const Model::Tensors& feeds);
+  /// Runs the graph and its gradients as explain() does, and once more with device times measured, without
+  /// the optimizer's: see Model::trace. Throws as that.
+  Model::Trace trace(const Model::Tensors& feeds);
 
   /// Kernels that the last step launched for the graph and its gradients, without the optimizer's; 0 where it
   /// ran node by node.

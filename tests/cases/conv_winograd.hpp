@@ -12,8 +12,9 @@ namespace dlprim::test {
 /// than vectors are long.
 std::vector<ConvCase> winograd_convs();
 
-/// A view in the layout that holds `values`; it does not start at the memory's first element.
-Tensor strided_operand(Layout layout, const Shape& shape, const std::vector<float>& values, DType dtype);
+/// A view in the layout that holds `values` and starts at element `first` of the memory.
+Tensor strided_operand(Layout layout, const Shape& shape, const std::vector<float>& values, DType dtype,
+                       int64_t first = 5);
 
 struct ConvData {
   std::vector<float> x, w, y;
@@ -26,8 +27,9 @@ struct ConvResults {
   std::vector<float> y, dx, dw;
   bool intact = true, repeats = true;  ///< nothing else was written; second runs gave the same bits
 };
-/// All three directions, on poisoned, guarded results, twice.
-ConvResults run_conv(const ConvCase& c, const ConvData& data, const Options& options);
+/// All three directions, on poisoned, guarded results, twice. Operands start at element `first`; where that
+/// is a multiple of 4, tensors of f32 are aligned, and so are results.
+ConvResults run_conv(const ConvCase& c, const ConvData& data, const Options& options, int64_t first = 5);
 
 /// As the dtype holds them.
 std::vector<float> rounded_to(DType dtype, const std::vector<double>& values);

@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include <dlprim/net_training.hpp>
-#include <dlprim/rehearsal.hpp>
 
 #include "clock.hpp"
 #include "device_choice.hpp"
@@ -14,6 +13,7 @@
 #include "model_commands.hpp"
 #include "model_input.hpp"
 #include "percentile.hpp"
+#include "random_trainer.hpp"
 
 namespace dlprim::cli {
 namespace {
@@ -24,35 +24,6 @@ double megabytes(uint64_t bytes) {
 
 double ms_since(Clock::time_point start) {
   return 1e3 * seconds_since(start);
-}
-
-}  // namespace
-
-namespace {
-
-/// A trainer of the graph, whose first output is [..., classes], and random labels among its feeds.
-Trainer trainer_of(NetGraph graph, const BenchModelOptions& options, const ModelRun& run,
-                   Model::Tensors& feeds) {
-  const Model model(graph);
-  const std::string output = model.outputs().at(0).name;
-  Tensor logits;
-  {
-    const Rehearsal rehearsal;  // their shape is all that is asked for
-    logits = model.run(run.stream, feeds, run.options).at(output);
-  }
-  Shape shape;
-  for (int i = 0; i + 1 < logits.rank(); i++) shape.push_back(logits.shape()[i]);
-  std::vector<int64_t> labels;
-  for (int64_t i = 0; i < element_count(shape); i++) labels.push_back(i * 7919 % logits.shape().back());
-  feeds["dlprim.labels"] = to_device(run.stream, host_tensor(DType::i64, shape, labels));
-  add_class_loss(graph, output, "dlprim.labels", {"dlprim.loss"});
-  Trainer::Config config;
-  config.loss = "dlprim.loss";
-  config.optimizer.method = OptimizerMethod::adam;
-  config.precision = options.precision();
-  config.without = options.without;
-  config.options = run.options;
-  return Trainer(run.stream, graph, config);
 }
 
 }  // namespace
@@ -68,7 +39,7 @@ int run_bench(const BenchModelOptions& options) {
   stream.finish();
   const double copy_in = ms_since(copied);
   std::optional<Trainer> trainer;
-  if (options.train) trainer.emplace(trainer_of(graph, options, run, feeds));
+  if (options.train) trainer.emplace(random_trainer(graph, options, run, feeds));
   std::optional<Model::Bound> bound;
   const auto results_of_once = [&] {
     if (bound) bound->run();

@@ -44,6 +44,7 @@ struct CheckModelOptions : ModelOptions {
 };
 struct TraceModelOptions : ModelOptions {
   std::string out, svg;  ///< files; empty: none
+  bool train = false;    ///< a step of training, not a run
   int64_t top = 10;      ///< rows of each table
 };
 struct BenchModelOptions : ModelOptions {

@@ -162,6 +162,9 @@ std::function<std::function<int()>()> add_model_commands(CLI::App& app, const ch
       ->type_name("FILE.json");
   trace->add_option("--svg", all->trace.svg, "Draw the run as a bar, coloured by kinds of nodes")
       ->type_name("FILE.svg");
+  trace->add_flag("--train", all->trace.train,
+                  "Trace a step of training: the first output is compared with random classes; what the "
+                  "optimizer does is not in it");
   trace->add_option("--top", all->trace.top, "Rows of each table: the most expensive")
       ->type_name("N")
       ->transform(CLI::Range(int64_t{1}, int64_t{1} << 20))

@@ -11,6 +11,7 @@
 #include "model_commands.hpp"
 #include "model_input.hpp"
 #include "node_text.hpp"
+#include "random_trainer.hpp"
 #include "trace_report.hpp"
 
 namespace dlprim::cli {
@@ -138,10 +139,16 @@ void print_records(const TraceReport& report, const std::vector<NodeRow>& rows, 
 int run_trace(const TraceModelOptions& options) {
   require_writable("--out", options.out);
   require_writable("--svg", options.svg);
-  const Model model(load_graph(options), options.without, options.precision());
+  const NetGraph graph = load_graph(options);
+  const Model model(graph, options.without, options.precision());
   const ModelRun run(model, options, true);
-  const TraceReport report{options.model, describe(run.device),
-                           model.trace(run.stream, run.feeds(), run.options)};
+  Model::Tensors feeds = run.feeds();
+  const auto trace = [&] {
+    if (!options.train) return model.trace(run.stream, feeds, run.options);
+    Trainer trainer = random_trainer(graph, options, run, feeds);
+    return trainer.trace(feeds);
+  };
+  const TraceReport report{options.model, describe(run.device), trace()};
   const TraceSum total = total_of(report.trace);
   const std::vector<NodeRow> rows = nodes_of(report.trace);
   if (!options.out.empty()) write(options.out, trace_json(report));

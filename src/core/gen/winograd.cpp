@@ -166,8 +166,8 @@ std::string pair_columns(FractionMatrix& matrix, std::vector<std::string>& names
   std::string text;
   for (size_t j = 0; j + 1 < names.size(); j++) {
     if (!differ_in_signs(column(matrix, j), column(matrix, j + 1))) continue;
-    text += cat("const REAL sum", j, " = ", names[j], " + ", names[j + 1], ", difference", j, " = ", names[j],
-                " - ", names[j + 1], ";\n");
+    text += cat("const Lanes sum", j, " = ", names[j], " + ", names[j + 1], ", difference", j, " = ",
+                names[j], " - ", names[j + 1], ";\n");
     for (auto& row : matrix) {
       const bool equal = row[j] == row[j + 1];
       row[j + 1] = equal ? Fraction(0) : row[j];
@@ -201,8 +201,8 @@ std::string winograd_statements(const FractionMatrix& original) {
     }
     std::vector<Fraction> same = matrix[i], opposite = matrix[i];
     for (size_t j = 0; j < same.size(); j++) (matrix[i + 1][j] == same[j] ? opposite[j] : same[j]) = 0;
-    text += cat("const REAL same", i, " = ", expression(terms(same, names)), ";\n");
-    text += cat("const REAL other", i, " = ", expression(terms(opposite, names)), ";\n");
+    text += cat("const Lanes same", i, " = ", expression(terms(same, names)), ";\n");
+    text += cat("const Lanes other", i, " = ", expression(terms(opposite, names)), ";\n");
     text += cat("t[", i, "] = same", i, " + other", i, ";\nt[", i + 1, "] = same", i, " - other", i, ";\n");
     i++;
   }

@@ -24,6 +24,8 @@
 #include "conv/conv_winograd.h"
 #include "gemm/gemm_types.cl"
 
+typedef REAL Lanes;
+
 #define ITEMS 256
 #define POINTS 16
 #define RM (FILTERS / 4)

@@ -12,6 +12,8 @@
 #include "conv/conv_winograd_grid.cl"
 #include "gemm/gemm_cpu_types.cl"
 
+typedef REAL Lanes;
+
 #define COLUMNS ((SEGMENT - 1) * STEP_W + SIZE_W)
 
 INLINE void along_height(REAL* t, const REAL* d) {

@@ -1,5 +1,5 @@
 // Winograd's last transform: y = A^T m A of the sums of products, and the epilogue. One work-item for each tile and
-// channel. Generators fill the slots; as it stands the file has the A^T of F(2, 3). For CPUs: conv_winograd_target_cpu.cl.
+// channel, or pair of them. Sums may lie in parts, one behind the other. Generators fill the slots; as it stands the file has the A^T of F(2, 3). For CPUs: conv_winograd_target_cpu.cl.
 
 // 1: neighbouring work-items have neighbouring channels, else tiles.
 #ifndef CHANNELS_LAST
@@ -9,15 +9,16 @@
 #define SIZE_W STEP_W
 #include "conv/conv_winograd_grid.cl"
 #include "gemm/gemm_types.cl"
+#include "conv/conv_winograd_lanes.cl"
 
-INLINE void along_height(REAL* t, const REAL* d) {
+INLINE void along_height(Lanes* t, const Lanes* d) {
   //$ ALONG_HEIGHT
   t[0] = d[0] + d[1] + d[2];
   t[1] = d[1] - d[2] + d[3];
   //$ END
 }
 
-INLINE void along_width(REAL* t, const REAL* d) {
+INLINE void along_width(Lanes* t, const Lanes* d) {
   //$ ALONG_WIDTH
   t[0] = d[0] + d[1] + d[2];
   t[1] = d[1] - d[2] + d[3];
@@ -26,15 +27,19 @@ INLINE void along_width(REAL* t, const REAL* d) {
 
 __kernel void conv_winograd_target(__global const float* restrict v, long v_offset, __global C_STORAGE* restrict y,
                                    long y_offset, WinogradGrid grid, EPILOGUE_PARAMETERS) {
-  const int c = (int)get_global_id(CHANNELS_LAST ? 0 : 1), tile = (int)get_global_id(CHANNELS_LAST ? 1 : 0);
+  const int c = (int)get_global_id(CHANNELS_LAST ? 0 : 1) * LANES, tile = (int)get_global_id(CHANNELS_LAST ? 1 : 0);
   if (c >= grid.channels || tile >= grid.rows * grid.tiles_w) return;
   v += v_offset + (long)tile * grid.tile_step + (long)c * grid.channel_step;
-  REAL half_way[STEP_H * POINTS_W];
+  Lanes half_way[STEP_H * POINTS_W];
 #pragma unroll
   for (int j = 0; j < POINTS_W; j++) {
-    REAL d[POINTS_H], t[STEP_H];
+    Lanes d[POINTS_H], t[STEP_H];
 #pragma unroll
-    for (int i = 0; i < POINTS_H; i++) d[i] = v[(i * POINTS_W + j) * grid.plane];
+    for (int i = 0; i < POINTS_H; i++) d[i] = *(__global const Lanes*)(v + (i * POINTS_W + j) * grid.plane);
+    for (int part = 1; part < grid.parts; part++)
+#pragma unroll
+      for (int i = 0; i < POINTS_H; i++)
+        d[i] += *(__global const Lanes*)(v + part * grid.part + (i * POINTS_W + j) * grid.plane);
     along_height(t, d);
 #pragma unroll
     for (int i = 0; i < STEP_H; i++) half_way[i * POINTS_W + j] = t[i];
@@ -44,7 +49,7 @@ __kernel void conv_winograd_target(__global const float* restrict v, long v_offs
   const int h0 = down * STEP_H - grid.pad_h, w0 = column * STEP_W - grid.pad_w;
 #pragma unroll
   for (int i = 0; i < STEP_H; i++) {
-    REAL t[STEP_W];
+    Lanes t[STEP_W];
     along_width(t, half_way + i * POINTS_W);
     const int h = h0 + i;
     const long line = grid.first + (long)image * grid.n_stride + (long)c * grid.c_stride + (long)h * grid.h_stride;
@@ -52,7 +57,15 @@ __kernel void conv_winograd_target(__global const float* restrict v, long v_offs
     for (int j = 0; j < STEP_W; j++) {
       const int w = w0 + j;
       const long at = line + (long)w * grid.w_stride;
-      if (h < grid.height && w < grid.width) STORE_C(y + y_offset, at, FINISH(SCALED(t[j], c, 0), c, 0, at));
+      if (h >= grid.height || w >= grid.width) continue;
+#if PAIRS
+      Lanes result;
+      result.x = FINISH(SCALED(t[j].x, c, 0), c, 0, at);
+      result.y = FINISH(SCALED(t[j].y, c + 1, 0), c + 1, 0, at + 1);
+      *(__global Lanes*)(y + y_offset + at) = result;
+#else
+      STORE_C(y + y_offset, at, FINISH(SCALED(t[j], c, 0), c, 0, at));
+#endif
     }
   }
 }

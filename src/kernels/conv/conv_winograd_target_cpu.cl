@@ -24,6 +24,8 @@
 #define KEEP(v, at) keep_apart(preactivation + preactivation_offset + (at), v, apart, count)
 #include "gemm/gemm_cpu_types.cl"
 
+typedef REAL Lanes;
+
 // Elements that lie `apart`.
 INLINE VEC read_apart(__global const C_STORAGE* p, int apart, int count) {
 #if UNIT_AXIS != 0

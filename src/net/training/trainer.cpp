@@ -119,6 +119,10 @@ Model::Plan Trainer::State::explain(const Model::Tensors& feeds) {
   return step_model.explain(stream, inputs_of(feeds), config.options);
 }
 
+Model::Trace Trainer::State::trace(const Model::Tensors& feeds) {
+  return step_model.trace(stream, inputs_of(feeds), config.options);
+}
+
 Model::Tensors Trainer::State::step(const Model::Tensors& feeds) {
   const NetGraph& graph = step_model.graph;
   if (config.scaling)
@@ -203,6 +207,9 @@ Model::Tensors Trainer::predict(const Model::Tensors& feeds) const {
 }
 Model::Plan Trainer::explain(const Model::Tensors& feeds) {
   return state_->explain(feeds);
+}
+Model::Trace Trainer::trace(const Model::Tensors& feeds) {
+  return state_->trace(feeds);
 }
 int64_t Trainer::launches() const noexcept {
   return state_->step_model.launches();

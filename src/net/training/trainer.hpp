@@ -27,6 +27,7 @@ struct Trainer::State {
   Model::Tensors predict(const Model::Tensors& feeds);
   void update(const std::vector<Tensor>& gradients);
   Model::Plan explain(const Model::Tensors& feeds);
+  Model::Trace trace(const Model::Tensors& feeds);
   /// What predicts without inputs that are not among the feeds.
   Prediction& prediction_of(const Model::Tensors& feeds);
   /// Of the step's graph: feeds, and what is held.

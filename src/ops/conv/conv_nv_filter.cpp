@@ -131,8 +131,9 @@ Share choose(const ConvProblem& p, Form form, const Device& device, size_t room)
   return best;
 }
 
-size_t room_for_slices(const Options& options) {
-  return options.workspace_limit / 2;
+size_t room_for_slices(const ConvProblem& p, const Options& options) {
+  const uint64_t limit = options.workspace_limit, pixels = conv_nv_filter_pixel_bytes(p, options);
+  return std::min(limit / 2, limit - std::min(limit, pixels));
 }
 
 class NvFilter : public ConvImpl {
@@ -140,7 +141,7 @@ class NvFilter : public ConvImpl {
   NvFilter(const Context& context, const ConvProblem& problem, const EngineOptions& options)
       : p_(problem),
         form_(form_of(p_, options)),
-        share_(choose(p_, form_, context.device(), room_for_slices(options))) {
+        share_(choose(p_, form_, context.device(), room_for_slices(p_, options))) {
     take_request(context, options);
     if (form_ == Form::split) {
       x_parts_.emplace(context, p_, false, workspace_);
@@ -203,9 +204,9 @@ class NvFilter : public ConvImpl {
             tile.stages, " 2 or more");
     const uint64_t bytes = local_bytes(tile, form_), room = context.device().probes().static_local_memory;
     require(bytes <= room, "engine", "needs ", bytes, " bytes of local memory, the device has ", room);
-    share_ = share_of(p_, form_, tile, workers, context.device(), room_for_slices(options));
-    require(share_.workers > 0, "engine", "workers ", workers,
-            ": their slices need more than half of the workspace limit, ", options.workspace_limit, " bytes");
+    share_ = share_of(p_, form_, tile, workers, context.device(), room_for_slices(p_, options));
+    require(share_.workers > 0, "engine", "workers ", workers, ": their slices need more than ",
+            room_for_slices(p_, options), " bytes of workspace");
   }
 
   FilterAxis axis(size_t i) const {
@@ -252,6 +253,11 @@ class NvFilter : public ConvImpl {
 
 }  // namespace
 
+uint64_t conv_nv_filter_pixel_bytes(const ConvProblem& p, const Options& options) {
+  if (form_of(p, options) == Form::split) return ConvNvParts::bytes(p, false) + ConvNvParts::bytes(p, true);
+  return ConvNvSource::bytes(p, false) + ConvNvSource::bytes(p, true);
+}
+
 std::string refuse_conv_nv_filter(const Context& context, const ConvProblem& p,
                                   const EngineOptions& options) {
   if (p.n == 0 || p.c == 0 || p.k == 0) return "has an empty side";
@@ -264,7 +270,8 @@ std::string refuse_conv_nv_filter(const Context& context, const ConvProblem& p,
   const std::string reason = ConvNvSource::refuse(p);
   if (!reason.empty()) return reason;
   const Form form = form_of(p, options);
-  const uint64_t bytes = local_bytes(choose(p, form, context.device(), room_for_slices(options)).tile, form),
+  const uint64_t bytes =
+                     local_bytes(choose(p, form, context.device(), room_for_slices(p, options)).tile, form),
                  room = context.device().probes().static_local_memory;
   if (bytes > room) return cat("needs ", bytes, " bytes of local memory, the device has ", room);
   return {};
@@ -283,7 +290,7 @@ std::vector<std::string> conv_nv_filter_candidates(const Context& context, const
   std::vector<std::string> result;
   for (const Tile& tile : tiles_of(form)) {
     const auto share = [&](int64_t workers) {
-      return share_of(p, form, tile, workers, device, room_for_slices(options));
+      return share_of(p, form, tile, workers, device, room_for_slices(p, options));
     };
     std::vector<int64_t> counts = {share(0).workers, units, units / 2};
     if (options.tune == TuneMode::exhaustive)

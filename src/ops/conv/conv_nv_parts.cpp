@@ -2,6 +2,14 @@
 
 namespace dlprim::detail {
 
+uint64_t ConvNvParts::bytes(const ConvProblem& p, bool of_y) {
+  const int channels = of_y ? p.k : p.c;
+  const int64_t pixels = p.n * (of_y ? p.y_pixels() : p.x_pixels());
+  const bool even = even_stride(of_y ? p.y : p.x, of_y ? p.y_space : p.x_space).has_value();
+  const int64_t parts = kParts * 2 * round_up(channels, 8);
+  return static_cast<uint64_t>(pixels * (parts + (even ? 0 : channels * int64_t{sizeof(float)})));
+}
+
 ConvNvParts::ConvNvParts(const Context& context, const ConvProblem& p, bool of_y, WorkspaceParts& workspace)
     : channels_(of_y ? p.k : p.c),
       images_(p.n),

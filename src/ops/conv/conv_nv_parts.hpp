@@ -21,6 +21,9 @@ class ConvNvParts {
   /// Of x, or of y if `of_y`.
   ConvNvParts(const Context& context, const ConvProblem& p, bool of_y, WorkspaceParts& workspace);
 
+  /// Of the workspace, without the magnitudes.
+  static uint64_t bytes(const ConvProblem& p, bool of_y);
+
   /// Of a part; each lies like the others, part_stride() elements behind the one before.
   const ConvStrides& strides() const { return strides_; }
   int64_t part_stride() const { return strides_[0] * images_; }

@@ -9,18 +9,35 @@ namespace {
 constexpr int kFlatBits = 8, kDeepBits = 5;
 constexpr int kMostStride = 8;
 
+int64_t unit_of(const ConvProblem& p) {
+  return static_cast<int64_t>(16 / size_of(p.dtype));
+}
+
+bool is_read_as_it_lies(const ConvProblem& p, bool backward) {
+  const ConvStrides& given = backward ? p.y : p.x;
+  const Spatial& space = backward ? p.y_space : p.x_space;
+  const int channels = backward ? p.k : p.c;
+  bool fits = (backward ? p.y_aligned : p.x_aligned) && (given[1] == 1 || channels == 1);
+  const std::array<int, 5> sizes{p.n, channels, space[0], space[1], space[2]};
+  for (size_t i : {0, 2, 3, 4}) fits &= sizes[i] == 1 || (given[i] > 0 && given[i] % unit_of(p) == 0);
+  return fits;
+}
+
 }  // namespace
+
+uint64_t ConvNvSource::bytes(const ConvProblem& p, bool backward) {
+  if (is_read_as_it_lies(p, backward)) return 0;
+  const int64_t pixels = p.n * (backward ? p.y_pixels() : p.x_pixels());
+  return static_cast<uint64_t>(pixels * round_up(backward ? p.k : p.c, unit_of(p))) * size_of(p.dtype);
+}
 
 ConvNvSource::ConvNvSource(const Context& context, const ConvProblem& p, bool backward,
                            WorkspaceParts& workspace) {
   const ConvStrides& given = backward ? p.y : p.x;
   const Spatial& space = backward ? p.y_space : p.x_space;
   const int channels = backward ? p.k : p.c;
-  const auto unit = static_cast<int64_t>(16 / size_of(p.dtype));
-  bool fits = (backward ? p.y_aligned : p.x_aligned) && (given[1] == 1 || channels == 1);
-  const std::array<int, 5> sizes{p.n, channels, space[0], space[1], space[2]};
-  for (size_t i : {0, 2, 3, 4}) fits &= sizes[i] == 1 || (given[i] > 0 && given[i] % unit == 0);
-  if (fits) {
+  const int64_t unit = unit_of(p);
+  if (is_read_as_it_lies(p, backward)) {
     strides_ = given;
     for (int64_t& stride : strides_)
       if (stride == 0) stride = unit;  // nothing steps there, but maps hold no 0

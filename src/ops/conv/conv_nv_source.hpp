@@ -17,6 +17,9 @@ class ConvNvSource {
   /// Of x, or of y if `backward`.
   ConvNvSource(const Context& context, const ConvProblem& p, bool backward, WorkspaceParts& workspace);
 
+  /// Of the workspace: what is copied.
+  static uint64_t bytes(const ConvProblem& p, bool backward);
+
   const ConvStrides& strides() const { return strides_; }
   /// Enqueues the copy, if there is one; what is to be read.
   Tensor prepare(const Stream& stream, const Tensor& x, const Tensor& workspace) const;

@@ -9,6 +9,7 @@
 #include "ops/conv/conv_nv_few.hpp"
 #include "ops/conv/conv_nv_filter.hpp"
 #include "ops/conv/conv_nv_groups.hpp"
+#include "ops/conv/conv_nv_images.hpp"
 #include "ops/conv/conv_nv_source.hpp"
 #include "ops/conv/conv_nv_weights.hpp"
 #include "ops/conv/conv_phases.hpp"
@@ -256,7 +257,8 @@ struct Form {
 constexpr Form kForms[] = {{conv_nv_rows, make_conv_nv_rows},
                            {conv_nv_blocks, make_conv_nv_blocks},
                            {conv_spread_inner, make_conv_spread},
-                           {conv_nv_groups, make_conv_nv_groups}};
+                           {conv_nv_groups, make_conv_nv_groups},
+                           {conv_nv_images, make_conv_nv_images}};
 
 std::string refuse_product(const Context& context, const ConvProblem& p, const EngineOptions& options) {
   std::string reason = refuse_large(p);

@@ -16,19 +16,6 @@ extern const ConvEngine kConvWinograd;
 
 namespace {
 
-TensorDesc transposed(TensorDesc x) {
-  std::swap(x.shape[1], x.shape[2]);
-  std::swap(x.strides[1], x.strides[2]);
-  return x;
-}
-
-Options gemm_options(const Options& options) {
-  Options result = inner_gemm_options(options);
-  // Ten bits of transformed numbers would be fewer of the result's.
-  if (result.math == MathMode::tf32) result.math = MathMode::standard;
-  return result;
-}
-
 class WinogradBase : public ConvImpl {
  public:
   size_t workspace_size() const override { return workspace_.size() + gemm_bytes_; }
@@ -38,10 +25,11 @@ class WinogradBase : public ConvImpl {
   WinogradBase(const ConvProblem& p, const WinogradChoice& choice) : p_(p), choice_(choice) {}
 
   int tile_rows() const { return p_.n * choice_.tiles[0]; }
-  void add_gemm(int rows, float beta, const Context& context, GemmDesc desc, const Options& options) {
+  void add_gemm(int rows, float beta, const Context& context, const Options& options) {
     if (gemms_.count({rows, beta}) > 0) return;
+    GemmDesc desc = winograd_product(p_, choice_, rows);
     desc.beta = beta;
-    const Gemm gemm(context, desc, gemm_options(workspace_.rest(options)));
+    const Gemm gemm(context, desc, winograd_gemm_options(workspace_.rest(options)));
     gemm_bytes_ = std::max(gemm_bytes_, gemm.workspace_size());
     gemms_.emplace(std::make_pair(rows, beta), gemm);
   }
@@ -77,14 +65,7 @@ class WinogradData : public WinogradBase {
     const bool cpu = choice_.cpu;
     of_source_ = {context, p_, form, WinogradMatrix::source, from, form.results, source_.channels_last, cpu};
     of_target_ = {context, p_, form, WinogradMatrix::target, to, form.results, target_.channels_last, cpu};
-    const TensorDesc w_tiles = weights_->layout().desc(), u = cpu ? w_tiles : transposed(w_tiles);
-    GemmDesc desc{source_.desc(), u, target_.desc()};
-    desc.constant_b = p_.constant_w;
-    if (!target_.channels_last) {
-      desc = {transposed(u), transposed(source_.desc()), transposed(target_.desc())};
-      desc.constant_a = p_.constant_w;
-    }
-    add_gemm(choice_.chunk, 0, context, desc, options);
+    add_gemm(choice_.chunk, 0, context, options);
   }
 
   void run(const Stream& stream, const ConvTensors& t, const Tensor& workspace) const override {
@@ -126,10 +107,10 @@ class WinogradFilter : public WinogradBase {
     const WinogradForm& form = choice_.form;
     const WinogradImages x = winograd_source(p_, choice_), dy = winograd_target(p_, choice_),
                          dw = winograd_filter(p_, choice_);
-    const int64_t tiles = choice_.chunk * choice_.tiles[1];
-    x_ = winograd_layout(choice_, x, tiles);
-    dy_ = winograd_layout(choice_, dy, tiles);
-    dw_ = winograd_layout(choice_, dw, dw.rows(), true);
+    const int64_t tiles = tiles_of(choice_.chunk), parts = choice_.parts;
+    x_ = winograd_layout(choice_, x, tiles).in_parts(parts);
+    dy_ = winograd_layout(choice_, dy, tiles).in_parts(parts);
+    dw_ = winograd_layout(choice_, dw, dw.rows(), true).in_parts(parts);
     x_at_ = workspace_.add(x_.bytes());
     dy_at_ = workspace_.add(dy_.bytes());
     dw_at_ = workspace_.add(dw_.bytes());
@@ -138,10 +119,7 @@ class WinogradFilter : public WinogradBase {
     of_dy_ = {context, p_, form, WinogradMatrix::filter, dy, form.taps, dy_.channels_last, cpu};
     of_dw_ = {context, p_, form, WinogradMatrix::target, dw, form.results, true, cpu};
     for (int row = 0; row < tile_rows(); row += choice_.chunk) {
-      const int rows = rows_from(row);
-      const int64_t count = int64_t{rows} * choice_.tiles[1];
-      add_gemm(rows, row > 0 ? 1.f : 0.f, context, {transposed(dy_.desc(count)), x_.desc(count), dw_.desc()},
-               options);
+      add_gemm(rows_from(row), row > 0 ? 1.f : 0.f, context, options);
     }
   }
 
@@ -149,7 +127,7 @@ class WinogradFilter : public WinogradBase {
     const Tensor dw = dw_.view(workspace, dw_at_, dw_.tiles);
     for (int row = 0; row < tile_rows(); row += choice_.chunk) {
       const int rows = rows_from(row);
-      const int64_t count = int64_t{rows} * choice_.tiles[1];
+      const int64_t count = tiles_of(rows);
       const Tensor x = x_.view(workspace, x_at_, count), dy = dy_.view(workspace, dy_at_, count);
       of_x_.run(stream, t.x, x, x_, row, rows);
       of_dy_.run(stream, t.y, dy, dy_, row, rows);
@@ -160,6 +138,8 @@ class WinogradFilter : public WinogradBase {
 
  private:
   int rows_from(int row) const { return std::min(choice_.chunk, tile_rows() - row); }
+  /// In a part of so many rows.
+  int64_t tiles_of(int rows) const { return int64_t{rows} / choice_.parts * choice_.tiles[1]; }
 
   WinogradLayout x_, dy_, dw_;
   WinogradTransform of_x_, of_dy_, of_dw_;
@@ -194,8 +174,12 @@ std::vector<std::string> candidates(const Context& context, const ConvProblem& p
   return result;
 }
 
+double predict(const Context& context, const ConvProblem& p, const EngineOptions& options) {
+  return winograd_choice(context, p, options, kConvWinograd.name).time;
+}
+
 }  // namespace
 
-const ConvEngine kConvWinograd = {"winograd", refuse, make, avoid, nullptr, candidates, true};
+const ConvEngine kConvWinograd = {"winograd", refuse, make, avoid, predict, candidates, true};
 
 }  // namespace dlprim::detail

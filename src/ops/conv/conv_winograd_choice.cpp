@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "ops/gemm/gemm_impl.hpp"
+
 namespace dlprim::detail {
 namespace {
 
@@ -95,6 +97,7 @@ WinogradImages winograd_source(const ConvProblem& p, const WinogradChoice& choic
     result.pad[axis] = data ? p.w_space[axis + 1] - 1 - p.pad[axis + 1] : p.pad[axis + 1];
   result.strides = {strides[0], strides[1], strides[3], strides[4]};
   result.extent = data ? p.y_extent : p.x_extent;
+  result.aligned = data ? p.y_aligned : p.x_aligned;
   return result;
 }
 
@@ -105,6 +108,7 @@ WinogradImages winograd_target(const ConvProblem& p, const WinogradChoice& choic
   WinogradImages result{p.n, data ? p.c : p.k, {space[1], space[2]}, choice.tiles};
   result.strides = {strides[0], strides[1], strides[3], strides[4]};
   result.extent = data ? p.x_extent : p.y_extent;
+  result.aligned = data ? p.x_aligned : p.y_aligned;
   return result;
 }
 
@@ -114,6 +118,7 @@ WinogradImages winograd_filter(const ConvProblem& p, const WinogradChoice& choic
   result.strides = {p.w[0], p.w[1], p.w[3], p.w[4]};
   result.images = p.k, result.channels = p.c;
   result.extent = p.w_extent;
+  result.aligned = p.w_aligned;
   if (p.direction == ConvDirection::backward_filter) return result;
   const bool data = p.direction == ConvDirection::backward_data;
   // GEMM's engines for GPUs want the source's channels contiguous, the one for CPUs the target's.
@@ -132,14 +137,79 @@ WinogradImages winograd_filter(const ConvProblem& p, const WinogradChoice& choic
 WinogradLayout winograd_layout(const WinogradChoice& choice, const WinogradImages& x, int64_t tiles,
                                bool channels_last) {
   const bool last = channels_last || choice.cpu || x.strides[1] == 1 || x.channels == 1;
-  // 64 bytes, a vector of the kernels for CPUs; 16, which GPUs read at a time.
-  return {last, choice.form.points(), tiles, x.channels, choice.cpu ? 16 : 4};
+  // 64 bytes, a vector of the kernels for CPUs; 16, which GPUs read at a time, and 128, which they write.
+  return {last, choice.form.points(), tiles, x.channels, choice.cpu ? 16 : 4, choice.cpu ? 16 : 32};
 }
 
 namespace {
 
+TensorDesc transposed(TensorDesc x) {
+  std::swap(x.shape[1], x.shape[2]);
+  std::swap(x.strides[1], x.strides[2]);
+  return x;
+}
+
+/// On an H200: microseconds that a transform takes to begin, and bytes that it reads and writes in one.
+constexpr double kTransform = 5, kTransformBytes = 3e6;
+/// The most parts of backward filter's sums.
+constexpr int kMostParts = 16;
+
+/// Microseconds of a run; 0 if nothing predicts the product.
+double time_of(const Context& context, const ConvProblem& p, const WinogradChoice& choice,
+               const Options& options) {
+  const double product = predicted_gemm_time(context, gemm_problem(winograd_product(p, choice, choice.chunk)),
+                                             winograd_gemm_options(options));
+  if (product == 0) return 0;
+  const bool filter = p.direction == ConvDirection::backward_filter;
+  const int64_t rows = int64_t{p.n} * choice.tiles[0], chunks = ceil_div(rows, choice.chunk);
+  const auto of = [&](const WinogradImages& x, int64_t tiles) {
+    return static_cast<double>(winograd_layout(choice, x, tiles, true).bytes());
+  };
+  const WinogradImages w = winograd_filter(p, choice);
+  const int64_t tiles = rows * choice.tiles[1];
+  double bytes =
+      conv_pixel_bytes(p) + of(winograd_source(p, choice), tiles) + of(winograd_target(p, choice), tiles);
+  if (filter || !p.constant_w) bytes += static_cast<double>(choice.parts) * of(w, w.rows());
+  return static_cast<double>(chunks) * (product + 2 * kTransform) + kTransform + bytes / kTransformBytes;
+}
+
+/// The same in `parts`, which have as many rows each; a refusal if they cannot.
+WinogradChoice in_parts(const ConvProblem& p, WinogradChoice choice, int parts) {
+  const int64_t rows = int64_t{p.n} * choice.tiles[0];
+  if (parts < 1 || rows % parts != 0 || parts > choice.chunk) {
+    choice.refusal = cat(parts, " parts are not for ", rows, " rows of tiles, ", choice.chunk, " at a time");
+    return choice;
+  }
+  choice.parts = parts;
+  choice.chunk = choice.chunk / parts * parts;
+  return choice;
+}
+
+/// With as many parts as are predicted to be fastest.
+WinogradChoice predicted(const Context& context, const ConvProblem& p, const Options& options,
+                         WinogradChoice choice) {
+  if (context.device().probes().matrix != MatrixEngine::nv_wgmma) return choice;  // not measured elsewhere
+  choice.time = time_of(context, p, choice, options);
+  WinogradChoice best = choice;
+  if (p.direction != ConvDirection::backward_filter) return best;
+  for (int parts = 2; parts <= kMostParts && best.time > 0; parts++) {
+    WinogradChoice other = in_parts(p, choice, parts);
+    if (!other.refusal.empty() || parts * bytes_of(p, choice).filter > options.workspace_limit / 4) continue;
+    other.time = time_of(context, p, other, options);
+    if (other.time < best.time) best = other;
+  }
+  return best;
+}
+
+/// Parameters of the engine, 0 where nothing is asked.
+struct Asked {
+  int m = 0, rows = 0, cpu = 0, parts = 0;
+};
+
 /// The choice for tiles of m results.
-WinogradChoice choice_of(const ConvProblem& p, const Options& options, bool cpu, int m, int rows) {
+WinogradChoice choice_of(const Context& context, const ConvProblem& p, const Options& options,
+                         const Asked& asked, int m) {
+  const bool cpu = asked.cpu != 0;
   WinogradChoice choice;
   choice.m = m;
   choice.cpu = cpu;
@@ -156,37 +226,75 @@ WinogradChoice choice_of(const ConvProblem& p, const Options& options, bool cpu,
   if (options.math == MathMode::strict)
     choice.refusal = refuse_winograd_strict(p, choice.form, int64_t{p.n} * choice.tiles[0] * choice.tiles[1]);
   if (!choice.refusal.empty()) return choice;
-  choice.chunk = chunk_for(p, choice, options, rows);
+  choice.chunk = chunk_for(p, choice, options, asked.rows);
   if (choice.chunk == 0) {
     const Bytes bytes = bytes_of(p, choice);
     choice.refusal = cat("needs ", bytes.filter + bytes.row, " bytes of workspace, the limit is ",
                          options.workspace_limit);
   }
-  return choice;
+  if (!choice.refusal.empty()) return choice;
+  if (asked.parts != 0 && filter) return in_parts(p, choice, asked.parts);
+  return cpu ? choice : predicted(context, p, options, choice);
 }
 
 }  // namespace
 
 WinogradChoice winograd_choice(const Context& context, const ConvProblem& p, const EngineOptions& options,
                                const char* name) {
-  int m = 0, rows = 0, cpu = context.device().kind() == DeviceKind::cpu;
+  Asked asked;
+  asked.cpu = context.device().kind() == DeviceKind::cpu;
+  options.request.take(
+      name, {{"m", &asked.m}, {"rows", &asked.rows}, {"cpu", &asked.cpu}, {"parts", &asked.parts}});
+  const int m = asked.m;
   WinogradChoice choice;
-  options.request.take(name, {{"m", &m}, {"rows", &rows}, {"cpu", &cpu}});
   choice.refusal = refuse_winograd_problem(p);
   if (choice.refusal.empty() && m != 0 && m != 2 && m != 4)
     choice.refusal = cat("tiles of ", m, ", must be 2 or 4");
   if (!choice.refusal.empty()) return choice;
-  if (m != 0) return choice_of(p, options, cpu != 0, m, rows);
-  choice = choice_of(p, options, cpu != 0, 2, rows);
-  WinogradChoice larger = choice_of(p, options, cpu != 0, 4, rows);
-  const bool better =
-      larger.refusal.empty() && (!choice.refusal.empty() || cost_of(p, larger) < cost_of(p, choice));
+  if (m != 0) return choice_of(context, p, options, asked, m);
+  choice = choice_of(context, p, options, asked, 2);
+  WinogradChoice larger = choice_of(context, p, options, asked, 4);
+  if (!larger.refusal.empty()) return choice;
+  const bool predicted = choice.time > 0 && larger.time > 0;
+  const bool better = !choice.refusal.empty() ||
+                      (predicted ? larger.time < choice.time : cost_of(p, larger) < cost_of(p, choice));
   return better ? larger : choice;
+}
+
+Options winograd_gemm_options(const Options& options) {
+  Options result = inner_gemm_options(options);
+  // Ten bits of transformed numbers would be fewer of the result's.
+  if (result.math == MathMode::tf32) result.math = MathMode::standard;
+  return result;
+}
+
+GemmDesc winograd_product(const ConvProblem& p, const WinogradChoice& choice, int rows) {
+  const int64_t tiles = int64_t{rows} / choice.parts * choice.tiles[1],
+                most = int64_t{choice.chunk} / choice.parts * choice.tiles[1];
+  const auto layout = [&](const WinogradImages& x) {
+    return winograd_layout(choice, x, most).in_parts(choice.parts);
+  };
+  const WinogradImages w = winograd_filter(p, choice);
+  const WinogradLayout source = layout(winograd_source(p, choice)),
+                       target = layout(winograd_target(p, choice)),
+                       filter = winograd_layout(choice, w, w.rows(), true).in_parts(choice.parts);
+  if (p.direction == ConvDirection::backward_filter)
+    return {transposed(target.desc(tiles)), source.desc(tiles), filter.desc()};
+  const TensorDesc u = choice.cpu ? filter.desc() : transposed(filter.desc());
+  GemmDesc desc{source.desc(), u, target.desc()};
+  desc.constant_b = p.constant_w;
+  if (!target.channels_last) {
+    desc = {transposed(u), transposed(source.desc()), transposed(target.desc())};
+    desc.constant_a = p.constant_w;
+  }
+  return desc;
 }
 
 std::string avoid_winograd(const Context& context, const ConvProblem& p, const WinogradChoice& choice) {
   const DeviceKind kind = context.device().kind();
-  if (kind != DeviceKind::cpu) return cat("was measured on CPUs alone, the device is a ", name_of(kind));
+  if (kind != DeviceKind::cpu)
+    return choice.time > 0 ? std::string()
+                           : cat("was measured on CPUs and with nv_wgmma, the device is a ", name_of(kind));
   const double direct = conv_flops(p) / 2, ratio = cost_of(p, choice) / std::max(1., direct);
   if (ratio <= kMostCost) return {};
   return cat("is expected to take ", ratio, " times as long as multiply-adds, should be at most ", kMostCost);

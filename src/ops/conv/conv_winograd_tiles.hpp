@@ -38,11 +38,16 @@ std::string refuse_winograd_form(const ConvProblem& p, const WinogradForm& form)
 struct WinogradLayout {
   bool channels_last = true;
   int64_t points = 0, tiles = 0, channels = 0, pitch = 0, plane = 0;
+  int64_t parts = 1;  ///< so many, each of `points` planes, one behind the other
   WinogradLayout() = default;
-  /// Runs are `unit` elements long or a multiple of it.
-  WinogradLayout(bool channels_last, int64_t points, int64_t tiles, int64_t channels, int64_t unit);
-  size_t bytes() const { return static_cast<size_t>(points * plane) * sizeof(float); }
-  /// [points, tiles, channels]; of the first `count` tiles.
+  /// Runs are `run` elements long or a multiple of it, planes an odd multiple of `unit`.
+  WinogradLayout(bool channels_last, int64_t points, int64_t tiles, int64_t channels, int64_t run,
+                 int64_t unit);
+  /// The same, `count` times.
+  WinogradLayout in_parts(int64_t count) const;
+  int64_t part() const { return points * plane; }
+  size_t bytes() const { return static_cast<size_t>(parts * part()) * sizeof(float); }
+  /// [parts x points, tiles, channels]; of the first `count` tiles of each.
   TensorDesc desc(int64_t count) const;
   TensorDesc desc() const { return desc(tiles); }
   Tensor view(const Tensor& memory, size_t at, int64_t count) const;
@@ -54,6 +59,7 @@ struct WinogradImages {
   Plane size{1, 1}, tiles{1, 1}, pad{0, 0};
   std::array<int64_t, 4> strides{};  ///< of image, channel, row, column; negative ones count from `first`
   int64_t first = 0, extent = 0;
+  bool aligned = false;  ///< as TensorDesc's
   int rows() const { return images * tiles[0]; }
 };
 
@@ -68,14 +74,15 @@ class WinogradTransform {
                     WinogradMatrix matrix, const WinogradImages& images, Plane step, bool channels_last,
                     bool cpu);
 
-  /// `rows` rows of tiles from `first` on between `images` and `transformed`. The target's matrix has the
-  /// epilogue.
+  /// `rows` rows of tiles from `first` on between `images` and `transformed`, as many into each of the
+  /// layout's parts. The target's matrix adds the parts up, and has the epilogue.
   void run(const Stream& stream, const Tensor& images, const Tensor& transformed,
            const WinogradLayout& layout, int first, int rows, const EpilogueTensors& with = {}) const;
 
  private:
   WinogradImages images_;
   bool target_ = false, channels_last_ = true, cpu_ = false;
+  bool pairs_ = false;  ///< of channels
   int lanes_ = 1, units_ = 1;
   Kernel kernel_;
 };
