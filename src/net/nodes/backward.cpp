@@ -109,7 +109,10 @@ void run_matmul_backward(NodeStep& step) {
   }
   if (column) dy_shape.push_back(1);
   Tensor dy = step.dense(0).reshape(dy_shape);
-  Tensor b = step.dense(1).reshape(as_matrix(other, !first));
+  // A product reads a matrix also with its columns side by side.
+  const bool turned =
+      first && other.size() == 2 && step.x(1).strides()[0] == 1 && step.x(1).strides()[1] >= other[0];
+  Tensor b = turned ? step.x(1) : step.dense(1).reshape(as_matrix(other, !first));
   const Shape shape = as_matrix(own, first);
   GemmParams params;
   params.alpha = step.number("alpha", 1);

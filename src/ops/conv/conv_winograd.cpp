@@ -29,7 +29,7 @@ class WinogradBase : public ConvImpl {
     if (gemms_.count({rows, beta}) > 0) return;
     GemmDesc desc = winograd_product(p_, choice_, rows);
     desc.beta = beta;
-    const Gemm gemm(context, desc, winograd_gemm_options(workspace_.rest(options)));
+    const Gemm gemm(context, desc, winograd_gemm_options(workspace_.rest(options), choice_));
     gemm_bytes_ = std::max(gemm_bytes_, gemm.workspace_size());
     gemms_.emplace(std::make_pair(rows, beta), gemm);
   }

@@ -14,11 +14,12 @@ struct WinogradChoice {
   std::string refusal;  ///< of the engine; the rest then means nothing
   int m = 0;            ///< the form's, see winograd_form()
   WinogradForm form;
-  bool cpu = false;   ///< the kernels for CPUs
-  Plane tiles{1, 1};  ///< of an image
-  int chunk = 1;      ///< rows of tiles that are transformed before they are multiplied
-  int parts = 1;      ///< backward filter: of a chunk, each with sums of its own
-  double time = 0;    ///< predicted, in microseconds; 0: it was not
+  bool cpu = false;    ///< the kernels for CPUs
+  bool split = false;  ///< products are those of GEMM's nv_wgmma, as whose times are known
+  Plane tiles{1, 1};   ///< of an image
+  int chunk = 1;       ///< rows of tiles that are transformed before they are multiplied
+  int parts = 1;       ///< backward filter: of a chunk, each with sums of its own
+  double time = 0;     ///< predicted, in microseconds; 0: it was not
 };
 
 /// Why no form of these engines can serve: dtypes, groups, sizes; empty if one may.
@@ -30,10 +31,14 @@ WinogradChoice winograd_choice(const Context& context, const ConvProblem& p, con
 /// Why the choice does not pay; empty if it does.
 std::string avoid_winograd(const Context& context, const ConvProblem& p, const WinogradChoice& choice);
 
+/// Microseconds of a run with the products of `nv_wgmma`; 0 if that refuses them.
+double winograd_time(const Context& context, const ConvProblem& p, const WinogradChoice& choice,
+                     const Options& options);
+
 /// The batch of products: one for each point, and in backward filter for each part.
 GemmDesc winograd_product(const ConvProblem& p, const WinogradChoice& choice, int rows);
 /// How the product is to be planned.
-Options winograd_gemm_options(const Options& options);
+Options winograd_gemm_options(const Options& options, const WinogradChoice& choice);
 
 // The problem's tensors as tiles. The source is what is convolved: x, or dy in backward data. In backward
 // filter the source is x, the target dy, and the filter, dw, is written.

@@ -11,11 +11,14 @@ namespace {
 /// Bytes of transformed tiles that CPUs work on at a time, so that the next step finds them in the cache; no
 /// fewer than those of the filter, which each chunk reads anew.
 constexpr uint64_t kCpuChunkBytes = 8000000;
+/// Of the workspace, what `nv_wgmma` takes beside an operand, and ends of planes.
+constexpr uint64_t kSplitEnds = 1 << 18;
 /// The most that tiles may cost, in what multiply-adds without them cost at full speed.
 constexpr double kMostCost = 1.05;
 
 struct Bytes {
-  uint64_t filter = 0, row = 0;  ///< of the transformed filter; of a row of tiles of both others
+  uint64_t filter = 0;           ///< transformed
+  uint64_t source = 0, row = 0;  ///< of a row of tiles; of both tensors of pixels
 };
 
 Bytes bytes_of(const ConvProblem& p, const WinogradChoice& choice) {
@@ -25,7 +28,14 @@ Bytes bytes_of(const ConvProblem& p, const WinogradChoice& choice) {
     return winograd_layout(choice, x, tiles, last).bytes();
   };
   const int tiles = choice.tiles[1];
-  return {of(w, w.rows(), true), of(from, tiles, false) + of(to, tiles, false)};
+  const uint64_t source = of(from, tiles, false);
+  return {of(w, w.rows(), true), source, source + of(to, tiles, false)};
+}
+
+/// Whether transformed pixels are the product's second operand, which engines are likelier to copy.
+bool multiplies_by_pixels(const ConvProblem& p, const WinogradChoice& choice) {
+  return p.direction == ConvDirection::backward_filter ||
+         !winograd_layout(choice, winograd_target(p, choice), 1).channels_last;
 }
 
 /// As many rows of tiles as the workspace has room for, with some for GEMM, in chunks of equal length. 0: not
@@ -34,12 +44,14 @@ int chunk_for(const ConvProblem& p, const WinogradChoice& choice, const Options&
   const Bytes bytes = bytes_of(p, choice);
   const bool constant = p.constant_w && p.direction != ConvDirection::backward_filter;
   const uint64_t kept = constant ? 0 : bytes.filter, limit = options.workspace_limit;
-  constexpr uint64_t kEnds = 4096;  // what parts are rounded up by
-  if (kept + bytes.row + kEnds > limit) return 0;
-  const uint64_t for_gemm = 2 * kept + kEnds;
-  // GEMM may want copies of what is transformed.
+  const uint64_t ends = choice.split ? 2 * kSplitEnds : 4096;  // what parts are rounded up by
+  if (kept + bytes.row + ends > limit) return 0;
+  const uint64_t for_gemm = 2 * kept + ends;
+  // GEMM may want copies of what is transformed; `nv_wgmma` only of the second operand, split.
   const uint64_t room = limit > kept + for_gemm ? limit - kept - for_gemm : 0;
-  int64_t most = std::max<int64_t>(1, static_cast<int64_t>(room / (3 * bytes.row)));
+  const uint64_t split = multiplies_by_pixels(p, choice) ? 2 * bytes.source : 0;
+  const uint64_t row = choice.split ? bytes.row + split : 3 * bytes.row;
+  int64_t most = std::max<int64_t>(1, static_cast<int64_t>(room / row));
   if (asked > 0) most = std::min<int64_t>(most, asked);
   if (asked == 0 && choice.cpu)
     most = std::min(
@@ -149,29 +161,8 @@ TensorDesc transposed(TensorDesc x) {
   return x;
 }
 
-/// On an H200: microseconds that a transform takes to begin, and bytes that it reads and writes in one.
-constexpr double kTransform = 5, kTransformBytes = 3e6;
 /// The most parts of backward filter's sums.
 constexpr int kMostParts = 16;
-
-/// Microseconds of a run; 0 if nothing predicts the product.
-double time_of(const Context& context, const ConvProblem& p, const WinogradChoice& choice,
-               const Options& options) {
-  const double product = predicted_gemm_time(context, gemm_problem(winograd_product(p, choice, choice.chunk)),
-                                             winograd_gemm_options(options));
-  if (product == 0) return 0;
-  const bool filter = p.direction == ConvDirection::backward_filter;
-  const int64_t rows = int64_t{p.n} * choice.tiles[0], chunks = ceil_div(rows, choice.chunk);
-  const auto of = [&](const WinogradImages& x, int64_t tiles) {
-    return static_cast<double>(winograd_layout(choice, x, tiles, true).bytes());
-  };
-  const WinogradImages w = winograd_filter(p, choice);
-  const int64_t tiles = rows * choice.tiles[1];
-  double bytes =
-      conv_pixel_bytes(p) + of(winograd_source(p, choice), tiles) + of(winograd_target(p, choice), tiles);
-  if (filter || !p.constant_w) bytes += static_cast<double>(choice.parts) * of(w, w.rows());
-  return static_cast<double>(chunks) * (product + 2 * kTransform) + kTransform + bytes / kTransformBytes;
-}
 
 /// The same in `parts`, which have as many rows each; a refusal if they cannot.
 WinogradChoice in_parts(const ConvProblem& p, WinogradChoice choice, int parts) {
@@ -181,21 +172,21 @@ WinogradChoice in_parts(const ConvProblem& p, WinogradChoice choice, int parts) 
     return choice;
   }
   choice.parts = parts;
-  choice.chunk = choice.chunk / parts * parts;
+  const int64_t lines = rows / parts;  // of tiles, in all parts
+  choice.chunk = static_cast<int>(ceil_div(lines, ceil_div(lines, choice.chunk / parts)) * parts);
   return choice;
 }
 
 /// With as many parts as are predicted to be fastest.
 WinogradChoice predicted(const Context& context, const ConvProblem& p, const Options& options,
                          WinogradChoice choice) {
-  if (context.device().probes().matrix != MatrixEngine::nv_wgmma) return choice;  // not measured elsewhere
-  choice.time = time_of(context, p, choice, options);
+  choice.time = winograd_time(context, p, choice, options);
   WinogradChoice best = choice;
   if (p.direction != ConvDirection::backward_filter) return best;
   for (int parts = 2; parts <= kMostParts && best.time > 0; parts++) {
     WinogradChoice other = in_parts(p, choice, parts);
     if (!other.refusal.empty() || parts * bytes_of(p, choice).filter > options.workspace_limit / 4) continue;
-    other.time = time_of(context, p, other, options);
+    other.time = winograd_time(context, p, other, options);
     if (other.time < best.time) best = other;
   }
   return best;
@@ -206,13 +197,29 @@ struct Asked {
   int m = 0, rows = 0, cpu = 0, parts = 0;
 };
 
-/// The choice for tiles of m results.
+/// Whether the workspace holds transformed tiles and, beside the one that is multiplied by it, the operand
+/// that `nv_wgmma` splits.
+bool has_room_for_split(const ConvProblem& p, const WinogradChoice& choice, const Options& options) {
+  const bool filter = p.direction == ConvDirection::backward_filter;
+  const WinogradImages from = winograd_source(p, choice), to = winograd_target(p, choice),
+                       w = winograd_filter(p, choice);
+  const int64_t tiles = int64_t{choice.chunk} * choice.tiles[1];
+  const auto of = [&](const WinogradImages& x, int64_t count) -> uint64_t {
+    return winograd_layout(choice, x, count).bytes();
+  };
+  const uint64_t weights = static_cast<uint64_t>(choice.parts) * of(w, w.rows()), source = of(from, tiles);
+  const uint64_t kept = p.constant_w && !filter ? 0 : weights,
+                 split = 2 * (multiplies_by_pixels(p, choice) ? source : kept);
+  return kept + source + of(to, tiles) + split + kSplitEnds <= options.workspace_limit;
+}
+
+/// The choice for tiles of m results; `split`: with the products of `nv_wgmma`.
 WinogradChoice choice_of(const Context& context, const ConvProblem& p, const Options& options,
-                         const Asked& asked, int m) {
-  const bool cpu = asked.cpu != 0;
+                         const Asked& asked, int m, bool split) {
   WinogradChoice choice;
   choice.m = m;
-  choice.cpu = cpu;
+  choice.cpu = asked.cpu != 0;
+  choice.split = split;
   choice.form = winograd_form(p, m);
   choice.refusal = refuse_winograd_form(p, choice.form);
   if (!choice.refusal.empty()) return choice;
@@ -231,10 +238,20 @@ WinogradChoice choice_of(const Context& context, const ConvProblem& p, const Opt
     const Bytes bytes = bytes_of(p, choice);
     choice.refusal = cat("needs ", bytes.filter + bytes.row, " bytes of workspace, the limit is ",
                          options.workspace_limit);
+    return choice;
   }
-  if (!choice.refusal.empty()) return choice;
-  if (asked.parts != 0 && filter) return in_parts(p, choice, asked.parts);
-  return cpu ? choice : predicted(context, p, options, choice);
+  if (filter && asked.parts != 0) choice = in_parts(p, choice, asked.parts);
+  return split && asked.parts == 0 ? predicted(context, p, options, choice) : choice;
+}
+
+/// The same, with these products where the device has them and there is room.
+WinogradChoice choice_of(const Context& context, const ConvProblem& p, const Options& options,
+                         const Asked& asked, int m) {
+  if (asked.cpu == 0 && context.device().probes().matrix == MatrixEngine::nv_wgmma) {
+    const WinogradChoice choice = choice_of(context, p, options, asked, m, true);
+    if (choice.refusal.empty() && has_room_for_split(p, choice, options)) return choice;
+  }
+  return choice_of(context, p, options, asked, m, false);
 }
 
 }  // namespace
@@ -261,8 +278,9 @@ WinogradChoice winograd_choice(const Context& context, const ConvProblem& p, con
   return better ? larger : choice;
 }
 
-Options winograd_gemm_options(const Options& options) {
+Options winograd_gemm_options(const Options& options, const WinogradChoice& choice) {
   Options result = inner_gemm_options(options);
+  if (choice.split) result.engine = "nv_wgmma";
   // Ten bits of transformed numbers would be fewer of the result's.
   if (result.math == MathMode::tf32) result.math = MathMode::standard;
   return result;

@@ -213,6 +213,7 @@ double predicted_gemm_time(const Context& context, const GemmProblem& p, const O
   double least = 0;
   const EngineOptions options(asked);
   for (const GemmEngine* engine : kEngines) {
+    if (!options.request.automatic() && !options.request.names(engine->name)) continue;
     const EngineVerdict verdict = engine->judge(context, p, options);
     if (!verdict.refusal.empty() || !verdict.avoidance.empty()) continue;
     const double time = verdict.prediction;

@@ -66,7 +66,7 @@ inline Options inner_gemm_options(const Options& options) {
   result.tune = TuneMode::table;
   return result;
 }
-/// Microseconds, by the engine that predicts least; 0 if none predicts.
+/// Microseconds, by the engine that predicts least, or the one that is asked for; 0 if none predicts.
 double predicted_gemm_time(const Context& context, const GemmProblem& problem, const Options& options);
 /// TuneMode::measure and exhaustive.
 void measure_gemm_on_first_use(const Context& context, const GemmDesc& desc, const GemmProblem& problem,
