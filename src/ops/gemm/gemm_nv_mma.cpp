@@ -31,6 +31,9 @@ constexpr Candidate kSplit[] = {
     {{64, 64, 2, 2, 128, 3, 2}, 0.5},
 };
 
+/// Of f32 by parts, in microseconds: an element of A, of B, and of a tile that is stored.
+constexpr double kNoted = 1e-6, kWritten = 3e-6, kStored = 4. / (128 * 128);
+
 bool is_split(const GemmProblem& p, const Options& options) {
   return p.dtype == DType::f32 && options.math != MathMode::tf32;
 }
@@ -55,6 +58,10 @@ Choice choose(const Context& context, const GemmProblem& p, bool split) {
   // Operations in a microsecond of a unit, as of an H200; ratios matter.
   const double peak = split ? 0.8e6 : p.dtype == DType::f32 ? 2.4e6 : size_of(p.dtype) == 2 ? 4.9e6 : 9.7e6;
   Choice best;
+  // Parts of A are noted, those of B written, before.
+  const double of_a = static_cast<double>(p.m) * p.k * p.batch,
+               of_b = static_cast<double>(p.n) * p.k * p.batch;
+  const double before = split ? kNoted * (p.constant_a ? 0 : of_a) + kWritten * (p.constant_b ? 0 : of_b) : 0;
   const auto consider = [&](const Candidate& candidate) {
     const Tile& t = candidate.tile;
     if (!refuse_tile(device, t).empty()) return;
@@ -63,7 +70,8 @@ Choice choose(const Context& context, const GemmProblem& p, bool split) {
         static_cast<double>(round_up(p.k * static_cast<int64_t>(size_of(p.dtype)), t.step_bytes)) /
         static_cast<double>(size_of(p.dtype));
     const double turn = 2.0 * t.m * t.n * steps / (peak * candidate.rate);
-    const double time = 5.5 + static_cast<double>(ceil_div(tiles, units)) * (2 + turn);
+    const double store = split ? kStored * t.m * t.n : 0;
+    const double time = 5.5 + before + static_cast<double>(ceil_div(tiles, units)) * (2 + store + turn);
     if (best.time == 0 || time < best.time) best = {t, time};
   };
   if (split)
