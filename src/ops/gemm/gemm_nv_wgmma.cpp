@@ -57,25 +57,24 @@ struct Costs {
 };
 constexpr Costs kPlainCosts = {3, 0.7, 0.0043, 0.27, 0.0016, 0},
                 kSplitCosts = {9, 0, 0.035, 0.28, 0.006, 3e-6};
-/// What parts take beyond that where an operand has K along rows: a turn that follows another one, and a
-/// step, if it is A; an element, if it is B.
-constexpr double kTurnedTurn = 9, kTurnedStep = 0.127, kTurnedSplit = 1.4e-6;
+/// A turn that follows another one with parts begins while that one is stored: the share of `turn` that is
+/// left, and what it takes more where A has K along rows.
+constexpr double kLaterTurn = 0.55, kTurnedTurn = 10;
 
 Choice choose(const GemmProblem& p, bool split, const Device& device) {
   const int64_t units = std::max(1, device.facts().compute_units);
   const Costs& cost = split ? kSplitCosts : kPlainCosts;
-  const double element = cost.split + (split && !p.b.unit_k ? kTurnedSplit : 0);
   const double before =
-      p.constant_b ? kPlainCosts.launch : cost.launch + element * static_cast<double>(p.n) * p.k * p.batch;
-  const bool turned = split && !p.a.unit_k;
+      p.constant_b ? kPlainCosts.launch : cost.launch + cost.split * static_cast<double>(p.n) * p.k * p.batch;
   const auto steps = static_cast<double>(ceil_div(p.k * static_cast<int64_t>(size_of(p.dtype)), 128));
   Choice best;
   for (const Tile& tile : split ? kSplitTiles : kPlainTiles) {
     const int64_t tiles = ceil_div(p.m, kTileM) * ceil_div(p.n, tile.n) * p.batch;
-    const double step = cost.step + cost.step_column * tile.n + (turned ? kTurnedStep : 0);
-    const double turn = cost.turn + cost.turn_column * tile.n + steps * step;
+    const double begins = cost.turn + cost.turn_column * tile.n;
+    const double later = split ? kLaterTurn * begins + (p.a.unit_k ? 0 : kTurnedTurn) : begins;
     const auto turns = static_cast<double>(ceil_div(tiles, units));
-    const double time = before + turns * turn + (turned ? (turns - 1) * kTurnedTurn : 0);
+    const double time =
+        before + begins + (turns - 1) * later + turns * steps * (cost.step + cost.step_column * tile.n);
     if (best.time == 0 || time < best.time) best = {tile, time};
   }
   return best;
