@@ -301,6 +301,24 @@ TEST_CASE("trace: kernels lie in their operators, operators in their nodes, and 
   CHECK(!gemm->args["engine"].get<std::string>().empty());
 }
 
+// The chain's gradients by x are not asked for: that of w alone.
+TEST_CASE("trace: a step of training has the nodes of its gradients") {
+  const TempDir folder;
+  put(folder / "chain.onnx", chain_model());
+  const Traced t = trace(folder, " --train '" + (folder / "chain.onnx") + "' --shape x=24x48 ");
+  check_consistent(t);
+  CHECK(t.total["replayed"] == true);
+  int losses = 0, gradients = 0;
+  for (const json& r : t.records) {
+    if (r["record"] != "node") continue;
+    const std::string kind = r["kind"];
+    losses += kind.find("cross_entropy") == 0;
+    gradients += kind.find("matmul_backward") == 0;
+  }
+  CHECK(losses >= 2);
+  CHECK(gradients >= 3);  // of w twice, of what stands between
+}
+
 TEST_CASE("trace: what cannot be replayed is traced node by node") {
   const TempDir folder;
   put(folder / "places.onnx", places_model());
@@ -371,5 +389,6 @@ TEST_CASE("trace: a table for people, and clear errors") {
   CHECK(none.code > 100);
   CHECK_THAT(none.err, Catch::Contains("--top"));
   const Result help = run("trace --help");
-  CHECK_THAT(help.out, Catch::Contains("--out") && Catch::Contains("--svg") && Catch::Contains("perfetto"));
+  CHECK_THAT(help.out, Catch::Contains("--out") && Catch::Contains("--svg") && Catch::Contains("--train") &&
+                           Catch::Contains("perfetto"));
 }

@@ -134,6 +134,10 @@ std::vector<Case> cases() {
   list.push_back({"matmul, batches", {{2, 1, 4, 3}, {5, 3, 2}}, kind("matmul", {})});
   list.push_back({"matmul, one matrix", {{2, 2, 4, 3}, {3, 2}}, kind("matmul", {})});
   list.push_back({"matmul, one matrix in front", {{4, 3}, {2, 3, 2}}, kind("matmul", {})});
+  for (const Shape& rows : {Shape{5, 3}, Shape{2, 5, 3}})
+    list.push_back({"matmul, a turned matrix", {rows, {4, 3}}, [](NetGraph& g, const std::vector<int>& x) {
+                      return g.add("matmul", {x[0], g.add("transpose", {x[1]}, {{"axes", Integers{1, 0}}})});
+                    }});
   list.push_back({"matmul, row", {{3}, {2, 3, 4}}, kind("matmul", {})});
   list.push_back({"matmul, column", {{2, 4, 3}, {3}}, kind("matmul", {})});
   list.push_back({"matmul, numbers", {{3}, {3}}, kind("matmul", {})});

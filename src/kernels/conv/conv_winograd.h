@@ -4,11 +4,9 @@
 typedef struct {
   Int64 first;  // where the tensor's element 0 lies: strides may be negative
   Int64 plane;  // elements from a point's matrix to the next
-  // And from a part to the next: conv_winograd_source.cl writes `part_rows` rows of tiles into each, conv_winograd_target.cl
-  // adds `parts` of them up.
-  Int64 part;
-  int parts, part_rows;
-  int extent;   // elements from the tensor's first to its last
+  Int64 part;   // and from a part to the next
+  int parts, part_rows;  // how many are added up; rows of tiles that go into each
+  int extent;            // elements from the tensor's first to its last
   int channels, height, width;
   int n_stride, c_stride, h_stride, w_stride;
   int tiles_h, tiles_w, pad_h, pad_w;

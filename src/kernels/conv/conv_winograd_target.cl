@@ -1,5 +1,6 @@
-// Winograd's last transform: y = A^T m A of the sums of products, and the epilogue. One work-item for each tile and
-// channel, or pair of them. Sums may lie in parts, one behind the other. Generators fill the slots; as it stands the file has the A^T of F(2, 3). For CPUs: conv_winograd_target_cpu.cl.
+// Winograd's last transform: y = A^T m A of the sums of products, which may lie in parts, and the epilogue. One work-item
+// for each tile and channel, or pair of them. Generators fill the slots; as it stands the file has the A^T of F(2, 3).
+// For CPUs: conv_winograd_target_cpu.cl.
 
 // 1: neighbouring work-items have neighbouring channels, else tiles.
 #ifndef CHANNELS_LAST
