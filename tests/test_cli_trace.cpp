@@ -312,7 +312,7 @@ TEST_CASE("trace: a step of training has the nodes of its gradients") {
   for (const json& r : t.records) {
     if (r["record"] != "node") continue;
     const std::string kind = r["kind"];
-    losses += kind.find("cross_entropy") == 0;
+    losses += kind.find("class_loss") == 0;
     gradients += kind.find("matmul_backward") == 0;
   }
   CHECK(losses >= 2);

@@ -28,11 +28,11 @@ typedef REAL Lanes;
 
 INLINE void along_height(Lanes* t, const Lanes* d) {
   t[0] = 0.790123457f * d[0];
-  const Lanes same1 = MULTIPLY_ADD((REAL)(0.296296296f), d[2], 0.526748971f * d[0]);
+  const Lanes same1 = MULTIPLY_ADD((Lanes)(0.296296296f), d[2], 0.526748971f * d[0]);
   const Lanes other1 = 0.395061728f * d[1];
   t[1] = same1 + other1;
   t[2] = same1 - other1;
-  const Lanes same3 = MULTIPLY_ADD((REAL)(0.296296296f), d[2], 0.131687243f * d[0]);
+  const Lanes same3 = MULTIPLY_ADD((Lanes)(0.296296296f), d[2], 0.131687243f * d[0]);
   const Lanes other3 = 0.197530864f * d[1];
   t[3] = same3 + other3;
   t[4] = same3 - other3;
@@ -41,11 +41,11 @@ INLINE void along_height(Lanes* t, const Lanes* d) {
 
 INLINE void along_width(Lanes* t, const Lanes* d) {
   t[0] = 0.790123457f * d[0];
-  const Lanes same1 = MULTIPLY_ADD((REAL)(0.296296296f), d[2], 0.526748971f * d[0]);
+  const Lanes same1 = MULTIPLY_ADD((Lanes)(0.296296296f), d[2], 0.526748971f * d[0]);
   const Lanes other1 = 0.395061728f * d[1];
   t[1] = same1 + other1;
   t[2] = same1 - other1;
-  const Lanes same3 = MULTIPLY_ADD((REAL)(0.296296296f), d[2], 0.131687243f * d[0]);
+  const Lanes same3 = MULTIPLY_ADD((Lanes)(0.296296296f), d[2], 0.131687243f * d[0]);
   const Lanes other3 = 0.197530864f * d[1];
   t[3] = same3 + other3;
   t[4] = same3 - other3;

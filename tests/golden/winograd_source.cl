@@ -27,29 +27,29 @@ typedef REAL Lanes;
 
 
 INLINE void along_height(Lanes* t, const Lanes* d) {
-  t[0] = MULTIPLY_ADD((REAL)(-2.8125f), d[2], MULTIPLY_ADD((REAL)(1.265625f), d[0], d[4]));
-  const Lanes same1 = MULTIPLY_ADD((REAL)(2.25f), d[2], -d[4]);
-  const Lanes other1 = MULTIPLY_ADD((REAL)(-0.75f), d[3], 1.6875f * d[1]);
+  t[0] = MULTIPLY_ADD((Lanes)(-2.8125f), d[2], MULTIPLY_ADD((Lanes)(1.265625f), d[0], d[4]));
+  const Lanes same1 = MULTIPLY_ADD((Lanes)(2.25f), d[2], -d[4]);
+  const Lanes other1 = MULTIPLY_ADD((Lanes)(-0.75f), d[3], 1.6875f * d[1]);
   t[1] = same1 + other1;
   t[2] = same1 - other1;
-  const Lanes same3 = MULTIPLY_ADD((REAL)(-0.5625f), d[2], d[4]);
-  const Lanes other3 = MULTIPLY_ADD((REAL)(1.5f), d[3], -0.84375f * d[1]);
+  const Lanes same3 = MULTIPLY_ADD((Lanes)(-0.5625f), d[2], d[4]);
+  const Lanes other3 = MULTIPLY_ADD((Lanes)(1.5f), d[3], -0.84375f * d[1]);
   t[3] = same3 + other3;
   t[4] = same3 - other3;
-  t[5] = MULTIPLY_ADD((REAL)(-2.8125f), d[3], MULTIPLY_ADD((REAL)(1.265625f), d[1], d[5]));
+  t[5] = MULTIPLY_ADD((Lanes)(-2.8125f), d[3], MULTIPLY_ADD((Lanes)(1.265625f), d[1], d[5]));
 }
 
 INLINE void along_width(Lanes* t, const Lanes* d) {
-  t[0] = MULTIPLY_ADD((REAL)(-2.8125f), d[2], MULTIPLY_ADD((REAL)(1.265625f), d[0], d[4]));
-  const Lanes same1 = MULTIPLY_ADD((REAL)(2.25f), d[2], -d[4]);
-  const Lanes other1 = MULTIPLY_ADD((REAL)(-0.75f), d[3], 1.6875f * d[1]);
+  t[0] = MULTIPLY_ADD((Lanes)(-2.8125f), d[2], MULTIPLY_ADD((Lanes)(1.265625f), d[0], d[4]));
+  const Lanes same1 = MULTIPLY_ADD((Lanes)(2.25f), d[2], -d[4]);
+  const Lanes other1 = MULTIPLY_ADD((Lanes)(-0.75f), d[3], 1.6875f * d[1]);
   t[1] = same1 + other1;
   t[2] = same1 - other1;
-  const Lanes same3 = MULTIPLY_ADD((REAL)(-0.5625f), d[2], d[4]);
-  const Lanes other3 = MULTIPLY_ADD((REAL)(1.5f), d[3], -0.84375f * d[1]);
+  const Lanes same3 = MULTIPLY_ADD((Lanes)(-0.5625f), d[2], d[4]);
+  const Lanes other3 = MULTIPLY_ADD((Lanes)(1.5f), d[3], -0.84375f * d[1]);
   t[3] = same3 + other3;
   t[4] = same3 - other3;
-  t[5] = MULTIPLY_ADD((REAL)(-2.8125f), d[3], MULTIPLY_ADD((REAL)(1.265625f), d[1], d[5]));
+  t[5] = MULTIPLY_ADD((Lanes)(-2.8125f), d[3], MULTIPLY_ADD((Lanes)(1.265625f), d[1], d[5]));
 }
 
 __kernel void conv_winograd_source(__global const AB_STORAGE* restrict x, long x_offset, WinogradGrid grid,

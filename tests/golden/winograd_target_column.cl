@@ -32,9 +32,9 @@ INLINE void along_height(Lanes* t, const Lanes* d) {
   const Lanes sum1 = d[1] + d[2], difference1 = d[1] - d[2];
   const Lanes sum3 = d[3] + d[4], difference3 = d[3] - d[4];
   t[0] = d[0] + sum1 + sum3;
-  t[1] = MULTIPLY_ADD((REAL)(1.5f), difference3, 0.75f * difference1);
-  t[2] = MULTIPLY_ADD((REAL)(2.25f), sum3, 0.5625f * sum1);
-  t[3] = MULTIPLY_ADD((REAL)(3.375f), difference3, MULTIPLY_ADD((REAL)(0.421875f), difference1, d[5]));
+  t[1] = MULTIPLY_ADD((Lanes)(1.5f), difference3, 0.75f * difference1);
+  t[2] = MULTIPLY_ADD((Lanes)(2.25f), sum3, 0.5625f * sum1);
+  t[3] = MULTIPLY_ADD((Lanes)(3.375f), difference3, MULTIPLY_ADD((Lanes)(0.421875f), difference1, d[5]));
 }
 
 INLINE void along_width(Lanes* t, const Lanes* d) {

@@ -135,7 +135,7 @@ std::string expression(const Sum& sum) {
   for (const Term& t : sum)
     if (!is_unit(t.factor))
       text = text.empty() ? cat(literal(t.factor), " * ", t.name)
-                          : cat("MULTIPLY_ADD((REAL)(", literal(t.factor), "), ", t.name, ", ", text, ")");
+                          : cat("MULTIPLY_ADD((Lanes)(", literal(t.factor), "), ", t.name, ", ", text, ")");
   return text.empty() ? "0" : text;
 }
 
