@@ -161,6 +161,8 @@ TensorDesc transposed(TensorDesc x) {
   return x;
 }
 
+/// On GPUs: layers with fewer operations wait for their launches.
+constexpr double kLeastFlops = 4e9;
 /// The most parts of backward filter's sums.
 constexpr int kMostParts = 16;
 
@@ -310,10 +312,14 @@ GemmDesc winograd_product(const ConvProblem& p, const WinogradChoice& choice, in
 
 std::string avoid_winograd(const Context& context, const ConvProblem& p, const WinogradChoice& choice) {
   const DeviceKind kind = context.device().kind();
-  if (kind != DeviceKind::cpu)
-    return choice.time > 0 ? std::string()
-                           : cat("was measured on CPUs and with nv_wgmma, the device is a ", name_of(kind));
-  const double direct = conv_flops(p) / 2, ratio = cost_of(p, choice) / std::max(1., direct);
+  const double flops = conv_flops(p);
+  if (kind != DeviceKind::cpu) {
+    if (choice.time == 0)
+      return cat("was measured on CPUs and with nv_wgmma, the device is a ", name_of(kind));
+    return flops >= kLeastFlops ? std::string()
+                                : cat("was measured from ", kLeastFlops, " operations on, these are ", flops);
+  }
+  const double direct = flops / 2, ratio = cost_of(p, choice) / std::max(1., direct);
   if (ratio <= kMostCost) return {};
   return cat("is expected to take ", ratio, " times as long as multiply-adds, should be at most ", kMostCost);
 }
