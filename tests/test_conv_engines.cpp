@@ -38,10 +38,32 @@ TEST_CASE("conv: an ordinary problem goes to the engine of the device's kind", "
                                                               : name_of(matrix);
   // Small ones are predicted to take less time by `fma` than on matrix hardware.
   const int64_t n = matrix == MatrixEngine::none ? 2 : 64, c = matrix == MatrixEngine::none ? 16 : 128;
-  const ConvDesc desc{{{n, c, 14, 14}}, {{2 * c, c, 3, 3}}, {{n, 2 * c, 12, 12}}, {}};
-  CHECK(Conv(context(), desc).engine() == expected);
-  CHECK(ConvBackwardData(context(), backward_data_of(desc)).engine() == expected);
-  CHECK(ConvBackwardFilter(context(), backward_filter_of(desc)).engine() == expected);
+  const ConvDesc desc{{{n, c, 14, 14}}, {{2 * c, c, 5, 5}}, {{n, 2 * c, 10, 10}}, {}};
+  Options strict;  // Winograd's tiles of such windows are not
+  strict.math = MathMode::strict;
+  CHECK(Conv(context(), desc, strict).engine() == expected);
+  CHECK(ConvBackwardData(context(), backward_data_of(desc), strict).engine() == expected);
+  CHECK(ConvBackwardFilter(context(), backward_filter_of(desc), strict).engine() == expected);
+}
+
+TEST_CASE("conv: Winograd's tiles serve large layers where products are nv_wgmma's", "[conv][small]") {
+  if (context().device().probes().matrix != MatrixEngine::nv_wgmma)
+    return note_skipped("the device has no nv_wgmma");
+  const auto desc_of = [](int64_t n) {
+    const Shape x{n, 256, 28, 28};
+    const TensorDesc last{x, strides_in(Layout::nhwc, x), DType::f32, true};
+    ConvDesc desc{last, {{256, 256, 3, 3}}, last, {}};
+    desc.params.pad_begin = desc.params.pad_end = {1};
+    return desc;
+  };
+  Options strict, tf32;
+  strict.math = MathMode::strict, tf32.math = MathMode::tf32;
+  CHECK(Conv(context(), desc_of(64)).request() == "winograd:m=4");
+  CHECK(ConvBackwardData(context(), backward_data_of(desc_of(64))).request() == "winograd:m=4");
+  CHECK(ConvBackwardFilter(context(), backward_filter_of(desc_of(64))).request() == "winograd:m=4");
+  CHECK(Conv(context(), desc_of(64), tf32).engine() == "nv_wgmma");
+  CHECK(Conv(context(), desc_of(64), strict).request() != "winograd:m=4");
+  CHECK(Conv(context(), desc_of(1)).engine() != "winograd");
 }
 
 // Elsewhere an engine's refusal ends a check, so that one which refuses all would pass.
