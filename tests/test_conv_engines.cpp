@@ -49,9 +49,9 @@ TEST_CASE("conv: an ordinary problem goes to the engine of the device's kind", "
 TEST_CASE("conv: Winograd's tiles serve large layers where products are nv_wgmma's", "[conv][small]") {
   if (context().device().probes().matrix != MatrixEngine::nv_wgmma)
     return note_skipped("the device has no nv_wgmma");
-  const auto desc_of = [](int64_t n) {
+  const auto desc_of = [](int64_t n, Layout layout = Layout::nhwc) {
     const Shape x{n, 256, 28, 28};
-    const TensorDesc last{x, strides_in(Layout::nhwc, x), DType::f32, true};
+    const TensorDesc last{x, strides_in(layout, x), DType::f32, true};
     ConvDesc desc{last, {{256, 256, 3, 3}}, last, {}};
     desc.params.pad_begin = desc.params.pad_end = {1};
     return desc;
@@ -64,6 +64,7 @@ TEST_CASE("conv: Winograd's tiles serve large layers where products are nv_wgmma
   CHECK(Conv(context(), desc_of(64), tf32).engine() == "nv_wgmma");
   CHECK(Conv(context(), desc_of(64), strict).request() != "winograd:m=4");
   CHECK(Conv(context(), desc_of(1)).engine() != "winograd");
+  CHECK(Conv(context(), desc_of(64, Layout::nchw)).engine() != "winograd");
 }
 
 // Elsewhere an engine's refusal ends a check, so that one which refuses all would pass.

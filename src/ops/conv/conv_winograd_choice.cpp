@@ -316,6 +316,8 @@ std::string avoid_winograd(const Context& context, const ConvProblem& p, const W
   if (kind != DeviceKind::cpu) {
     if (choice.time == 0)
       return cat("was measured on CPUs and with nv_wgmma, the device is a ", name_of(kind));
+    if (winograd_source(p, choice).strides[1] != 1 || winograd_target(p, choice).strides[1] != 1)
+      return "was measured with channels last on GPUs";
     return flops >= kLeastFlops ? std::string()
                                 : cat("was measured from ", kLeastFlops, " operations on, these are ", flops);
   }
