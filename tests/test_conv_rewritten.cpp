@@ -209,3 +209,31 @@ TEST_CASE("conv: a few images at a time", "[conv][small]") {
   });
   CHECK(count >= 30);
 }
+
+TEST_CASE("conv: a few images at a time by nv_wgmma", "[conv]") {
+  if (context().device().probes().matrix != MatrixEngine::nv_wgmma)
+    return note_skipped("the device has no nv_wgmma");
+  Rng rng(4);
+  for (Layout layout : {Layout::nchw, Layout::nhwc})
+    for (int64_t n : {32, 33}) {
+      ConvCase c{"images", n, 16, {12, 12}, 24, {3, 3}, params({1}, {1}, {1})};
+      c = c.in(layout);
+      const auto x = integers(element_count(c.x_shape()), rng, 3),
+                 dy = integers(element_count(c.y_shape()), rng, 3);
+      const Tensor tx = operand(layout, c.x_shape(), x, c.dtype),
+                   ty = operand(layout, c.y_shape(), dy, c.dtype);
+      const Guarded dw(c.w_shape(), strides_in(layout, c.w_shape()), c.dtype, 37);
+      Options options = room_for(1300000);  // x and dy as three parts of bf16 take 1.1 MB and more
+      options.engine = "nv_wgmma";
+      const ConvDesc desc{tx, dw.tensor(), ty, c.params};
+      INFO(again(c.text()));
+      CHECK(detail::conv_nv_images(detail::conv_problem(ConvDirection::backward_filter, desc), options));
+      const ConvBackwardFilter plan(context(), backward_filter_of(desc), options);
+      CHECK(plan.workspace_size() <= options.workspace_limit);
+      const Guarded workspace({static_cast<int64_t>(plan.workspace_size())}, DType::u8, 64);
+      for (int run = 0; run < 2; run++) plan.run(stream(), tx, ty, {}, dw.tensor(), workspace.tensor());
+      CHECK(host_values(dw.tensor()) == floats(conv_backward_filter_reference(c, x, dy)));
+      CHECK(dw.intact());
+      CHECK(workspace.intact());
+    }
+}

@@ -133,7 +133,8 @@ Share choose(const ConvProblem& p, Form form, const Device& device, size_t room)
 
 size_t room_for_slices(const ConvProblem& p, const Options& options) {
   const uint64_t limit = options.workspace_limit, pixels = conv_nv_filter_pixel_bytes(p, options);
-  return std::min(limit / 2, limit - std::min(limit, pixels));
+  constexpr uint64_t kRest = 1 << 18;  // maps, and ranges of parts
+  return std::min(limit / 2, limit - std::min(limit, pixels + kRest));
 }
 
 class NvFilter : public ConvImpl {
