@@ -138,21 +138,21 @@ TEST_CASE("winograd: exact in chunks, and with as little workspace as one row of
 
 namespace {
 
-void check_extras(Layout layout, const std::string& name) {
+void check_extras(Layout layout, const std::string& name, int64_t filters = 21, int64_t first = 5) {
   INFO(name << " layout " << static_cast<int>(layout));
-  ConvCase c = ConvCase{"extras", 2, 6, {9, 21}, 21, {3, 3}, {{}, {1}, {1}}}.in(layout);
+  ConvCase c = ConvCase{"extras", 2, 6, {9, 21}, filters, {3, 3}, {{}, {1}, {1}}}.in(layout);
   c.params.activation = Activation::relu;
   const ConvData data = integer_conv_data(c);
   Rng rng(3);
   const ConvEpilogueData with{integers(c.k, rng, 9), integers(c.k, rng, 3),
                               integers(element_count(c.y_shape()), rng, 9)};
-  const Tensor x = strided_operand(layout, c.x_shape(), data.x, c.dtype),
+  const Tensor x = strided_operand(layout, c.x_shape(), data.x, c.dtype, first),
                w = device_tensor(c.w_shape(), data.w);
   ConvExtras extras;
   extras.bias = device_tensor({c.k}, with.bias), extras.scale = device_tensor({c.k}, with.scale);
-  extras.residual = strided_operand(layout, c.y_shape(), with.residual, c.dtype);
-  const Guarded y(c.y_shape(), strides_in(layout, c.y_shape()), c.dtype, 37),
-      before(c.y_shape(), strides_in(layout, c.y_shape()), c.dtype, 37);
+  extras.residual = strided_operand(layout, c.y_shape(), with.residual, c.dtype, first);
+  const Guarded y(c.y_shape(), strides_in(layout, c.y_shape()), c.dtype, first + 32),
+      before(c.y_shape(), strides_in(layout, c.y_shape()), c.dtype, first + 32);
   extras.residual = extras.residual.as_strided(c.y_shape(), y.tensor().strides());
   extras.preactivation = before.tensor();
   conv(stream(), x, w, extras, c.params, y.tensor(), engine(name));
@@ -168,6 +168,7 @@ void check_extras(Layout layout, const std::string& name) {
 TEST_CASE("winograd: every extra of the forward direction, exactly", "[conv]") {
   for (Layout layout : {Layout::nchw, Layout::nhwc, Layout::gaps})
     for (const char* name : kPlain) check_extras(layout, name);
+  check_extras(Layout::nhwc, "winograd:m=2,cpu=0", 22, 8);  // in pairs of channels
 }
 
 TEST_CASE("winograd: a few tiles are exact in the fused kernel", "[.small]") {
