@@ -50,9 +50,9 @@ TEST_CASE("conv: Winograd's tiles serve large layers where products are nv_wgmma
   if (context().device().probes().matrix != MatrixEngine::nv_wgmma)
     return note_skipped("the device has no nv_wgmma");
   const auto desc_of = [](int64_t n, Layout layout = Layout::nhwc) {
-    const Shape x{n, 256, 28, 28};
-    const TensorDesc last{x, strides_in(layout, x), DType::f32, true};
-    ConvDesc desc{last, {{256, 256, 3, 3}}, last, {}};
+    const Shape shape{n, 256, 28, 28};
+    const TensorDesc pixels{shape, strides_in(layout, shape), DType::f32, true};
+    ConvDesc desc{pixels, {{256, 256, 3, 3}}, pixels, {}};
     desc.params.pad_begin = desc.params.pad_end = {1};
     return desc;
   };
