@@ -57,6 +57,6 @@ __kernel void conv_winograd_source(__global const AB_STORAGE* restrict x, long x
     Lanes t[POINTS_W];
     along_width(t, half_way + i * SIZE_W);
 #pragma unroll
-    for (int j = 0; j < POINTS_W; j++) *(__global Lanes*)(v + (i * POINTS_W + j) * grid.plane) = t[j];
+    for (int j = 0; j < POINTS_W; j++) WIDE_STORE(Lanes, v + (i * POINTS_W + j) * grid.plane, t[j]);
   }
 }
