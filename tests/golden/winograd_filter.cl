@@ -12,13 +12,14 @@
 
 // What a work-item of Winograd's transforms has at a time: a channel, or with PAIRS 1 two neighbouring ones of f32 that lie
 // on 8-byte boundaries, in x as in transformed tiles.
+
 #ifndef PAIRS
 #define PAIRS 0
 #endif
 #if PAIRS
 #define LANES 2
 typedef float2 Lanes;
-#define LOAD_LANES(x, at) (*(__global const Lanes*)((x) + (at)))
+#define LOAD_LANES(x, at) WIDE_LOAD(Lanes, (x) + (at))
 #else
 #define LANES 1
 typedef REAL Lanes;
@@ -81,6 +82,6 @@ __kernel void conv_winograd_source(__global const AB_STORAGE* restrict x, long x
     Lanes t[POINTS_W];
     along_width(t, half_way + i * SIZE_W);
 #pragma unroll
-    for (int j = 0; j < POINTS_W; j++) *(__global Lanes*)(v + (i * POINTS_W + j) * grid.plane) = t[j];
+    for (int j = 0; j < POINTS_W; j++) WIDE_STORE(Lanes, v + (i * POINTS_W + j) * grid.plane, t[j]);
   }
 }

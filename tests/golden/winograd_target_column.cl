@@ -14,13 +14,14 @@
 
 // What a work-item of Winograd's transforms has at a time: a channel, or with PAIRS 1 two neighbouring ones of f32 that lie
 // on 8-byte boundaries, in x as in transformed tiles.
+
 #ifndef PAIRS
 #define PAIRS 0
 #endif
 #if PAIRS
 #define LANES 2
 typedef float2 Lanes;
-#define LOAD_LANES(x, at) (*(__global const Lanes*)((x) + (at)))
+#define LOAD_LANES(x, at) WIDE_LOAD(Lanes, (x) + (at))
 #else
 #define LANES 1
 typedef REAL Lanes;
@@ -51,11 +52,11 @@ __kernel void conv_winograd_target(__global const float* restrict v, long v_offs
   for (int j = 0; j < POINTS_W; j++) {
     Lanes d[POINTS_H], t[STEP_H];
 #pragma unroll
-    for (int i = 0; i < POINTS_H; i++) d[i] = *(__global const Lanes*)(v + (i * POINTS_W + j) * grid.plane);
+    for (int i = 0; i < POINTS_H; i++) d[i] = WIDE_LOAD(Lanes, v + (i * POINTS_W + j) * grid.plane);
     for (int part = 1; part < grid.parts; part++)
 #pragma unroll
       for (int i = 0; i < POINTS_H; i++)
-        d[i] += *(__global const Lanes*)(v + part * grid.part + (i * POINTS_W + j) * grid.plane);
+        d[i] += WIDE_LOAD(Lanes, v + part * grid.part + (i * POINTS_W + j) * grid.plane);
     along_height(t, d);
 #pragma unroll
     for (int i = 0; i < STEP_H; i++) half_way[i * POINTS_W + j] = t[i];
@@ -78,7 +79,7 @@ __kernel void conv_winograd_target(__global const float* restrict v, long v_offs
       Lanes result;
       result.x = FINISH(SCALED(t[j].x, c, 0), c, 0, at);
       result.y = FINISH(SCALED(t[j].y, c + 1, 0), c + 1, 0, at + 1);
-      *(__global Lanes*)(y + y_offset + at) = result;
+      WIDE_STORE(Lanes, y + y_offset + at, result);
 #else
       STORE_C(y + y_offset, at, FINISH(SCALED(t[j], c, 0), c, 0, at));
 #endif
