@@ -380,6 +380,39 @@ TEST_CASE("what is computed twice takes less memory, and gives the same bits", "
   }
 }
 
+TEST_CASE("the largest elements are found again where what they come from is computed twice",
+          "[net_trainer]") {
+  NetGraph g;
+  Rng rng(3);
+  const auto apply = [&](const char* function, std::vector<int> inputs) {
+    return g.add("elementwise", std::move(inputs), {{"function", function}});
+  };
+  const auto number = [&](double v) {
+    return g.add_constant(host_tensor(DType::f32, {}, std::vector<double>{v}));
+  };
+  const int x = g.add_input("x", DType::f32, {{64}, {50}});
+  int h = apply("mul", {x, add_parameter(g, rng, "w", {50}, 0.5, 1.5)});
+  // A pass writes hardswish(h) for this, where nobody else reads its parts.
+  const int gate = apply("minimum", {apply("maximum", {apply("add", {h, number(3)}), number(0)}), number(6)});
+  h = apply("mul", {h, apply("mul", {gate, number(1 / 6.)})});
+  h = g.add("reduce", {h}, {{"function", "max"}, {"axes", Integers{1}}});
+  for (int i = 0; i < 32; i++) h = apply("tanh", {h});  // segments of seven nodes: all above in the first
+  g.add_output("loss", g.add("reduce", {h}, {{"function", "mean"}, {"keep_dims", 0}}));
+  std::vector<double> numbers;
+  for (int i = 0; i < 64 * 50; i++) numbers.push_back(rng.real(-2, 2));
+  const Model::Tensors feeds{{"x", to_device(stream(), host_tensor(DType::f32, {64, 50}, numbers))}};
+  std::vector<float> learned[2];
+  for (const bool recompute : {false, true}) {
+    Trainer::Config config;
+    config.rate.rate = 0.1;
+    config.recompute = recompute;
+    Trainer trainer(stream(), g, config);
+    trainer.step(feeds);
+    learned[recompute] = host_values(trainer.parameters()[0].value);
+  }
+  CHECK(deviation(learned[1], learned[0]) < 1e-5);
+}
+
 TEST_CASE("what dropout drops has no slope, element by element or sample by sample", "[net_trainer]") {
   for (const bool samples : {false, true}) {
     CAPTURE(samples);

@@ -58,6 +58,13 @@ class Recomputation {
     return node.kind == "batch_norm" || node.kind == "layer_norm" || node.kind == "pool";
   }
 
+  /// Kinds whose gradient goes to the elements that are equal to the result: computed again, among other
+  /// nodes, these may be rounded in another way.
+  static bool looks_for_its_result(const NetGraph::Node& node) {
+    const auto* function = attribute<std::string>(node, "function");
+    return node.kind == "reduce" && function && (*function == "max" || *function == "min");
+  }
+
   void find_what_goes() {
     const size_t last = first_ == 0 ? 0 : segment(first_ - 1);
     for (size_t n = 0; n < first_; n++) {
@@ -68,6 +75,9 @@ class Recomputation {
           stays_[index(node.outputs[k])] = false;
     }
     for (int value : graph_.outputs) stays_[index(value)] = true;
+    for (size_t n = 0; n < first_; n++)
+      if (looks_for_its_result(graph_.nodes[n]))
+        stays_[index(graph_.nodes[n].inputs[0])] = stays_[index(graph_.nodes[n].outputs[0])] = true;
     for (size_t n = 0; n < first_; n++)
       for (int value : graph_.nodes[n].inputs)
         if (value != NetGraph::kNone && !stays_[index(value)] &&

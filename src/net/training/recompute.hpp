@@ -8,7 +8,8 @@ namespace dlprim::detail {
 
 /// Splits the nodes in front of the first one that depends on `seed` into about as many segments as each has
 /// nodes. What a segment hands to another stays; the rest, if nodes of gradients read it, is computed once
-/// more in front of the first of them (Chen et al., 2016). Random numbers and statistics stay.
+/// more in front of the first of them (Chen et al., 2016). Random numbers, statistics, and what largest or
+/// smallest elements are looked for in stay.
 void recompute_segments(NetGraph& graph, int seed);
 
 }  // namespace dlprim::detail
