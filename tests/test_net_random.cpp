@@ -103,12 +103,13 @@ struct Learned {
 };
 
 Learned learned(const NetGraph& graph, const std::vector<Model::Tensors>& batches,
-                const std::vector<std::string>& without, bool recompute) {
+                const std::vector<std::string>& without, bool recompute, DType precision = DType::f32) {
   Trainer::Config config;
   config.optimizer.method = OptimizerMethod::sgd;
   config.rate.rate = 0.05;
   config.without = without;
   config.recompute = recompute;
+  config.precision = precision;
   Trainer trainer(stream(), graph, config);
   const Values before = read_all(trainer.parameters());
   Learned result;
@@ -175,5 +176,7 @@ TEST_CASE("random networks: passes and recomputation change what is learned in t
       FAIL_CHECK(rewritten << "without one of these it is right: " << passes);
     }
     CHECK(apart(learned(graph, batches, {}, true), expected, kBound) == "");
+    const DType narrow = seed % 2 ? DType::bf16 : DType::f16;
+    CHECK(apart(learned(graph, batches, {}, seed % 3 == 0, narrow), expected, 2 * kNarrowBound) == "");
   }
 }

@@ -25,4 +25,7 @@ inline int add_parameter(NetGraph& graph, Rng& rng, const std::string& name, con
   return graph.add_constant(std::move(tensor));
 }
 
+/// A line for each input and node.
+std::string text_of(const NetGraph& graph);
+
 }  // namespace dlprim::test

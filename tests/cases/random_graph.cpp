@@ -1,69 +1,28 @@
-#include "cases/random_graph.hpp"
-
 #include <cmath>
-#include <functional>
 #include <map>
 #include <numeric>
-#include <optional>
-#include <sstream>
-#include <utility>
 
-#include "cases/graph.hpp"
-#include "support.hpp"
+#include "cases/random_nodes.hpp"
 
 namespace dlprim::test {
 namespace {
 
-using Integers = Attribute::Integers;
-using Numbers = Attribute::Numbers;
-
 /// Of more elements no value has.
 constexpr int64_t kMostElements = 30000;
 
-struct Place {
-  int value = NetGraph::kNone;
-  Shape shape;
-};
-
-class Maker {
+class Maker : RandomNodes {
  public:
-  Maker(uint64_t seed, bool trained) : rng_(seed), trained_(trained) {}
+  Maker(uint64_t seed, bool trained) : RandomNodes(seed), trained_(trained) {}
 
   RandomGraph make() {
     add_inputs();
-    const std::vector<std::pair<int, std::function<void()>>> moves{{6, [&] { conv(); }},
-                                                                   {12, [&] { chain(); }},
-                                                                   {3, [&] { batch_norm(); }},
-                                                                   {5, [&] { activation(); }},
-                                                                   {5, [&] { written_out(); }},
-                                                                   {6, [&] { binary(); }},
-                                                                   {6, [&] { with_constant(); }},
-                                                                   {2, [&] { gate(); }},
-                                                                   {3, [&] { pool(); }},
-                                                                   {3, [&] { padded(); }},
-                                                                   {3, [&] { joined(); }},
-                                                                   {3, [&] { parted(); }},
-                                                                   {2, [&] { turned(); }},
-                                                                   {2, [&] { image_as_rows(); }},
-                                                                   {2, [&] { rows_as_image(); }},
-                                                                   {6, [&] { product(); }},
-                                                                   {2, [&] { attention(); }},
-                                                                   {2, [&] { norm(); }},
-                                                                   {2, [&] { norm_written_out(); }},
-                                                                   {1, [&] { softmax(); }},
-                                                                   {2, [&] { reduced(); }},
-                                                                   {2, [&] { gathered(); }},
-                                                                   {1, [&] { no_op(); }},
-                                                                   {1, [&] { resized(); }},
-                                                                   {1, [&] { group_norm(); }}};
-    int weights = 0;
-    for (const auto& move : moves) weights += move.first;
-    const int64_t count = rng_.integer(4, 20);
-    for (int64_t i = 0; i < count; i++) {
+    int64_t weights = 0;
+    for (const Move& move : moves()) weights += move.weight;
+    for (int64_t i = rng_.integer(4, 20); i > 0; i--) {
       int64_t at = rng_.integer(0, weights - 1);
-      for (const auto& [weight, move] : moves)
-        if ((at -= weight) < 0) {
-          move();
+      for (const Move& move : moves())
+        if ((at -= move.weight) < 0) {
+          (this->*move.make)();
           break;
         }
     }
@@ -72,55 +31,40 @@ class Maker {
   }
 
  private:
-  // Choices.
-  bool once_in(int64_t n) { return rng_.integer(1, n) == 1; }
-  template <class T>
-  T one_of(const std::vector<T>& list) {
-    return list[static_cast<size_t>(rng_.integer(0, static_cast<int64_t>(list.size()) - 1))];
-  }
-  /// A value of this rank (0: any); the youngest half of the time.
-  std::optional<Place> any(int rank) {
-    if (in_chain_)
-      return rank == 0 || places_.back().shape.size() == rank ? places_.back() : std::optional<Place>();
-    std::vector<Place> found;
-    for (const Place& place : places_)
-      if (rank == 0 || place.shape.size() == rank) found.push_back(place);
-    if (found.empty()) return {};
-    return once_in(2) ? found.back() : one_of(found);
-  }
-  int some_axis(const Place& x) { return static_cast<int>(rng_.integer(0, x.shape.size() - 1)); }
-  std::optional<Place> like(const Place& x) {
-    std::vector<Place> found;
-    for (const Place& place : places_)
-      if (place.shape == x.shape) found.push_back(place);
-    return once_in(3) ? found.front() : one_of(found);
+  /// Adds nodes, where there is a value that they suit.
+  struct Move {
+    int weight;
+    void (Maker::*make)();
+  };
+  static const std::vector<Move>& moves() {
+    static const std::vector<Move> list{{6, &Maker::conv},
+                                        {12, &Maker::chain},
+                                        {3, &Maker::batch_norm},
+                                        {5, &Maker::activation},
+                                        {5, &Maker::written_out},
+                                        {6, &Maker::binary},
+                                        {6, &Maker::with_constant},
+                                        {2, &Maker::gate},
+                                        {3, &Maker::pool},
+                                        {3, &Maker::padded},
+                                        {3, &Maker::joined},
+                                        {3, &Maker::parted},
+                                        {2, &Maker::turned},
+                                        {2, &Maker::image_as_rows},
+                                        {2, &Maker::rows_as_image},
+                                        {6, &Maker::product},
+                                        {2, &Maker::attention},
+                                        {2, &Maker::norm},
+                                        {2, &Maker::norm_written_out},
+                                        {1, &Maker::softmax},
+                                        {2, &Maker::reduced},
+                                        {2, &Maker::gathered},
+                                        {1, &Maker::no_op},
+                                        {1, &Maker::resized},
+                                        {1, &Maker::group_norm}};
+    return list;
   }
 
-  // Nodes.
-  NetGraph& g() { return made_.graph; }
-  int parameter(const Shape& shape, double low, double high) {
-    return add_parameter(g(), rng_, "p" + std::to_string(parameters_++), shape, low, high);
-  }
-  int number(double value) {
-    return g().add_constant(host_tensor(DType::f32, {}, std::vector<double>{value}));
-  }
-  int add(const char* kind, std::vector<int> inputs, Attributes attributes = {}) {
-    return g().add(kind, std::move(inputs), std::move(attributes));
-  }
-  int apply(const std::string& function, std::vector<int> inputs) {
-    return add("elementwise", std::move(inputs), {{"function", function}});
-  }
-  /// The two in either order.
-  int apply_either(const char* function, int a, int b) {
-    return once_in(2) ? apply(function, {a, b}) : apply(function, {b, a});
-  }
-  void keep(int value, Shape shape) { places_.push_back({value, std::move(shape)}); }
-
-  void add_input(Shape shape) {
-    made_.inputs.push_back(shape);
-    const std::string name = "x" + std::to_string(made_.inputs.size());
-    keep(g().add_input(name, DType::f32, {shape.begin(), shape.end()}), shape);
-  }
   void add_inputs() {
     const int64_t samples = rng_.integer(1, 3), rows = rng_.integer(4, 9);
     const Shape image{samples, one_of<int64_t>({3, 8, 16, 20, 32}), rng_.integer(5, 12), rng_.integer(5, 12)};
@@ -381,14 +325,11 @@ class Maker {
     for (const int64_t axis : axes) y.push_back(x->shape[static_cast<int>(axis)]);
     keep(add("transpose", {x->value}, {{"axes", axes}}), y);
   }
-  int reshaped(int value, const Shape& shape) {
-    return add("reshape", {value, g().add_constant(whole({shape.size()}, {shape.begin(), shape.end()}))});
-  }
   void image_as_rows() {
     const std::optional<Place> x = any(4);
     if (!x) return;
     const Shape y{x->shape[0], x->shape[1], x->shape[2] * x->shape[3]};
-    const int v = reshaped(x->value, y);
+    const int v = reshaped(x->value, y, *x);
     if (once_in(3)) return keep(v, y);
     keep(add("transpose", {v}, {{"axes", Integers{0, 2, 1}}}), {y[0], y[2], y[1]});
   }
@@ -397,7 +338,7 @@ class Maker {
     if (!x) return;
     const int64_t width = x->shape[2] % 4 == 0 ? 4 : x->shape[2] % 3 == 0 ? 3 : 1;
     const Shape y{x->shape[0], x->shape[1], x->shape[2] / width, width};
-    keep(reshaped(x->value, y), y);
+    keep(reshaped(x->value, y, *x), y);
   }
   int dense(int x, int64_t inputs, int64_t outputs, bool bias) {
     const double bound = 1.7 / std::sqrt(static_cast<double>(inputs));
@@ -422,7 +363,7 @@ class Maker {
     const int64_t samples = x->shape[0], rows = x->shape[1], features = x->shape[2];
     const int64_t heads = features % 2 == 0 && once_in(2) ? 2 : 1, width = features / heads;
     const auto of_heads = [&](bool columns) {
-      const int v = reshaped(dense(x->value, features, features, true), {samples, rows, heads, width});
+      const int v = reshaped(dense(x->value, features, features, true), {samples, rows, heads, width}, *x);
       return add("transpose", {v}, {{"axes", columns ? Integers{0, 2, 3, 1} : Integers{0, 2, 1, 3}}});
     };
     const double scale = 1 / std::sqrt(static_cast<double>(width));
@@ -435,7 +376,7 @@ class Maker {
           once_in(2) ? apply("div", {scores, number(1 / scale)}) : apply_either("mul", scores, number(scale));
     if (once_in(3)) scores = apply_either("add", scores, parameter({rows, rows}, -2, 2));
     const int y = add("matmul", {add("softmax", {scores}, {{"axis", -1}}), of_heads(false)});
-    keep(reshaped(add("transpose", {y}, {{"axes", Integers{0, 2, 1, 3}}}), x->shape), x->shape);
+    keep(reshaped(add("transpose", {y}, {{"axes", Integers{0, 2, 1, 3}}}), x->shape, *x), x->shape);
     if (once_in(2)) keep(apply_either("add", places_.back().value, x->value), x->shape);
   }
   void norm() {
@@ -522,57 +463,13 @@ class Maker {
          x->shape);
   }
 
-  Rng rng_;
   bool trained_;
-  RandomGraph made_;
-  std::vector<Place> places_;
-  bool in_chain_ = false;  ///< nodes take the youngest value
-  int parameters_ = 0;
-};
-
-struct Text {
-  std::ostringstream& out;
-  void operator()(const std::string& v) const { out << v; }
-  void operator()(int64_t v) const { out << v; }
-  void operator()(double v) const { out << v; }
-  template <class T>
-  void operator()(const std::vector<T>& list) const {
-    for (size_t i = 0; i < list.size(); i++) out << (i ? "," : "") << list[i];
-  }
 };
 
 }  // namespace
 
 RandomGraph random_graph(uint64_t seed, bool trained) {
   return Maker(seed, trained).make();
-}
-
-std::string text_of(const NetGraph& graph) {
-  std::ostringstream out;
-  const auto value = [&](int v) {
-    if (v == NetGraph::kNone) return void(out << " -");
-    out << " " << v;
-    const auto constant = graph.constants.find(v);
-    if (constant != graph.constants.end()) out << to_string(constant->second->shape);
-  };
-  for (const int input : graph.inputs) {
-    out << "input " << input << " [";
-    for (const Dimension& size : *graph.values[static_cast<size_t>(input)].shape) out << " " << size.size;
-    out << " ]\n";
-  }
-  for (const NetGraph::Node& node : graph.nodes) {
-    for (const int v : node.outputs) out << v << " ";
-    out << "= " << node.kind;
-    for (const int v : node.inputs) value(v);
-    for (const auto& [name, attribute] : node.attributes) {
-      out << " " << name << "=";
-      std::visit(Text{out}, attribute.value);
-    }
-    out << "\n";
-  }
-  out << "outputs";
-  for (const int v : graph.outputs) out << " " << v;
-  return out.str() + "\n";
 }
 
 }  // namespace dlprim::test

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include <dlprim/net_graph.hpp>
@@ -17,8 +16,5 @@ struct RandomGraph {
 /// The same seed, the same graph. `trained`: each node has a gradient, and constants that are learned have a
 /// name.
 RandomGraph random_graph(uint64_t seed, bool trained);
-
-/// A line for each input and node.
-std::string text_of(const NetGraph& graph);
 
 }  // namespace dlprim::test
