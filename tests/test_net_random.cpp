@@ -130,7 +130,7 @@ std::string apart(const Learned& a, const Learned& b, double bound) {
 }  // namespace
 
 TEST_CASE("random networks: passes, replays and files change nothing but the last bits", "[random]") {
-  const int64_t first = setting("DLPRIM_TEST_SEED", 1), count = setting("DLPRIM_TEST_GRAPHS", 8);
+  const int64_t first = setting("DLPRIM_TEST_SEED", 1), count = setting("DLPRIM_TEST_GRAPHS", 5);
   for (int64_t seed = first; seed < first + count; seed++) {
     const RandomGraph made = random_graph(static_cast<uint64_t>(seed), false);
     INFO("DLPRIM_TEST_SEED=" << seed << " DLPRIM_TEST_GRAPHS=1\n" << text_of(made.graph));
@@ -161,7 +161,7 @@ TEST_CASE("random networks: passes, replays and files change nothing but the las
 
 TEST_CASE("random networks: passes and recomputation change what is learned in the last bits alone",
           "[random]") {
-  const int64_t first = setting("DLPRIM_TEST_SEED", 1), count = setting("DLPRIM_TEST_GRAPHS", 4);
+  const int64_t first = setting("DLPRIM_TEST_SEED", 1), count = setting("DLPRIM_TEST_GRAPHS", 2);
   for (int64_t seed = first; seed < first + count; seed++) {
     const RandomGraph made = random_graph(static_cast<uint64_t>(seed), true);
     const NetGraph graph = with_loss(made.graph, static_cast<uint64_t>(seed));
