@@ -256,9 +256,13 @@ double numeric_gradient(const std::function<double(const std::vector<double>&)>&
   return (above - f(x)) / (2 * step);
 }
 
+int64_t setting(const char* variable, int64_t otherwise) {
+  const char* text = std::getenv(variable);
+  return text ? std::atoll(text) : otherwise;
+}
+
 bool in_share(const char* variable, size_t number) {
-  const char* asked = std::getenv(variable);
-  const size_t share = static_cast<size_t>(std::max(1, asked ? std::atoi(asked) : 1));
+  const size_t share = static_cast<size_t>(std::max<int64_t>(1, setting(variable, 1)));
   return number % share == 1 % share;
 }
 

@@ -104,6 +104,9 @@ double deviation(const std::vector<float>& a, const std::vector<T>& b) {
 double numeric_gradient(const std::function<double(const std::vector<double>&)>& f, std::vector<double> x,
                         size_t i, double step = 1e-4);
 
+/// The whole number that the environment has for `variable`, if it has one.
+int64_t setting(const char* variable, int64_t otherwise);
+
 /// Whether case `number` of a list is run: all are, but each Nth alone where the environment has
 /// `variable`=N, as there is no time for all.
 bool in_share(const char* variable, size_t number);

@@ -301,9 +301,8 @@ TEST_CASE("conv: random cases by the engine chosen are exact", "[conv]") {
 // DLPRIM_TEST_CONVS: how many. 2000 take minutes. DLPRIM_TEST_SEED: others, for several programs side by
 // side.
 TEST_CASE("conv: many random cases are exact", "[.many]") {
-  const char *count = std::getenv("DLPRIM_TEST_CONVS"), *seed = std::getenv("DLPRIM_TEST_SEED");
-  const auto number = [](const char* text, int otherwise) { return text ? std::atoi(text) : otherwise; };
-  for (const ConvCase& c : random_convs(number(count, 2000), static_cast<uint64_t>(number(seed, 5))))
+  const int count = static_cast<int>(setting("DLPRIM_TEST_CONVS", 2000));
+  for (const ConvCase& c : random_convs(count, static_cast<uint64_t>(setting("DLPRIM_TEST_SEED", 5))))
     check_chosen(c);
 }
 

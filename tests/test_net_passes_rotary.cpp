@@ -44,7 +44,7 @@ struct Case {
   int row(const std::vector<int64_t>& numbers) {
     return whole_constant({static_cast<int64_t>(numbers.size())}, numbers);
   }
-  int number(double value) { return g.add_constant(host_tensor(DType::f32, {}, std::vector<double>{value})); }
+  int number(double value) { return g.add_constant(test::number(value)); }
   int apply(const char* function, std::vector<int> inputs) {
     return g.add("elementwise", std::move(inputs), {{"function", function}});
   }

@@ -1,6 +1,7 @@
 // Networks made at random: passes, replays, files and training change nothing but the last bits.
+// DLPRIM_TEST_GRAPHS: how many. DLPRIM_TEST_SEED: the first one's seed, each other's is one more.
 #include <cmath>
-#include <cstdlib>
+#include <functional>
 #include <map>
 
 #include <dlprim/net_host.hpp>
@@ -18,12 +19,6 @@ using namespace dlprim;
 using namespace dlprim::test;
 
 namespace {
-
-/// DLPRIM_TEST_GRAPHS: how many. DLPRIM_TEST_SEED: the first one's seed, each other's is one more.
-int64_t setting(const char* name, int64_t otherwise) {
-  const char* text = std::getenv(name);
-  return text ? std::atoll(text) : otherwise;
-}
 
 using Values = std::map<std::string, std::vector<float>>;
 
@@ -59,15 +54,11 @@ constexpr double kBound = 1e-3;
 /// The same of bf16, whose unit is 2^-8, and f16.
 constexpr double kNarrowBound = 0.05;
 
-/// What leaves a model's second run apart from `expected`: the passes without each of which alone it is
-/// right.
-std::string guilty(const NetGraph& graph, const Model::Tensors& feeds, const Values& expected) {
+/// The passes without each of which alone the result is right.
+std::string guilty(const std::function<bool(const std::vector<std::string>& without)>& is_right) {
   std::string text;
-  for (const std::string& pass : graph_passes()) {
-    const Model model(graph, {pass});
-    model.run(stream(), feeds);
-    if (apart(read_all(model.run(stream(), feeds)), expected, kBound).empty()) text += pass + " ";
-  }
+  for (const std::string& pass : graph_passes())
+    if (is_right({pass})) text += pass + " ";
   return text;
 }
 
@@ -142,7 +133,11 @@ TEST_CASE("random networks: passes, replays and files change nothing but the las
     CHECK(apart(read_all(model.run(stream(), feeds)), expected, kBound) == "");
     const std::string rewritten = apart(read_all(model.run(stream(), feeds)), expected, kBound);
     if (!rewritten.empty())
-      FAIL_CHECK(rewritten << "without one of these it is right: " << guilty(made.graph, feeds, expected));
+      FAIL_CHECK(rewritten << "without one of these it is right: " << guilty([&](const auto& without) {
+                   const Model other(made.graph, without);
+                   other.run(stream(), feeds);
+                   return apart(read_all(other.run(stream(), feeds)), expected, kBound).empty();
+                 }));
     CHECK(apart(read_all(model.run(stream(), others)), second, kBound) == "");
     const Values replayed = read_all(model.run(stream(), feeds));
     CHECK(apart(replayed, expected, kBound) == "");
@@ -169,12 +164,10 @@ TEST_CASE("random networks: passes and recomputation change what is learned in t
     const std::vector<Model::Tensors> batches{feeds_of(made, 1), feeds_of(made, 2), feeds_of(made, 1)};
     const Learned expected = learned(graph, batches, graph_passes(), false);
     const std::string rewritten = apart(learned(graph, batches, {}, false), expected, kBound);
-    if (!rewritten.empty()) {
-      std::string passes;
-      for (const std::string& pass : graph_passes())
-        if (apart(learned(graph, batches, {pass}, false), expected, kBound).empty()) passes += pass + " ";
-      FAIL_CHECK(rewritten << "without one of these it is right: " << passes);
-    }
+    if (!rewritten.empty())
+      FAIL_CHECK(rewritten << "without one of these it is right: " << guilty([&](const auto& without) {
+                   return apart(learned(graph, batches, without, false), expected, kBound).empty();
+                 }));
     CHECK(apart(learned(graph, batches, {}, true), expected, kBound) == "");
     const DType narrow = seed % 2 ? DType::bf16 : DType::f16;
     CHECK(apart(learned(graph, batches, {}, seed % 3 == 0, narrow), expected, 2 * kNarrowBound) == "");

@@ -387,14 +387,13 @@ TEST_CASE("the largest elements are found again where what they come from is com
   const auto apply = [&](const char* function, std::vector<int> inputs) {
     return g.add("elementwise", std::move(inputs), {{"function", function}});
   };
-  const auto number = [&](double v) {
-    return g.add_constant(host_tensor(DType::f32, {}, std::vector<double>{v}));
-  };
+  const auto constant = [&](double v) { return g.add_constant(number(v)); };
   const int x = g.add_input("x", DType::f32, {{64}, {50}});
   int h = apply("mul", {x, add_parameter(g, rng, "w", {50}, 0.5, 1.5)});
   // A pass writes hardswish(h) for this, where nobody else reads its parts.
-  const int gate = apply("minimum", {apply("maximum", {apply("add", {h, number(3)}), number(0)}), number(6)});
-  h = apply("mul", {h, apply("mul", {gate, number(1 / 6.)})});
+  const int gate =
+      apply("minimum", {apply("maximum", {apply("add", {h, constant(3)}), constant(0)}), constant(6)});
+  h = apply("mul", {h, apply("mul", {gate, constant(1 / 6.)})});
   h = g.add("reduce", {h}, {{"function", "max"}, {"axes", Integers{1}}});
   for (int i = 0; i < 32; i++) h = apply("tanh", {h});  // segments of seven nodes: all above in the first
   g.add_output("loss", g.add("reduce", {h}, {{"function", "mean"}, {"keep_dims", 0}}));

@@ -15,6 +15,11 @@ inline HostTensor whole(const Shape& shape, const std::vector<int64_t>& elements
   return host_tensor(DType::i64, shape, elements);
 }
 
+/// f32, without axes.
+inline HostTensor number(double value) {
+  return host_tensor(DType::f32, {}, std::vector<double>{value});
+}
+
 /// A constant with a name, f32, of random numbers from `low` to `high`.
 inline int add_parameter(NetGraph& graph, Rng& rng, const std::string& name, const Shape& shape, double low,
                          double high) {

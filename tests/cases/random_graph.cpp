@@ -92,25 +92,10 @@ class Maker : RandomNodes {
     once_in(2) ? conv() : product();
     if (places_.size() == before) return;
     in_chain_ = true;
-    for (int64_t i = rng_.integer(2, 5); i > 0; i--) switch (rng_.integer(0, 7)) {
-        case 0:
-          batch_norm();
-          break;
-        case 1:
-          with_constant();
-          break;
-        case 2:
-          written_out();
-          break;
-        case 3:
-        case 4:
-        case 5:
-          binary();
-          break;
-        default:
-          activation();
-          break;
-      }
+    for (int64_t i = rng_.integer(2, 5); i > 0; i--)
+      (this->*one_of<void (Maker::*)()>({&Maker::batch_norm, &Maker::with_constant, &Maker::written_out,
+                                         &Maker::binary, &Maker::binary, &Maker::binary, &Maker::activation,
+                                         &Maker::activation}))();
     in_chain_ = false;
   }
   void conv() {
@@ -229,7 +214,7 @@ class Maker : RandomNodes {
   }
   void with_constant() {
     const std::optional<Place> x = any(0);
-    const int64_t how = std::max<int64_t>(0, rng_.integer(-2, 3));
+    const int how = one_of<int>({0, 0, 0, 1, 2, 3});
     const Shape shape = smaller(x->shape);
     if (how == 0) return keep(apply_either("add", x->value, parameter(shape, -1, 1)), x->shape);
     if (how == 1) return keep(apply("sub", {x->value, parameter(shape, -1, 1)}), x->shape);

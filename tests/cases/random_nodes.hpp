@@ -53,9 +53,7 @@ class RandomNodes {
   int parameter(const Shape& shape, double low, double high) {
     return add_parameter(g(), rng_, "p" + std::to_string(parameters_++), shape, low, high);
   }
-  int number(double value) {
-    return g().add_constant(host_tensor(DType::f32, {}, std::vector<double>{value}));
-  }
+  int number(double value) { return g().add_constant(test::number(value)); }
   int add(const char* kind, std::vector<int> inputs, Attributes attributes = {}) {
     return g().add(kind, std::move(inputs), std::move(attributes));
   }

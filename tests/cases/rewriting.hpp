@@ -9,6 +9,7 @@
 
 #include <dlprim/net_host.hpp>
 
+#include "cases/graph.hpp"
 #include "catch.hpp"
 #include "net/executor.hpp"
 #include "net/passes/pass.hpp"
@@ -23,9 +24,6 @@ inline HostTensor whole_numbers(const Shape& shape, uint64_t seed, DType dtype =
 }
 inline HostTensor sizes(const std::vector<double>& values) {
   return host_tensor(DType::i64, {static_cast<int64_t>(values.size())}, values);
-}
-inline HostTensor number(double value) {
-  return host_tensor(DType::f32, {}, std::vector<double>{value});
 }
 
 /// A graph's outputs. `noted` becomes what the passes are told of it.
