@@ -63,7 +63,7 @@ std::unique_ptr<Case> batch_case(const Operands& o, bool fused, bool backward) {
   std::vector<Tensor> gradients{o.dx, o.dweight, o.dbias};
   if (fused) gradients.push_back(o.dresidual);
   return moving_case(bytes_of({o.x, o.dy, y, o.dx, o.dresidual}), gradients, [o, y, params] {
-    batch_norm_backward(stream(), o.dy, o.x, o.weight, o.mean, o.inv_std, y, params.activation, o.dx,
+    batch_norm_backward(stream(), o.dy, o.x, o.weight, o.bias, o.mean, o.inv_std, y, params.activation, o.dx,
                         o.dweight, o.dbias, o.dresidual);
   });
 }

@@ -101,7 +101,7 @@ void check(const Shape& shape, Placing placing, DType dtype, double offset = 0, 
   CHECK(deviation(host_values(s.running_mean), running_mean) <= of_mean);
   CHECK(deviation(host_values(s.running_var), running_var) <= exact);
 
-  batch_norm_backward(stream(), s.dy, s.x, s.weight, s.mean.tensor(), s.inv_std.tensor(), {},
+  batch_norm_backward(stream(), s.dy, s.x, s.weight, {}, s.mean.tensor(), s.inv_std.tensor(), {},
                       Activation::identity, s.dx.tensor(), s.dweight.tensor(), s.dbias.tensor());
   const BatchNormGradients gradients = batch_norm_backward_reference(values_of(s.dy), values_of(s.x), shape,
                                                                      values_of(s.weight), params.epsilon);
@@ -119,7 +119,7 @@ void check(const Shape& shape, Placing placing, DType dtype, double offset = 0, 
   const Step t(shape, placing, dtype, offset, 1, padding);
   batch_norm_training(stream(), t.x, t.weight, t.bias, {}, params, {}, {}, t.y.tensor(), t.mean.tensor(),
                       t.inv_std.tensor());
-  batch_norm_backward(stream(), t.dy, t.x, t.weight, t.mean.tensor(), t.inv_std.tensor(), {},
+  batch_norm_backward(stream(), t.dy, t.x, t.weight, {}, t.mean.tensor(), t.inv_std.tensor(), {},
                       Activation::identity, t.dx.tensor(), t.dweight.tensor(), t.dbias.tensor());
   CHECK(host_bytes(s.y.tensor()) == host_bytes(t.y.tensor()));
   CHECK(host_bytes(s.inv_std.tensor()) == host_bytes(t.inv_std.tensor()));
@@ -195,7 +195,7 @@ TEST_CASE("batch normalisation gradients agree with finite differences", "[small
   const BatchNormParams params{1e-2, 0.1};
   batch_norm_training(stream(), s.x, s.weight, s.bias, {}, params, {}, {}, s.y.tensor(), s.mean.tensor(),
                       s.inv_std.tensor());
-  batch_norm_backward(stream(), s.dy, s.x, s.weight, s.mean.tensor(), s.inv_std.tensor(), {},
+  batch_norm_backward(stream(), s.dy, s.x, s.weight, {}, s.mean.tensor(), s.inv_std.tensor(), {},
                       Activation::identity, s.dx.tensor(), s.dweight.tensor(), s.dbias.tensor());
   const Values x = values_of(s.x), dy = values_of(s.dy), weight = values_of(s.weight),
                bias = values_of(s.bias);
@@ -221,41 +221,51 @@ TEST_CASE("batch normalisation gradients agree with finite differences", "[small
   }
 }
 
-TEST_CASE("batch normalisation with a residual and an activation", "[small]") {
+namespace {
+
+/// Training with an activation, whose slope is told from the result if there is a residual, else from x.
+void check_activated(Activation f, bool affine, bool joined, Placing placing) {
+  INFO(name_of(f) << " weight and bias " << affine << " residual " << joined << " " << name_of(placing));
   const Shape shape{3, 4, 5, 2};
+  const Step s(shape, placing, DType::f32, 0, 4);
+  Rng rng(3);
+  const Tensor residual = joined ? placed(placing, shape, reals(element_count(shape), rng, -3, 3)) : Tensor();
+  const Tensor weight = affine ? s.weight : Tensor(), bias = affine ? s.bias : Tensor();
+  const BatchNormParams params{1e-3, 0.1, f};
+  const Guarded dresidual(shape);
+  batch_norm_training(stream(), s.x, weight, bias, residual, params, {}, {}, s.y.tensor(), s.mean.tensor(),
+                      s.inv_std.tensor());
+  batch_norm_backward(stream(), s.dy, s.x, weight, bias, s.mean.tensor(), s.inv_std.tensor(),
+                      joined && f != Activation::identity ? s.y.tensor() : Tensor(), f, s.dx.tensor(),
+                      s.dweight.tensor(), s.dbias.tensor(), joined ? dresidual.tensor() : Tensor());
+  const Values ones(4, 1), zeros(4, 0), scale = affine ? values_of(weight) : ones;
+  Values y = batch_norm_reference(values_of(s.x), shape, scale, affine ? values_of(bias) : zeros, 1e-3).y;
+  Values d = values_of(s.dy);
+  const Values added = joined ? values_of(residual) : Values(y.size(), 0);
+  for (size_t i = 0; i < y.size(); i++) {
+    d[i] *= activation_slope(f, y[i] + added[i]);
+    y[i] = activation_value(f, y[i] + added[i]);
+  }
+  const BatchNormGradients g = batch_norm_backward_reference(d, values_of(s.x), shape, scale, 1e-3);
+  // Some 20 roundings, and sums of 30 terms.
+  CHECK(deviation(host_values(s.y.tensor()), y) <= 64 * 0x1p-24);
+  if (joined) CHECK(deviation(host_values(dresidual.tensor()), d) <= 64 * 0x1p-24);
+  CHECK(deviation(host_values(s.dx.tensor()), g.dx) <= 256 * 0x1p-24);
+  CHECK(deviation(host_values(s.dweight.tensor()), g.dweight) <= 256 * 0x1p-24);
+  CHECK(deviation(host_values(s.dbias.tensor()), g.dbias) <= 256 * 0x1p-24);
+  CHECK((s.intact() && dresidual.intact()));
+}
+
+}  // namespace
+
+TEST_CASE("batch normalisation with an activation, with and without a residual", "[small]") {
   for (Activation f :
        {Activation::identity, Activation::relu, Activation::relu6, Activation::sigmoid, Activation::tanh})
-    for (bool affine : {true, false}) {
-      if (!affine && f != Activation::relu) continue;
-      INFO(name_of(f) << " weight and bias " << affine);
-      const Step s(shape, Placing::row_major, DType::f32, 0, 4);
-      Rng rng(3);
-      const Tensor residual = placed(Placing::row_major, shape, reals(element_count(shape), rng, -3, 3));
-      const Tensor weight = affine ? s.weight : Tensor(), bias = affine ? s.bias : Tensor();
-      const BatchNormParams params{1e-3, 0.1, f};
-      const Guarded dresidual(shape);
-      batch_norm_training(stream(), s.x, weight, bias, residual, params, {}, {}, s.y.tensor(),
-                          s.mean.tensor(), s.inv_std.tensor());
-      batch_norm_backward(stream(), s.dy, s.x, weight, s.mean.tensor(), s.inv_std.tensor(),
-                          f == Activation::identity ? Tensor() : s.y.tensor(), f, s.dx.tensor(),
-                          s.dweight.tensor(), s.dbias.tensor(), dresidual.tensor());
-      const Values ones(4, 1), zeros(4, 0), scale = affine ? values_of(weight) : ones;
-      Values y = batch_norm_reference(values_of(s.x), shape, scale, affine ? values_of(bias) : zeros, 1e-3).y;
-      Values d = values_of(s.dy);
-      const Values added = values_of(residual);
-      for (size_t i = 0; i < y.size(); i++) {
-        d[i] *= activation_slope(f, y[i] + added[i]);
-        y[i] = activation_value(f, y[i] + added[i]);
-      }
-      const BatchNormGradients g = batch_norm_backward_reference(d, values_of(s.x), shape, scale, 1e-3);
-      // Some 20 roundings, and sums of 30 terms.
-      CHECK(deviation(host_values(s.y.tensor()), y) <= 64 * 0x1p-24);
-      CHECK(deviation(host_values(dresidual.tensor()), d) <= 64 * 0x1p-24);
-      CHECK(deviation(host_values(s.dx.tensor()), g.dx) <= 256 * 0x1p-24);
-      CHECK(deviation(host_values(s.dweight.tensor()), g.dweight) <= 256 * 0x1p-24);
-      CHECK(deviation(host_values(s.dbias.tensor()), g.dbias) <= 256 * 0x1p-24);
-      CHECK((s.intact() && dresidual.intact()));
-    }
+    for (bool joined : {true, false}) check_activated(f, true, joined, Placing::row_major);
+  for (bool joined : {true, false}) {
+    check_activated(Activation::relu, false, joined, Placing::row_major);
+    check_activated(Activation::relu6, true, joined, Placing::channels_last);
+  }
 }
 
 TEST_CASE("batch normalisation: single gradients, and inference with a residual", "[small]") {
@@ -266,7 +276,7 @@ TEST_CASE("batch normalisation: single gradients, and inference with a residual"
   s.check_training(1e-3, Activation::relu);
   const auto backward = [&](const Step& to, const Tensor& dx, const Tensor& dweight, const Tensor& dbias,
                             const Tensor& dresidual) {
-    batch_norm_backward(stream(), to.dy, s.x, s.weight, s.mean.tensor(), s.inv_std.tensor(), s.y.tensor(),
+    batch_norm_backward(stream(), to.dy, s.x, s.weight, {}, s.mean.tensor(), s.inv_std.tensor(), s.y.tensor(),
                         Activation::relu, dx, dweight, dbias, dresidual);
   };
   backward(s, s.dx.tensor(), s.dweight.tensor(), s.dbias.tensor(), {});
@@ -320,9 +330,9 @@ TEST_CASE("batch normalisation in place", "[small]") {
   const Step s({3, 5, 4}, Placing::row_major, DType::f32), t({3, 5, 4}, Placing::row_major, DType::f32);
   batch_norm_training(stream(), s.x, s.weight, s.bias, {}, {}, {}, {}, s.y.tensor(), s.mean.tensor(),
                       s.inv_std.tensor());
-  batch_norm_backward(stream(), s.dy, s.x, s.weight, s.mean.tensor(), s.inv_std.tensor(), {},
+  batch_norm_backward(stream(), s.dy, s.x, s.weight, {}, s.mean.tensor(), s.inv_std.tensor(), {},
                       Activation::identity, s.dx.tensor(), s.dweight.tensor(), s.dbias.tensor());
-  batch_norm_backward(stream(), t.dy, t.x, t.weight, s.mean.tensor(), s.inv_std.tensor(), {},
+  batch_norm_backward(stream(), t.dy, t.x, t.weight, {}, s.mean.tensor(), s.inv_std.tensor(), {},
                       Activation::identity, t.dy, t.dweight.tensor(), t.dbias.tensor());
   CHECK(host_bytes(t.dy) == host_bytes(s.dx.tensor()));
   batch_norm_training(stream(), t.x, t.weight, t.bias, {}, {}, {}, {}, t.x, t.mean.tensor(),
@@ -419,15 +429,20 @@ TEST_CASE("batch normalisation refuses bad input and changes nothing", "[small]"
         "x: rank 1 must be 2 or more, [N, C, ...]");
   const auto backward = [&](Activation f, const Tensor& y, const Tensor& dx, const Tensor& dresidual) {
     return error_of<ValidationError>([&] {
-      batch_norm_backward(stream(), s.dy, s.x, s.weight, s.mean.tensor(), s.inv_std.tensor(), y, f, dx, {},
-                          {}, dresidual);
+      batch_norm_backward(stream(), s.dy, s.x, s.weight, {}, s.mean.tensor(), s.inv_std.tensor(), y, f, dx,
+                          {}, {}, dresidual);
     });
   };
-  CHECK(backward(Activation::relu, {}, s.dx.tensor(), {}) ==
-        "y: is not there, though the activation is relu");
+  const Guarded dresidual(s.shape);
+  CHECK(backward(Activation::relu, {}, s.dx.tensor(), dresidual.tensor()) ==
+        "y: is not there, though there was a residual and the activation is relu");
   CHECK(backward(Activation::identity, s.y.tensor(), s.dx.tensor(), {}) ==
         "y: is there, though the activation is identity");
   CHECK(backward(Activation::identity, {}, {}, {}) == "dx: no gradient is wanted");
+  BatchNormBackwardDesc unused;
+  unused.x = unused.dy = s.x, unused.dx = s.x, unused.bias = true;
+  CHECK(error_of<ValidationError>([&] { BatchNormBackward(context(), unused); }) ==
+        "bias: is there, though the slope is not told from x again");
   CHECK(backward(Activation::identity, {}, s.dy, s.dy) == "dresidual: shares memory with dx");
   CHECK(host_bytes(s.running_mean) == mean);
   CHECK(host_bytes(s.running_var) == var);

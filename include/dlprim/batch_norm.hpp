@@ -67,24 +67,29 @@ class DLPRIM_API BatchNormInference : public Plan {
 
 struct BatchNormBackwardDesc {
   TensorDesc dy, x;
-  std::optional<TensorDesc> y;  ///< the result: there exactly if there is an activation, whose slope it tells
+  std::optional<TensorDesc> y;  ///< the result, which tells an activation's slope; see `bias`
   std::optional<TensorDesc> dx, dresidual;
   bool weight = true, dweight = true, dbias = true;
   Activation activation = Activation::identity;
+  /// Of an activation without y: the slope is told from x again, which saves reading y twice, if there was no
+  /// residual; the forward direction had this bias.
+  bool bias = false;
   bool aligned = true;  ///< all [C] start on 16-byte boundaries, as TensorDesc::aligned
 };
 
 /// Of BatchNormTraining.
 class DLPRIM_API BatchNormBackward : public Plan {
  public:
-  /// Throws ValidationError: shapes, dtypes, no gradient, y without an activation or the reverse.
+  /// Throws ValidationError: shapes, dtypes, no gradient, y without an activation, a bias that is not used, a
+  /// residual's gradient without y.
   explicit BatchNormBackward(const Context& context, const BatchNormBackwardDesc& desc,
                              const Options& options = {});
   /// `mean` and `inv_std` as the forward direction wrote them. One of dx and dresidual may be dy; otherwise
   /// no output shares memory with another tensor.
-  void run(const Stream& stream, const Tensor& dy, const Tensor& x, const Tensor& weight, const Tensor& mean,
-           const Tensor& inv_std, const Tensor& y, const Tensor& dx, const Tensor& dweight,
-           const Tensor& dbias, const Tensor& dresidual, const Tensor& workspace = {}) const;
+  void run(const Stream& stream, const Tensor& dy, const Tensor& x, const Tensor& weight, const Tensor& bias,
+           const Tensor& mean, const Tensor& inv_std, const Tensor& y, const Tensor& dx,
+           const Tensor& dweight, const Tensor& dbias, const Tensor& dresidual,
+           const Tensor& workspace = {}) const;
 
   struct Impl;
 
@@ -107,12 +112,14 @@ DLPRIM_API void batch_norm_inference(const Stream& stream, const Tensor& x, cons
                                      const Tensor& running_var, const BatchNormParams& params,
                                      const Tensor& y, const Options& options = {},
                                      const Tensor& workspace = {});
-/// Of batch_norm_training; with an activation also its result y is needed, whose slope is told from there:
-/// nothing else has to be kept. weight and the gradients that are not wanted may be undefined. dx may be dy.
+/// Of batch_norm_training; weight and bias as there. An activation's slope is told from the result y, or,
+/// where y is undefined, from x again, which is faster but not possible with a residual. Gradients that are
+/// not wanted may be undefined. dx may be dy.
 DLPRIM_API void batch_norm_backward(const Stream& stream, const Tensor& dy, const Tensor& x,
-                                    const Tensor& weight, const Tensor& mean, const Tensor& inv_std,
-                                    const Tensor& y, Activation activation, const Tensor& dx,
-                                    const Tensor& dweight, const Tensor& dbias, const Tensor& dresidual = {},
-                                    const Options& options = {}, const Tensor& workspace = {});
+                                    const Tensor& weight, const Tensor& bias, const Tensor& mean,
+                                    const Tensor& inv_std, const Tensor& y, Activation activation,
+                                    const Tensor& dx, const Tensor& dweight, const Tensor& dbias,
+                                    const Tensor& dresidual = {}, const Options& options = {},
+                                    const Tensor& workspace = {});
 
 }  // namespace dlprim

@@ -103,7 +103,7 @@ class BatchNormNode : public Node {
   void backward(BackwardStep& step) const override {
     const Graph& graph = step.graph;
     step.dx[0] = detail::is_sole_owner(step.dy) ? step.dy : Tensor(step.stream, step.x_shapes[0]);
-    batch_norm_backward(step.stream, step.dy, step.x[0], graph.value(weight), step.saved.tensors[0],
+    batch_norm_backward(step.stream, step.dy, step.x[0], graph.value(weight), {}, step.saved.tensors[0],
                         step.saved.tensors[1], {}, Activation::identity, step.dx[0],
                         step.new_gradient(weight), step.new_gradient(bias));
   }

@@ -50,7 +50,7 @@ std::vector<OperatorCall> norms_and_losses() {
                          out("dresidual", planes(s))};
        },
        [](St st, Ts t) {
-         batch_norm_backward(st, t[0], t[1], t[2], t[3], t[4], t[8], Activation::relu, t[5], t[6], t[7],
+         batch_norm_backward(st, t[0], t[1], t[2], {}, t[3], t[4], t[8], Activation::relu, t[5], t[6], t[7],
                              t[9]);
        }},
       {"group_norm",

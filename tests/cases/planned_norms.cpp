@@ -98,11 +98,11 @@ std::vector<PlannedOperator> planned_norms() {
                 false, false, Activation::relu};
           },
           [=](const BatchNormBackward& plan, St st, Ts t, Ws ws) {
-            plan.run(st, t[0], t[1], t[2], t[3], t[4], t[5], t[6], {}, {}, t[7], ws);
+            plan.run(st, t[0], t[1], t[2], {}, t[3], t[4], t[5], t[6], {}, {}, t[7], ws);
           },
           [=](St st, Ts t, Op options, Ws ws) {
-            batch_norm_backward(st, t[0], t[1], t[2], t[3], t[4], t[5], Activation::relu, t[6], {}, {}, t[7],
-                                options, ws);
+            batch_norm_backward(st, t[0], t[1], t[2], {}, t[3], t[4], t[5], Activation::relu, t[6], {}, {},
+                                t[7], options, ws);
           }),
       planned<LayerNorm>(
           "layer_norm", "generated",

@@ -132,7 +132,7 @@ Three batch_norm_backward(const at::Tensor& grad, const at::Tensor& input, const
           return dlprim::BatchNormBackward(on.context, desc);
         },
         [&](const dlprim::BatchNormBackward& plan, const dlprim::Stream& stream) {
-          plan.run(stream, dy, x, w, mean, inv_std, {}, dx, dw, db, {});
+          plan.run(stream, dy, x, w, {}, mean, inv_std, {}, dx, dw, db, {});
         });
   }
   if (weight && weight->defined()) {

@@ -76,7 +76,13 @@ void batch_norm_rule(GradientStep& step) {
     if (!f || !is_told_from_result(*f)) step.refuse("its activation is to be a node of its own");
   }
   std::vector<int> inputs{step.dy(), step.x(0), step.x(1), step.y(3), step.y(4)};
-  if (!attributes.empty()) inputs.push_back(step.y());
+  if (!attributes.empty()) {
+    // Without a residual x tells the slope, and y need not be read.
+    if (step.has(5))
+      inputs.push_back(step.y());
+    else
+      inputs.insert(inputs.end(), {NetGraph::kNone, step.x(2)});
+  }
   give_by(step, "batch_norm_backward", std::move(inputs), {0, 1, 2, 5}, attributes);
 }
 

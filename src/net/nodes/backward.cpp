@@ -183,8 +183,8 @@ void run_pool_backward(NodeStep& step) {
   pool_backward(step.stream, part(0, y), saved, params, step.reshaped(dx, x), step.options);
 }
 
-/// Inputs: dy, x, weight, mean and inv_std of the batch, y if there is an activation. Outputs: dx, dweight,
-/// dbias, dresidual. Attribute: activation.
+/// Inputs: dy, x, weight, mean and inv_std of the batch; of an activation y, or, without a residual, the
+/// bias. Outputs: dx, dweight, dbias, dresidual. Attribute: activation.
 void infer_batch_norm_backward(NodeStep& step) {
   step.output(0, step.dtype(1), step.shape(1));
   step.output(1, step.dtype(2), step.shape(2));
@@ -195,9 +195,9 @@ void run_batch_norm_backward(NodeStep& step) {
   const auto wanted = [&](int k) {
     return !step.wanted(k) ? Tensor() : k == 0 || k == 3 ? step.y_as(k, step.x(1)) : step.y(k);
   };
-  batch_norm_backward(step.stream, step.x(0), step.x(1), step.dense(2), step.dense(3), step.dense(4),
-                      step.x(5), activation_of(step), wanted(0), wanted(1), wanted(2), wanted(3),
-                      step.options);
+  const Tensor y = step.has(5) ? step.x(5) : Tensor(), bias = step.has(6) ? step.dense(6) : Tensor();
+  batch_norm_backward(step.stream, step.x(0), step.x(1), step.dense(2), bias, step.dense(3), step.dense(4), y,
+                      activation_of(step), wanted(0), wanted(1), wanted(2), wanted(3), step.options);
 }
 
 /// Inputs: dy, x, weight (may be left out), mean (of LayerNorm) and 1 / standard deviation of each row.
@@ -304,7 +304,7 @@ constexpr NodeKind kKinds[] = {
     {"channel_sums", 1, 1, infer_channel_sums, run_channel_sums},
     {"matmul_backward", 3, 3, infer_sized<2>, run_matmul_backward},
     {"pool_backward", 2, 5, infer_sized<1>, run_pool_backward},
-    {"batch_norm_backward", 5, 6, infer_batch_norm_backward, run_batch_norm_backward},
+    {"batch_norm_backward", 5, 7, infer_batch_norm_backward, run_batch_norm_backward},
     {"layer_norm_backward", 2, 5, infer_layer_norm_backward, run_layer_norm_backward},
     {"group_norm_backward", 5, 5, infer_group_norm_backward, run_group_norm_backward},
     {"softmax_backward", 2, 2, infer_softmax_backward, run_softmax_backward},

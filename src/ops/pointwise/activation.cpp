@@ -3,6 +3,7 @@
 #include <dlprim/pointwise.hpp>
 
 #include "core/composed.hpp"
+#include "ops/lib/expression_names.hpp"
 #include "ops/pointwise/activation_impl.hpp"
 
 namespace dlprim::detail {
@@ -32,15 +33,15 @@ struct Expressions {
   const char *name, *forward, *backward;
 };
 
-/// In the enumeration's order. Backward, x0 is dy and x1 is y; comparisons are such that a NaN in y passes dy
-/// on. Null: y does not tell it, as two values of x have the same y.
+/// In the enumeration's order. Backward, comparisons are such that a NaN in y passes dy on. Null: y does not
+/// tell it, as two values of x have the same y.
 constexpr Expressions kExpressions[] = {
-    {"identity", "y0 = x0", "x0"},
-    {"relu", "y0 = relu(x0)", "x1 <= 0 ? 0 : x0"},
-    {"relu6", "y0 = relu6(x0)", "x1 <= 0 || x1 >= 6 ? 0 : x0"},
-    {"sigmoid", "y0 = sigmoid(x0)", "x0 * x1 * (1 - x1)"},
-    {"tanh", "y0 = tanh(x0)", "x0 * (1 - x1 * x1)"},
-    {"hardsigmoid", "y0 = hardsigmoid(x0)", "x1 <= 0 || x1 >= 1 ? 0 : x0 / 6"},
+    {"identity", "y0 = x0", "dy"},
+    {"relu", "y0 = relu(x0)", "y <= 0 ? 0 : dy"},
+    {"relu6", "y0 = relu6(x0)", "y <= 0 || y >= 6 ? 0 : dy"},
+    {"sigmoid", "y0 = sigmoid(x0)", "dy * y * (1 - y)"},
+    {"tanh", "y0 = tanh(x0)", "dy * (1 - y * y)"},
+    {"hardsigmoid", "y0 = hardsigmoid(x0)", "y <= 0 || y >= 1 ? 0 : dy / 6"},
     {"silu", "y0 = silu(x0)", nullptr},
     {"hardswish", "y0 = hardswish(x0)", nullptr},
     {"gelu", "y0 = gelu(x0)", nullptr},
@@ -96,8 +97,11 @@ void detail::require_told_from_result(const char* argument, Activation f) {
           " cannot be told from its result");
 }
 
-const char* detail::activation_gradient(Activation f) {
-  return expressions(f).backward;
+std::string detail::activation_gradient(Activation f, const std::string& dy, const std::string& y) {
+  ExpressionNames names;
+  names.add("dy", dy);
+  names.add("y", y);
+  return names.in_kernel(expressions(f).backward);
 }
 
 ActivationForward::ActivationForward(const Context& context, const ActivationDesc& desc,
@@ -133,7 +137,7 @@ ActivationBackward::ActivationBackward(const Context& context, const ActivationB
                     traffic({desc.dy, desc.y, desc.dx}), options);
   impl_ =
       std::make_shared<const Impl>(Impl{desc, Pointwise(context, {desc.dy, desc.y}, {desc.dx}, 0,
-                                                        std::string("y0 = ") + activation_gradient(desc.f))});
+                                                        "y0 = " + activation_gradient(desc.f, "x0", "x1"))});
 }
 
 void ActivationBackward::run(const Stream& stream, const Tensor& dy, const Tensor& y, const Tensor& dx,
