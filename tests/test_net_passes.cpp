@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include <dlprim/conv.hpp>
 #include <dlprim/net_host.hpp>
 
 #include "cases/rewriting.hpp"
@@ -60,6 +61,30 @@ TEST_CASE("passes: a residual and an activation go into a convolution, wherever 
   self.g.add_output("y", z);
   CHECK(self.rewritten() == "conv");
   CHECK(self.attribute(0, "activation") == "relu6");
+}
+
+TEST_CASE("passes: another gradient goes into a convolution's backward data, an activation does not") {
+  for (const bool transposed : {false, true})
+    for (const int64_t stride : {1, 2}) {
+      INFO("transposed " << transposed << " stride " << stride);
+      Case c;
+      ConvParams params;
+      params.stride = {stride, stride}, params.pad_begin = {1, 0}, params.pad_end = {0, 1};
+      params.dilation = {1, 2}, params.transposed = transposed;
+      const Shape x{2, 4, 8, 9}, w = transposed ? Shape{4, 6, 3, 3} : Shape{6, 4, 3, 3};
+      const int dy = c.input(conv_output_shape(x, w, params)), other = c.input(x);
+      const auto list_of = [](const Dims& dims) { return std::vector<int64_t>(dims.begin(), dims.end()); };
+      const int dx = c.g.add("conv_backward_data",
+                             {dy, c.constant(whole_numbers(w, 5)), c.constant(sizes({2, 4, 8, 9}))},
+                             {{"stride", list_of(params.stride)},
+                              {"pad_begin", list_of(params.pad_begin)},
+                              {"pad_end", list_of(params.pad_end)},
+                              {"dilation", list_of(params.dilation)},
+                              {"transposed", transposed}});
+      c.g.add_output("y", c.apply("relu", {c.apply("add", {other, dx})}));
+      CHECK(c.rewritten() == "conv_backward_data elementwise");
+      CHECK(c.graph.nodes[0].inputs.size() == 4);
+    }
 }
 
 TEST_CASE("passes: a clip to 0 and 6 is an activation, any other is none") {
@@ -135,6 +160,17 @@ TEST_CASE("passes: a BatchNorm in training stays") {
   c.g.nodes.back().attributes.at("training") = 1;
   c.g.add_output("y", y);
   CHECK(c.rewritten() == "conv batch_norm");
+  // With a residual, unless that comes from behind it.
+  for (const bool late : {false, true}) {
+    Case with;
+    const int x = with.input({2, 4, 5, 6});
+    const int before = with.apply("square", {x});
+    const int z = with.batch_norm(x, 4);
+    with.g.nodes.back().attributes.at("training") = 1;
+    with.g.add_output("y", with.apply("add", {late ? with.apply("square", {z}) : before, z}));
+    with.g.add_output("z", before);
+    CHECK(with.rewritten() == (late ? "elementwise batch_norm pointwise" : "elementwise batch_norm"));
+  }
 }
 
 TEST_CASE("passes: a gate of each channel is computed where it is used, if it calls no function") {

@@ -62,11 +62,26 @@ Tensor window_source(NodeStep& step, int k) {
   return step.x(k).strides()[1] == 1 ? step.x(k) : step.dense(k);
 }
 
-/// Inputs: dy, w, x's sizes. Attributes: those of conv.
+/// The convolution whose result is the gradient of x.
+ConvParams in_other_direction(ConvParams params, const Shape& x, const Shape& dy, const Shape& w) {
+  params.transposed = !params.transposed;
+  params.output_pad = {};
+  if (!params.transposed) return params;
+  const Shape least = conv_output_shape(dy, w, params);
+  for (int i = 2; i < x.size(); i++) params.output_pad.push_back(x[i] - least[i]);
+  return params;
+}
+
+/// Inputs: dy, w, x's sizes, a residual of x's shape: another gradient of x, which is added. Attributes:
+/// those of conv.
 void run_conv_backward_data(NodeStep& step) {
   const ConvParams params = conv_params(step, step.out(0).shape, step.shape(1));
-  conv_backward_data(step.stream, window_source(step, 0), step.dense(1), params, step.y_as(0, {}),
-                     step.options);
+  const Tensor dy = window_source(step, 0), w = step.dense(1), &dx = step.y_as(0, {});
+  if (!step.has(3)) return conv_backward_data(step.stream, dy, w, params, dx, step.options);
+  ConvExtras with;
+  with.residual = lying_as(step, step.x(3), dx);
+  conv(step.stream, dy, w, with, in_other_direction(params, dx.shape(), dy.shape(), w.shape()), dx,
+       step.options);
 }
 
 /// Inputs: x, dy, w's sizes. Attributes: those of conv.
@@ -299,7 +314,7 @@ void run_gather_backward(NodeStep& step) {
 constexpr NodeKind kKinds[] = {
     {"sum_to", 2, 2, infer_sized<1>, run_sum_to},
     {"reduce_backward", 2, 3, infer_sized<1>, run_reduce_backward},
-    {"conv_backward_data", 3, 3, infer_sized<2>, run_conv_backward_data},
+    {"conv_backward_data", 3, 4, infer_sized<2>, run_conv_backward_data},
     {"conv_backward_filter", 3, 3, infer_sized<2>, run_conv_backward_filter},
     {"channel_sums", 1, 1, infer_channel_sums, run_channel_sums},
     {"matmul_backward", 3, 3, infer_sized<2>, run_matmul_backward},

@@ -17,6 +17,9 @@ Activation activation_of(const NodeStep& step);
 /// the forward direction's shapes.
 ConvParams conv_params(const NodeStep& step, const Shape& x, const Shape& w);
 
+/// x, or a copy of it with y's strides.
+Tensor lying_as(const NodeStep& step, const Tensor& x, const Tensor& y);
+
 /// Attributes: those of PoolParams; "same". x: the forward direction's shape.
 PoolParams pool_params(const NodeStep& step, const Shape& x);
 

@@ -164,6 +164,14 @@ Activation activation_of(const NodeStep& step) {
   return *f;
 }
 
+Tensor lying_as(const NodeStep& step, const Tensor& x, const Tensor& y) {
+  if (x.strides() == y.strides()) return x;
+  if (y.is_contiguous()) return step.dense(x);
+  const Tensor own = channels_last(step.stream, y.shape(), x.dtype());
+  copy(step.stream, x, own, step.options);
+  return own;
+}
+
 ConvParams conv_params(const NodeStep& step, const Shape& x, const Shape& w) {
   ConvParams params;
   params.stride = step.dims("stride");
@@ -193,14 +201,6 @@ void infer_conv(NodeStep& step) {
   step.output(
       0, step.dtype(0),
       conv_output_shape(step.shape(0), step.shape(1), conv_params(step, step.shape(0), step.shape(1))));
-}
-/// x, or a copy of it with y's strides.
-Tensor lying_as(const NodeStep& step, const Tensor& x, const Tensor& y) {
-  if (x.strides() == y.strides()) return x;
-  if (y.is_contiguous()) return step.dense(x);
-  const Tensor own = channels_last(step.stream, y.shape(), x.dtype());
-  copy(step.stream, x, own, step.options);
-  return own;
 }
 void run_conv(NodeStep& step) {
   const ConvParams params = conv_params(step, step.shape(0), step.shape(1));

@@ -1,4 +1,6 @@
-// Bias, residual and activation behind a matrix product or a convolution become its epilogue, in this order.
+// Bias, residual and activation behind a matrix product or a convolution become its epilogue, in this order;
+// behind a convolution's backward data a residual, which is another gradient of the same value; behind a
+// BatchNorm in training a residual.
 // The node moves to where the last of them was: what it adds is there by then.
 #include <dlprim/activation.hpp>
 #include <dlprim/net_host.hpp>
@@ -46,7 +48,8 @@ class Epilogue {
 
  private:
   bool activate(const std::string& function) {
-    if (!activation_.empty() || !activation_named(function)) return false;
+    if (node_.kind == "conv_backward_data" || !activation_.empty() || !activation_named(function))
+      return false;
     activation_ = function;
     return true;
   }
@@ -88,19 +91,43 @@ class Epilogue {
 };
 
 bool has_epilogue(const Rewritten& r, const NetGraph::Node& node) {
-  if ((node.kind != "conv" && node.kind != "matmul") || node.outputs.size() != 1 || node.inputs.size() > 3)
-    return false;
+  const bool known = node.kind == "conv" || node.kind == "matmul" || node.kind == "conv_backward_data";
+  if (!known || node.outputs.size() != 1 || node.inputs.size() > 3) return false;
   const ValueFacts* y = r.fact(node.outputs[0]);
   if (!y || !is_floating(y->dtype) || node.attributes.count("activation")) return false;
   if (node.kind == "conv") return !has_flag(node, "transposed");
+  if (node.kind == "conv_backward_data") return true;
   const ValueFacts *a = r.fact(node.inputs[0]), *b = r.fact(node.inputs[1]);
   return a && b && a->shape.size() >= 2 && b->shape.size() >= 2;
+}
+
+/// A BatchNorm in training takes a residual that is there by then, and stays where it is, as others read its
+/// statistics.
+void take_residual(Rewritten& r, const Links& links, size_t n) {
+  constexpr size_t kInputs = 5;
+  NetGraph::Node& node = r.graph.nodes[n];
+  if (node.kind != "batch_norm" || !has_flag(node, "training") || node.inputs.size() != kInputs ||
+      node.attributes.count("activation"))
+    return;
+  const int reader = links.only_reader(node.outputs[0]);
+  if (reader < 0) return;
+  NetGraph::Node& next = r.graph.nodes[static_cast<size_t>(reader)];
+  if (plain_function(next) != "add" || next.inputs[0] == next.inputs[1]) return;
+  const int other = other_input(next, node.outputs[0]);
+  const ValueFacts *y = r.fact(node.outputs[0]), *residual = r.fact(other), *sum = r.fact(next.outputs[0]);
+  if (!y || !residual || !sum || residual->dtype != y->dtype || residual->shape != y->shape ||
+      sum->dtype != y->dtype || links.producer(other) > static_cast<int>(n))
+    return;
+  node.inputs.push_back(other);
+  node.outputs[0] = next.outputs[0];
+  next.outputs.clear();
 }
 
 }  // namespace
 
 void fuse_epilogues(Rewritten& r) {
   const Links links(r.graph);
+  for (size_t n = 0; n < r.graph.nodes.size(); n++) take_residual(r, links, n);
   for (size_t n = 0; n < r.graph.nodes.size(); n++) {
     if (r.graph.nodes[n].outputs.empty() || !has_epilogue(r, r.graph.nodes[n])) continue;
     NetGraph::Node node = r.graph.nodes[n];

@@ -23,11 +23,11 @@ void require_epsilon(double epsilon) {
 
 Reduction moments_of(const std::string& element, const std::string& finish) {
   const auto settle = [](char a) {
-    return cat("const real mean_", a, " = ", a, "0 > 0 ? ", a, "1 / ", a, "0 : 0, squares_", a, " = ", a,
+    return cat("const real mean_", a, " = ", a, "1 != 0 ? ", a, "1 / ", a, "0 : 0, squares_", a, " = ", a,
                "2 < INFINITY ? ", a, "2 - ", a, "1 * mean_", a, " : ", a, "2; ");
   };
   // a0 the count, a3 the lane's first element, a1 and a2 the sums of differences and of their squares. Merged
-  // ones have their mean as a3, so that a1 is 0.
+  // ones have their mean as a3, so that a1 is 0, and need no division.
   return {4, "a0 = 0; a1 = 0; a2 = 0; a3 = 0",
           cat("const real v_ = ", element,
               "; a3 = a0 > 0 ? a3 : v_; const real d_ = v_ - a3; a0 += 1; a1 += d_; a2 += d_ * d_"),

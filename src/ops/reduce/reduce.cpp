@@ -144,8 +144,11 @@ std::unique_ptr<const Reduce::Impl> make_gpu(const Context& context, const Probl
   const int run = form.along_reduced ? form.vector : 1;
   split_into_parts(*impl, blocks, target, int64_t{share} * run * form.unroll, options.workspace_limit);
   form.levels = levels_for(form, ceil_div(std::min(impl->part, impl->reduced), share), kGpuLevels);
-  // Many outputs' parts are added up by an item each, neighbouring outputs side by side.
-  impl->parts_lanes = impl->kept < kGpuGroup * int64_t{context.device().facts().compute_units} ? 32 : 1;
+  // Many outputs' parts are added up by an item each, neighbouring outputs side by side. Of few outputs many
+  // parts are shared by a whole group: combining some accumulators takes half a microsecond.
+  constexpr int64_t kManyParts = 128;
+  const bool few = impl->kept < kGpuGroup * int64_t{context.device().facts().compute_units};
+  impl->parts_lanes = !few ? 1 : impl->parts > kManyParts ? kGpuGroup : 32;
   impl->parts_rows = kGpuGroup / impl->parts_lanes;
   impl->local = kGpuGroup;
   impl->groups = static_cast<size_t>(blocks);
