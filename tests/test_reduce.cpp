@@ -217,6 +217,29 @@ TEST_CASE("several accumulators, inputs and outputs in one pass", "[small]") {
   }
 }
 
+TEST_CASE("inputs that only finish reads, one of them in place", "[small]") {
+  std::vector<Case> shapes = cases();
+  shapes.insert(shapes.end(), {{{3, 20000}, {3, 1}}, {{20000, 5}, {1, 5}}, {{2, 9000, 8}, {1, 1, 8}}});
+  for (const char* name : engines())
+    for (const Case& c : shapes) {
+      INFO(name << " " << to_string(c.x) << " to " << to_string(c.y));
+      Rng rng(5);
+      const std::vector<float> x = integers(element_count(c.x), rng), own = integers(element_count(c.y), rng);
+      const Tensor in = device_tensor(c.x, x), added = device_tensor(c.y, own), one = device_tensor({1}, {3});
+      const Guarded first(c.y), second(c.y, DType::i32);
+      Reduction r = sum_of("x0", "y0 = x1 + s0 * a0; y1 = x2 * a0");
+      r.finishing = 2;
+      copy(stream(), added, first.tensor());
+      run(name, {in, first.tensor(), one}, {first.tensor(), second.tensor()}, {2}, r);
+      std::vector<float> sums(own.size(), 0), expected;
+      for_each_reduced(c.x, c.y, [&](size_t i, size_t k) { sums[k] += x[i]; });
+      for (size_t k = 0; k < own.size(); k++) expected.push_back(own[k] + 2 * sums[k]), sums[k] *= 3;
+      CHECK(host_values(first.tensor()) == expected);
+      CHECK(host_values(second.tensor()) == sums);
+      CHECK((first.intact() && second.intact()));
+    }
+}
+
 TEST_CASE("Welford keeps its digits where squares cancel") {
   // Deviations of 1 around 10000: E[x^2] - E[x]^2 would lose them all in float.
   for (const char* name : engines())
@@ -446,7 +469,19 @@ TEST_CASE("bad reductions are refused by name and value", "[small]") {
   Reduction many = sum_of("x0");
   many.counts = 2;
   CHECK(call(x, Tensor(context(), {4, 1}), many) == "reduction: 2 of 1 accumulators count");
+  Reduction last = sum_of("x0");
+  last.finishing = 1;
   const Tensor y(context(), {4, 1});
+  CHECK(call(x, y, last) == "reduction: 1 of 1 inputs are for finish, must be 0 to 0");
+  const auto finished = [&](const Tensor& by) {
+    return error_of<ValidationError>([&] { reduce(stream(), {x, by}, {y}, {}, last); });
+  };
+  CHECK(finished(x) ==
+        "inputs[1]: shape [4, 5] has more than an element for an output, though finish reads it");
+  const Tensor two(context(), {5, 1});
+  CHECK(error_of<ValidationError>([&] {
+          reduce(stream(), {x, two.slice(0, 1, 5)}, {two.slice(0, 0, 4)}, {}, last);
+        }) == "outputs[0]: overlaps inputs[1] without being the same elements");
   reduce(stream(), {x}, {y}, {}, sum_of("x0"));
   CHECK(host_values(y) == std::vector<float>(4, 5));
 }

@@ -17,8 +17,9 @@ namespace dlprim {
 
 struct BatchNormParams {
   double epsilon = 1e-5;
-  double momentum = 0.1;  ///< running = (1 - momentum) * running + momentum * batch (unbiased variance)
+  double momentum = 0.1;  ///< running = (1 - momentum) * running + momentum * batch
   Activation activation = Activation::identity;
+  bool unbiased = true;  ///< the batch's variance in the running one
 };
 
 struct BatchNormDesc {
@@ -36,10 +37,12 @@ class DLPRIM_API BatchNormTraining : public Plan {
   /// Throws ValidationError: shapes, dtypes, fewer than two values a channel (they have no variance).
   explicit BatchNormTraining(const Context& context, const BatchNormDesc& desc, const Options& options = {});
   /// y may be x or residual; otherwise no output shares memory with another tensor. weight, bias, residual,
-  /// running_mean and running_var are defined exactly if the description says so.
+  /// running_mean and running_var are defined exactly if the description says so. Updated running statistics
+  /// go to new_mean and new_var, or, where these are undefined, replace the old ones.
   void run(const Stream& stream, const Tensor& x, const Tensor& weight, const Tensor& bias,
            const Tensor& residual, const Tensor& running_mean, const Tensor& running_var, const Tensor& y,
-           const Tensor& mean, const Tensor& inv_std, const Tensor& workspace = {}) const;
+           const Tensor& mean, const Tensor& inv_std, const Tensor& workspace = {},
+           const Tensor& new_mean = {}, const Tensor& new_var = {}) const;
 
   struct Impl;
 
@@ -99,13 +102,14 @@ class DLPRIM_API BatchNormBackward : public Plan {
 };
 
 /// Normalises by the batch's statistics, which go to mean and inv_std (1/sqrt(var + epsilon)) for the
-/// backward direction, and updates running_mean and running_var unless they are undefined. weight, bias and
-/// residual may be undefined.
+/// backward direction, and updates running_mean and running_var unless they are undefined, into new_mean and
+/// new_var if those are there. weight, bias and residual may be undefined.
 DLPRIM_API void batch_norm_training(const Stream& stream, const Tensor& x, const Tensor& weight,
                                     const Tensor& bias, const Tensor& residual, const BatchNormParams& params,
                                     const Tensor& running_mean, const Tensor& running_var, const Tensor& y,
                                     const Tensor& mean, const Tensor& inv_std, const Options& options = {},
-                                    const Tensor& workspace = {});
+                                    const Tensor& workspace = {}, const Tensor& new_mean = {},
+                                    const Tensor& new_var = {});
 /// Normalises by the running statistics. weight, bias and residual may be undefined.
 DLPRIM_API void batch_norm_inference(const Stream& stream, const Tensor& x, const Tensor& weight,
                                      const Tensor& bias, const Tensor& residual, const Tensor& running_mean,

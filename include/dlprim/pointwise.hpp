@@ -44,6 +44,9 @@ struct Reduction {
   /// `accumulate` uses `index`, which counts the reduced elements of an output row by row in the order of
   /// axes.
   bool indexed = false;
+  /// So many of the last inputs broadcast to the outputs' shape, and are there for `finish` in place of
+  /// `accumulate`. Not together with `indexed`.
+  int finishing = 0;
 };
 
 /// Sum, maximum and minimum of `element` over the reduced axes, then `finish`. Maxima and minima pass NaN on.
@@ -77,11 +80,12 @@ class DLPRIM_API Pointwise : public Plan {
 class DLPRIM_API Reduce : public Plan {
  public:
   /// Throws ValidationError (no input, shapes that do not broadcast, output with stride 0, accumulators not 1
-  /// to 8), BuildError.
+  /// to 8, finishing inputs with more than an element for an output), BuildError.
   Reduce(const Context& context, const std::vector<TensorDesc>& inputs,
          const std::vector<TensorDesc>& outputs, int scalars, const Reduction& reduction,
          const Options& options = {});
-  /// As Pointwise::run, but neither an output nor the workspace may share memory with another tensor.
+  /// As Pointwise::run, but neither an output nor the workspace may share memory with another tensor, except
+  /// an output with an input that only `finish` reads.
   void run(const Stream& stream, const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs,
            const std::vector<Scalar>& scalars, const Tensor& workspace = {}) const;
 

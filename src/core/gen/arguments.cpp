@@ -8,11 +8,12 @@ namespace dlprim::detail {
 
 GeneratedArguments::GeneratedArguments(const std::vector<TensorDesc>& inputs,
                                        const std::vector<TensorDesc>& outputs, int scalars, DType real,
-                                       const LoopNest& nest, size_t places)
+                                       const LoopNest& nest, size_t places, size_t finishing)
     : inputs_(inputs),
       outputs_(outputs),
       scalars_(static_cast<size_t>(scalars)),
       places_(places),
+      finishing_(finishing),
       real_(real),
       nest_(nest) {}
 
@@ -51,11 +52,23 @@ void GeneratedArguments::bind_dims(Launch& launch, const std::vector<LoopDim>& d
     for (const LoopDim& d : dims) bind_index(launch, d.strides[t]);
 }
 
-void GeneratedArguments::bind(Launch& launch, const std::vector<Tensor>* inputs,
+void GeneratedArguments::bind(Launch& launch, const std::vector<Tensor>& inputs,
                               const std::vector<Tensor>& outputs, const std::vector<Scalar>& scalars) const {
-  const size_t xs = inputs_.size() + places_, all = xs + outputs_.size();
-  if (inputs)
-    for (const Tensor& x : *inputs) launch.arg(x);
+  bind_kept(launch, 0, inputs, outputs, scalars);
+  bind_dims(launch, nest_.reduced, 0, inputs_.size() + places_);
+}
+
+void GeneratedArguments::bind_finish(Launch& launch, const std::vector<Tensor>& inputs,
+                                     const std::vector<Tensor>& outputs,
+                                     const std::vector<Scalar>& scalars) const {
+  const size_t xs = inputs_.size() + places_;
+  bind_kept(launch, xs - finishing_, inputs, outputs, scalars);
+}
+
+void GeneratedArguments::bind_kept(Launch& launch, size_t first, const std::vector<Tensor>& inputs,
+                                   const std::vector<Tensor>& outputs,
+                                   const std::vector<Scalar>& scalars) const {
+  for (size_t i = first; i < inputs.size(); i++) launch.arg(inputs[i]);
   for (const Tensor& y : outputs) launch.arg(y);
   for (const Scalar& s : scalars) {
     if (is_floating(real_))
@@ -65,8 +78,12 @@ void GeneratedArguments::bind(Launch& launch, const std::vector<Tensor>* inputs,
     else
       launch.arg(s.whole());
   }
-  bind_dims(launch, nest_.kept, inputs ? 0 : xs, all);
-  if (inputs) bind_dims(launch, nest_.reduced, 0, xs);
+  bind_dims(launch, nest_.kept, first, inputs_.size() + places_ + outputs_.size());
+}
+
+void require_elementwise_alias(const Tensor& y, size_t i, const Tensor& x, size_t j) {
+  require(!memory_overlaps(y, x) || same_elements(y, x), ArgName("outputs", i), "overlaps inputs[", j,
+          "] without being the same elements");
 }
 
 std::string generated_text(const std::vector<TensorDesc>& inputs, const std::vector<TensorDesc>& outputs,

@@ -16,29 +16,39 @@ namespace dlprim::detail {
 class GeneratedArguments {
  public:
   GeneratedArguments() = default;
-  /// `places`: operands without memory in the nest, between inputs and outputs.
+  /// `places`: operands without memory in the nest, between inputs and outputs. `finishing`: so many of the
+  /// last inputs are read by a kernel that finishes, too.
   GeneratedArguments(const std::vector<TensorDesc>& inputs, const std::vector<TensorDesc>& outputs,
-                     int scalars, DType real, const LoopNest& nest, size_t places = 0);
+                     int scalars, DType real, const LoopNest& nest, size_t places = 0, size_t finishing = 0);
 
   /// Counts, contexts and descriptions fit, outputs do not overlap each other, a scalar can be a `real`.
   /// Throws ValidationError.
   void check(const Stream& stream, const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs,
              const std::vector<Scalar>& scalars) const;
-  /// Binds the parameter list; without `inputs`, that of a kernel that only writes outputs.
-  void bind(Launch& launch, const std::vector<Tensor>* inputs, const std::vector<Tensor>& outputs,
+  /// Binds the parameter list.
+  void bind(Launch& launch, const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs,
             const std::vector<Scalar>& scalars) const;
+  /// Binds that of a kernel that finishes: without other inputs and reduced dimensions.
+  void bind_finish(Launch& launch, const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs,
+                   const std::vector<Scalar>& scalars) const;
   /// Binds one more INDEX.
   void bind_index(Launch& launch, int64_t value) const;
 
  private:
+  /// Of inputs from number `first` on, and all outputs.
+  void bind_kept(Launch& launch, size_t first, const std::vector<Tensor>& inputs,
+                 const std::vector<Tensor>& outputs, const std::vector<Scalar>& scalars) const;
   void bind_dims(Launch& launch, const std::vector<LoopDim>& dims, size_t first, size_t last) const;
 
   std::vector<TensorDesc> inputs_, outputs_;
-  size_t scalars_ = 0, places_ = 0;
+  size_t scalars_ = 0, places_ = 0, finishing_ = 0;
   DType real_ = DType::f32;
   LoopNest nest_;
 };
 
+/// Output `i` may be input `j`, element for element; other overlaps would read what was already overwritten.
+/// Throws ValidationError.
+void require_elementwise_alias(const Tensor& y, size_t i, const Tensor& x, size_t j);
 /// " x0=f32[2,3] y0=f32[2,3] body=y0%20=%20x0" for a plan's text: white space is %20, a percent sign %25.
 std::string generated_text(const std::vector<TensorDesc>& inputs, const std::vector<TensorDesc>& outputs,
                            const char* what, const std::string& expression);

@@ -209,7 +209,7 @@ std::string parameter_list(const std::vector<Operand>& operands, int scalars, si
                            size_t reduced_rank, bool inputs_too) {
   std::string text;
   for (const Operand& o : operands)
-    if (!o.place && (o.output || inputs_too))
+    if (!o.place && (o.output || inputs_too || o.finishing))
       text += cat("__global ", o.output ? "" : "const ", storage_type(o.dtype), "* ", o.name, "_p, long ",
                   o.name, "_o,\n");
   for (int i = 0; i < scalars; i++) text += cat("real s", i, i + 1 < scalars ? ", " : ",\n");
@@ -218,7 +218,7 @@ std::string parameter_list(const std::vector<Operand>& operands, int scalars, si
     for (size_t d = 0; d < rank; d++) text += cat("INDEX ", size, d, ", ");
     text += "\n";
     for (const Operand& o : operands) {
-      if (o.output ? !outputs_too : !inputs_too) continue;
+      if (o.output ? !outputs_too : !inputs_too && !o.finishing) continue;
       for (size_t d = 0; d < rank; d++) text += cat("INDEX ", o.name, "_", stride, d, ", ");
       text += "\n";
     }

@@ -26,10 +26,11 @@ struct Operand {
   InnerStride kept = InnerStride::one;     ///< along the innermost kept dimension
   InnerStride reduced = InnerStride::one;  ///< along the innermost reduced dimension
   bool place = false;                      ///< no memory: an element is its own offset, an INDEX
+  bool finishing = false;                  ///< an input with an element for each output of a reduction
 };
 
 template <>
-inline constexpr int kFields<Operand> = 6;
+inline constexpr int kFields<Operand> = 7;
 
 /// The type of scalars and accumulators: f64, f32, or, where nothing is floating, i64, or u64 if an input is
 /// that, or an output where there is no input.
@@ -64,8 +65,8 @@ std::string quotient_head(std::initializer_list<std::string> expressions, DType 
 /// "#define CALLS_AND_CHOICES" (see INDEPENDENT_ROUNDS) if the expression has both a choice and a call of a
 /// function that is the driver's on CPUs too, of REAL.
 std::string choice_head(const std::string& expression, DType real);
-/// "__global const float* x0_p, long x0_o," a line per operand, without inputs unless `inputs_too`, then
-/// scalars, then sizes and strides of the kept (n, t) and reduced (m, u) dimensions.
+/// "__global const float* x0_p, long x0_o," a line per operand, of inputs only finishing ones unless
+/// `inputs_too`, then scalars, then sizes and strides of the kept (n, t) and reduced (m, u) dimensions.
 std::string parameter_list(const std::vector<Operand>& operands, int scalars, size_t kept_rank,
                            size_t reduced_rank, bool inputs_too = true);
 

@@ -57,12 +57,17 @@ std::string kept_offset(const ReduceForm& form, const Operand& o) {
 /// Outputs computed from a0, a1, ... for the one `neighbour` places along the innermost dimension from
 /// coordinates c0, c1, ..., and stored, or put into arrays for store_words().
 std::string finish(const ReduceForm& form, const std::string& neighbour) {
-  std::string text = "{\n" + declare_outputs(form.operands) + statement("finish", form.reduction.finish);
+  const auto index_of = [&](const Operand& o) {
+    return form.kept_rank ? inner_index(o.kept, neighbour, cat(o.name, "_t", form.kept_rank - 1)) : "0";
+  };
+  std::string text = "{\n";
+  for (const Operand& o : form.operands)
+    if (o.finishing)
+      text += cpu_load(o, cat(o.name, "_p + ", o.name, "_o + ", kept_offset(form, o), ", ", index_of(o)));
+  text += declare_outputs(form.operands) + statement("finish", form.reduction.finish);
   for (const Operand& o : form.operands) {
     if (!o.output) continue;
-    const std::string type = name_of(o.dtype), number = o.name.substr(1);
-    const std::string at =
-        form.kept_rank ? inner_index(o.kept, neighbour, cat(o.name, "_t", form.kept_rank - 1)) : "0";
+    const std::string type = name_of(o.dtype), number = o.name.substr(1), at = index_of(o);
     text += form.whole_outputs ? cat("Y", number, "[", neighbour, "] = ", o.name, ";\n")
                                : cat("STORE_", type, "(", o.name, "_p + ", o.name, "_o + ",
                                      kept_offset(form, o), ", ", at, ", ", o.name, ");\n");
@@ -113,7 +118,7 @@ std::string pointer_of(const Operand& o) {
 std::vector<Operand> memory_operands(const ReduceForm& form) {
   std::vector<Operand> operands;
   for (const Operand& o : form.operands)
-    if (!o.place) operands.push_back(o);
+    if (!o.place && !o.finishing) operands.push_back(o);
   return operands;
 }
 
@@ -134,7 +139,7 @@ std::string reduce_source(const ReduceForm& form) {
   const std::string load_output = each_accumulator(form, "@ a# = A#[v];");
   const std::string store_output = each_accumulator(form, "A#[v] = a#;");
   for (const Operand& o : form.operands) {
-    if (o.output) continue;
+    if (o.output || o.finishing) continue;
     const std::string at = offset(o, form.reduced_rank, form.reduced_rank, 'd', 'u');
     const size_t rank = form.along_reduced ? form.reduced_rank : form.kept_rank;
     const std::string step = rank == 0            ? "0"
@@ -194,7 +199,7 @@ std::string reduce_cpu_source(const ReduceForm& form) {
   position += reduced ? cat("INDEX run = min(m", reduced - 1, " - d", reduced - 1, ", end - r);\n")
                       : "INDEX run = end - r;\n";
   for (const Operand& o : form.operands) {
-    if (o.output) continue;
+    if (o.output || o.finishing) continue;
     if (o.place) {
       const std::string at = cat("const INDEX first_ = ", offset(o, reduced, reduced, 'd', 'u'), ";\n");
       position += at;

@@ -30,7 +30,7 @@ struct ReduceForm {
 template <>
 inline constexpr int kFields<ReduceForm> = 16;
 template <>
-inline constexpr int kFields<Reduction> = 7;
+inline constexpr int kFields<Reduction> = 8;
 
 /// Elements of a block on GPUs and on CPUs, and how many blocks of a level are one of the next.
 constexpr int kGpuBlock = 128, kCpuBlockLength = 64, kLevelBits = 5;
@@ -42,7 +42,8 @@ std::string reduce_source(const ReduceForm& form);
 /// The kernel `reduce` for a CPU; last arguments: workspace, kept, reduced, part, and the chunk of outputs,
 /// or of blocks of lanes_x of them, that a work-item takes.
 std::string reduce_cpu_source(const ReduceForm& form);
-/// The kernel `reduce_parts`; its parameters are those of the outputs only, then workspace, kept, parts.
+/// The kernel `reduce_parts`; its parameters are those of outputs and finishing inputs only, then workspace,
+/// kept, parts.
 std::string reduce_parts_source(const ReduceForm& form, int lanes_x, int lanes_y);
 
 }  // namespace dlprim::detail

@@ -98,24 +98,26 @@ void infer_batch_norm(NodeStep& step) {
 
 /// By the batch's statistics, which the backward direction needs.
 void train_batch_norm(NodeStep& step, const Tensor& x, const Tensor& y, const Tensor& residual,
-                      const BatchNormParams& params) {
+                      BatchNormParams params) {
   const int64_t channels = x.shape()[1];
   const DType dtype = wide(step.dtype(0));
   require(y.numel() != 0, "x", step.shape(0), " has no statistics");
   const auto channel_output = [&](int k) {
     return step.wanted(k) ? step.y(k).reshape({channels}) : step.scratch({channels}, dtype);
   };
-  const Tensor mean = channel_output(3), inv_std = channel_output(4);
+  // Running statistics of another dtype are updated in this one.
+  const auto updated = [&](int k) {
+    return step.out(k).dtype == dtype ? channel_output(k) : step.scratch({channels}, dtype);
+  };
+  const Tensor new_mean = updated(1), new_var = updated(2);
+  params.momentum = 1 - step.number("momentum", 0.9);
+  params.unbiased = step.flag("unbiased");
   batch_norm_training(step.stream, x, per_channel(step, 1, channels), per_channel(step, 2, channels),
-                      residual, params, {}, {}, y, mean, inv_std, step.options);
-  if (!step.wanted(1) && !step.wanted(2)) return;
-  const double momentum = step.number("momentum", 0.9), n = static_cast<double>(x.numel() / channels);
-  const double corrected = step.flag("unbiased") ? n / (n - 1) : 1;
-  pointwise(step.stream, {per_channel(step, 3, channels), per_channel(step, 4, channels), mean, inv_std},
-            {channel_output(1), channel_output(2)}, {momentum, 1 - momentum, params.epsilon, corrected},
-            "y0 = s0 * x0 + s1 * x2; const real v_ = 1 / ((real)x3 * x3) - s2; "
-            "y1 = s0 * x1 + s1 * s3 * (v_ > 0 ? v_ : 0)",
-            step.options);
+                      residual, params, per_channel(step, 3, channels), per_channel(step, 4, channels), y,
+                      channel_output(3), channel_output(4), step.options, {}, new_mean, new_var);
+  for (int k : {1, 2})
+    if (step.wanted(k) && step.out(k).dtype != dtype)
+      copy(step.stream, k == 1 ? new_mean : new_var, step.y(k).reshape({channels}), step.options);
 }
 
 void run_batch_norm(NodeStep& step) {

@@ -1,5 +1,7 @@
 // GEMM engine `gemv`: a matrix times a vector, as a generated reduction, which reads the matrix at the
-// device's copy rate; a second generated kernel for what comes after the sum, if anything does.
+// device's copy rate and finishes with the epilogue.
+#include <optional>
+
 #include <dlprim/pointwise.hpp>
 
 #include "core/composed.hpp"
@@ -21,48 +23,38 @@ struct Gemv : Gemm::Impl {
       : Impl(problem),
         a{{p.batch, p.m, 1, p.k}, {p.a.batch, m_stride(), 0, p.a.unit_k ? 1 : p.a.pitch}},
         b{{p.batch, 1, p.n, p.k}, {p.b.batch, 0, n_stride(), p.b.unit_k ? 1 : p.b.pitch}},
-        c{{p.batch, p.m, p.n, 1}, {p.c_batch, p.ldc, 1, 1}},
-        finishes(p.has_epilogue()),
-        reduce(context, matrix_first(a.desc(p.dtype, p.a.aligned), b.desc(p.dtype, p.b.aligned)),
-               {finishes ? TensorDesc(c.shape, real()) : c.desc(p.c_dtype, p.c_vector >= 8)}, 1,
-               sum_of("x0 * x1", "y0 = s0 * a0"), inner(options)) {
-    scratch_at = parts.add(reduce.workspace_size());
-    if (!finishes) return;
-    sums_at = parts.add(static_cast<size_t>(element_count(c.shape)) * size_of(real()));
+        c{{p.batch, p.m, p.n, 1}, {p.c_batch, p.ldc, 1, 1}} {
     const TensorDesc as_c = c.desc(p.c_dtype, p.c_vector >= 8);
-    std::vector<TensorDesc> inputs = {TensorDesc(c.shape, real())}, outputs = {as_c};
-    std::string sum = "x0";
+    std::vector<TensorDesc> inputs = matrix_first(a.desc(p.dtype, p.a.aligned), b.desc(p.dtype, p.b.aligned)),
+                            outputs = {as_c};
+    std::string sum = "s0 * a0";
     const auto add = [&](const TensorDesc& x, const char* before) {
       sum += cat(before, "x", inputs.size());
       inputs.push_back(x);
     };
     if (p.scale != GemmDesc::Vector::none) add(vector(p.scale).desc(p.c_dtype, false), " * ");
-    if (p.beta != 0) add(as_c, " + s0 * ");
+    if (p.beta != 0) add(as_c, " + s1 * ");
     if (p.bias != GemmDesc::Vector::none) add(vector(p.bias).desc(p.c_dtype, false), " + ");
     if (p.residual) add(as_c, " + ");
     if (p.preactivation) outputs.push_back(as_c);
-    finish = std::make_unique<Pointwise>(
-        context, inputs, outputs, 1,
-        cat("y0 = ", name_of(p.activation), "(", sum, ")", p.preactivation ? "; y1 = " + sum : std::string()),
-        inner(options));
+    Reduction reduction = sum_of("x0 * x1", cat("const real sum_ = ", sum, "; y0 = ", name_of(p.activation),
+                                                "(sum_)", p.preactivation ? "; y1 = sum_" : ""));
+    reduction.finishing = static_cast<int>(inputs.size()) - 2;
+    reduce.emplace(context, inputs, outputs, 2, reduction, inner(options));
   }
 
-  size_t workspace_size() const override { return parts.size(); }
+  size_t workspace_size() const override { return reduce->workspace_size(); }
 
   void run(const Stream& stream, const Tensor& x, const Tensor& y, const EpilogueTensors& with,
            const Tensor& z, const Tensor& workspace) const override {
     const Tensor result = c.of(z);
-    const Tensor sums = finishes ? workspace_part(workspace, sums_at, c.shape, real()) : result;
-    reduce.run(stream, matrix_first(a.of(x), b.of(y)), {sums}, {p.alpha},
-               workspace_scratch(workspace, scratch_at, reduce));
-    if (!finishes) return;
-    std::vector<Tensor> inputs = {sums}, outputs = {result};
+    std::vector<Tensor> inputs = matrix_first(a.of(x), b.of(y)), outputs = {result};
     if (p.scale != GemmDesc::Vector::none) inputs.push_back(vector(p.scale).of(with.scale));
     if (p.beta != 0) inputs.push_back(result);
     if (p.bias != GemmDesc::Vector::none) inputs.push_back(vector(p.bias).of(with.bias));
     if (p.residual) inputs.push_back(c.of(with.residual));
     if (p.preactivation) outputs.push_back(c.of(with.preactivation));
-    finish->run(stream, inputs, outputs, {p.beta});
+    reduce->run(stream, inputs, outputs, {p.alpha, p.beta}, workspace);
   }
 
  private:
@@ -78,18 +70,13 @@ struct Gemv : Gemm::Impl {
   }
   int64_t m_stride() const { return p.a.unit_k ? p.a.pitch : 1; }
   int64_t n_stride() const { return p.b.unit_k ? p.b.pitch : 1; }
-  DType real() const { return p.dtype == DType::f64 ? DType::f64 : DType::f32; }
   View vector(GemmDesc::Vector form) const {
     if (form == GemmDesc::Vector::row) return {{1, 1, p.n, 1}, {0, 0, 1, 0}};
     return {{1, p.m, 1, 1}, {0, 1, 0, 0}};
   }
 
   View a, b, c;
-  bool finishes;  ///< something comes after the sum
-  Reduce reduce;
-  std::unique_ptr<const Pointwise> finish;
-  WorkspaceParts parts;
-  size_t scratch_at = 0, sums_at = 0;
+  std::optional<const Reduce> reduce;
 };
 
 std::string refuse(const Context&, const GemmProblem& p, const EngineOptions&) {

@@ -10,7 +10,7 @@
 
 namespace dlprim::detail {
 template <>
-inline constexpr int kFields<BatchNormParams> = 3;
+inline constexpr int kFields<BatchNormParams> = 4;
 template <>
 inline constexpr int kFields<BatchNormDesc> = 8;
 }  // namespace dlprim::detail
@@ -21,9 +21,8 @@ using namespace detail;
 
 struct BatchNormTraining::Impl {
   Reduce statistics;
-  Pointwise normalize, update;
+  Pointwise normalize;
   TensorDesc channel;
-  size_t variance_at = 0, scratch_at = 0;
 };
 
 struct BatchNormInference::Impl {
@@ -80,37 +79,40 @@ BatchNormTraining::BatchNormTraining(const Context& context, const BatchNormDesc
           " values a channel, a variance needs at least 2");
 
   const TensorDesc c = channel_desc(desc.x, desc.y, desc.aligned), wide = across_desc(desc.x, c);
-  WorkspaceParts parts;
-  const size_t variance_at = parts.add(static_cast<size_t>(traffic({c})));
   NamedInputs in;
   in.add(desc.x), in.add(wide);
   const std::string inv_std = in.add(wide), body = "y0 = " + normalized(desc, wide, in, inv_std);
-  // The running variance is the unbiased one.
-  auto impl = std::make_shared<Impl>(Impl{
-      Reduce(context, {desc.x}, {wide, wide, wide}, 1,
-             moments_of("x0", "y0 = mean; y1 = 1 / sqrt(squares / count + s0); y2 = squares / (count - 1)"),
-             parts.rest(options)),
-      Pointwise(context, in.descs, {desc.y}, 0, body),
-      Pointwise(context, {c, c, c, c}, {c, c}, 2, "y0 = s0 * x0 + s1 * x2; y1 = s0 * x1 + s1 * x3"), c});
-  impl->variance_at = variance_at;
-  impl->scratch_at = parts.add(impl->statistics.workspace_size());
-  impl_ = impl;
+  Reduction moments = moments_of("x0", "y0 = mean; y1 = 1 / sqrt(squares / count + s0)");
+  std::vector<TensorDesc> read = {desc.x}, written = {wide, wide};
+  if (desc.running) {
+    moments.finish += "; y2 = s1 * x1 + s2 * mean; y3 = s1 * x2 + s2 * (squares / (count - s3))";
+    moments.finishing = 2;
+    read.insert(read.end(), 2, wide), written.insert(written.end(), 2, wide);
+  }
+  impl_ = std::make_shared<const Impl>(
+      Impl{Reduce(context, read, written, desc.running ? 4 : 1, moments, WorkspaceParts().rest(options)),
+           Pointwise(context, in.descs, {desc.y}, 0, body), c});
   PlanInfo info = batch_norm_info(
       desc.x, desc.y, desc.residual, desc.params.activation,
       cat(" epsilon=", desc.params.epsilon, " momentum=", momentum, " running=", desc.running));
-  info.workspace = parts.size();
+  info.workspace = impl_->statistics.workspace_size();
   info_ = single_engine("batch_norm_training", "generated", "", context, options, std::move(info));
 }
 
 void BatchNormTraining::run(const Stream& stream, const Tensor& x, const Tensor& weight, const Tensor& bias,
                             const Tensor& residual, const Tensor& running_mean, const Tensor& running_var,
                             const Tensor& y, const Tensor& mean, const Tensor& inv_std,
-                            const Tensor& workspace) const {
+                            const Tensor& workspace, const Tensor& new_mean, const Tensor& new_var) const {
   require_stream(*info_, stream);
   require_tensor("x", x, stream.context(), desc_.x);
   require_tensor("y", y, stream.context(), desc_.y);
   check_affine(stream, desc_, impl_->channel, weight, bias, residual, y);
   check_channels(stream, impl_->channel, {{"mean", mean}, {"inv_std", inv_std}});
+  const auto wanted_new = [&](const Tensor& t) { return if_wanted(t.defined(), impl_->channel); };
+  require_optional("new_mean", new_mean, stream.context(), wanted_new(new_mean));
+  require_optional("new_var", new_var, stream.context(), wanted_new(new_var));
+  require(desc_.running || (!new_mean.defined() && !new_var.defined()), "new_mean",
+          "is given to a plan without running statistics");
   if (desc_.running)
     check_channels(stream, impl_->channel, {{"running_mean", running_mean}, {"running_var", running_var}});
   else
@@ -122,31 +124,36 @@ void BatchNormTraining::run(const Stream& stream, const Tensor& x, const Tensor&
                  {"inv_std", inv_std},
                  {"running_mean", running_mean},
                  {"running_var", running_var},
+                 {"new_mean", new_mean},
+                 {"new_var", new_var},
                  {"workspace", workspace}},
                 {{"weight", weight}, {"bias", bias}});
   require_apart({{"mean", mean},
                  {"inv_std", inv_std},
                  {"running_mean", running_mean},
                  {"running_var", running_var},
+                 {"new_mean", new_mean},
+                 {"new_var", new_var},
                  {"workspace", workspace}},
                 {{"x", x}, {"residual", residual}});
   if (y.numel() == 0) return;  // no channels: with some, a plan exists only for two values each
 
-  const Tensor space = workspace_for(*info_, stream, workspace);
-  const Tensor variance = workspace_part(space, impl_->variance_at, mean.shape(), impl_->channel.dtype);
-  const Tensor scratch = workspace_scratch(space, impl_->scratch_at, impl_->statistics);
   const Tensor wide_mean = across(desc_.x, mean), wide_inv = across(desc_.x, inv_std);
   std::vector<Tensor> inputs = {x, wide_mean, wide_inv};
   add_affine(inputs, desc_.x, weight, bias, residual);
 
+  const BatchNormParams& params = desc_.params;
+  std::vector<Tensor> read = {x}, written = {wide_mean, wide_inv};
+  std::vector<Scalar> numbers = {params.epsilon};
+  if (desc_.running) {
+    for (const Tensor& old : {running_mean, running_var}) read.push_back(across(desc_.x, old));
+    written.push_back(across(desc_.x, new_mean.defined() ? new_mean : running_mean));
+    written.push_back(across(desc_.x, new_var.defined() ? new_var : running_var));
+    numbers.insert(numbers.end(), {1 - params.momentum, params.momentum, params.unbiased ? 1.0 : 0.0});
+  }
   const OperatorScope scope(stream, *info_);
-  impl_->statistics.run(stream, {x}, {wide_mean, wide_inv, across(desc_.x, variance)}, {desc_.params.epsilon},
-                        scratch);
+  impl_->statistics.run(stream, read, written, numbers, workspace_for(*info_, stream, workspace));
   impl_->normalize.run(stream, inputs, {y}, {});
-  const double momentum = desc_.params.momentum;
-  if (desc_.running)
-    impl_->update.run(stream, {running_mean, running_var, mean, variance}, {running_mean, running_var},
-                      {1 - momentum, momentum});
 }
 
 BatchNormInference::BatchNormInference(const Context& context, const BatchNormDesc& desc,
@@ -193,16 +200,19 @@ void BatchNormInference::run(const Stream& stream, const Tensor& x, const Tensor
 void batch_norm_training(const Stream& stream, const Tensor& x, const Tensor& weight, const Tensor& bias,
                          const Tensor& residual, const BatchNormParams& params, const Tensor& running_mean,
                          const Tensor& running_var, const Tensor& y, const Tensor& mean,
-                         const Tensor& inv_std, const Options& options, const Tensor& workspace) {
+                         const Tensor& inv_std, const Options& options, const Tensor& workspace,
+                         const Tensor& new_mean, const Tensor& new_var) {
   require_defined({{"x", x}, {"y", y}});
   require(running_mean.defined() == running_var.defined(),
           running_mean.defined() ? "running_var" : "running_mean",
           "is not defined, though the other running statistic is");
   BatchNormDesc desc{
       x, y, params, running_mean.defined(), weight.defined(), bias.defined(), described(residual)};
-  desc.aligned = all_aligned({&weight, &bias, &running_mean, &running_var, &mean, &inv_std});
+  desc.aligned =
+      all_aligned({&weight, &bias, &running_mean, &running_var, &mean, &inv_std, &new_mean, &new_var});
   cached_plan<BatchNormTraining>(stream, "batch_norm_training", desc, options, workspace)
-      ->run(stream, x, weight, bias, residual, running_mean, running_var, y, mean, inv_std, workspace);
+      ->run(stream, x, weight, bias, residual, running_mean, running_var, y, mean, inv_std, workspace,
+            new_mean, new_var);
 }
 
 void batch_norm_inference(const Stream& stream, const Tensor& x, const Tensor& weight, const Tensor& bias,

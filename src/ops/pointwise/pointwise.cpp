@@ -65,12 +65,6 @@ std::unique_ptr<const Pointwise::Impl> make_cpu(const Context& context, const Pr
   return impl;
 }
 
-/// An output may be an input, element for element; other overlaps would read what was already overwritten.
-void require_elementwise_alias(const Tensor& y, size_t i, const Tensor& x, size_t j) {
-  require(!memory_overlaps(y, x) || same_elements(y, x), ArgName("outputs", i), "overlaps inputs[", j,
-          "] without being the same elements");
-}
-
 constexpr auto kGpu = generated_gpu<Problem, Pointwise::Impl>(make_gpu);
 constexpr auto kCpu = generated_cpu<Problem, Pointwise::Impl>(make_cpu);
 constexpr EngineList<Problem, Pointwise::Impl> kEngines = {&kGpu, &kCpu};
@@ -115,7 +109,7 @@ void Pointwise::run(const Stream& stream, const std::vector<Tensor>& inputs,
   if (impl_->count == 0) return;
   OperatorScope scope(stream, *info_);
   Launch launch(stream, impl_->kernel);
-  impl_->arguments.bind(launch, &inputs, outputs, scalars);
+  impl_->arguments.bind(launch, inputs, outputs, scalars);
   impl_->arguments.bind_index(launch, impl_->count);
   if (impl_->chunk) impl_->arguments.bind_index(launch, impl_->chunk);
   launch.run({impl_->groups * impl_->local}, {impl_->local});

@@ -16,6 +16,7 @@ struct Reduce::Impl : EngineImpl {
   Kernel kernel, parts_kernel;
   GeneratedArguments arguments;
   size_t workspace = 0, part_bytes = 0;
+  size_t accumulated = 0;  ///< inputs; the others are for `finish`
   int64_t kept = 0, reduced = 0;
   int64_t parts = 1, part = 0;  ///< how many, and reduced elements in each
   int64_t chunk = 0;            ///< outputs a work-item (CPU), or blocks of them
@@ -31,6 +32,21 @@ struct Reduce::Impl : EngineImpl {
 namespace {
 
 using Problem = GeneratedProblem<ReduceForm>;
+
+/// The inputs that `accumulate` reads.
+std::vector<TensorDesc> accumulated(const Problem& p) {
+  return {p.inputs.begin(), p.inputs.end() - p.form.reduction.finishing};
+}
+
+/// Inputs behind those are for `finish`.
+void mark_finishing(Problem& p) {
+  for (size_t i = accumulated(p).size(); i < p.inputs.size(); i++) {
+    p.form.operands[i].finishing = true;
+    for (const LoopDim& d : p.nest.reduced)
+      require(d.strides[i] == 0, ArgName("inputs", i), "shape ", p.inputs[i].shape,
+              " has more than an element for an output, though finish reads it");
+  }
+}
 
 constexpr int kGroupsPerUnit = 8;   // GPU work-groups a compute unit that keep its memory busy
 constexpr int kShortRounds = 2;     // of a lane's accesses, up to which it had better have its outputs alone
@@ -77,12 +93,14 @@ void finish_impl(Reduce::Impl& impl, const Context& context, const Problem& p, R
         [&] { return reduce_parts_source(form, lanes, rows); }, "reduce_parts");
     impl.workspace = static_cast<size_t>(impl.parts) * impl.part_bytes;
   }
-  impl.arguments = GeneratedArguments(p.inputs, p.outputs, form.scalars, form.real, p.nest,
-                                      form.reduction.indexed ? 1 : 0);
+  impl.arguments =
+      GeneratedArguments(p.inputs, p.outputs, form.scalars, form.real, p.nest, form.reduction.indexed ? 1 : 0,
+                         static_cast<size_t>(form.reduction.finishing));
 }
 
 std::unique_ptr<Reduce::Impl> start_impl(const Problem& p, bool cpu) {
   auto impl = std::make_unique<Reduce::Impl>();
+  impl->accumulated = accumulated(p).size();
   impl->kept = p.nest.kept_count;
   impl->reduced = p.nest.reduced_count;
   impl->slot = slot_bytes(p.form) == 8 ? DType::i64 : DType::f32;
@@ -112,7 +130,7 @@ std::unique_ptr<const Reduce::Impl> make_gpu(const Context& context, const Probl
   auto impl = start_impl(p, false);
   ReduceForm form = p.form;
   form.along_reduced = p.nest.reduced_innermost || p.nest.kept.empty();
-  form.vector = vector_width(p.form.operands, p.inputs, p.nest, form.along_reduced);
+  form.vector = vector_width(p.form.operands, accumulated(p), p.nest, form.along_reduced);
   if (!form.along_reduced) form.vector = std::min(form.vector, most_outputs(form));
   form.unroll = 4;
   const int64_t target = int64_t{context.device().facts().compute_units} * kGroupsPerUnit;
@@ -278,6 +296,9 @@ Reduce::Reduce(const Context& context, const std::vector<TensorDesc>& inputs,
           " accumulators, must be 1 to 8");
   require(reduction.counts >= 0 && reduction.counts <= reduction.accumulators, "reduction", reduction.counts,
           " of ", reduction.accumulators, " accumulators count");
+  const int most = reduction.indexed ? 0 : static_cast<int>(inputs.size()) - 1;
+  require(reduction.finishing >= 0 && reduction.finishing <= most, "reduction", reduction.finishing, " of ",
+          inputs.size(), " inputs are for finish, must be 0 to ", most);
   std::vector<TensorDesc> read = inputs;
   if (reduction.indexed && !outputs.empty()) read.push_back(places(inputs, outputs[0]));
   Problem p{inputs, outputs, make_loop_nest(read, outputs, true), {}};
@@ -285,6 +306,7 @@ Reduce::Reduce(const Context& context, const std::vector<TensorDesc>& inputs,
   if (reduction.indexed) p.form.operands[inputs.size()].place = true;
   p.form.scalars = scalars;
   p.form.reduction = reduction;
+  mark_finishing(p);
   p.form.real = real_type(inputs, outputs);
   p.form.kept_rank = p.nest.kept.size();
   p.form.reduced_rank = p.nest.reduced.size();
@@ -308,7 +330,10 @@ void Reduce::run(const Stream& stream, const std::vector<Tensor>& inputs, const 
   impl.arguments.check(stream, inputs, outputs, scalars);
   for (size_t i = 0; i < outputs.size(); i++)
     for (size_t j = 0; j < inputs.size(); j++)
-      require_no_overlap(ArgName("outputs", i), outputs[i], ArgName("inputs", j), inputs[j]);
+      if (j < impl.accumulated)
+        require_no_overlap(ArgName("outputs", i), outputs[i], ArgName("inputs", j), inputs[j]);
+      else
+        require_elementwise_alias(outputs[i], i, inputs[j], j);
   for (size_t i = 0; i < outputs.size(); i++)
     require_no_overlap("workspace", workspace, ArgName("outputs", i), outputs[i]);
   for (size_t j = 0; j < inputs.size(); j++)
@@ -320,7 +345,7 @@ void Reduce::run(const Stream& stream, const std::vector<Tensor>& inputs, const 
   OperatorScope scope(stream, *info_);
   {
     Launch launch(stream, impl.kernel);
-    impl.arguments.bind(launch, &inputs, outputs, scalars);
+    impl.arguments.bind(launch, inputs, outputs, scalars);
     launch.arg(ws);
     for (int64_t n : {impl.kept, impl.reduced, impl.part}) impl.arguments.bind_index(launch, n);
     if (impl.cpu) impl.arguments.bind_index(launch, impl.chunk);
@@ -328,7 +353,7 @@ void Reduce::run(const Stream& stream, const std::vector<Tensor>& inputs, const 
   }
   if (impl.parts == 1) return;
   Launch launch(stream, impl.parts_kernel);
-  impl.arguments.bind(launch, nullptr, outputs, scalars);
+  impl.arguments.bind_finish(launch, inputs, outputs, scalars);
   launch.arg(ws);
   for (int64_t n : {impl.kept, impl.parts}) impl.arguments.bind_index(launch, n);
   const size_t local = impl.parts_lanes * impl.parts_rows;
@@ -343,6 +368,7 @@ void reduce(const Stream& stream, const std::vector<Tensor>& inputs, const std::
   const auto [xs, ys] = describe_tensors(inputs, outputs, key);
   key.add(scalars.size()).add(reduction.accumulators).add(reduction.init).add(reduction.accumulate);
   key.add(reduction.combine).add(reduction.finish).add(reduction.counts).add(reduction.indexed);
+  key.add(reduction.finishing);
   const auto make = [&, &xs = xs, &ys = ys](const Options& within) {
     return Reduce(stream.context(), xs, ys, static_cast<int>(scalars.size()), reduction, within);
   };
