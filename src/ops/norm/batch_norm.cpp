@@ -108,11 +108,11 @@ void BatchNormTraining::run(const Stream& stream, const Tensor& x, const Tensor&
   require_tensor("y", y, stream.context(), desc_.y);
   check_affine(stream, desc_, impl_->channel, weight, bias, residual, y);
   check_channels(stream, impl_->channel, {{"mean", mean}, {"inv_std", inv_std}});
-  const auto wanted_new = [&](const Tensor& t) { return if_wanted(t.defined(), impl_->channel); };
-  require_optional("new_mean", new_mean, stream.context(), wanted_new(new_mean));
-  require_optional("new_var", new_var, stream.context(), wanted_new(new_var));
-  require(desc_.running || (!new_mean.defined() && !new_var.defined()), "new_mean",
-          "is given to a plan without running statistics");
+  for (const Named& t : {Named{"new_mean", new_mean}, Named{"new_var", new_var}}) {
+    if (!t.tensor.defined()) continue;
+    require(desc_.running, t.name, "is given to a plan without running statistics");
+    require_tensor(t.name, t.tensor, stream.context(), impl_->channel);
+  }
   if (desc_.running)
     check_channels(stream, impl_->channel, {{"running_mean", running_mean}, {"running_var", running_var}});
   else

@@ -366,9 +366,7 @@ void reduce(const Stream& stream, const std::vector<Tensor>& inputs, const std::
             const Tensor& workspace) {
   PlanKey key("reduce");
   const auto [xs, ys] = describe_tensors(inputs, outputs, key);
-  key.add(scalars.size()).add(reduction.accumulators).add(reduction.init).add(reduction.accumulate);
-  key.add(reduction.combine).add(reduction.finish).add(reduction.counts).add(reduction.indexed);
-  key.add(reduction.finishing);
+  key.add(scalars.size()).add(reduction);
   const auto make = [&, &xs = xs, &ys = ys](const Options& within) {
     return Reduce(stream.context(), xs, ys, static_cast<int>(scalars.size()), reduction, within);
   };
