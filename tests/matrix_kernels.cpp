@@ -9,6 +9,7 @@
 #include "core/kernel_source.hpp"
 #include "ops/conv/conv_fragment.hpp"
 #include "ops/conv/conv_nv_mma.hpp"
+#include "ops/conv/conv_nv_patch.hpp"
 
 using namespace dlprim;
 using namespace dlprim::detail;
@@ -178,6 +179,23 @@ void nv_mma_convs() {
       }
 }
 
+/// First layers of networks.
+void nv_patch_convs() {
+  for (const int taps : {3, 7, 11})
+    for (const DType dtype : {DType::f32, DType::bf16})
+      for (const bool last : {true, false}) {
+        ConvProblem p = conv_of(ConvDirection::forward, dtype, last);
+        // Images come in planes or channel by channel; what follows has its channels last.
+        p.c = 3, p.w_space = {1, taps, taps}, p.y[1] = 1, p.x[1] = last ? 1 : 56 * 56;
+        Options options;
+        options.math = MathMode::tf32;
+        line("nv_patch", 0,
+             cat("convolution ", taps, ' ', name_of(dtype), last ? ", channels last" : ", planes"),
+             "conv_nv_patch",
+             ConvNvPatchKernel(p, EngineOptions(options), {kUnits, 160 << 10}).defines(p, false).options());
+      }
+}
+
 void probes(const MatrixFragment& fragment, int form) {
   for (const char* type : {"FRAG_F16", "FRAG_BF16", "FRAG_I8", "FRAG_F32", "FRAG_TF32"}) {
     if (type == std::string("FRAG_F32") && &fragment != &kAmdMfma) continue;
@@ -196,7 +214,7 @@ int main(int argc, char** argv) {
     std::cerr << "usage: matrix_kernels FOLDER\n";
     return 2;
   }
-  for (const char* file : {"gemm_fragment", "conv_fragment", "conv_nv_mma", "probe"})
+  for (const char* file : {"gemm_fragment", "conv_fragment", "conv_nv_mma", "conv_nv_patch", "probe"})
     std::ofstream(cat(argv[1], '/', file, ".cl")) << kernel_source(file);
   for (const MatrixFragment* fragment : {&kNvFragment, &kAmdWmma, &kAmdMfma, &kIntelDpas})
     for (int i = 0; i < (fragment->forms[1] == 0 ? 1 : 2); i++) {
@@ -205,6 +223,7 @@ int main(int argc, char** argv) {
       probes(*fragment, fragment->forms[i]);
     }
   nv_mma_convs();
+  nv_patch_convs();
   nv_wgmma(argv[1]);
   return std::cout.good() ? 0 : 1;
 }

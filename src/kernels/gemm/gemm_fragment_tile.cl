@@ -75,10 +75,6 @@ static PART next_part(uint* rest) {
   return part;
 }
 #elif FRAG_TYPE == FRAG_TF32
-// To the nearest; a NaN stays one.
-static uint tf32_bits(uint v) {
-  return (v & 0x7fffffffu) > 0x7f800000u ? v | 0x400000u : (v + 0x1000u) & 0xffffe000u;
-}
 static PART next_part(uint* rest) {
   const uint part = tf32_bits(*rest);
   *rest = as_uint(as_float(*rest) - as_float(part));

@@ -65,3 +65,10 @@ static void fragment_copy(uint* to, __local const uint* from, int count) {
   if (count == 4 || count == 8) vstore4(*(__local const uint4*)from, 0, to);
   if (count == 8) vstore4(*(__local const uint4*)(from + 4), 0, to + 4);
 }
+
+#if FRAG_TYPE == FRAG_TF32
+// Rounded to the nearest, as the hardware does not; a NaN stays one.
+static uint tf32_bits(uint v) {
+  return (v & 0x7fffffffu) > 0x7f800000u ? v | 0x400000u : (v + 0x1000u) & 0xffffe000u;
+}
+#endif

@@ -69,19 +69,6 @@ Tile choose(const Context& context, const ConvProblem& p, bool split) {
   return best;
 }
 
-/// The largest power of 2 up to 8 that divides the target's channels and what lies between its pixels.
-int64_t result_vector(const ConvProblem& p, const ConvGather& gather) {
-  const bool aligned = p.direction == ConvDirection::backward_data ? p.x_aligned : p.y_aligned;
-  int64_t vector = aligned ? 16 / static_cast<int64_t>(size_of(p.result_dtype)) : 1;
-  const auto fits = [&] {
-    bool all = gather.target_channels % vector == 0;
-    for (size_t i : {0, 2, 3, 4}) all &= gather.target.strides[i] % vector == 0;
-    return all;
-  };
-  while (!fits()) vector /= 2;
-  return vector;
-}
-
 }  // namespace
 
 void round_up_channels(ConvGather& gather, const ConvProblem& p) {
@@ -100,7 +87,9 @@ Defines conv_nv_mma_defines(const ConvProblem& p, const ConvGather& gather, cons
   defines.set("WARPS_M", tile.warps_m).set("WARPS_N", tile.warps_n);
   defines.set("RAGGED", p.group_c() % piece != 0 || p.group_k() % piece != 0);
   if (!filter) defines.set("B_UNIT_K", unit_source);
-  const int64_t vector = filter || !last ? 1 : result_vector(p, gather);
+  const bool aligned = p.direction == ConvDirection::backward_data ? p.x_aligned : p.y_aligned;
+  const int64_t vector =
+      filter || !last ? 1 : conv_result_vector(p, gather.target_channels, gather.target.strides, aligned);
   defines.set("C_BYTES", static_cast<int>(size_of(p.result_dtype))).set("C_TRANSPOSED", !last);
   return defines.set("C_PAIRS", vector >= 2).set("C_WIDE", vector >= 8);
 }

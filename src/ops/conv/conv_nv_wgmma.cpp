@@ -207,7 +207,8 @@ class NvWgmma : public ConvImpl {
         .set("TILE_N", tile_.n)
         .set("STAGES", tile_.stages)
         .set("WARP_GROUPS", tile_.groups);
-    const int64_t vector = last ? result_vector() : 1;
+    const bool aligned = sides_.backward ? p_.x_aligned : p_.y_aligned;
+    const int64_t vector = last ? conv_result_vector(p_, sides_.target_channels, sides_.target, aligned) : 1;
     defines.set("C_BYTES", static_cast<int>(size_of(p_.result_dtype)));
     defines.set("C_PAIRS", vector >= 2).set("C_WIDE", vector >= 8).set("C_TRANSPOSED", !last);
     constexpr int kRoundingToTf32 = 11;
@@ -219,19 +220,6 @@ class NvWgmma : public ConvImpl {
     const std::string source = fill_wgmma_slots(kernel_source("conv_nv_wgmma"),
                                                 {p_.dtype, split_, tile_.n, true, !weights_->unit_target()});
     kernel_ = context.state().programs.generated("conv_nv_wgmma", source, "conv_nv_wgmma", defines);
-  }
-
-  /// The largest power of 2 up to 8 that divides the target's channels and what lies between its pixels.
-  int64_t result_vector() const {
-    const bool aligned = sides_.backward ? p_.x_aligned : p_.y_aligned;
-    int64_t vector = aligned ? 16 / static_cast<int64_t>(size_of(p_.result_dtype)) : 1;
-    const auto fits = [&] {
-      bool all = sides_.target_channels % vector == 0;
-      for (size_t i : {0, 2, 3, 4}) all &= sides_.target[i] % vector == 0;
-      return all;
-    };
-    while (!fits()) vector /= 2;
-    return vector;
   }
 
   const ConvProblem p_;

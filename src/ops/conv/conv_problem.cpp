@@ -341,5 +341,16 @@ Defines conv_defines(const ConvProblem& p, ConvChannels channels) {
   return defines.set("ACTIVATION", name_of(p.activation));
 }
 
+int64_t conv_result_vector(const ConvProblem& p, int channels, const ConvStrides& target, bool aligned) {
+  int64_t vector = aligned ? 16 / static_cast<int64_t>(size_of(p.result_dtype)) : 1;
+  const auto fits = [&] {
+    bool all = channels % vector == 0;
+    for (size_t i : {0, 2, 3, 4}) all &= target[i] % vector == 0;
+    return all;
+  };
+  while (!fits()) vector /= 2;
+  return vector;
+}
+
 }  // namespace detail
 }  // namespace dlprim

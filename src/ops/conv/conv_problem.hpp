@@ -113,6 +113,9 @@ std::array<int, 5> narrow(const ConvStrides& strides);
 /// result are:
 enum class ConvChannels : uint8_t { rows, columns };
 Defines conv_defines(const ConvProblem& problem, ConvChannels channels = ConvChannels::rows);
+/// How many neighbouring channels of the result a kernel can store at once: the largest power of 2, of 16
+/// bytes at most, that divides their number and what lies between the pixels.
+int64_t conv_result_vector(const ConvProblem& problem, int channels, const ConvStrides& target, bool aligned);
 
 using ConvEngine = Engine<ConvProblem, ConvImpl>;
 /// Makes what computes the convolution that another one was turned into.

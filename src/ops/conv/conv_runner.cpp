@@ -6,15 +6,16 @@
 
 namespace dlprim::detail {
 
-extern const ConvEngine kConvNvWgmma, kConvNvMma, kConvNvFragment, kConvAmdMfma, kConvAmdWmma, kConvIntelDpas,
-    kConvWinograd, kConvWinogradFused, kConvCpuLast, kConvCpu, kConvDepthwise, kConvDepthwiseCpu,
-    kConvDepthwiseCpuLast, kConvGemm, kConvFma, kConvNaive;
+extern const ConvEngine kConvNvPatch, kConvNvWgmma, kConvNvMma, kConvNvFragment, kConvAmdMfma, kConvAmdWmma,
+    kConvIntelDpas, kConvWinograd, kConvWinogradFused, kConvCpuLast, kConvCpu, kConvDepthwise,
+    kConvDepthwiseCpu, kConvDepthwiseCpuLast, kConvGemm, kConvFma, kConvNaive;
 
 namespace {
 
 constexpr EngineList<ConvProblem, ConvImpl> kEngines = {&kConvDepthwiseCpuLast,
                                                         &kConvDepthwiseCpu,
                                                         &kConvDepthwise,
+                                                        &kConvNvPatch,
                                                         &kConvNvWgmma,
                                                         &kConvNvMma,
                                                         &kConvAmdMfma,
