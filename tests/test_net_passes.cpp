@@ -400,7 +400,7 @@ TEST_CASE("passes: what nobody reads goes, and names are checked") {
   CHECK(graph_passes() == std::vector<std::string>{"branches", "integers", "constants", "splits", "no_ops",
                                                    "repeats", "pads", "affine", "products", "norms", "rotary",
                                                    "attention", "functions", "precision", "epilogue",
-                                                   "pointwise", "channels_last", "dead"});
+                                                   "pointwise", "channels_last", "places", "dead"});
   CHECK_THROWS_WITH(Model(c.g, {"affine", "magic"}), Catch::Contains("'magic' is no pass"));
 
   Case fused;  // in which a dead reader keeps nothing out of a kernel

@@ -47,6 +47,7 @@ class Run {
     std::optional<RehearsalPause> pause;
     if (constant && scope_.prepares) pause.emplace(), forget_rehearsed(inputs);
     NodeStep step(node, scope_, inputs);
+    step.places = &places_;
     const bool open = compute(step);
     for (int k = 0; k < step.output_count(); k++) {
       step.out(k).open_shape = open;
@@ -189,6 +190,7 @@ class Run {
   const NetGraph& graph_;
   std::vector<Slot> slots_;
   std::vector<int> uses_;
+  std::map<int64_t, Tensor> places_;
 };
 
 }  // namespace

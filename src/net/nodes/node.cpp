@@ -188,8 +188,38 @@ void NodeStep::output(int k, DType dtype, const Shape& shape) {
   out(k).shape = shape;
 }
 
+std::string place_attribute(int k) {
+  return k == 0 ? "place" : "place" + std::to_string(k);
+}
+
+Tensor NodeStep::place(int k, bool last) const {
+  const std::string name = place_attribute(k);
+  if (!places || node.attributes.empty() || !has(name.c_str())) return {};
+  const std::vector<int64_t> numbers = integers(name.c_str());
+  const auto axis = static_cast<int>(numbers[1]);
+  const Shape whole(std::vector<int64_t>(numbers.begin() + 3, numbers.end()));
+  const Shape& shape = outputs_[static_cast<size_t>(k)].shape;
+  const DType dtype = outputs_[static_cast<size_t>(k)].dtype;
+  Tensor& result = (*places)[numbers[0]];
+  if (!result.defined())
+    result = last && whole.size() == 4 ? channels_last(stream, whole, dtype) : Tensor(stream, whole, dtype);
+  if (result.dtype() != dtype || shape.size() != whole.size()) return {};
+  return result.slice(axis, numbers[2], numbers[2] + shape[axis]);
+}
+
+Tensor NodeStep::take_place(int k) {
+  if (!places || !wanted(k)) return {};
+  const auto found = places->find(node.outputs[static_cast<size_t>(k)]);
+  if (found == places->end()) return {};
+  const Tensor whole = found->second;
+  places->erase(found);
+  const Slot& slot = out(k);
+  return whole.dtype() == slot.dtype && whole.shape() == slot.shape ? whole : Tensor();
+}
+
 const Tensor& NodeStep::y(int k) {
   Slot& slot = out(k);
+  if (!slot.tensor.defined()) slot.tensor = place(k, false);
   if (!slot.tensor.defined()) slot.tensor = Tensor(stream, slot.shape, slot.dtype);
   return slot.tensor;
 }
@@ -197,8 +227,10 @@ const Tensor& NodeStep::y(int k) {
 const Tensor& NodeStep::y_as(int k, const Tensor& x) {
   Slot& slot = out(k);
   const Shape& s = slot.shape;
-  if (!slot.tensor.defined() && s.size() == 4 && (flag("channels_last") || is_channels_last(x)))
-    slot.tensor = channels_last(stream, s, slot.dtype);
+  if (!slot.tensor.defined() && s.size() == 4 && (flag("channels_last") || is_channels_last(x))) {
+    slot.tensor = place(k, true);
+    if (!slot.tensor.defined()) slot.tensor = channels_last(stream, s, slot.dtype);
+  }
   return y(k);
 }
 
@@ -242,7 +274,12 @@ bool differs_each_time(const NetGraph::Node& node) {
 }
 
 bool is_channels_last(const Tensor& x) {
-  return x.defined() && x.rank() == 4 && !x.is_contiguous() && x.permute({0, 2, 3, 1}).is_contiguous();
+  if (!x.defined() || x.rank() != 4 || x.is_contiguous()) return false;
+  const Shape& s = x.shape();
+  const Strides& t = x.strides();
+  if (s[2] * s[3] == 1 || (s[1] > 1 && t[1] != 1)) return false;
+  const int64_t pitch = s[3] > 1 ? t[3] : t[2];
+  return pitch >= s[1] && (s[2] == 1 || t[2] == s[3] * pitch) && (s[0] == 1 || t[0] == s[2] * s[3] * pitch);
 }
 
 int normal_axis(int64_t axis, int rank) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -98,17 +99,23 @@ class NodeStep {
   /// The attribute `name`, one axis, from 0 on; of `rank` axes.
   int axis(const char* name, int64_t standard, int rank) const;
 
+  /// Results of concatenations whose inputs are computed there, by value. The executor's.
+  std::map<int64_t, Tensor>* places = nullptr;
+
   // Outputs.
   int output_count() const { return static_cast<int>(outputs_.size()); }
   /// Whether anybody reads the output.
   bool wanted(int k) const;
   /// What output `k` is.
   void output(int k, DType dtype, const Shape& shape);
-  /// Its tensor, new memory when it is first asked for.
+  /// Its tensor, new memory when it is first asked for, or the part of a concatenation's result that the pass
+  /// "places" has put down.
   const Tensor& y(int k = 0);
   /// The same, with channels last in memory if they are so in `x`, or the node's attribute "channels_last"
   /// says so; of four axes.
   const Tensor& y_as(int k, const Tensor& x);
+  /// The tensor in which parts of output `k` were computed, by others; an undefined one if none was.
+  Tensor take_place(int k);
   /// Output `k` is this tensor, a view of an input perhaps.
   void set(int k, const Tensor& tensor);
   void set_host(int k, HostTensor tensor);
@@ -136,6 +143,8 @@ class NodeStep {
 
  private:
   const Attribute* find(const char* name) const;
+  /// Where output `k` has been put down to go; an undefined tensor if nowhere.
+  Tensor place(int k, bool last) const;
   std::shared_ptr<const void> find_plan(std::initializer_list<TensorDesc> of) const;
   void keep_plan(std::initializer_list<TensorDesc> of, std::shared_ptr<const void> plan) const;
 
@@ -151,8 +160,12 @@ const HostTensor& to_host(const Stream& stream, Slot& slot);
 /// New memory for a shape of rank 4, with channels last.
 Tensor channels_last(const Stream& stream, const Shape& shape, DType dtype);
 /// The tensor, of rank 4, has its channels (axis 1) side by side in memory, then columns, rows and images;
-/// and row-major memory would be another.
+/// there may be other channels between columns. And row-major memory would be another.
 bool is_channels_last(const Tensor& x);
+
+/// The attribute that says where in a concatenation's result output `k` goes: that value, the axis, where on
+/// it, the result's shape.
+std::string place_attribute(int k);
 
 /// The node draws numbers, or runs graphs that may.
 bool differs_each_time(const NetGraph::Node& node);

@@ -53,6 +53,7 @@ const std::vector<GraphPass>& passes() {
        fuse_epilogues, true},
       {"pointwise", "elementwise operators in a row become one kernel", fuse_pointwise, true},
       {"channels_last", "convolutions write channels last where they are faster so", choose_layouts, true},
+      {"places", "what is concatenated is computed where it ends up", place_parts, true},
       {"dead", "what nobody reads is not computed", remove_dead, false},
   };
   return *list;

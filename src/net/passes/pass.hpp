@@ -72,6 +72,7 @@ void lower_precision(Rewritten& rewritten);
 void fuse_epilogues(Rewritten& rewritten);
 void fuse_pointwise(Rewritten& rewritten);
 void choose_layouts(Rewritten& rewritten);
+void place_parts(Rewritten& rewritten);
 void remove_dead(Rewritten& rewritten);
 
 /// All of them, in their order.
