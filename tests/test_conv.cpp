@@ -223,6 +223,28 @@ TEST_CASE("conv: odd cases in other layouts are exact", "[.forms]") {
   }
 }
 
+TEST_CASE("conv: channels that are a part of more are exact", "[conv]") {
+  const ConvCase cases[] = {{"part_3x3", 2, 16, {9, 8}, 24, {3, 3}, {{1}, {1}, {1}}},
+                            {"part_3x3_strided", 1, 32, {9, 8}, 16, {3, 3}, {{2}, {1}, {1}}},
+                            {"part_1x1", 2, 32, {7, 5}, 48, {1, 1}},
+                            {"part_first", 1, 3, {12, 19}, 20, {3, 3}, {{2}, {1}, {1}}},
+                            {"part_depthwise", 2, 24, {8, 9}, 24, {3, 3}, {{1}, {1}, {1}, {1}, 24}}};
+  constexpr std::pair<Layout, Layout> kLayouts[] = {
+      {Layout::part, Layout::part}, {Layout::nhwc, Layout::part}, {Layout::part, Layout::nhwc}};
+  size_t turn = 0;
+  for (ConvCase c : cases)
+    for (const DType dtype : {DType::f32, DType::bf16}) {
+      // Compilers for CPUs take most of the time: there three cases run, each in one way.
+      const size_t ways = !on_cpu() ? std::size(kLayouts) : turn % 4 == 0 ? 1 : 0;
+      for (size_t way = 0; way < ways; way++) {
+        const auto [x, y] = kLayouts[(turn + way) % std::size(kLayouts)];
+        c.x_layout = x, c.y_layout = y, c.dtype = dtype, c.aligned = true;
+        check_all(c);
+      }
+      turn++;
+    }
+}
+
 TEST_CASE("conv: odd cases in other dtypes are exact", "[.forms]") {
   // Addresses do not depend on the dtype: each case takes turns.
   constexpr std::pair<DType, DType> kDTypes[] = {{DType::f16, DType::f16},

@@ -58,6 +58,31 @@ TEST_CASE("passes: convolutions write into what is concatenated") {
   }
 }
 
+TEST_CASE("passes: pooling, BatchNorm and elementwise nodes write into what is concatenated") {
+  for (const bool last : {true, false}) {
+    RewriteCase c;
+    Seen seen;
+    c.channels_last = last, c.watch = seen.watch();
+    const auto pool = [&](int v, const char* mode) {
+      return c.g.add("pool", {v},
+                     {{"mode", mode},
+                      {"kernel", Integers{3, 3}},
+                      {"stride", Integers{1, 1}},
+                      {"pad_begin", Integers{1, 1}}});
+    };
+    const int x = c.conv(c.input({2, 4, 7, 6}), {16, 4, 3, 3});
+    const int parts = concat_of(c, {pool(x, "max"), pool(x, "average"), c.batch_norm(x, 16),
+                                    c.apply("exp", {c.apply("sigmoid", {x})})});
+    c.g.add_output("y", c.conv(parts, {8, 64, 3, 3}));
+    c.rewritten(1e-5);
+    const Tensor y = seen.of("concat")[0];
+    CHECK(in_memory_of(y, seen.of("pool")) == 2);
+    CHECK(in_memory_of(y, seen.of("batch_norm")) == 1);
+    CHECK(in_memory_of(y, seen.of("pointwise")) == 1);
+    CHECK(detail::is_channels_last(y) == last);
+  }
+}
+
 TEST_CASE("passes: parts of any rank that have no gaps are computed in place") {
   RewriteCase c;
   Seen seen;

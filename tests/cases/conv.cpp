@@ -140,9 +140,9 @@ Strides strides_in(Layout layout, const Shape& shape) {
   const int rank = shape.size();
   Strides strides = contiguous_strides(shape);
   int64_t step = 1;
-  if (layout == Layout::nhwc) {
+  if (layout == Layout::nhwc || layout == Layout::part) {
     strides[1] = 1;
-    step = shape[1];
+    step = layout == Layout::nhwc ? shape[1] : (shape[1] + 7) / 8 * 8 + 8;
     for (int i = rank - 1; i >= 2; i--) strides[i] = step, step *= shape[i];
     strides[0] = step;
   } else if (layout == Layout::gaps) {

@@ -15,7 +15,8 @@ namespace dlprim::test {
 enum class Layout : uint8_t {
   nchw,
   nhwc,
-  gaps  ///< NCHW with unused elements behind every row and plane
+  gaps,  ///< NCHW with unused elements behind every row and plane
+  part   ///< NHWC with 8 and more unused channels behind each pixel's: a part of a concatenation
 };
 
 struct ConvCase {
