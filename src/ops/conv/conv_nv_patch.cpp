@@ -229,7 +229,9 @@ std::vector<std::string> candidates(const Context& context, const ConvProblem& p
     if (!same && other.groups_of_unit(p, device) > 0)
       result.push_back(cat(kConvNvPatch.name, ":rows=", tile.rows, ",columns=", tile.columns));
   }
-  result.push_back(cat(kConvNvPatch.name, ":tn=", own.filters == 32 ? 64 : 32));
+  other = own;
+  other.filters = own.filters == 32 ? 64 : 32;
+  if (other.groups_of_unit(p, device) > 0) result.push_back(cat(kConvNvPatch.name, ":tn=", other.filters));
   return result;
 }
 
