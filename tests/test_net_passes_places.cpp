@@ -93,9 +93,8 @@ TEST_CASE("passes: parts of any rank that have no gaps are computed in place") {
   CHECK(in_memory_of(seen.of("concat")[0], seen.of("matmul")) == 2);
 }
 
-// All of these are copied, as one input is not: an input of the graph, a value twice, one that others read, a
-// view, one that begins between multiples of 16 bytes, one with a residual, an output of the graph, whole
-// numbers.
+// One input is an input of the graph, stands twice, has another reader, is a view, makes the next one begin
+// between multiples of 16 bytes, takes a residual or is an output; or all would have gaps along the axis.
 TEST_CASE("passes: where one input cannot be computed in place, none is") {
   for (const char* kind : {"input", "twice", "read", "view", "odd", "residual", "output", "gaps"}) {
     INFO(kind);

@@ -46,8 +46,7 @@ class Run {
     if (constant && take_folded(node)) return done_with(node, false);
     std::optional<RehearsalPause> pause;
     if (constant && scope_.prepares) pause.emplace(), forget_rehearsed(inputs);
-    NodeStep step(node, scope_, inputs);
-    step.places = &places_;
+    NodeStep step(node, scope_, inputs, places_);
     const bool open = compute(step);
     for (int k = 0; k < step.output_count(); k++) {
       step.out(k).open_shape = open;
@@ -190,7 +189,7 @@ class Run {
   const NetGraph& graph_;
   std::vector<Slot> slots_;
   std::vector<int> uses_;
-  std::map<int64_t, Tensor> places_;
+  NodeStep::Places places_;
 };
 
 }  // namespace

@@ -12,11 +12,13 @@
 
 namespace dlprim::detail {
 
-NodeStep::NodeStep(const NetGraph::Node& node_, const RunScope& scope_, std::vector<Slot*> inputs)
+NodeStep::NodeStep(const NetGraph::Node& node_, const RunScope& scope_, std::vector<Slot*> inputs,
+                   Places& places)
     : node(node_),
       scope(scope_),
       stream(scope_.stream),
       options(scope_.options),
+      places_(places),
       inputs_(std::move(inputs)),
       outputs_(node_.outputs.size()) {}
 
@@ -194,13 +196,13 @@ std::string place_attribute(int k) {
 
 Tensor NodeStep::place(int k, bool last) const {
   const std::string name = place_attribute(k);
-  if (!places || node.attributes.empty() || !has(name.c_str())) return {};
+  if (!has(name.c_str())) return {};
   const std::vector<int64_t> numbers = integers(name.c_str());
   const auto axis = static_cast<int>(numbers[1]);
   const Shape whole(std::vector<int64_t>(numbers.begin() + 3, numbers.end()));
   const Shape& shape = outputs_[static_cast<size_t>(k)].shape;
   const DType dtype = outputs_[static_cast<size_t>(k)].dtype;
-  Tensor& result = (*places)[numbers[0]];
+  Tensor& result = places_[numbers[0]];
   if (!result.defined())
     result = last && whole.size() == 4 ? channels_last(stream, whole, dtype) : Tensor(stream, whole, dtype);
   if (result.dtype() != dtype || shape.size() != whole.size()) return {};
@@ -208,11 +210,11 @@ Tensor NodeStep::place(int k, bool last) const {
 }
 
 Tensor NodeStep::take_place(int k) {
-  if (!places || !wanted(k)) return {};
-  const auto found = places->find(node.outputs[static_cast<size_t>(k)]);
-  if (found == places->end()) return {};
+  if (!wanted(k)) return {};
+  const auto found = places_.find(node.outputs[static_cast<size_t>(k)]);
+  if (found == places_.end()) return {};
   const Tensor whole = found->second;
-  places->erase(found);
+  places_.erase(found);
   const Slot& slot = out(k);
   return whole.dtype() == slot.dtype && whole.shape() == slot.shape ? whole : Tensor();
 }

@@ -52,8 +52,11 @@ struct NodeKind {
 /// One node, in one run.
 class NodeStep {
  public:
-  /// `inputs`: null where one is left out.
-  NodeStep(const NetGraph::Node& node_, const RunScope& scope_, std::vector<Slot*> inputs);
+  /// Results of concatenations whose inputs are computed there, by value.
+  using Places = std::map<int64_t, Tensor>;
+
+  /// `inputs`: null where one is left out. `places`: of the graph's run.
+  NodeStep(const NetGraph::Node& node_, const RunScope& scope_, std::vector<Slot*> inputs, Places& places);
 
   const NetGraph::Node& node;
   const RunScope& scope;  ///< for kinds that run bodies
@@ -98,9 +101,6 @@ class NodeStep {
   Dims dims(const char* name) const { return Dims(integers(name)); }
   /// The attribute `name`, one axis, from 0 on; of `rank` axes.
   int axis(const char* name, int64_t standard, int rank) const;
-
-  /// Results of concatenations whose inputs are computed there, by value. The executor's.
-  std::map<int64_t, Tensor>* places = nullptr;
 
   // Outputs.
   int output_count() const { return static_cast<int>(outputs_.size()); }
@@ -148,6 +148,7 @@ class NodeStep {
   std::shared_ptr<const void> find_plan(std::initializer_list<TensorDesc> of) const;
   void keep_plan(std::initializer_list<TensorDesc> of, std::shared_ptr<const void> plan) const;
 
+  Places& places_;
   std::vector<Slot*> inputs_;
   std::vector<Slot> outputs_;
   bool looked_ = false;

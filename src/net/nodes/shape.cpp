@@ -160,20 +160,15 @@ void infer_concat(NodeStep& step) {
   }
   step.output(0, dtype, shape);
 }
-/// x lies where `part` does.
-bool lies_in(const Tensor& x, const Tensor& part) {
-  if (x.dtype() != part.dtype() || x.storage() != part.storage() || x.offset() != part.offset()) return false;
-  for (int i = 0; i < x.rank(); i++)
-    if (x.shape()[i] > 1 && x.strides()[i] != part.strides()[i]) return false;
-  return true;
-}
-
 /// The parts were computed in the result.
 bool lie_in(const std::vector<Tensor>& parts, int axis, const Tensor& whole) {
   int64_t at = 0;
   for (const Tensor& part : parts) {
     const int64_t end = at + part.shape()[axis];
-    if (!lies_in(part, whole.slice(axis, at, end))) return false;
+    const Tensor to = whole.slice(axis, at, end);
+    if (part.storage() != to.storage() || part.dtype() != to.dtype() || part.offset() != to.offset() ||
+        part.strides() != to.strides())
+      return false;
     at = end;
   }
   return true;

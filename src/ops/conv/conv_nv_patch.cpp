@@ -3,7 +3,6 @@
 #include "ops/conv/conv_nv_patch.hpp"
 
 #include <algorithm>
-#include <optional>
 
 #include "core/state.hpp"
 #include "ops/lib/epilogue.hpp"
@@ -15,7 +14,7 @@ extern const ConvEngine kConvNvPatch;
 namespace {
 
 constexpr int kMostChannels = 4;      ///< with more, others' copies of 16 bytes are full
-constexpr int kMostWords16 = 256;     ///< of w in 16 bits: with more, nv_wgmma is faster
+constexpr int kMostTerms16 = 256;     ///< of a sum in 16 bits: with more, nv_wgmma is faster
 constexpr int kAtOnce = 16;           ///< BATCH of the kernel
 constexpr int kStepWords = 8;         ///< of k
 constexpr uint64_t kReserved = 1024;  ///< of local memory, for each group
@@ -205,11 +204,11 @@ std::string refuse(const Context& context, const ConvProblem& p, const EngineOpt
 }
 
 std::string avoid(const Context& context, const ConvProblem& p, const EngineOptions&) {
-  const int words = p.c * p.taps();
+  const int terms = p.c * p.taps();
   if (context.device().probes().matrix != MatrixEngine::nv_wgmma || size_of(p.dtype) != 2 ||
-      words <= kMostWords16)
+      terms <= kMostTerms16)
     return {};
-  return cat("has ", words, " taps and channels in 16 bits, pays up to ", kMostWords16);
+  return cat("has sums of ", terms, " products in 16 bits, pays up to ", kMostTerms16);
 }
 
 std::unique_ptr<const ConvImpl> make(const Context& context, const ConvProblem& problem,
