@@ -19,14 +19,15 @@ inline constexpr int kFields<GemmDesc> = 12;
 namespace dlprim {
 namespace detail {
 
-extern const GemmEngine kGemmGemv, kGemmNvWgmma, kGemmNvMma, kGemmNvFragment, kGemmAmdMfma, kGemmAmdWmma,
-    kGemmIntelDpas, kGemmCpu, kGemmFmaShuffle, kGemmFmaDirect, kGemmFma, kGemmNaive;
+extern const GemmEngine kGemmGemv, kGemmNvWgmma, kGemmNvMma, kGemmSplitK, kGemmNvFragment, kGemmAmdMfma,
+    kGemmAmdWmma, kGemmIntelDpas, kGemmCpu, kGemmFmaShuffle, kGemmFmaDirect, kGemmFma, kGemmNaive;
 
 namespace {
 
 constexpr EngineList<GemmProblem, Gemm::Impl> kEngines = {
-    &kGemmGemv,      &kGemmNvWgmma, &kGemmNvMma,      &kGemmNvFragment, &kGemmAmdMfma, &kGemmAmdWmma,
-    &kGemmIntelDpas, &kGemmCpu,     &kGemmFmaShuffle, &kGemmFmaDirect,  &kGemmFma,     &kGemmNaive};
+    &kGemmGemv,      &kGemmNvWgmma, &kGemmNvMma,     &kGemmSplitK, &kGemmNvFragment,
+    &kGemmAmdMfma,   &kGemmAmdWmma, &kGemmIntelDpas, &kGemmCpu,    &kGemmFmaShuffle,
+    &kGemmFmaDirect, &kGemmFma,     &kGemmNaive};
 
 /// Kernels count in int, and step past the end by less than a tile.
 int to_size(const char* argument, int64_t size) {

@@ -5,7 +5,7 @@
 
 #include "core/composed.hpp"
 #include "ops/gemm/gemm_fma_tiles.hpp"
-#include "ops/gemm/gemm_impl.hpp"
+#include "ops/gemm/gemm_parts.hpp"
 
 namespace dlprim::detail {
 
@@ -45,7 +45,7 @@ struct Choice {
 };
 
 uint64_t bytes_of_sum(const GemmProblem& p) {
-  return p.dtype == DType::f64 ? 8 : 4;
+  return size_of(gemm_sum_dtype(p));
 }
 int64_t bytes_of_sums(const GemmProblem& p) {
   return static_cast<int64_t>(bytes_of_sum(p)) * p.m * p.n * p.batch;
@@ -120,18 +120,15 @@ struct Fma : Gemm::Impl {
     sizes.set("B_UNIT_K", p.b.unit_k).set("B_VECTOR", f32 && p.b.vectors);
     sizes.set("C_VECTOR", f32 && (count > 1 ? p.n % 4 == 0 : p.c_vector >= 4)).set("PARTS", count > 1);
     kernel = context.state().programs.kernel("gemm_fma", "gemm_fma", sizes);
-    if (count > 1) add = context.state().programs.kernel("gemm_parts", "gemm_parts", defines);
+    if (count > 1) sums = GemmParts(context, p, count);
   }
 
-  size_t workspace_size() const override {
-    const size_t real = p.dtype == DType::f64 ? 8 : 4;
-    return count == 1 ? 0 : real * static_cast<size_t>(int64_t{p.m} * p.n * p.batch * count);
-  }
+  size_t workspace_size() const override { return count == 1 ? 0 : sums.bytes(p); }
 
   void run(const Stream& stream, const Tensor& a, const Tensor& b, const EpilogueTensors& with,
            const Tensor& c, const Tensor& workspace) const override {
     const auto items = static_cast<size_t>(tile.items());
-    const Tensor partial = count == 1 ? Tensor() : workspace.reinterpret(real());
+    const Tensor partial = count == 1 ? Tensor() : workspace.reinterpret(gemm_sum_dtype(p));
     Launch launch(stream, kernel);
     bind_operands(launch, p, a, b, c);
     launch.arg(steps).arg(partial);
@@ -139,22 +136,14 @@ struct Fma : Gemm::Impl {
     launch.run({static_cast<size_t>(ceil_div(p.n, tile.tn)) * items,
                 static_cast<size_t>(ceil_div(p.m, tile.tm)), static_cast<size_t>(int64_t{p.batch} * count)},
                {items, 1, 1});
-    if (count == 1) return;
-    Launch second(stream, add);
-    second.arg(p.m).arg(p.n).arg(count).arg(partial).arg(c).arg(p.ldc).arg(p.c_batch);
-    bind_epilogue(second, p.c_dtype, p.alpha, p.beta, with);
-    second.run(
-        {static_cast<size_t>(round_up(p.n, 64)), static_cast<size_t>(p.m), static_cast<size_t>(p.batch)},
-        {64, 1, 1});
+    if (count > 1) sums.add_up(stream, p, partial, with, c);
   }
 
  private:
-  DType real() const {
-    return p.dtype == DType::f64 ? DType::f64 : p.dtype == DType::i8 ? DType::i32 : DType::f32;
-  }
   GemmFmaTile tile;
   int steps = 0, count = 1;  ///< of K in a part, and parts
-  Kernel kernel, add;
+  Kernel kernel;
+  GemmParts sums;
 };
 
 std::string refuse(const Context& context, const GemmProblem& p, const EngineOptions&) {
