@@ -138,6 +138,23 @@ void nv_wgmma(const char* folder) {
           fill_wgmma_slots(kernel_source("conv_nv_wgmma"), {DType::f32, true, tile.n, true, true, false}),
           defines.options());
     }
+  for (const DType dtype : {DType::f32, DType::bf16})
+    for (const ConvTile& tile : {ConvTile{256, 4, 2}, ConvTile{128, 5, 3}, ConvTile{96, 7, 2},
+                                 ConvTile{144, 5, 2}, ConvTile{24, 8, 2}}) {
+      const bool wide = size_of(dtype) == 2;
+      if (wide && tile.n % 32 != 0) continue;
+      Defines defines = conv_defines(conv_of(ConvDirection::forward, dtype, true), ConvChannels::columns);
+      defines.set("DEPTH", 0).set("SPLIT", 0).set("PLANES", 0);
+      defines.set("TILE_N", tile.n).set("STAGES", tile.stages).set("WARP_GROUPS", tile.groups);
+      defines.set("C_BYTES", static_cast<int>(size_of(dtype))).set("C_PAIRS", 1).set("C_WIDE", wide);
+      if (wide)
+        defines.set("ELEMENT", "ushort").set("ELEMENT_BYTES", 2).set("MAP_TYPE", 10);
+      else
+        defines.set("W_MAP_TYPE", 11);
+      add("conv_nv_wgmma", cat(name_of(dtype), "plain", tile.n, 'x', tile.groups),
+          fill_wgmma_slots(kernel_source("conv_nv_wgmma"), {dtype, false, tile.n, true, true}),
+          defines.options());
+    }
   struct FilterTile {
     int m_blocks, n_blocks, stages;
   };

@@ -88,6 +88,12 @@ std::vector<ConvTile> conv_tiles(bool split) {
       for (const Direction direction : {forward, backward_data})
         tiles.push_back({direction, {engine, dtype, math}});
     tiles.push_back({forward, {"nv_wgmma:tn=32,stages=8,groups=2", dtype, math}});
+    tiles.push_back({forward, {"nv_wgmma:tn=96,stages=7,groups=2", dtype, math}});
+    if (math == MathMode::tf32)
+      for (const char* engine : {"nv_wgmma:tn=8,stages=8,groups=2", "nv_wgmma:tn=24,stages=8,groups=3",
+                                 "nv_wgmma:tn=144,stages=5,groups=3", "nv_wgmma:tn=200,stages=4,groups=2"})
+        for (const Direction direction : {forward, backward_data})
+          tiles.push_back({direction, {engine, dtype, math}});
     if (math != MathMode::tf32)
       for (const char* engine : {"nv_wgmma:mb=2,nb=4,stages=4", "nv_wgmma:mb=2,nb=3,stages=5",
                                  "nv_wgmma:mb=2,nb=2,stages=6", "nv_wgmma:mb=1,nb=4,stages=5"})
@@ -202,6 +208,36 @@ TEST_CASE("conv: every tile of nv_wgmma is exact", "[conv]") {
                       direction == forward         ? conv_forward_reference(c, x, w)
                       : direction == backward_data ? conv_backward_data_reference(c, dy, w)
                                                    : conv_backward_filter_reference(c, x, dy)) == 0);
+    }
+}
+
+// A tile that fits the channels stores without looking at each element.
+TEST_CASE("conv: as many channels as no power of two is are exact, channels last", "[conv]") {
+  if (!has(MatrixEngine::nv_wgmma)) return note_skipped("the device has no nv_wgmma");
+  for (const DType dtype : {DType::f32, DType::bf16})
+    for (const int64_t channels : {24, 96, 144, 192, 320, 600}) {
+      const bool window = channels % 16 == 0;
+      const ConvCase c{"channels", 2, 40, {15, 17}, channels, {window ? 3 : 1, window ? 3 : 1}};
+      INFO(name_of(dtype) << " " << c.text());
+      Rng rng(18);
+      const auto x = integers(element_count(c.x_shape()), rng, 2),
+                 w = integers(element_count(c.w_shape()), rng, 2);
+      const auto last = [&](const Shape& shape) { return strides_in(Layout::nhwc, shape); };
+      const Guarded of_x(c.x_shape(), last(c.x_shape()), dtype, 0);
+      copy(stream(), device_tensor(c.x_shape(), x), of_x.tensor());
+      const Guarded y(c.y_shape(), last(c.y_shape()), dtype, 0);
+      const Tensor of_w = device_tensor(c.w_shape(), w, dtype);
+      for (const bool planned : {false, true}) {
+        const Options options = Tile{planned ? "auto" : "nv_wgmma", dtype,
+                                     dtype == DType::f32 ? MathMode::tf32 : MathMode::standard}
+                                    .options();
+        conv(stream(), of_x.tensor(), of_w, {}, c.params, y.tensor(), options);
+        const std::vector<double> sums = conv_forward_reference(c, x, w);
+        const std::vector<float> floats(sums.begin(), sums.end());
+        CHECK(deviation(host_values(y.tensor()),
+                        host_values(device_tensor({y.tensor().numel()}, floats, dtype))) == 0);
+        CHECK(y.intact());
+      }
     }
 }
 

@@ -85,6 +85,12 @@ TEST_CASE("tune: convolutions of mixed layouts, ends and strides have forms of t
     const ConvDesc desc{described(c.x_shape(), last), c.w_shape(), described(c.y_shape(), last), c.params};
     CHECK(conv_layout(conv_problem(ConvDirection::forward, desc)) == "nhwc");
   }
+  // Nor does that of a constant w count.
+  ConvDesc constant{described(x, last), described(w, planes), described(y, last), {}};
+  constant.constant_w = true;
+  CHECK(conv_layout(conv_problem(ConvDirection::forward, constant)) == "nhwc");
+  constant.y = described(y, gaps);
+  CHECK(conv_layout(conv_problem(ConvDirection::forward, constant)) == "nhwc.nchw.other");
 }
 
 TEST_CASE("tune: convolution's plain engine is only compared with, and not for large problems", "[small]") {

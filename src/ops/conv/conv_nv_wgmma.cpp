@@ -2,6 +2,7 @@
 // bulk tensor copies that gather pixels. f16 and bf16; f32 by three products of tf32 parts, or, where math
 // allows, by tf32 alone.
 #include <algorithm>
+#include <vector>
 
 #include "core/gen/wgmma.hpp"
 #include "core/kernel_source.hpp"
@@ -81,6 +82,43 @@ constexpr Tile kSplitTiles[] = {{128, 4, 2, 1.03, 2},
 /// A tile that has columns beyond the last one stores element by element.
 constexpr double kRagged = 2.4;
 
+/// What the columns of a tile without parts are a multiple of: instructions take 8, a warp stores 32 of 2
+/// bytes at once, and w that has the target's channels side by side is copied 64 of 2 bytes at once.
+int column_unit(const ConvProblem& p) {
+  if (size_of(p.dtype) == 2 && p.direction == ConvDirection::backward_data) return 64;
+  return size_of(p.result_dtype) == 2 ? 32 : 8;
+}
+
+/// The widest tile with no column beyond the last one, whatever the number of channels; n is 0 if there is
+/// none.
+Tile even_tile(const ConvProblem& p, int channels) {
+  constexpr int kMostColumns = 256, kMostShares = 8, kMostStages = 8, kRoom = 216 * 1024;
+  constexpr int kMostColumnsOfThree = 144;  // by the registers of three warp-groups
+  for (int shares = 1; shares <= kMostShares; shares++) {
+    const int n = channels / shares;
+    if (channels % shares != 0 || n > kMostColumns || n % column_unit(p) != 0) continue;
+    Tile tile{n, 0, n <= kMostColumnsOfThree ? 3 : 2};
+    const int rows = tile.m() + n;
+    tile.stages = std::min(kMostStages, kRoom / (128 * rows));
+    tile.step = 0.0027 * rows - 0.27;
+    tile.turn = tile.groups == 3 ? 1.2 : 1 + 0.002 * n;
+    return tile;
+  }
+  return {};
+}
+
+/// What an engine's own choice and tuning choose from.
+std::vector<Tile> tiles_of(const ConvProblem& p, int channels, bool split) {
+  if (split) return {std::begin(kSplitTiles), std::end(kSplitTiles)};
+  std::vector<Tile> tiles;
+  for (const Tile& tile : kPlainTiles)
+    if (tile.n % column_unit(p) == 0) tiles.push_back(tile);
+  const Tile even = even_tile(p, channels);
+  const auto same = [&](const Tile& tile) { return tile.n == even.n; };
+  if (even.n != 0 && std::none_of(tiles.begin(), tiles.end(), same)) tiles.push_back(even);
+  return tiles;
+}
+
 /// The source's planes can be read as they are, by tiles of 128 pixels of which a quarter at most is wasted.
 bool reads_planes(const Sides& sides, bool split) {
   const ConvProblem& p = sides.p;
@@ -107,8 +145,6 @@ Choice choose(const ConvProblem& p, const Sides& sides, bool split, const Device
   Choice best;
   const bool planes = reads_planes(sides, split);
   const auto consider = [&](const Tile& tile) {
-    // Narrow ones do not read w as it lies in backward data.
-    if (tile.n < 64 && !split && sides.backward) return;
     const int64_t rows =
         planes ? p.n * ceil_div(sides.pixels(1), tile.m()) : ceil_div(sides.pixels(p.n), tile.m());
     const int64_t tiles = rows * ceil_div(sides.target_channels, tile.n) * p.groups * sides.phases;
@@ -117,10 +153,7 @@ Choice choose(const ConvProblem& p, const Sides& sides, bool split, const Device
         static_cast<double>(ceil_div(tiles, units)) * (tile.turn + ragged + steps * tile.step);
     if (best.time == 0 || time < best.time) best = {tile, time};
   };
-  if (split)
-    for (const Tile& tile : kSplitTiles) consider(tile);
-  else
-    for (const Tile& tile : kPlainTiles) consider(tile);
+  for (const Tile& tile : tiles_of(p, sides.target_channels, split)) consider(tile);
   return best;
 }
 
@@ -188,9 +221,10 @@ class NvWgmma : public ConvImpl {
 
  private:
   void require_tile(const Context& context) const {
-    const bool narrow = split_ ? tile_.n == 16 : tile_.n == 32 && !sides_.backward;
-    require(narrow || (tile_.n > 0 && tile_.n <= 256 && tile_.n % 64 == 0), "engine", "tn ", tile_.n,
-            " is none of ", split_ ? 16 : 32, ", 64, 128, 192, 256");
+    const int unit = split_ ? 64 : column_unit(p_);
+    const bool fits = tile_.n > 0 && tile_.n <= 256 && tile_.n % unit == 0;
+    require(fits || (split_ && tile_.n == 16), "engine", "tn ", tile_.n, " is no multiple of ", unit,
+            " up to 256", split_ ? ", nor 16" : "");
     require(tile_.stages >= 2, "engine", "stages ", tile_.stages, " must be 2 or more");
     require(tile_.groups == 2 || tile_.groups == 3, "engine", "groups ", tile_.groups, " is neither 2 nor 3");
     const uint64_t bytes = local_bytes(tile_, split_), room = context.device().probes().static_local_memory;
@@ -311,16 +345,10 @@ std::vector<std::string> candidates(const Context& context, const ConvProblem& p
       result.push_back(std::move(request));
     return result;
   }
-  const bool split = is_split(p, options), all = options.tune == TuneMode::exhaustive;
-  const auto add = [&](const Tile& tile) {
-    if (tile.n < 64 && !split && p.direction == ConvDirection::backward_data) return;  // see choose()
+  const bool all = options.tune == TuneMode::exhaustive;
+  for (const Tile& tile : tiles_of(p, Sides(p).target_channels, is_split(p, options)))
     for (int stages = tile.stages; stages >= 2 && stages >= tile.stages - (all ? 2 : 0); stages--)
       result.push_back(cat(kConvNvWgmma.name, ":tn=", tile.n, ",stages=", stages, ",groups=", tile.groups));
-  };
-  if (split)
-    for (const Tile& tile : kSplitTiles) add(tile);
-  else
-    for (const Tile& tile : kPlainTiles) add(tile);
   return result;
 }
 

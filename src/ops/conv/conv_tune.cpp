@@ -237,9 +237,11 @@ std::string conv_layout(const ConvProblem& p) {
       {{&p.x, sizes(p.n, p.c, p.x_space)},
        {&p.w, sizes(p.k, p.group_c(), p.w_space)},
        {&p.y, sizes(p.n, p.k, p.y_space)}}};
+  // What is made of a constant w once is the same however it lies.
   const auto every = [&](const std::array<size_t, 5>& order) {
-    return std::all_of(all.begin(), all.end(),
-                       [&](const auto& t) { return lies(*t.first, t.second, order); });
+    return std::all_of(all.begin(), all.end(), [&](const auto& t) {
+      return (p.constant_w && t.first == &p.w) || lies(*t.first, t.second, order);
+    });
   };
   if (every(planes)) return "nchw";
   if (every(last)) return "nhwc";

@@ -15,7 +15,8 @@ void measure_conv_on_first_use(const Context& context, ConvDirection direction, 
 /// What tuning tries; with the engines, in conv_runner.cpp.
 TuneCandidates conv_candidates(const Context& context, const ConvProblem& problem, const Options& options);
 
-/// "nchw", "nhwc", or of each tensor "x.w.y", where one that is neither is "other".
+/// "nchw", "nhwc", or of each tensor "x.w.y", where one that is neither is "other". How a constant w lies
+/// counts only in the latter.
 std::string conv_layout(const ConvProblem& problem);
 
 }  // namespace dlprim::detail
