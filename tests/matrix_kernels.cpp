@@ -143,7 +143,9 @@ void nv_wgmma(const char* folder) {
                                  ConvTile{144, 5, 2}, ConvTile{24, 8, 2}}) {
       const bool wide = size_of(dtype) == 2;
       if (wide && tile.n % 32 != 0) continue;
-      Defines defines = conv_defines(conv_of(ConvDirection::forward, dtype, true), ConvChannels::columns);
+      ConvProblem p = conv_of(ConvDirection::forward, dtype, true);
+      p.residual = true;
+      Defines defines = conv_defines(p, ConvChannels::columns);
       defines.set("DEPTH", 0).set("SPLIT", 0).set("PLANES", 0);
       defines.set("TILE_N", tile.n).set("STAGES", tile.stages).set("WARP_GROUPS", tile.groups);
       defines.set("C_BYTES", static_cast<int>(size_of(dtype))).set("C_PAIRS", 1).set("C_WIDE", wide);

@@ -46,6 +46,38 @@ static void transpose_quad(uint v[4], int q) {
 }
 #endif
 
+#if C_PAIRS && RESIDUAL
+// A lane's pairs of a row's residual, loaded so many before they are needed: left to themselves compilers load one after the
+// other, each behind the store of the pair before.
+#define AHEAD 8
+#if C_BYTES == 2
+#define PAIR uint
+#define REALS_OF(pair) JOIN2(unpack_, C_TYPE)(pair)
+#else
+#define PAIR REAL2
+#define REALS_OF(pair) (pair)
+#endif
+#define LOAD_PAIRS(pairs, first)                                                     \
+  {                                                                                  \
+    _Pragma("unroll") for (int l_ = 0; l_ < AHEAD; l_++) {                           \
+      const int n_ = first_n + 8 * ((first) + l_) + 2 * quad;                        \
+      (pairs)[l_] = 0;                                                               \
+      if ((first) + l_ < count / 4 && (plain || (m < M && n_ < N)))                  \
+        (pairs)[l_] = *(__global const PAIR*)(residual + residual_offset + at + n_); \
+    }                                                                                \
+  }
+#define START_PAIRS()      \
+  PAIR pairs[2][AHEAD];    \
+  LOAD_PAIRS(pairs[0], 0)
+#define FOLLOW_PAIRS(j) \
+  if ((j) % AHEAD == 0) LOAD_PAIRS(pairs[((j) / AHEAD + 1) % 2], (j) + AHEAD)
+#define RESIDUAL_OF(j) REALS_OF(pairs[(j) / AHEAD % 2][(j) % AHEAD])
+#else
+#define START_PAIRS()
+#define FOLLOW_PAIRS(j)
+#define RESIDUAL_OF(j) (REAL2)(0, 0)
+#endif
+
 // `count` sums, a multiple of 16, of rows first_m and first_m + 8, and columns first_n to first_n + count * 2 - 1. The rows
 // begin at c[row_at[0]] and c[row_at[1]]; C_TRANSPOSED, their elements are `step` apart. `plain`, a literal: all lie within
 // M x N, and beta is 0.
@@ -57,8 +89,10 @@ INLINE void put_sums(const int plain, const REAL* sums, int count, int first_m, 
     const long at = row_at[i];
 #if C_PAIRS && C_BYTES == 2
     // Four lanes exchange what they have of 32 columns, so that each stores 8 neighbours.
+    START_PAIRS()
 #pragma unroll
     for (int j = 0; j < count / 4; j += 4) {
+      FOLLOW_PAIRS(j)
       uint two[4];
 #pragma unroll
       for (int l = 0; l < 4; l++) {
@@ -70,7 +104,9 @@ INLINE void put_sums(const int plain, const REAL* sums, int count, int first_m, 
           v0 = fma(beta, LOAD_C(c, at + n), v0);
           v1 = fma(beta, LOAD_C(c, at + n + 1), v1);
         }
-        two[l] = JOIN2(pack_, C_TYPE)(FINISH(v0, m, n, at + n), FINISH(v1, m, n + 1, at + n + 1));
+        const REAL2 other = RESIDUAL_OF(j + l);
+        two[l] = JOIN2(pack_, C_TYPE)(FINISH_WITH(v0, m, n, at + n, other.s0),
+                                      FINISH_WITH(v1, m, n + 1, at + n + 1, other.s1));
       }
       transpose_quad(two, quad);
       const int n = first_n + 8 * (j + quad);
@@ -89,6 +125,8 @@ INLINE void put_sums(const int plain, const REAL* sums, int count, int first_m, 
     if (!plain && m >= M) continue;
 #if C_TRANSPOSED
     long across = at + (first_n + 2 * quad) * step;
+#elif C_PAIRS
+    START_PAIRS()
 #endif
 #pragma unroll
     for (int j = 0; j < count / 4; j++) {
@@ -98,6 +136,7 @@ INLINE void put_sums(const int plain, const REAL* sums, int count, int first_m, 
       if (plain || n + 1 < N) STORE_ONE(across + step, n + 1, m, sums[4 * j + 2 * i + 1])
       across += 8 * step;
 #elif C_PAIRS
+      FOLLOW_PAIRS(j)
       if (plain || n < N) {
         __global REAL2* to = (__global REAL2*)(c + at + n);
         REAL v0 = SCALED(sums[4 * j + 2 * i], m, n), v1 = SCALED(sums[4 * j + 2 * i + 1], m, n + 1);
@@ -106,7 +145,8 @@ INLINE void put_sums(const int plain, const REAL* sums, int count, int first_m, 
           v0 = MULTIPLY_ADD((REAL)beta, before.s0, v0);
           v1 = MULTIPLY_ADD((REAL)beta, before.s1, v1);
         }
-        *to = (REAL2)(FINISH(v0, m, n, at + n), FINISH(v1, m, n + 1, at + n + 1));
+        const REAL2 other = RESIDUAL_OF(j);
+        *to = (REAL2)(FINISH_WITH(v0, m, n, at + n, other.s0), FINISH_WITH(v1, m, n + 1, at + n + 1, other.s1));
       }
 #else
       if (plain || n < N) STORE_ONE(at + n, m, n, sums[4 * j + 2 * i])

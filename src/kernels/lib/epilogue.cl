@@ -4,6 +4,7 @@
 //                               them), 2 one value per row. `at` is where the element lies in C, counted from C's
 //                               first: the residual (RESIDUAL 1) lies alike, and so does what the value was before
 //                               the activation, which PREACTIVATION 1 stores.
+//   FINISH_WITH(v, m, n, at, r) the same where the residual was loaded before; r does not count without one.
 // v is a REAL. Where REAL is a vector, n and `at` are those of its first element, and ROW_SCALE, ROW_BIAS,
 // LOAD_RESIDUAL and KEEP have to move whole vectors.
 #include "lib/activation.cl"
@@ -78,12 +79,13 @@ REAL keep(__global EPILOGUE_STORAGE* at, REAL v) {
 #define BIASED(v, m, n) (v)
 #endif
 #if RESIDUAL
-#define WITH_RESIDUAL(v, at) ((v) + LOAD_RESIDUAL(at))
+#define WITH_RESIDUAL(v, r) ((v) + (r))
 #else
-#define WITH_RESIDUAL(v, at) (v)
+#define WITH_RESIDUAL(v, r) (v)
 #endif
 #if PREACTIVATION
-#define FINISH(v, m, n, at) ACTIVATE(KEEP(WITH_RESIDUAL(BIASED(v, m, n), at), at))
+#define FINISH_WITH(v, m, n, at, r) ACTIVATE(KEEP(WITH_RESIDUAL(BIASED(v, m, n), r), at))
 #else
-#define FINISH(v, m, n, at) ACTIVATE(WITH_RESIDUAL(BIASED(v, m, n), at))
+#define FINISH_WITH(v, m, n, at, r) ACTIVATE(WITH_RESIDUAL(BIASED(v, m, n), r))
 #endif
+#define FINISH(v, m, n, at) FINISH_WITH(v, m, n, at, LOAD_RESIDUAL(at))

@@ -33,6 +33,14 @@ static uint pack_bf16(float lo, float hi) {
   __asm__("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(two) : "f"(hi), "f"(lo));
   return two;
 }
+static float2 unpack_f16(uint two) {
+  float lo, hi;
+  __asm__("{.reg .b16 l, h; mov.b32 {l, h}, %2; cvt.f32.f16 %0, l; cvt.f32.f16 %1, h;}" : "=f"(lo), "=f"(hi) : "r"(two));
+  return (float2)(lo, hi);
+}
+static float2 unpack_bf16(uint two) {
+  return (float2)(as_float(two << 16), as_float(two & 0xffff0000u));
+}
 // Brings the lanes of a warp together again.
 static void warp_sync(void) {
   __asm__ volatile("bar.warp.sync 0xffffffff;" : : : "memory");
