@@ -1,6 +1,5 @@
 // The engine nv_patch, emulated where the device lacks its instructions: first layers, as networks have them.
 #include <cmath>
-#include <iterator>
 #include <limits>
 
 #include <dlprim/copy.hpp>
@@ -90,8 +89,7 @@ TEST_CASE("conv patch: odd windows, many tiles, several tiles of filters", "[con
   const char* const tiles[] = {"rows=2,columns=1", "rows=1,columns=2", "rows=3,columns=2,tn=64", "tn=32", ""};
   size_t turn = 0;
   for (const ConvCase& c : cases)
-    for (int two = 0; two < 2; two++) {  // each tile with two of the cases, as each pair is a kernel
-      const char* tile = tiles[turn % std::size(tiles)];
+    for (const char* tile : tiles) {
       const DType dtype = turn % 2 == 0 ? DType::bf16 : DType::f32;
       const Layout x = turn % 3 == 0 ? Layout::nchw : Layout::nhwc,
                    y = turn % 4 == 0 ? Layout::nchw : Layout::nhwc;
