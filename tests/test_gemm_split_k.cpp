@@ -56,7 +56,7 @@ TEST_CASE("gemm split_k: every dtype, order, epilogue and number of parts is exa
     check_exact({column ? 40 : 1, column ? 1 : 40, 512, column, column}, "split_k");
 }
 
-TEST_CASE("gemm split_k: sums stay in f32 until the last", "[gemm]") {
+TEST_CASE("gemm split_k: sums stay in f32 until the last", "[gemm][small]") {
   // Each half is beyond f16's numbers, and their sum is not.
   GemmCase x(2, 3, 512);
   x.dtype = x.c_dtype = DType::f16;
