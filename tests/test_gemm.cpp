@@ -1,5 +1,5 @@
 // GEMM: every engine by name against a reference in double, bit for bit where the sums are exact.
-#include "cases/gemm.hpp"
+#include "cases/gemm_exact.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -21,24 +21,8 @@ bool has(DType dtype) {
   return dtype != DType::f64 || has_doubles();
 }
 
-void check_exact(const GemmCase& x, const std::string& engine) {
-  const std::string text = "engine=" + engine + " " + x.text();
-  if (!is_selected(text)) return;
-  INFO(again(text));
-  const GemmData data = integer_data(x);
-  const GemmResult result = run_gemm(x, data, gemm_engine(engine));
-  CHECK(same(result.values, rounded(gemm_reference(x, data), x.c_dtype)));
-  if (x.preactivation) CHECK(same(result.preactivation, rounded(gemm_preactivation(x, data), x.c_dtype)));
-  CHECK(result.intact);
-  CHECK(result.repeats);
-}
-
 TensorDesc desc_of_c(const GemmCase& x) {
   return TensorDesc(x.batch == 0 ? Shape{x.m, x.n} : Shape{x.batch, x.m, x.n}, x.c_dtype);
-}
-
-GemmDesc desc_of(const Shape& a, const Shape& b, const Shape& c) {
-  return {TensorDesc(a), TensorDesc(b), TensorDesc(c)};
 }
 
 }  // namespace

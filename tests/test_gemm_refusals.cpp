@@ -11,13 +11,7 @@
 using namespace dlprim;
 using namespace dlprim::test;
 
-namespace {
-
-GemmDesc desc_of(const Shape& a, const Shape& b, const Shape& c) {
-  return {TensorDesc(a), TensorDesc(b), TensorDesc(c)};
-}
-
-}  // namespace
+namespace {}  // namespace
 
 TEST_CASE("gemm: every engine serves or says why not", "[gemm][small]") {
   const GemmDesc desc = desc_of({2, 3}, {3, 4}, {2, 4});

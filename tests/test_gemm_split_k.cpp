@@ -1,7 +1,6 @@
 // GEMM engine `split_k`: K in parts by another engine, against a reference in double, bit for bit where the
 // sums are exact; what it refuses, and what it keeps of constants.
-#include "cases/gemm.hpp"
-
+#include "cases/gemm_exact.hpp"
 #include "cases/nn.hpp"
 #include "catch.hpp"
 
@@ -9,21 +8,6 @@ using namespace dlprim;
 using namespace dlprim::test;
 
 namespace {
-
-void check_exact(const GemmCase& x, const std::string& engine) {
-  const std::string text = "engine=" + engine + " " + x.text();
-  INFO(again(text));
-  const GemmData data = integer_data(x);
-  const GemmResult result = run_gemm(x, data, gemm_engine(engine));
-  CHECK(same(result.values, rounded(gemm_reference(x, data), x.c_dtype)));
-  if (x.preactivation) CHECK(same(result.preactivation, rounded(gemm_preactivation(x, data), x.c_dtype)));
-  CHECK(result.intact);
-  CHECK(result.repeats);
-}
-
-GemmDesc desc_of(const Shape& a, const Shape& b, const Shape& c) {
-  return {TensorDesc(a), TensorDesc(b), TensorDesc(c)};
-}
 
 std::string refusal(const GemmDesc& desc, const std::string& engine = "split_k") {
   const std::string error = error_of<ValidationError>([&] { Gemm(context(), desc, gemm_engine(engine)); });

@@ -424,9 +424,8 @@ const std::vector<std::string>& gemm_engines() {
     const char* asked = std::getenv("DLPRIM_TEST_ENGINES");
     if (asked == nullptr)
       asked =
-          "gemv nv_wgmma nv_mma split_k nv_fragment amd_mfma amd_wmma intel_dpas cpu fma_shuffle fma_direct "
-          "fma "
-          "naive";
+          "gemv nv_wgmma nv_mma split_k nv_fragment amd_mfma amd_wmma intel_dpas cpu "
+          "fma_shuffle fma_direct fma naive";
     std::istringstream in(asked);
     return std::vector<std::string>(std::istream_iterator<std::string>(in), {});
   }();

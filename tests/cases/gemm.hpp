@@ -41,6 +41,11 @@ struct GemmCase {
   std::string text() const;
 };
 
+/// A product of f32 tensors that lie row-major.
+inline GemmDesc desc_of(const Shape& a, const Shape& b, const Shape& c) {
+  return {TensorDesc(a), TensorDesc(b), TensorDesc(c)};
+}
+
 /// Row-major values of the operands; of one matrix where all products share it.
 struct GemmData {
   std::vector<float> a, b, c, bias, scale, residual;
