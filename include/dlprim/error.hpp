@@ -1,5 +1,5 @@
-// The errors that dlprim throws. They are thrown before anything is enqueued: after a throw the context
-// still works and no tensor has changed.
+// The errors that dlprim throws. All but IndexError are thrown before anything is enqueued: after a throw the
+// context still works and no tensor has changed.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +26,14 @@ class DLPRIM_API ValidationError : public Error {
 
  private:
   std::string argument_;
+};
+
+/// An index tensor had an element that is out of range: thrown by a wait, where Context::check_indices() asked for
+/// the search. The text names operator, argument, element and value. What was computed from it is as without the
+/// search: zeros were read, nothing was written there.
+class DLPRIM_API IndexError : public Error {
+ public:
+  explicit IndexError(const std::string& what) : Error(what) {}
 };
 
 /// A kernel did not build on the device.

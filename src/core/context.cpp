@@ -56,6 +56,12 @@ void Context::empty_cache() const {
 void Context::set_memory_limit(uint64_t bytes) const {
   state_->allocator.set_limit(bytes);
 }
+void Context::check_indices(bool on) const {
+  state_->checks_indices = on;
+}
+bool Context::checks_indices() const noexcept {
+  return state_->checks_indices.load(std::memory_order_relaxed);
+}
 ProgramStats Context::program_stats() const {
   return state_->programs.stats();
 }

@@ -1,6 +1,7 @@
 // The insides of Context and Stream.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 #include <dlprim/stream.hpp>
 
 #include "core/binary_cache.hpp"
+#include "core/index_check.hpp"
 #include "core/log.hpp"
 #include "core/memory.hpp"
 #include "core/plan_cache.hpp"
@@ -39,6 +41,7 @@ struct ContextState {
   ProgramCache programs;
   PlanCache plans;
   Tuning tuning;
+  std::atomic<bool> checks_indices{index_checks_asked()};
 };
 
 /// Kernels launched by one operator's run, to be reported once the device is done with them.
@@ -72,6 +75,7 @@ struct StreamState {
   std::vector<OperatorRecord> records;  ///< not reported yet; the last one may still be open
   int open_operators = 0;               ///< depth of operators that call operators
   std::vector<Staging> staging;
+  IndexChecks index_checks;
   cl_int failure = CL_SUCCESS;  ///< of the first command that was seen to fail; finish() throws it
 
   /// Operators are put down with their kernels.

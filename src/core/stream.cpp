@@ -117,6 +117,7 @@ void Stream::finish() const {
   state_->release_staging();
   state_->report(true);
   cl_check(std::exchange(state_->failure, CL_SUCCESS), kCommand);
+  state_->index_checks.throw_bad(*this);
 }
 
 Event Stream::record() const {

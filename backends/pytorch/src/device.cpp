@@ -45,6 +45,7 @@ const std::vector<dlprim::Device>& listed() {
 
 std::array<std::atomic<Device*>, kMaxDevices> made{};
 std::mutex making;
+std::optional<bool> checks_asked;  ///< by check_indices(), under `making`
 
 c10::DeviceIndex checked(c10::DeviceIndex index) {
   if (index < 0) index = thread_device;
@@ -108,8 +109,12 @@ Queue& Device::queue(c10::StreamId id) {
 }
 
 void Device::finish() {
-  for (std::atomic<Queue*>& slot : queues_)
-    if (Queue* queue = slot.load(std::memory_order_acquire)) queue->finish();
+  try {
+    for (std::atomic<Queue*>& slot : queues_)
+      if (Queue* queue = slot.load(std::memory_order_acquire)) queue->finish();
+  } catch (const dlprim::Error&) {
+    rethrow(*this);
+  }
 }
 
 void Device::measure(bool times) {
@@ -172,8 +177,19 @@ Device& device(c10::DeviceIndex index) {
   std::atomic<Device*>& slot = made[static_cast<size_t>(index)];
   if (Device* found = slot.load(std::memory_order_acquire)) return *found;
   const std::lock_guard lock(making);
-  if (!slot) slot = new Device(index, listed()[static_cast<size_t>(index)]);
+  if (!slot) {
+    auto device = std::make_unique<Device>(index, listed()[static_cast<size_t>(index)]);
+    if (checks_asked) device->context.check_indices(*checks_asked);
+    slot = device.release();
+  }
   return *slot;
+}
+
+void check_indices(bool on) {
+  const std::lock_guard lock(making);
+  checks_asked = on;
+  for (const std::atomic<Device*>& slot : made)
+    if (const Device* device = slot) device->context.check_indices(on);
 }
 
 bool is_made(c10::DeviceIndex index) noexcept {
@@ -207,6 +223,8 @@ void rethrow(const Device& device) {
   } catch (const dlprim::OutOfMemory& e) {
     TORCH_CHECK_WITH(OutOfMemoryError, false, "ocl:", int{device.index}, " (", device.context.device().name(),
                      "): ", e.what());
+  } catch (const dlprim::IndexError& e) {
+    TORCH_CHECK_INDEX(false, "ocl:", int{device.index}, ": ", e.what());
   }
 }
 

@@ -99,6 +99,8 @@ const dlprim::Device& device_facts(c10::DeviceIndex index);
 /// The device of that number; -1 is the current one. Throws for a number that is none, and in a child that
 /// was forked after OpenCL was used.
 Device& device(c10::DeviceIndex index);
+/// Context::check_indices() of all devices, those to come too.
+void check_indices(bool on);
 /// Whether the device is made.
 bool is_made(c10::DeviceIndex index) noexcept;
 /// Whether this process was forked from one that used OpenCL.
@@ -111,7 +113,8 @@ c10::DeviceIndex exchange_device(c10::DeviceIndex index);
 c10::StreamId current_stream(c10::DeviceIndex index) noexcept;
 c10::StreamId exchange_stream(c10::DeviceIndex index, c10::StreamId stream) noexcept;
 
-/// Rethrows what is in flight: dlprim's OutOfMemory as torch.OutOfMemoryError, all else as it is.
+/// Rethrows what is in flight: dlprim's OutOfMemory as torch.OutOfMemoryError, IndexError as Python's, all else as
+/// it is.
 [[noreturn]] void rethrow(const Device& device);
 
 /// Calls work(stream) with the thread's current stream of the device, under its lock.
@@ -123,7 +126,7 @@ decltype(auto) submit(Device& device, Work&& work) {
       const Submission submission(device, queue);
       return work(stream);
     });
-  } catch (const dlprim::OutOfMemory&) {
+  } catch (const dlprim::Error&) {
     rethrow(device);
   }
 }

@@ -64,7 +64,13 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
     return queue_of(stream).use([](const dlprim::Stream& s) { return s.cl()(); });
   }
   bool queryStream(const c10::Stream& stream) const override { return queue_of(stream).idle(); }
-  void synchronizeStream(const c10::Stream& stream) const override { queue_of(stream).finish(); }
+  void synchronizeStream(const c10::Stream& stream) const override {
+    try {
+      queue_of(stream).finish();
+    } catch (const dlprim::Error&) {
+      rethrow(device(stream.device_index()));
+    }
+  }
   bool isStreamCapturing(const c10::Stream&) const { return false; }
   void synchronizeDevice(const c10::DeviceIndex index) const override { device(index).finish(); }
 

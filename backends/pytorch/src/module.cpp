@@ -116,6 +116,7 @@ TORCH_LIBRARY(ocl, m) {
   m.def("device_texts", TORCH_FN(device_texts));
   m.def("device_numbers", TORCH_FN(device_numbers));
   m.def("set_memory_limit", TORCH_FN(set_memory_limit));
+  m.def("check_indices", TORCH_FN(check_indices));
   m.def("program_counts", TORCH_FN(program_counts));
   m.def("manual_seed", TORCH_FN(manual_seed));
   m.def("initial_seed", TORCH_FN(initial_seed));

@@ -180,3 +180,33 @@ def test_printing():
     assert repr(x.to("ocl")).replace(", device='ocl:0'", "") == repr(x)
     i = torch.arange(2000)
     assert repr(i.to("ocl")).replace(", device='ocl:0'", "") == repr(i)
+
+
+@pytest.fixture
+def checked():
+    torch.ocl.check_indices(True)
+    yield
+    torch.ocl.check_indices(False)
+    torch.ocl.synchronize()
+
+
+def test_bad_indices_are_found(checked):
+    table = torch.zeros(10, 4, device="ocl", requires_grad=True)
+    bad = torch.tensor([1, 12, 3], device="ocl")
+    with pytest.raises(IndexError, match=r"element \[1\] is 12, must be from -10 to 9"):
+        torch.nn.functional.embedding(bad, table).cpu()
+    torch.nn.functional.embedding(bad - 3, table).cpu()  # it is raised once
+    with pytest.raises(IndexError, match=r"element \[0, 2\] is -5, must be from -4 to 3"):
+        table.gather(1, torch.tensor([[0, 1, -5]], device="ocl"))
+        torch.ocl.synchronize()
+    with pytest.raises(IndexError, match=r"target: element \[1\] is 4, must be from 0 to 3, or -100"):
+        torch.nn.functional.cross_entropy(table[:2], torch.tensor([-100, 4], device="ocl")).item()
+    stream = torch.Stream("ocl")
+    with pytest.raises(IndexError, match="is 10, must be"), stream:
+        table[torch.tensor([10], device="ocl")]
+        stream.synchronize()
+
+
+def test_without_the_check_bad_indices_read_zeros():
+    table = torch.ones(3, 2, device="ocl")
+    assert table[torch.tensor([1, 5], device="ocl")].tolist() == [[1, 1], [0, 0]]

@@ -233,6 +233,15 @@ def set_memory_limit(limit, device=None):
     _ops.set_memory_limit(_index(device), limit)
 
 
+def check_indices(on=True):
+    """Whether operators search their indices and labels for what is out of range, on all devices.
+
+    Without it, such an index reads zeros, writes nothing and counts as an ignored label. With it, the next
+    synchronize() or copy to the CPU raises IndexError, which names operator, argument, element and value. Each
+    search is a kernel of its own. Off, unless the environment has DLPRIM_CHECK_INDEX=1."""
+    _ops.check_indices(bool(on))
+
+
 def set_per_process_memory_fraction(fraction, device=None):
     index = _index(device)
     set_memory_limit(int(fraction * get_device_properties(index).total_memory), index)

@@ -16,11 +16,13 @@ using namespace detail;
 
 struct Gather::Impl {
   GatherDesc desc;
+  int axis;  ///< not negative
   IndexRead read;
 };
 
 struct Scatter::Impl {
   ScatterDesc desc;
+  int axis;  ///< not negative
   WriteStart start;
   IndexWrite write;
 };
@@ -66,7 +68,7 @@ Gather::Gather(const Context& context, const GatherDesc& desc, const Options& op
   require_dtype("y", desc.y, desc.x.dtype);
   require_writable("y", desc.y);
   auto impl = std::make_shared<Impl>(
-      Impl{desc, IndexRead(context, gather_nest(desc.x, desc.index, desc.y, axis), desc.x, desc.y, options)});
+      Impl{desc, axis, IndexRead(context, gather_nest(desc.x, desc.index, desc.y, axis), desc.x, desc.y, options)});
   PlanInfo info;
   info.text = cat("x=", brief(desc.x), " index=", brief(desc.index), " axis=", axis);
   info.bytes = traffic({desc.index, desc.y, desc.y});
@@ -84,6 +86,7 @@ void Gather::run(const Stream& stream, const Tensor& x, const Tensor& index, con
   require_apart({{"y", y}, {"workspace", workspace}}, {{"x", x}, {"index", index}});
   workspace_for(*info_, stream, workspace);
   const OperatorScope scope(stream, *info_);
+  check_index(stream, "gather", "index", index, positions_of(x.shape()[impl_->axis]));
   impl_->read.run(stream, x, {index}, y);
 }
 
@@ -97,7 +100,7 @@ Scatter::Scatter(const Context& context, const ScatterDesc& desc, const Options&
   const WriteProblem problem{gather_nest(desc.y, desc.index, desc.src, axis), desc.src, desc.y, desc.params};
   WriteStart start(context, desc.x, desc.y);
   impl_ = std::make_shared<Impl>(
-      Impl{desc, std::move(start), IndexWrite("scatter", context, problem, options, info)});
+      Impl{desc, axis, std::move(start), IndexWrite("scatter", context, problem, options, info)});
   info_ = std::make_shared<const PlanInfo>(std::move(info));
 }
 
@@ -114,6 +117,7 @@ void Scatter::run(const Stream& stream, const Tensor& x, const Tensor& index, co
   const Tensor space = workspace_for(*info_, stream, workspace);
   const OperatorScope scope(stream, *info_);
   impl_->start.run(stream, x, y);
+  check_index(stream, "scatter", "index", index, positions_of(y.shape()[impl_->axis]));
   impl_->write.run(stream, src, {index}, y, space);
 }
 
@@ -136,6 +140,7 @@ void take_along(const Stream& stream, const Tensor& x, const Tensor& index, int 
   require_defined({{"x", x}, {"index", index}, {"y", y}});
   require_rank("index", index, x.rank());
   const int along = normalize_axis("axis", axis, x.rank());
+  const CheckedOperator name("take_along");
   gather(stream, broadcast_but(x, index.shape(), along), broadcast_but(index, x.shape(), along), along, y,
          options, workspace);
 }
@@ -143,17 +148,20 @@ void take_along(const Stream& stream, const Tensor& x, const Tensor& index, int 
 void gather_backward(const Stream& stream, const Tensor& dy, const Tensor& index, int axis, const Tensor& dx,
                      const Options& options, const Tensor& workspace) {
   require_defined({{"dy", dy}, {"index", index}, {"dx", dx}});
+  const CheckedOperator name("gather_backward");
   scatter(stream, {}, index, dy, axis, {ScatterReduce::sum, true}, dx, options, workspace);
 }
 
 void index_select(const Stream& stream, const Tensor& x, const Tensor& index, int axis, const Tensor& y,
                   const Options& options, const Tensor& workspace) {
   require_defined({{"x", x}, {"index", index}, {"y", y}});
+  const CheckedOperator name("index_select");
   dlprim::index(stream, x, along(x, index, axis), y, options, workspace);
 }
 
 void index_select_backward(const Stream& stream, const Tensor& dy, const Tensor& index, int axis,
                            const Tensor& dx, const Options& options, const Tensor& workspace) {
+  const CheckedOperator name("index_select_backward");
   index_write(stream, {}, index, dy, axis, {ScatterReduce::sum, true}, dx, options, workspace);
 }
 
@@ -161,6 +169,7 @@ void index_write(const Stream& stream, const Tensor& x, const Tensor& index, con
                  const ScatterParams& params, const Tensor& y, const Options& options,
                  const Tensor& workspace) {
   require_defined({{"index", index}, {"src", src}, {"y", y}});
+  const CheckedOperator name("index_write");
   index_put(stream, x, along(y, index, axis), src, params, y, options, workspace);
 }
 

@@ -30,7 +30,7 @@ namespace {
 using Descs = std::vector<std::optional<TensorDesc>>;
 
 /// The axes that have an index.
-IndexedAxes check_indices(const char* table_name, const TensorDesc& table, const Descs& indices) {
+IndexedAxes indexed_axes(const char* table_name, const TensorDesc& table, const Descs& indices) {
   require_strides(table_name, table);
   require(static_cast<int>(indices.size()) <= table.shape.size(), "indices", indices.size(), " for ",
           table_name, " of rank ", table.shape.size());
@@ -64,6 +64,18 @@ std::vector<Tensor> check_tensors(const Stream& stream, const Descs& described,
 void require_apart_from_all(const Named& y, const std::vector<Tensor>& indices, const Named& other) {
   require_apart({y}, {other});
   for (const Tensor& index : indices) require_apart({y}, {{"indices", index}});
+}
+
+/// Searches those that there are: each for positions of its axis of `table`.
+void search_indices(const Stream& stream, const char* op, const std::vector<Tensor>& indices, const Shape& table,
+                    int64_t skip = -1) {
+  if (!stream.context().checks_indices()) return;
+  for (size_t i = 0; i < indices.size(); i++) {
+    if (!indices[i].defined()) continue;
+    IndexRange range = positions_of(table[static_cast<int>(i)]);
+    if (skip >= 0) range.skip = skip;
+    check_index(stream, op, ArgName("indices", i).text(), indices[i], range);
+  }
 }
 
 /// `values` with stride 0 where it broadcasts to `shape`.
@@ -107,7 +119,7 @@ void put(const Stream& stream, const Tensor& x, const std::vector<Tensor>& indic
 }  // namespace
 
 Index::Index(const Context& context, const IndexDesc& desc, const Options& options) : Plan(nullptr) {
-  const IndexedAxes indexed = check_indices("x", desc.x, desc.indices);
+  const IndexedAxes indexed = indexed_axes("x", desc.x, desc.indices);
   require_dtype("y", desc.y, desc.x.dtype);
   require_shape("y", desc.y, indexed_shape(desc.x.shape, indexed));
   require_writable("y", desc.y);
@@ -131,11 +143,12 @@ void Index::run(const Stream& stream, const Tensor& x, const std::vector<Tensor>
   require_apart({{"workspace", workspace}}, {{"y", y}});
   workspace_for(*info_, stream, workspace);
   const OperatorScope scope(stream, *info_);
+  search_indices(stream, "index", indices, x.shape());
   impl_->read.run(stream, x, given, y);
 }
 
 IndexPut::IndexPut(const Context& context, const IndexPutDesc& desc, const Options& options) : Plan(nullptr) {
-  const IndexedAxes indexed = check_indices("y", desc.y, desc.indices);
+  const IndexedAxes indexed = indexed_axes("y", desc.y, desc.indices);
   require_strides("values", desc.values);
   require_writable("y", desc.y);
   const TensorDesc values = broadcast(desc.values, indexed_shape(desc.y.shape, indexed));
@@ -164,6 +177,7 @@ void IndexPut::run(const Stream& stream, const Tensor& x, const std::vector<Tens
   const Tensor space = workspace_for(*info_, stream, workspace);
   const OperatorScope scope(stream, *info_);
   impl_->start.run(stream, x, y);
+  search_indices(stream, "index_put", indices, y.shape(), d.skip);
   impl_->write.run(stream, values, given, y, space);
 }
 
@@ -183,6 +197,7 @@ void index_put(const Stream& stream, const Tensor& x, const std::vector<Tensor>&
 void index_backward(const Stream& stream, const Tensor& dy, const std::vector<Tensor>& indices,
                     const Tensor& dx, const Options& options, const Tensor& workspace) {
   require_defined({{"dy", dy}, {"dx", dx}});
+  const CheckedOperator name("index_backward");
   put(stream, {}, indices, dy, {ScatterReduce::sum, true}, -1, dx, options, workspace);
 }
 
@@ -190,6 +205,7 @@ void embedding(const Stream& stream, const Tensor& w, const Tensor& indices, con
                const Options& options, const Tensor& workspace) {
   require_defined({{"w", w}, {"index", indices}, {"y", y}});
   require_rank("w", w, 2);
+  const CheckedOperator name("embedding");
   index(stream, w, {indices}, y, options, workspace);
 }
 
@@ -204,6 +220,7 @@ void embedding_backward(const Stream& stream, const Tensor& dy, const Tensor& in
   shape.push_back(dw.shape()[1]);
   require_shape("dy", dy, shape);
   const ScatterReduce reduce = params.scale_grad_by_freq ? ScatterReduce::mean : ScatterReduce::sum;
+  const CheckedOperator name("embedding_backward");
   put(stream, {}, {indices}, dy, {reduce, !params.scale_grad_by_freq}, params.padding_idx, dw, options,
       workspace);
 }

@@ -92,6 +92,11 @@ void ClassLoss::pick(const Stream& stream, const RowNest& nest, const Kernel& ke
   });
 }
 
+void ClassLoss::search_labels(const Stream& stream, const char* op, const Tensor& target) const {
+  if (probabilities) return;
+  check_index(stream, op, "target", target, {0, classes(), desc.params.ignore_index});
+}
+
 void ClassLoss::require_forward(const Stream& stream, const Tensor& x, const Tensor& target,
                                 const Tensor& weight, const Tensor& loss, const Tensor& workspace) const {
   require_tensor("x", x, stream.context(), desc.x);

@@ -43,6 +43,8 @@ struct ClassLoss {
   /// Runs a kernel of nll_loss.cl over all rows.
   void pick(const Stream& stream, const RowNest& nest, const Kernel& kernel,
             const std::vector<Tensor>& tensors) const;
+  /// Searches labels for what is no class, where the context checks indices; `op` is what the error names.
+  void search_labels(const Stream& stream, const char* op, const Tensor& target) const;
   /// All tensors of a forward run.
   void require_forward(const Stream& stream, const Tensor& x, const Tensor& target, const Tensor& weight,
                        const Tensor& loss, const Tensor& workspace) const;

@@ -164,6 +164,7 @@ void CrossEntropy::run(const Stream& stream, const Tensor& x, const Tensor& targ
   p.require_forward(stream, x, target, weight, loss, workspace);
   const Tensor space = workspace_for(*info_, stream, workspace);
   const OperatorScope scope(stream, *info_);
+  p.search_labels(stream, "cross_entropy", target);
   const Tensor terms = p.reduced() ? impl_->sum.terms(space) : loss;
   launch(stream, *impl_->kernel, p, {x, target, weight, terms, impl_->sum.weights(space)}, [](Launch&) {});
   impl_->sum.run(stream, loss, space);
@@ -209,6 +210,7 @@ void CrossEntropyBackward::run(const Stream& stream, const Tensor& dloss, const 
   if (dx.numel() == 0) return;
   const Tensor space = workspace_for(*info_, stream, workspace);
   const OperatorScope scope(stream, *info_);
+  p.search_labels(stream, "cross_entropy_backward", target);
   const Tensor total = impl_->total.run(stream, target, weight, space);
   const bool divided = p.mean() && p.probabilities;
   launch(stream, *impl_->kernel, p, {x, target, weight, dloss, total, dx},

@@ -114,6 +114,12 @@ void bind(Launch& launch, const Problem& p, const CtcLossInputs& in) {
   launch.arg(in.x).arg(in.labels).arg(in.x_lengths).arg(in.label_lengths).arg(shape);
 }
 
+/// Labels behind a sequence's length may be anything, so that only the lengths are searched.
+void search_lengths(const Stream& stream, const char* op, const Problem& p, const CtcLossInputs& in) {
+  check_index(stream, op, "x_lengths", in.x_lengths, {0, int64_t{p.t} + 1, {}});
+  check_index(stream, op, "label_lengths", in.label_lengths, {0, int64_t{p.s} + 1, {}});
+}
+
 void check_inputs(const Stream& stream, const CtcLossDesc& desc, const CtcLossInputs& in,
                   const Tensor& alpha) {
   require_tensor("x", in.x, stream.context(), desc.x);
@@ -182,6 +188,7 @@ void CtcLoss::run(const Stream& stream, const CtcLossInputs& in, const Tensor& l
   const Tensor space = workspace_for(*info_, stream, workspace);
   const Tensor terms = p.reduced() ? workspace_part(space, impl_->terms_at, {p.n}, p.real) : loss;
   const OperatorScope scope(stream, *info_);
+  search_lengths(stream, "ctc_loss", p, in);
   if (p.n > 0) {
     Launch launch(stream, impl_->alpha);
     bind(launch, p, in);
@@ -240,6 +247,7 @@ void CtcLossBackward::run(const Stream& stream, const Tensor& dloss, const CtcLo
   const Tensor beta = workspace_part(space, impl_->beta_at, p.desc.alpha.shape, p.real);
   const Tensor links = workspace_part(space, impl_->links_at, {p.n, p.s}, DType::i32);
   const OperatorScope scope(stream, *info_);
+  search_lengths(stream, "ctc_loss_backward", p, in);
   {
     Launch launch(stream, impl_->beta);
     bind(launch, p, in);

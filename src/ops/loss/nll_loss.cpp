@@ -42,6 +42,7 @@ void NllLoss::run(const Stream& stream, const Tensor& x, const Tensor& target, c
   p.require_forward(stream, x, target, weight, loss, workspace);
   const Tensor space = workspace_for(*info_, stream, workspace);
   const OperatorScope scope(stream, *info_);
+  p.search_labels(stream, "nll_loss", target);
   const Tensor terms = p.reduced() ? impl_->sum.terms(space) : loss;
   p.pick(stream, impl_->nest, impl_->pick, {x, target, weight, terms, impl_->sum.weights(space)});
   impl_->sum.run(stream, loss, space);
@@ -86,6 +87,7 @@ void NllLossBackward::run(const Stream& stream, const Tensor& dloss, const Tenso
   if (dx.numel() == 0) return;
   const Tensor space = workspace_for(*info_, stream, workspace);
   const OperatorScope scope(stream, *info_);
+  p.search_labels(stream, "nll_loss_backward", target);
   const Tensor total = impl_->total.run(stream, target, weight, space);
   impl_->fill.run(stream, {}, {dx}, {});
   p.pick(stream, impl_->nest, impl_->scatter, {dx, target, weight, dloss, total});

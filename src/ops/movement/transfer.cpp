@@ -36,6 +36,7 @@ void enqueue_read(const Stream& stream, const Tensor& x, void* host, int64_t byt
   require(!Rehearsal::active(), "x", "is read in a rehearsal, where nothing is computed");
   require(!RecordingState::active(stream.state()), "x",
           "is read in a recording: a replay could not read it again");
+  stream.state().index_checks.throw_bad(stream);
   if (operator_observer) operator_observer->reads(x);
   const Tensor packed = x.is_contiguous() ? x : contiguous(stream, x);
   const Run run = run_of(packed);

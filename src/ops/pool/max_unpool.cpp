@@ -216,6 +216,7 @@ void MaxUnpool::run(const Stream& stream, const Tensor& x, const Tensor& indices
   if (y.numel() == 0) return;
   const Tensor space = workspace_for(*info_, stream, workspace);
   const OperatorScope scope(stream, *info_);
+  check_index(stream, "max_unpool", "indices", indices, {0, impl_->y.plane(), {}});
   impl_->run(stream, x, indices, y, space);
 }
 
@@ -235,6 +236,7 @@ void MaxUnpoolBackward::run(const Stream& stream, const Tensor& dy, const Tensor
   if (dx.numel() == 0) return;
   const Tensor space = workspace_for(*info_, stream, workspace);
   const OperatorScope scope(stream, *info_);
+  check_index(stream, "max_unpool_backward", "indices", indices, {0, impl_->y.plane(), {}});
   impl_->run(stream, dx, indices, dy, space);
 }
 
