@@ -28,7 +28,7 @@ const Stream& checking() {
 
 template <class T>
 Tensor tensor(const Shape& shape, const std::vector<T>& values) {
-  Tensor t(checking().context(), shape, dtype_of<T>);
+  Tensor t(checking().context(), shape, dtype_for<T>());
   write(checking(), t, values);
   return t;
 }
