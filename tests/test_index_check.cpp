@@ -1,5 +1,5 @@
-// Context::check_indices(): each operator that reads or writes by index has its bad elements named by the next wait,
-// right ones pass, and without the switch results are as documented.
+// Context::check_indices(): each operator that reads or writes by index has its bad elements named by the
+// next wait, right ones pass, and without the switch results are as documented.
 #include <dlprim/class_loss.hpp>
 #include <dlprim/ctc_loss.hpp>
 #include <dlprim/embedding.hpp>
@@ -71,7 +71,8 @@ TEST_CASE("a bad index is named with operator, argument, element and value", "[s
 
 TEST_CASE("every operator that takes indices checks them", "[small]") {
   const Stream& stream = checking();
-  const Tensor table = zeros({5, 3}), bad = tensor<int64_t>({2}, {1, 5}), good = tensor<int64_t>({2}, {4, -5});
+  const Tensor table = zeros({5, 3}), bad = tensor<int64_t>({2}, {1, 5}),
+               good = tensor<int64_t>({2}, {4, -5});
   const Tensor rows = zeros({2, 3});
   const auto at = [](const char* where, int64_t value, const char* range) {
     return std::string(where) + " is " + std::to_string(value) + ", must be " + range;
@@ -115,11 +116,11 @@ TEST_CASE("every operator that takes indices checks them", "[small]") {
 
   const Tensor sequences = zeros({6, 2, 4}), targets = tensor<int64_t>({2, 3}, {1, 2, 3, 1, 1, 1});
   const TensorDesc alpha = ctc_loss_alpha(sequences, targets, DType::f32);
-  ctc_loss(stream, {sequences, targets, tensor<int64_t>({2}, {6, 7}), tensor<int64_t>({2}, {3, 1})}, {}, zeros({1}),
-           Tensor(stream.context(), alpha.shape, alpha.dtype));
+  ctc_loss(stream, {sequences, targets, tensor<int64_t>({2}, {6, 7}), tensor<int64_t>({2}, {3, 1})}, {},
+           zeros({1}), Tensor(stream.context(), alpha.shape, alpha.dtype));
   CHECK(found() == at("ctc_loss: x_lengths: element [1]", 7, "from 0 to 6"));
-  ctc_loss(stream, {sequences, targets, tensor<int64_t>({2}, {6, 6}), tensor<int64_t>({2}, {-1, 1})}, {}, zeros({1}),
-           Tensor(stream.context(), alpha.shape, alpha.dtype));
+  ctc_loss(stream, {sequences, targets, tensor<int64_t>({2}, {6, 6}), tensor<int64_t>({2}, {-1, 1})}, {},
+           zeros({1}), Tensor(stream.context(), alpha.shape, alpha.dtype));
   CHECK(found() == at("ctc_loss: label_lengths: element [0]", -1, "from 0 to 3"));
 }
 

@@ -101,11 +101,12 @@ class DLPRIM_API Context {
 
   ProgramStats program_stats() const;
 
-  /// Whether operators that read or write by index search their index tensors for elements that are out of range.
-  /// Each search is a kernel of its own before the operator's. The first bad element that a stream's device found
-  /// makes Stream::finish() and the next read into host memory throw IndexError. Off, unless the environment has
-  /// DLPRIM_CHECK_INDEX=1: such elements read as zero, write nothing, and count as labels that are ignored.
-  /// Recordings and models repeat what they were recorded with: switch it on before their first run.
+  /// Whether operators that read or write by index search their index tensors for elements that are out of
+  /// range. Each search is a kernel of its own before the operator's. The first bad element that a stream's
+  /// device found makes Stream::finish() and the next read into host memory throw IndexError. Off, unless the
+  /// environment has DLPRIM_CHECK_INDEX=1: such elements read as zero, write nothing, and count as labels
+  /// that are ignored. Recordings and models repeat what they were recorded with: switch it on before their
+  /// first run.
   void check_indices(bool on) const;
   bool checks_indices() const noexcept;
 

@@ -28,9 +28,9 @@ class DLPRIM_API ValidationError : public Error {
   std::string argument_;
 };
 
-/// An index tensor had an element that is out of range: thrown by a wait, where Context::check_indices() asked for
-/// the search. The text names operator, argument, element and value. What was computed from it is as without the
-/// search: zeros were read, nothing was written there.
+/// An index tensor had an element that is out of range: thrown by a wait, where Context::check_indices()
+/// asked for the search. The text names operator, argument, element and value. What was computed from it is
+/// as without the search: zeros were read, nothing was written there.
 class DLPRIM_API IndexError : public Error {
  public:
   explicit IndexError(const std::string& what) : Error(what) {}

@@ -32,9 +32,9 @@ cl::Buffer empty_record(const Stream& stream) {
 
 void clear(const Stream& stream, const cl::Buffer& buffer) {
   const Record none{};
-  cl_check(
-      clEnqueueWriteBuffer(stream.cl()(), buffer(), CL_TRUE, 0, sizeof none, none.data(), 0, nullptr, nullptr),
-      "clEnqueueWriteBuffer");
+  cl_check(clEnqueueWriteBuffer(stream.cl()(), buffer(), CL_TRUE, 0, sizeof none, none.data(), 0, nullptr,
+                                nullptr),
+           "clEnqueueWriteBuffer");
 }
 
 /// The coordinates of element `number` of a tensor, in row-major order.

@@ -1,6 +1,6 @@
-// Searching index tensors for elements that are out of range: what Context::check_indices() switches on. Operators
-// that read or write by index call check_index() before their kernels; a stream keeps the first bad element that
-// the device found, and its next wait throws it.
+// Searching index tensors for elements that are out of range: what Context::check_indices() switches on.
+// Operators that read or write by index call check_index() before their kernels; a stream keeps the first bad
+// element that the device found, and its next wait throws it.
 #pragma once
 
 #include <cstdint>
@@ -53,8 +53,8 @@ bool index_checks_asked();
 void check_index(const Stream& stream, const char* op, const std::string& name, const Tensor& index,
                  const IndexRange& range);
 
-/// While it lives, the calling thread's searches name this operator: embedding() is indexing of a table, but a user
-/// called embedding().
+/// While it lives, the calling thread's searches name this operator: embedding() is indexing of a table, but
+/// a user called embedding().
 class CheckedOperator {
  public:
   explicit CheckedOperator(const char* name) noexcept;

@@ -113,8 +113,8 @@ c10::DeviceIndex exchange_device(c10::DeviceIndex index);
 c10::StreamId current_stream(c10::DeviceIndex index) noexcept;
 c10::StreamId exchange_stream(c10::DeviceIndex index, c10::StreamId stream) noexcept;
 
-/// Rethrows what is in flight: dlprim's OutOfMemory as torch.OutOfMemoryError, IndexError as Python's, all else as
-/// it is.
+/// Rethrows what is in flight: dlprim's OutOfMemory as torch.OutOfMemoryError, IndexError as Python's, all
+/// else as it is.
 [[noreturn]] void rethrow(const Device& device);
 
 /// Calls work(stream) with the thread's current stream of the device, under its lock.

@@ -68,7 +68,8 @@ Gather::Gather(const Context& context, const GatherDesc& desc, const Options& op
   require_dtype("y", desc.y, desc.x.dtype);
   require_writable("y", desc.y);
   auto impl = std::make_shared<Impl>(
-      Impl{desc, axis, IndexRead(context, gather_nest(desc.x, desc.index, desc.y, axis), desc.x, desc.y, options)});
+      Impl{desc, axis,
+           IndexRead(context, gather_nest(desc.x, desc.index, desc.y, axis), desc.x, desc.y, options)});
   PlanInfo info;
   info.text = cat("x=", brief(desc.x), " index=", brief(desc.index), " axis=", axis);
   info.bytes = traffic({desc.index, desc.y, desc.y});

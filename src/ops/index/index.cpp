@@ -67,8 +67,8 @@ void require_apart_from_all(const Named& y, const std::vector<Tensor>& indices, 
 }
 
 /// Searches those that there are: each for positions of its axis of `table`.
-void search_indices(const Stream& stream, const char* op, const std::vector<Tensor>& indices, const Shape& table,
-                    int64_t skip = -1) {
+void search_indices(const Stream& stream, const char* op, const std::vector<Tensor>& indices,
+                    const Shape& table, int64_t skip = -1) {
   if (!stream.context().checks_indices()) return;
   for (size_t i = 0; i < indices.size(); i++) {
     if (!indices[i].defined()) continue;
