@@ -36,15 +36,23 @@ class DLPRIM_API SafetensorsReader {
     std::string name;
     DType dtype = DType::f32;
     Shape shape;
-    uint64_t begin = 0, end = 0;  ///< bytes, from the start of the data
+    uint64_t begin = 0, end = 0;   ///< bytes, from the start of the data
+    std::string type{};            ///< the dtype as the file says it: "F32", "F8_E4M3"
+    std::vector<int64_t> sizes{};  ///< the shape as the file says it
   };
 
   /// Throws Error if the file cannot be opened; ValidationError, saying what is wrong, if it is no valid
-  /// safetensors file, or holds a dtype or a rank that dlprim does not have.
+  /// safetensors file.
   explicit SafetensorsReader(const std::string& path);
 
-  /// In the order of their data.
+  /// Tensors of dtypes and ranks that dlprim has, in the order of their data.
   const std::vector<Entry>& entries() const noexcept { return entries_; }
+  /// The other tensors, as storage: their dtype is u8, their shape the number of bytes. Numbers of F4 and F6
+  /// are packed, the first one in the lowest bits.
+  const std::vector<Entry>& others() const noexcept { return others_; }
+  /// For an error about a tensor that entries() lacks: " (it is F8_E4M3[2, 2], which dlprim does not have)"
+  /// if others() has it, else nothing.
+  std::string why_lacking(const std::string& name) const;
   const std::map<std::string, std::string>& metadata() const noexcept { return metadata_; }
   /// Throws Error if the file cannot be read.
   HostTensor read(const Entry& entry);
@@ -53,7 +61,7 @@ class DLPRIM_API SafetensorsReader {
   std::string path_;
   std::ifstream file_;
   uint64_t data_start_ = 0;
-  std::vector<Entry> entries_;
+  std::vector<Entry> entries_, others_;
   std::map<std::string, std::string> metadata_;
 };
 

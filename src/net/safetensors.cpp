@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -85,35 +86,65 @@ std::vector<int64_t> numbers_of(const std::string& path, const std::string& name
   return numbers;
 }
 
-SafetensorsReader::Entry entry_of(const std::string& path, const std::string& name, const Json& json) {
+/// Dtypes of the format that dlprim has not, and the bits of a number.
+struct StoredType {
+  const char* name;
+  int bits;
+};
+constexpr StoredType kStored[] = {{"F4", 4},          {"F6_E2M3", 6},     {"F6_E3M2", 6},
+                                  {"F8_E4M3", 8},     {"F8_E5M2", 8},     {"F8_E8M0", 8},
+                                  {"F8_E4M3FNUZ", 8}, {"F8_E5M2FNUZ", 8}, {"C64", 64}};
+
+std::string text_of(const std::vector<int64_t>& sizes) {
+  std::string text;
+  for (int64_t size : sizes) text += cat(text.empty() ? "" : ", ", size);
+  return "[" + text + "]";
+}
+
+/// The product, -1 if it is beyond what a tensor may have.
+__int128 product(const std::vector<int64_t>& sizes) {
+  __int128 count = 1;
+  for (int64_t size : sizes) {
+    if (size == 0) return 0;
+    if (count >= 0) count *= size;
+    if (count > INT64_MAX / 8) count = -1;
+  }
+  return count;
+}
+
+/// Of an entry that dlprim has: `known`. Others become bytes; how many there must be is known of some.
+SafetensorsReader::Entry entry_of(const std::string& path, const std::string& name, const Json& json,
+                                  bool& known) {
   SafetensorsReader::Entry entry;
   entry.name = name;
   if (!json.is_object()) refuse(path, cat("'", name, "' is not a JSON object"));
   const auto dtype = json.find("dtype");
   if (dtype == json.end() || !dtype->is_string()) refuse(path, cat("'", name, "' has no text 'dtype'"));
-  const auto type_name = dtype->get<std::string>();
-  const auto type =
-      std::find_if(std::begin(kTypes), std::end(kTypes), [&](const auto& t) { return type_name == t.name; });
-  if (type == std::end(kTypes))
-    refuse(path, cat("'", name, "' has dtype '", type_name, "', which dlprim does not have"));
-  entry.dtype = type->dtype;
-  const std::vector<int64_t> shape = numbers_of(path, name, json, "shape");
-  if (shape.size() > kMaxRank) refuse(path, cat("'", name, "' has rank ", shape.size(), ", more than 8"));
-  entry.shape = Shape(shape);
+  entry.type = dtype->get<std::string>();
+  entry.sizes = numbers_of(path, name, json, "shape");
+  const std::string sizes = text_of(entry.sizes);
   const std::vector<int64_t> offsets = numbers_of(path, name, json, "data_offsets");
   if (offsets.size() != 2) refuse(path, cat("'", name, "' has ", offsets.size(), " data_offsets, must be 2"));
   entry.begin = static_cast<uint64_t>(offsets[0]);
   entry.end = static_cast<uint64_t>(offsets[1]);
-  int64_t count = 0;
-  try {
-    count = element_count(entry.shape);
-  } catch (const ValidationError&) {
-    refuse(path, cat("'", name, "' has shape ", to_string(entry.shape), ": too large"));
-  }
-  const auto bytes = static_cast<__int128>(count) * static_cast<__int128>(size_of(entry.dtype));
-  if (static_cast<__int128>(entry.end) - static_cast<__int128>(entry.begin) != bytes)
-    refuse(path, cat("'", name, "' spans bytes ", entry.begin, " to ", entry.end, ", but ", type_name,
-                     to_string(entry.shape), " is another size"));
+
+  const auto type =
+      std::find_if(std::begin(kTypes), std::end(kTypes), [&](const auto& t) { return entry.type == t.name; });
+  const auto stored = std::find_if(std::begin(kStored), std::end(kStored),
+                                   [&](const auto& t) { return entry.type == t.name; });
+  const __int128 count = product(entry.sizes);
+  if (count < 0) refuse(path, cat("'", name, "' has shape ", sizes, ": too large"));
+  const bool of_ours = type != std::end(kTypes), sized = of_ours || stored != std::end(kStored);
+  const __int128 bits = count * (of_ours ? static_cast<int>(size_of(type->dtype)) * 8
+                                 : sized ? stored->bits
+                                         : 0);
+  const __int128 bytes = static_cast<__int128>(entry.end) - static_cast<__int128>(entry.begin);
+  if (bytes < 0 || (sized && bits != bytes * 8))
+    refuse(path, cat("'", name, "' spans bytes ", entry.begin, " to ", entry.end, ", but ", entry.type, sizes,
+                     " is another size"));
+  known = of_ours && entry.sizes.size() <= static_cast<size_t>(kMaxRank);
+  entry.dtype = known ? type->dtype : DType::u8;
+  entry.shape = known ? Shape(entry.sizes) : Shape{static_cast<int64_t>(bytes)};
   return entry;
 }
 
@@ -164,7 +195,9 @@ SafetensorsReader::SafetensorsReader(const std::string& path) : path_(path) {
   const Json header = parse_header(path, text);
   for (const auto& [name, value] : header.items()) {
     if (name != "__metadata__") {
-      entries_.push_back(entry_of(path, name, value));
+      bool known = false;
+      Entry entry = entry_of(path, name, value, known);
+      (known ? entries_ : others_).push_back(std::move(entry));
       continue;
     }
     if (!value.is_object()) refuse(path, "'__metadata__' is not a JSON object");
@@ -174,11 +207,23 @@ SafetensorsReader::SafetensorsReader(const std::string& path) : path_(path) {
       metadata_[key] = text_value.get<std::string>();
     }
   }
-  std::sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) {
+  const auto before = [](const Entry& a, const Entry& b) {
     return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
-  });
+  };
+  std::sort(entries_.begin(), entries_.end(), before);
+  std::sort(others_.begin(), others_.end(), before);
+  std::vector<Entry> all;
+  std::merge(entries_.begin(), entries_.end(), others_.begin(), others_.end(), std::back_inserter(all),
+             before);
   data_start_ = kLengthBytes + length;
-  check_layout(path, entries_, size - data_start_);
+  check_layout(path, all, size - data_start_);
+}
+
+std::string SafetensorsReader::why_lacking(const std::string& name) const {
+  for (const Entry& entry : others_)
+    if (entry.name == name)
+      return cat(" (it is ", entry.type, text_of(entry.sizes), ", which dlprim does not have)");
+  return "";
 }
 
 HostTensor SafetensorsReader::read(const Entry& entry) {

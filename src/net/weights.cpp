@@ -32,7 +32,8 @@ void Net::load(const Stream& stream, const std::string& path) const {
   for (const Parameter& parameter : graph_->parameters) {
     const auto entry =
         std::find_if(entries.begin(), entries.end(), [&](const auto& e) { return e.name == parameter.name; });
-    require(entry != entries.end(), "path", "'", path, "' lacks '", parameter.name, "', which the net has");
+    require(entry != entries.end(), "path", "'", path, "' lacks '", parameter.name, "', which the net has",
+            reader.why_lacking(parameter.name));
     require(entry->shape == parameter.value.shape() && entry->dtype == parameter.value.dtype(), "path", "'",
             path, "' has '", parameter.name, "' as ", name_of(entry->dtype), to_string(entry->shape),
             ", the net as ", parameter.value.describe());

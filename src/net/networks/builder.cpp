@@ -65,7 +65,7 @@ NetGraph Builder::finish(int value) {
 HostTensor Builder::from_file(const std::string& name, const Shape& shape) {
   const auto found = entries_.find(name);
   require(found != entries_.end(), "weights", "'", config_.weights, "' has no tensor '", name, "', which ",
-          network_.name, " needs");
+          network_.name, " needs", file_->why_lacking(name));
   const SafetensorsReader::Entry& entry = found->second;
   require(is_floating(entry.dtype) && entry.dtype != DType::f64, "weights", "'", name, "' is ",
           name_of(entry.dtype), ", must be f32, f16 or bf16");

@@ -73,7 +73,8 @@ void Trainer::load(const std::string& path) {
   for (const Parameter& p : kept) {
     const auto entry =
         std::find_if(entries.begin(), entries.end(), [&](const auto& e) { return e.name == p.name; });
-    require(entry != entries.end(), "path", "'", path, "' lacks '", p.name, "', which the trainer has");
+    require(entry != entries.end(), "path", "'", path, "' lacks '", p.name, "', which the trainer has",
+            reader.why_lacking(p.name));
     require(entry->shape == p.value.shape() && entry->dtype == p.value.dtype(), "path", "'", path, "' has '",
             p.name, "' as ", name_of(entry->dtype), to_string(entry->shape), ", the trainer as ",
             p.value.describe());
