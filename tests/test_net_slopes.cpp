@@ -147,6 +147,20 @@ std::vector<Case> cases() {
                                 {"kernel", Integers{3, 2}},
                                 {"stride", Integers{2, 2}},
                                 {"pad_begin", Integers{1, 0}}})});
+  for (const char* counted : {"flat", "column_major"})
+    for (size_t outputs : {1, 2})  // the second output has its indices as the attribute asks
+      list.push_back(
+          {std::string("max pool, ") + counted + (outputs == 2 ? ", indices" : ""),
+           {{2, 3, 5, 4}},
+           kind("pool",
+                {{"mode", "max"}, {"kernel", Integers{3, 2}}, {"stride", Integers{1, 2}}, {counted, true}},
+                outputs)});
+  list.push_back({"global max", {{2, 3, 4, 5}}, kind("global_pool", {{"mode", "max"}})});
+  list.push_back({"an expression with its slope",
+                  {{3, 5}},
+                  kind("pointwise", {{"body", "y0 = x0 > s0 ? s1 * x0 : x0 * x0"},
+                                     {"slope", "y0 = x1 > s0 ? s1 * x0 : 2 * x0 * x1"},
+                                     {"scalars", std::vector<double>{0.25, 3}}})});
   list.push_back({"average pool",
                   {{2, 3, 7, 6}},
                   kind("pool", {{"mode", "average"},
@@ -206,6 +220,17 @@ std::vector<Case> cases() {
   list.push_back({"attention, causal, heads shared",
                   {{2, 3, 4 * 2}, {2, 3, 2 * 2}, {2, 3, 2 * 3}},
                   kind("attention", {{"causal", true}, {"heads", 4}, {"kv_heads", 2}})});
+  list.push_back({"attention, windows",
+                  {{2, 2, 4, 3}, {2, 2, 6, 3}, {2, 2, 6, 3}},
+                  kind("attention", {{"left_window", 1}, {"right_window", 2}})});
+  list.push_back({"attention, causal, lengths",
+                  {{2, 1, 3, 4}, {2, 1, 5, 4}, {2, 1, 5, 2}},
+                  [](NetGraph& g, const std::vector<int>& x) {
+                    const int none = NetGraph::kNone;
+                    return g.add("attention",
+                                 {x[0], x[1], x[2], none, none, none, g.add_constant(whole({2}, {4, 2}))},
+                                 {{"causal", true}});
+                  }});
   return list;
 }
 

@@ -67,6 +67,15 @@ void elementwise_rule(GradientStep& step) {
   }
 }
 
+/// By the expression that came with the node's own.
+void pointwise_rule(GradientStep& step) {
+  const auto* slope = attribute<std::string>(step.node(), "slope");
+  if (!slope || step.node().inputs.size() != 1) step.refuse("its expression came without one");
+  if (*slope == "0") return;
+  const auto* scalars = attribute<Attribute::Numbers>(step.node(), "scalars");
+  step.give(0, step.pointwise(*slope, {step.dy(), step.x(0)}, scalars ? *scalars : Attribute::Numbers()));
+}
+
 void cast_rule(GradientStep& step) {
   step.give(0, step.add("cast", {step.dy(), step.x(0)}));
 }
@@ -116,10 +125,8 @@ void reduce_rule(GradientStep& step) {
 }
 
 constexpr NamedRule kRules[] = {
-    {"elementwise", elementwise_rule},
-    {"cast", cast_rule},
-    {"dropout", dropout_rule},
-    {"reduce", reduce_rule},
+    {"elementwise", elementwise_rule}, {"pointwise", pointwise_rule}, {"cast", cast_rule},
+    {"dropout", dropout_rule},         {"reduce", reduce_rule},
 };
 
 }  // namespace

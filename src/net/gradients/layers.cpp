@@ -45,10 +45,13 @@ void pool_rule(GradientStep& step) {
   std::vector<int> inputs{step.dy(), step.sizes(step.x(0))};
   if (global) attributes.emplace("global", true);
   if (name == "max") {
-    if (global) step.refuse("of global pooling only the average and the norm have one");
-    if (has_flag(step.node(), "flat") || has_flag(step.node(), "column_major"))
-      step.refuse("its places are not those of planes");
-    if (step.node().outputs.size() < 2 || step.node().outputs[1] == NetGraph::kNone) step.set("narrow", true);
+    if (step.node().outputs.size() < 2 || step.node().outputs[1] == NetGraph::kNone) {
+      // The backward pass alone reads the indices: those that pooling itself gives.
+      step.set("flat", false), step.set("column_major", false), step.set("narrow", true);
+    } else {
+      const Attributes counted = step.taken({"flat", "column_major"});
+      attributes.insert(counted.begin(), counted.end());
+    }
     inputs.push_back(step.y(1));
   } else if (name == "lp") {
     inputs.insert(inputs.end(), {NetGraph::kNone, step.x(0), step.y()});
@@ -114,7 +117,7 @@ void attention_rule(GradientStep& step) {
   for (size_t k = 0; k < 7; k++) inputs.push_back(step.has(k) ? step.x(k) : NetGraph::kNone);
   inputs.push_back(step.dy());
   give_by(step, "attention_backward", std::move(inputs), {0, 1, 2},
-          step.taken({"heads", "kv_heads", "scale", "causal", "softcap"}));
+          step.taken({"heads", "kv_heads", "scale", "causal", "left_window", "right_window", "softcap"}));
 }
 
 void class_loss_rule(GradientStep& step) {

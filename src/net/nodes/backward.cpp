@@ -177,15 +177,27 @@ void run_matmul_backward(NodeStep& step) {
   reduction(step.stream, "sum", y, {}, {step.y().reshape(kept)}, step.options);
 }
 
-/// Inputs: dy, x's sizes; of maxima their places in planes; of lp x and y. Attributes: those of pool, or
-/// "global" and those of global_pool.
+/// Indices as the pool node's attributes number them, as indices in planes again.
+Tensor indices_in_planes(NodeStep& step, const Shape& x) {
+  const IndexNumbering n = index_numbering(step, x);
+  const Tensor in_plane = step.scratch(step.shape(2), DType::i64);
+  pointwise(step.stream, {step.x(2), n.first}, {in_plane}, n.sizes,
+            n.turned ? "y0 = (x0 - x1) % s0 * s1 + (x0 - x1) / s0" : "y0 = x0 - x1 + 0 * s0 * s1",
+            step.options);
+  return in_plane;
+}
+
+/// Inputs: dy, x's sizes; of maxima their indices; of lp x and y. Attributes: those of pool, or "global" and
+/// those of global_pool.
 void run_pool_backward(NodeStep& step) {
   const Shape& shape = step.out(0).shape;
   PoolParams params = pool_params(step, shape);
   Shape x = shape, y = step.shape(0);
   if (step.flag("global")) {
-    params.kernel = {element_count(shape) / std::max<int64_t>(1, shape[0] * shape[1])};
-    x = {shape[0], shape[1], params.kernel[0]};
+    int64_t all = 1;
+    for (int i = 2; i < shape.size(); i++) all *= shape[i];
+    params.kernel = {all};
+    x = {shape[0], shape[1], all};
     y = {shape[0], shape[1], 1};
   }
   const Tensor& dx = step.y_as(0, step.x(0));
@@ -194,6 +206,7 @@ void run_pool_backward(NodeStep& step) {
     return step.has(k) ? step.reshaped(step.x(k), as) : Tensor();
   };
   PoolSaved saved{part(2, y), part(3, x), part(4, y)};
+  if (step.flag("flat") || step.flag("column_major")) saved.indices = indices_in_planes(step, shape);
   // Of rows and columns as one axis there is a view of either order.
   pool_backward(step.stream, part(0, y), saved, params, step.reshaped(dx, x), step.options);
 }

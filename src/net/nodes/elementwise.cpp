@@ -61,7 +61,8 @@ void run_elementwise(NodeStep& step) {
   if (whole_of_floating) copy(step.stream, y, step.y(), step.options);
 }
 
-/// body: an expression of dlprim/pointwise.hpp with one output; scalars: its s0, s1, ...
+/// body: an expression of dlprim/pointwise.hpp with one output; scalars: its s0, s1, ...; slope: of one
+/// input, the expression of the gradient, in which x0 is dy and x1 the input; 0: there is none.
 void infer_pointwise(NodeStep& step) {
   step.output(0, result_dtype(step, 0), broadcast_inputs(step));
 }

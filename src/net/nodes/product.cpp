@@ -212,7 +212,7 @@ void run_conv(NodeStep& step) {
     const bool one_tap = element_count(w.shape()) == w.shape()[0] * w.shape()[1];
     const bool last = step.x(0).strides()[1] == 1 && step.shape(0)[1] >= kManyChannels;
     const Tensor x = one_tap || last ? step.x(0) : step.dense(0);
-    ConvExtras with(step.x(2));
+    ConvExtras with(step.has(2) ? step.dense(2) : Tensor());
     if (step.has(3)) with.residual = lying_as(step, step.x(3), y);
     const Conv plan = step.kept_plan<Conv>({x, y}, [&] {
       ConvDesc desc{x, w, y, params};
@@ -254,21 +254,26 @@ PoolParams pool_params(const NodeStep& step, const Shape& x) {
   return params;
 }
 
-namespace {
-
-/// Indices in planes become such as the attributes ask for.
-void place_indices(NodeStep& step, const Tensor& in_plane) {
-  const Shape& x = step.shape(0);
+IndexNumbering index_numbering(const NodeStep& step, const Shape& x) {
   int64_t plane = 1;
   Shape planes = x;
   for (int i = 2; i < x.size(); i++) plane *= x[i], planes[i] = 1;
-  const Tensor count = step.scratch({x[0] * x[1]}, DType::i64);
-  arange(step.stream, 0, step.flag("flat") ? plane : 0, count, step.options);
-  const bool turned = step.flag("column_major");
-  require(!turned || x.size() == 4, "column_major", "is for planes of two axes alone");
-  const std::vector<Scalar> sizes{x.size() > 2 ? x[2] : 1, x.back()};
-  dlprim::pointwise(step.stream, {in_plane, count.reshape(planes)}, {step.y(1)}, sizes,
-                    turned ? "y0 = x1 + x0 / s1 + x0 % s1 * s0" : "y0 = x0 + x1 + 0 * s0 * s1", step.options);
+  IndexNumbering n{step.scratch({x[0] * x[1]}, DType::i64), {x.size() > 2 ? x[2] : 1, x.back()}};
+  if (n.first.numel() != 0) arange(step.stream, 0, step.flag("flat") ? plane : 0, n.first, step.options);
+  n.first = n.first.reshape(planes);
+  n.turned = step.flag("column_major");
+  require(!n.turned || x.size() == 4, "column_major", "is for planes of two axes alone");
+  return n;
+}
+
+namespace {
+
+/// Turns indices in planes into those that the attributes ask for.
+void number_indices(NodeStep& step, const Tensor& in_plane) {
+  const IndexNumbering n = index_numbering(step, step.shape(0));
+  dlprim::pointwise(step.stream, {in_plane, n.first}, {step.y(1)}, n.sizes,
+                    n.turned ? "y0 = x1 + x0 / s1 + x0 % s1 * s0" : "y0 = x0 + x1 + 0 * s0 * s1",
+                    step.options);
 }
 
 /// Outputs: y, and of maxima their places, i64. flat: these are places in all of x, not in a plane;
@@ -288,23 +293,28 @@ void run_pool(NodeStep& step) {
                                          : step.scratch(step.out(1).shape, DType::i64);
   dlprim::pool(step.stream, x, pool_params(step, step.shape(0)), y, indices, step.options);
   if (!floating) copy(step.stream, y, step.y(), step.options);
-  if (step.wanted(1) && !as_they_are) place_indices(step, indices);
+  if (step.wanted(1) && !as_they_are) number_indices(step, indices);
 }
 
-/// One window over all of the axes behind the first two.
+/// One window over all of the axes behind the first two. Outputs: y, and of maxima their indices in these
+/// axes, i64; narrow: they are i32.
 void infer_global_pool(NodeStep& step) {
   Shape shape = step.shape(0);
   require(shape.size() >= 3, "x", shape, " must have rank 3 or more");
   for (int i = 2; i < shape.size(); i++) shape[i] = 1;
   step.output(0, step.dtype(0), shape);
+  step.output(1, step.flag("narrow") ? DType::i32 : DType::i64, shape);
 }
 void run_global_pool(NodeStep& step) {
   // Any number of axes: as one.
   const Shape& x = step.shape(0);
   PoolParams params = pool_params(step, x);
-  params.kernel = {element_count(x) / std::max<int64_t>(1, x[0] * x[1])};
-  dlprim::pool(step.stream, step.reshaped(step.x(0), {x[0], x[1], params.kernel[0]}), params,
-               step.y().reshape({x[0], x[1], 1}), {}, step.options);
+  int64_t all = 1;
+  for (int i = 2; i < x.size(); i++) all *= x[i];
+  params.kernel = {all};
+  const auto flat = [&](const Tensor& y) { return y.reshape({x[0], x[1], 1}); };
+  dlprim::pool(step.stream, step.reshaped(step.x(0), {x[0], x[1], all}), params, flat(step.y()),
+               step.wanted(1) ? flat(step.y(1)) : Tensor(), step.options);
 }
 
 constexpr NodeKind kKinds[] = {
