@@ -73,6 +73,7 @@ struct DLPRIM_API NetGraph {
   std::vector<Node> nodes;  ///< each after those whose outputs it reads
   std::vector<int> inputs, outputs;
   std::map<int, std::shared_ptr<const HostTensor>> constants;  ///< values that no node writes
+  std::vector<int> defaults;                    ///< constants that a run may be fed in place of
   std::map<std::string, std::string> metadata;  ///< what the model's makers wrote into it: labels, alphabets
 
   int add_value(const std::string& name = {});

@@ -24,7 +24,8 @@ namespace dlprim {
 
 namespace detail {
 class ModelState;
-}
+struct FedDefaults;
+}  // namespace detail
 
 /// Copies share the graph and what was put on devices. One thread at a time may use them.
 class DLPRIM_API Model {
@@ -78,14 +79,17 @@ class DLPRIM_API Model {
   /// In the order of the graph, without constants.
   std::vector<Port> inputs() const;
   std::vector<Port> outputs() const;
+  /// Constants that a run may be fed, too: see NetGraph::defaults.
+  std::vector<Port> defaults() const;
 
-  /// Runs the graph. The first run with inputs of these shapes and dtypes runs it node by node; then it is
-  /// rewritten in fewer kernels, whose results may differ in the last bits, and its launches are recorded:
-  /// later runs replay them. Constants go to the stream's context when they are first needed there, and stay.
-  /// The host waits for the device only where a shape depends on a tensor's elements, or a branch on a
-  /// setting (an input of one whole number or truth value, whose values have recordings of their own). Throws
-  /// ValidationError that names the node (feeds that are missing, unknown or do not fit; shapes that do not
-  /// fit together), and what operators throw.
+  /// Runs the graph. Feeds of defaults() hold for this run; runs that feed the same ones share what was put
+  /// on devices with each other, and nothing with those that do not. The first run with inputs of these
+  /// shapes and dtypes runs it node by node; then it is rewritten in fewer kernels, whose results may differ
+  /// in the last bits, and its launches are recorded: later runs replay them. Constants go to the stream's
+  /// context when they are first needed there, and stay. The host waits for the device only where a shape
+  /// depends on a tensor's elements, or a branch on a setting (an input of one whole number or truth value,
+  /// whose values have recordings of their own). Throws ValidationError that names the node (feeds that are
+  /// missing, unknown or do not fit; shapes that do not fit together), and what operators throw.
   Tensors run(const Stream& stream, const Tensors& feeds, const Options& options = {},
               const Watch& watch = {}) const;
 
@@ -128,7 +132,9 @@ class DLPRIM_API Model {
   Trace trace(const Stream& stream, const Tensors& feeds, const Options& options = {}) const;
 
  private:
+  detail::ModelState& state_for(const Tensors& feeds) const;
   std::shared_ptr<detail::ModelState> state_;
+  std::shared_ptr<detail::FedDefaults> fed_;  ///< null: the graph has no defaults
 };
 
 /// The names of the passes that rewrite a model's graph, in their order: docs/nodes.md says what each does.

@@ -7,6 +7,7 @@
 
 #include "core/memory.hpp"
 #include "core/rehearsed.hpp"
+#include "net/indices.hpp"
 #include "net/nodes/host.hpp"
 
 namespace dlprim::detail {
@@ -47,7 +48,7 @@ class Run {
     std::optional<RehearsalPause> pause;
     if (constant && scope_.prepares) pause.emplace(), forget_rehearsed(inputs);
     NodeStep step(node, scope_, inputs, places_);
-    const bool open = compute(step);
+    const bool open = compute(step, graph_);
     for (int k = 0; k < step.output_count(); k++) {
       step.out(k).open_shape = open;
       step.out(k).of_shapes = !open && step.out(k).host && follows_from_shapes(node, inputs);
@@ -60,6 +61,7 @@ class Run {
         (!find_kind(node.kind)->infer ||
          std::any_of(inputs.begin(), inputs.end(), [](const Slot* slot) { return slot && slot->read_back; }));
     if (read_back && scope_.prepares) scope_.prepares->reads_back = true;
+    if (hands_on_indices(step)) step.out(0).feed = step.in(0).feed;
     done_with(node, !constant);
     for (int k = 0; k < step.output_count(); k++) {
       if (!step.wanted(k)) continue;
@@ -80,19 +82,21 @@ class Run {
   static size_t index(int value) { return static_cast<size_t>(value); }
 
   /// Whether the outputs' shapes depend on elements.
-  static bool compute(NodeStep& step) {
+  static bool compute(NodeStep& step, const NetGraph& graph) {
     const NodeKind& kind = *find_kind(step.node.kind);
     bool open = !kind.infer || !step.node.bodies.empty();
     for (int k = 0; k < step.input_count(); k++) open = open || (step.has(k) && step.in(k).open_shape);
     try {
       if (kind.infer) kind.infer(step);
       open = open || step.looked();
+      check_indices(step, graph);
       if (!kind.on_host || !all_on_host(step) || !kind.on_host(step)) kind.run(step);
       for (int k = 0; k < step.output_count(); k++)
         require(!step.wanted(k) || step.out(k).tensor.defined() || step.out(k).host, "outputs", "output ", k,
                 " was not computed");
     } catch (const ValidationError& error) {
       const std::string place = cat("node '", step.node.name, "' (", step.node.kind, ")");
+      if (error.argument() == "feeds") throw;               // it names the node
       if (error.argument().rfind("node '", 0) == 0) throw;  // a node of a body has said where
       throw ValidationError(place, error.what());
     }
@@ -195,6 +199,7 @@ class Run {
 }  // namespace
 
 std::vector<Slot> run_graph(const RunScope& scope, const NetGraph& graph, std::vector<Slot> inputs) {
+  const FedIndices::Graph feeds_of_graph;
   Run run(scope, graph);
   run.feed(std::move(inputs));
   for (const NetGraph::Node& node : graph.nodes) run.run(node);

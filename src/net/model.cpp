@@ -1,6 +1,10 @@
-// Model: its ports, and the check of what it is fed. Runs are in model_state.cpp.
+// Model: its ports, the check of what it is fed, and its variants with fed defaults. Runs are in
+// model_state.cpp.
 #include <dlprim/net_model.hpp>
 
+#include <list>
+
+#include "net/indices.hpp"
 #include "net/model_state.hpp"
 
 namespace dlprim {
@@ -53,6 +57,13 @@ std::vector<Slot> feed_slots(const NetGraph& graph, const Model::Tensors& feeds,
 
 namespace {
 
+/// Slots that say which feed they are, for FedIndices.
+std::vector<Slot> numbered_slots(const NetGraph& graph, const Model::Tensors& feeds, const Context& context) {
+  std::vector<Slot> slots = feed_slots(graph, feeds, context);
+  for (size_t i = 0; i < slots.size(); i++) slots[i].feed = static_cast<int>(i);
+  return slots;
+}
+
 std::vector<Model::Port> ports(const NetGraph& graph, const std::vector<int>& values) {
   std::vector<Model::Port> ports;
   for (int value : values) {
@@ -63,10 +74,40 @@ std::vector<Model::Port> ports(const NetGraph& graph, const std::vector<int>& va
 }
 
 }  // namespace
+
+/// Models in which defaults are inputs: one for each set of them that was fed, those used last.
+struct FedDefaults {
+  static constexpr size_t kMost = 4;
+  NetGraph graph;  ///< as it was given
+  std::vector<std::string> without;
+  DType precision;
+  std::list<std::pair<std::vector<int>, std::unique_ptr<ModelState>>> models;  ///< the last one in front
+
+  ModelState& model_of(const std::vector<int>& fed) {
+    for (auto at = models.begin(); at != models.end(); ++at)
+      if (at->first == fed) {
+        models.splice(models.begin(), models, at);
+        return *models.front().second;
+      }
+    NetGraph variant = graph;
+    for (int value : fed) {
+      variant.constants.erase(value);
+      variant.inputs.push_back(value);
+    }
+    variant.defaults.clear();
+    models.emplace_front(fed, std::make_unique<ModelState>(std::move(variant), without, precision));
+    if (models.size() > kMost) models.pop_back();
+    return *models.front().second;
+  }
+};
+
 }  // namespace detail
 
 Model::Model(NetGraph graph, std::vector<std::string> without, DType precision) {
   graph.check();
+  if (!graph.defaults.empty())
+    fed_ = std::make_shared<detail::FedDefaults>(detail::FedDefaults{graph, without, precision, {}});
+  graph.defaults.clear();  // in this one they are constants
   state_ = std::make_shared<detail::ModelState>(std::move(graph), std::move(without), precision);
 }
 
@@ -80,11 +121,25 @@ std::vector<Model::Port> Model::outputs() const {
   return detail::ports(state_->graph, state_->graph.outputs);
 }
 
+std::vector<Model::Port> Model::defaults() const {
+  return fed_ ? detail::ports(fed_->graph, fed_->graph.defaults) : std::vector<Port>();
+}
+
+detail::ModelState& Model::state_for(const Tensors& feeds) const {
+  std::vector<int> fed;
+  if (fed_)
+    for (int value : fed_->graph.defaults)
+      if (feeds.count(fed_->graph.values[static_cast<size_t>(value)].name) != 0) fed.push_back(value);
+  return fed.empty() ? *state_ : fed_->model_of(fed);
+}
+
 Model::Tensors Model::run(const Stream& stream, const Tensors& feeds, const Options& options,
                           const Watch& watch) const {
-  const NetGraph& graph = state_->graph;
-  std::vector<Tensor> results =
-      state_->run(stream, detail::feed_slots(graph, feeds, stream.context()), options, watch);
+  detail::ModelState& state = state_for(feeds);
+  const NetGraph& graph = state.graph;
+  const std::vector<detail::Slot> slots = detail::numbered_slots(graph, feeds, stream.context());
+  const detail::FedIndices indices(stream, graph, slots, state.indices);
+  std::vector<Tensor> results = state.run(stream, slots, options, watch);
   Tensors outputs;
   for (size_t i = 0; i < results.size(); i++)
     outputs[graph.values[static_cast<size_t>(graph.outputs[i])].name] = std::move(results[i]);
@@ -100,9 +155,11 @@ Model::Bound::Bound(Recording recording, uint64_t next, uint64_t drawn, Tensors 
 
 std::optional<Model::Bound> Model::bind(const Stream& stream, const Tensors& feeds,
                                         const Options& options) const {
-  const NetGraph& graph = state_->graph;
-  detail::ModelState::Bound bound =
-      state_->bind(stream, detail::feed_slots(graph, feeds, stream.context()), options);
+  detail::ModelState& state = state_for(feeds);
+  const NetGraph& graph = state.graph;
+  const std::vector<detail::Slot> slots = detail::numbered_slots(graph, feeds, stream.context());
+  const detail::FedIndices indices(stream, graph, slots, state.indices);
+  detail::ModelState::Bound bound = state.bind(stream, slots, options);
   if (!bound.recording) return std::nullopt;
   const auto named = [&](const std::vector<int>& values, const std::vector<Tensor>& tensors) {
     Tensors by_name;
@@ -115,11 +172,17 @@ std::optional<Model::Bound> Model::bind(const Stream& stream, const Tensors& fee
 }
 
 Model::Plan Model::explain(const Stream& stream, const Tensors& feeds, const Options& options) const {
-  return state_->explain(stream, detail::feed_slots(state_->graph, feeds, stream.context()), options);
+  detail::ModelState& state = state_for(feeds);
+  const std::vector<detail::Slot> slots = detail::numbered_slots(state.graph, feeds, stream.context());
+  const detail::FedIndices indices(stream, state.graph, slots, state.indices);
+  return state.explain(stream, slots, options);
 }
 
 Model::Trace Model::trace(const Stream& stream, const Tensors& feeds, const Options& options) const {
-  return state_->trace(stream, detail::feed_slots(state_->graph, feeds, stream.context()), options);
+  detail::ModelState& state = state_for(feeds);
+  const std::vector<detail::Slot> slots = detail::numbered_slots(state.graph, feeds, stream.context());
+  const detail::FedIndices indices(stream, state.graph, slots, state.indices);
+  return state.trace(stream, slots, options);
 }
 
 }  // namespace dlprim

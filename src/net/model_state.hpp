@@ -16,6 +16,7 @@
 #include <dlprim/recording.hpp>
 
 #include "net/executor.hpp"
+#include "net/indices.hpp"
 
 namespace dlprim::detail {
 
@@ -42,6 +43,7 @@ class ModelState {
   ModelState(NetGraph given, std::vector<std::string> without, DType precision);
 
   NetGraph graph;
+  KnownIndices indices;  ///< those among its feeds
   /// Runs after the first of their kind give outputs in the recording's memory: the next run overwrites them.
   bool lends = false;
   /// The first run of a kind gives the rewritten graph's bits, too.

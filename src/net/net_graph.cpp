@@ -92,6 +92,9 @@ void NetGraph::check() const {
   Written written(*this);
   for (int value : inputs) written.write(value, "the list of inputs");
   for (const auto& [value, constant] : constants) written.write(value, "the list of constants");
+  for (int value : defaults)
+    require(constants.count(value) != 0, "graph", "the list of defaults has value ", value,
+            ", which is no constant");
   for (const Node& node : nodes) {
     const std::string name = cat("node '", node.name, "' (", node.kind, ")");
     check_node(node, name);

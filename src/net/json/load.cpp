@@ -278,7 +278,8 @@ class Weights {
   std::shared_ptr<const HostTensor> tensor(const Place& place, const std::string& key, DType dtype,
                                            const Shape& shape, const std::string& name) {
     const auto found = entries_.find(key);
-    place.require(found != entries_.end(), "the weights have no tensor ", in_quotes(key));
+    place.require(found != entries_.end(), "the weights have no tensor ", in_quotes(key),
+                  reader_.why_lacking(key));
     const SafetensorsReader::Entry& entry = *found->second;
     place.require(entry.dtype == dtype && entry.shape == shape, "the weights have ", in_quotes(key), " as ",
                   name_of(entry.dtype), to_string(entry.shape), ", the model as ", name_of(dtype),
@@ -317,6 +318,13 @@ class GraphReader {
                          [this](const Place& at, const JsonValue& v) { return define(at, text_at(at, v)); });
     if (const JsonValue* constants = fields.find("constants")) read_constants(*constants);
     nodes_ = &list_at(nodes, fields.at("nodes"));
+    if (const JsonValue* defaults = fields.find("defaults"))
+      graph_.defaults =
+          elements_at<int>(Place(place_, "defaults"), *defaults, [this](const Place& at, const JsonValue& v) {
+            const int value = find(at, v);
+            at.require(graph_.constants.count(value) != 0, "is no constant");
+            return value;
+          });
     for (size_t i = 0; i < nodes_->size(); i++) read_node(Place(nodes, i), (*nodes_)[i]);
     graph_.outputs = elements_at<int>(outputs, fields.at("outputs"),
                                       [this](const Place& at, const JsonValue& v) { return find(at, v); });
@@ -325,7 +333,7 @@ class GraphReader {
   }
 
   static std::vector<const char*> keys() {
-    return {"metadata", "inputs", "outputs", "values", "constants", "nodes"};
+    return {"metadata", "inputs", "outputs", "values", "constants", "defaults", "nodes"};
   }
 
  private:

@@ -241,6 +241,7 @@ class ModelText {
     for (const auto& [value, constant] : graph.constants)
       parts.push_back(names.text(value) + ": " + constant_text(*constant, names[value]));
     if (!parts.empty()) add("constants", '{', '}');
+    if (!graph.defaults.empty()) all.push_back("\"defaults\": " + names.texts(graph.defaults));
     for (const NetGraph::Node& node : graph.nodes) parts.push_back(node_text(node, names, inner + "  "));
     add("nodes", '[', ']');
     return all;

@@ -33,6 +33,7 @@ struct Slot {
   bool held = false;        ///< an input that stays where it is: recordings read it there
   bool of_shapes = false;   ///< on the host; it follows from constants and from shapes of inputs alone
   bool open_shape = false;  ///< its shape follows from elements that are none of these
+  int feed = -1;            ///< it has the elements of this input of the model, in their order; -1: of none
 };
 
 class NodeStep;
