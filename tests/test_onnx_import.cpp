@@ -1,5 +1,6 @@
 // The importer on models written here: names and scopes, functions, bodies, initializers; and that what it
 // does not understand is an error that says where.
+#include <dlprim/net_json.hpp>
 #include <dlprim/onnx.hpp>
 
 #include <set>
@@ -165,6 +166,45 @@ TEST_CASE("an initializer is its input's standard value") {
   CHECK(run(model(graph(g))) == std::vector<float>{6, -12});
 }
 
+TEST_CASE("an initializer that is an input may be fed") {
+  Graph g = around({node("Mul", {"x", "w"}, {"h"}), node("Add", {"h", "c"}, {"y"})});
+  g.initializers = {floats("w", {2, 3}), floats("c", {1, 1}), floats("unused", {5})};
+  g.inputs.insert(g.inputs.end(), {input("w", {2}), input("unused", {1})});
+  const NetGraph made = onnx::parse_graph(model(graph(g)).bytes());
+  const Model given(made);
+  CHECK(given.inputs().size() == 1);
+  REQUIRE(given.defaults().size() == 2);
+  CHECK(given.defaults()[0].name == "w");
+  CHECK(*given.defaults()[0].dtype == DType::f32);
+  CHECK(given.defaults()[0].shape->at(0).size == 2);
+  const TempDir folder;
+  save_json(folder / "m.json", made);
+  for (const Model& m : {given, Model(load_json(folder / "m.json"))}) {
+    const auto with = [&](Model::Tensors more) {
+      more.emplace("x", device_tensor({2}, {3, -4}));
+      return host_values(m.run(stream(), more).at("y"));
+    };
+    for (int run = 0; run < 3; run++) {  // node by node, recorded, replayed, in turn
+      CHECK(with({}) == std::vector<float>{7, -11});
+      CHECK(with({{"w", device_tensor({2}, {10, 100})}}) == std::vector<float>{31, -399});
+      CHECK(with({{"w", device_tensor({2}, {0, 1})}, {"unused", device_tensor({1}, {9})}}) ==
+            std::vector<float>{1, -3});
+    }
+    CHECK_THAT(error_of<ValidationError>([&] {
+                 with({{"w", device_tensor({3}, {1, 2, 3})}});
+               }),
+               Catch::Contains("'w'") && Catch::Contains("dimension 0 must be 2"));
+    CHECK_THAT(error_of<ValidationError>([&] {
+                 with({{"c", device_tensor({2}, {1, 2})}});
+               }),
+               Catch::Contains("'c' is no input of the model"));
+    const auto bound =
+        m.bind(stream(), {{"x", device_tensor({2}, {3, -4})}, {"w", device_tensor({2}, {1, 1})}});
+    REQUIRE(bound);
+    CHECK(bound->inputs().count("w") == 1);
+  }
+}
+
 TEST_CASE("what is not understood is refused, with node, operator and opset") {
   CHECK_THAT(
       complaint(model(graph(around({node("Teleport", {"x"}, {"y"})})))),
@@ -241,6 +281,44 @@ TEST_CASE("functions of the model are written out, each with names and attribute
                {node("scaled", {"a"}, {"b"}, {reference_attribute("slope", Type::number, "s")}, "own")});
   const Graph nested = around({node("outer", {"x"}, {"y"}, {attribute("s", 0.25F)}, "own")});
   CHECK(run(with_function(nested, {scaled, outer})) == std::vector<float>{6, -5});
+}
+
+TEST_CASE("an operator of the opset is what the standard says, whatever the model's functions are called") {
+  const auto own = [](const std::string& name, const std::string& domain, int64_t version) {
+    Message made = Message().text(1, name).text(4, "x").text(5, "r");
+    made.message(7, node("Neg", {"x"}, {"r"})).message(9, opset("", version));
+    return made.text(10, domain);
+  };
+  const auto with = [&](const std::string& op, const std::string& domain, int64_t version) {
+    Message made = model(graph(around({node(op, {"x"}, {"y"}, {}, domain)})), version);
+    return made.message(25, own(op, domain, version));
+  };
+  CHECK(run(with("Relu", "", 21)) == std::vector<float>{3, 0});
+  CHECK(run(with("Relu", "ai.onnx", 21)) == std::vector<float>{3, 0});
+  CHECK(run(with("Abs", "", 13)) == std::vector<float>{3, 4});
+  // Opset 13 has no Mish, and none has Teleport: these are the model's.
+  CHECK(run(with("Mish", "", 13)) == std::vector<float>{-3, 4});
+  CHECK(run(with("Mish", "", 18)) != std::vector<float>{-3, 4});
+  CHECK(run(with("Teleport", "", 21)) == std::vector<float>{-3, 4});
+  // A domain that the model imports keeps its operators, one that it does not import has none.
+  CHECK(run(with("Gelu", "com.microsoft", 21).message(8, opset("com.microsoft", 1))) !=
+        std::vector<float>{-3, 4});
+  CHECK(run(with("Gelu", "com.microsoft", 21)) == std::vector<float>{-3, 4});
+}
+
+TEST_CASE("the versions that brought operators are those of ONNX's list", "[small]") {
+  const struct {
+    const char* name;
+    int64_t since;
+  } some[] = {{"Attention", 23}, {"SwiGLU", 28}, {"Gelu", 20},
+              {"Where", 9},      {"Trilu", 14},  {"LayerNormalization", 17}};
+  for (const auto& op : some) {
+    INFO(op.name);
+    CHECK(onnx::is_standard("", op.name, op.since));
+    CHECK(!onnx::is_standard("", op.name, op.since - 1));
+  }
+  CHECK(onnx::is_standard("", "Conv", 7));
+  CHECK(!onnx::is_standard("", "SimplifiedLayerNormalization", 21));
 }
 
 TEST_CASE("functions that call themselves, or grow without end, are refused") {

@@ -7,6 +7,7 @@
 
 #include "core/check.hpp"
 #include "onnx/file.hpp"
+#include "onnx/operators.hpp"
 
 namespace dlprim::onnx {
 
@@ -67,6 +68,7 @@ int GraphImport::find(const std::string& name) {
   if (!outer_ || names.is_function) return NetGraph::kNone;
   const int outside = outer_->find(name);
   if (outside == NetGraph::kNone) return NetGraph::kNone;
+  require(!outer_->sequence(outside), "path", "'", name, "' is a sequence: bodies take none");
   const auto [place, is_new] = captures_.emplace(outside, 0);
   if (is_new) {
     place->second = graph_.add_value(name);
@@ -89,6 +91,17 @@ int GraphImport::value(const std::string& name) {
 
 void GraphImport::define(const std::string& name, int value) {
   require(names_->values.emplace(name, value).second, "path", "'", name, "' is given twice");
+}
+
+const std::vector<int>* GraphImport::sequence(int value) const {
+  const auto found = sequences_.find(value);
+  return found == sequences_.end() ? nullptr : &found->second;
+}
+
+int GraphImport::add_sequence(std::vector<int> members) {
+  const int value = graph_.add_value();
+  sequences_.emplace(value, std::move(members));
+  return value;
 }
 
 const Narrow* GraphImport::narrow(int value) const {
@@ -118,9 +131,13 @@ void GraphImport::import(const GraphMessage& message) {
             "' stands twice");
   for (const SparseTensorMessage& tensor : message.sparse_initializers)
     own_.sparse_initializers.emplace(tensor.values.name, &tensor);
+  std::vector<const ValueInfoMessage*> defaults;
   for (const ValueInfoMessage& input : message.inputs) {
-    // Before IR 4 initializers are inputs, too: their standard values.
-    if (own_.initializers.count(input.name) || own_.sparse_initializers.count(input.name)) continue;
+    // Initializers may be inputs, too, and are so before IR 4: values that hold where nothing is fed.
+    if (own_.initializers.count(input.name) || own_.sparse_initializers.count(input.name)) {
+      if (!outer_) defaults.push_back(&input);
+      continue;
+    }
     const int value = graph_.add_value(input.name);
     NetGraph::Value& v = graph_.values.back();
     if (!outer_) {
@@ -143,6 +160,8 @@ void GraphImport::import(const GraphMessage& message) {
   for (const ValueInfoMessage& output : message.outputs) {
     // A value may be an output twice, or an input at once: each output is a value of its own.
     const int result = this->value(output.name);
+    require(!sequence(result), "path", "output '", output.name,
+            "' is a sequence: sequences, optionals and maps are not supported");
     const Narrow* const type = narrow(result);
     if (type && outer_)
       throw ValidationError("path", cat("output '", output.name, "' of a body is ", name_of(type->type),
@@ -157,17 +176,27 @@ void GraphImport::import(const GraphMessage& message) {
       v.shape = shape_of(output.type);
     }
   }
+  for (const ValueInfoMessage* input : defaults) {
+    const int value = this->value(input->name);
+    graph_.defaults.push_back(value);
+    NetGraph::Value& v = graph_.values[static_cast<size_t>(value)];
+    v.dtype = graph_.constants.at(value)->dtype;
+    v.shape = shape_of(input->type);
+  }
 }
 
 void GraphImport::import_node(const NodeMessage& node) {
   require(++file_.nodes <= kMostNodes, "path", "the model has more than ", kMostNodes,
           " nodes, functions written out");
-  if (const FunctionMessage* function = find_function(file_.model, node)) return write_out(node, *function);
   const std::string domain = node.domain == "ai.onnx" ? "" : node.domain;
   const int64_t opset = version_of(*names_->opsets, domain);
+  const OperatorEntry* entry = find_operator(domain, node.op_type, opset);
+  // An operator of the opset means what the standard says, whatever the model calls its own functions.
+  const bool fixed = entry && node.overload.empty() && is_standard(domain, node.op_type, opset);
+  if (const FunctionMessage* function = fixed ? nullptr : find_function(file_.model, node))
+    return write_out(node, *function);
   NodeImport import(*this, node, opset);
   if (node.outputs.empty()) import.refuse("has no outputs");
-  const OperatorEntry* entry = find_operator(domain, node.op_type, opset);
   if (!entry)
     import.refuse(
         "is not supported. docs/onnx.md lists the operators that are; a function of the model's own "

@@ -66,6 +66,9 @@ class GraphImport {
   /// A graph in an attribute, with what it captures of this one.
   std::shared_ptr<const NetGraph> body(const GraphMessage& message, std::vector<int>& captured);
   void define(const std::string& name, int value);
+  /// A value that stands for several, whose number is known: a sequence. Null if it is none.
+  const std::vector<int>* sequence(int value) const;
+  int add_sequence(std::vector<int> members);
   /// Null if the value's type is a dtype.
   const Narrow* narrow(int value) const;
   void set_narrow(int value, const Narrow* type);
@@ -86,6 +89,7 @@ class GraphImport {
   Names* names_ = &own_;
   int functions_ = 0;  ///< written out one in the other
   std::unordered_map<int, const Narrow*> narrow_;
+  std::unordered_map<int, std::vector<int>> sequences_;
   std::unordered_map<int, int> captures_;  ///< outer value: own
   std::vector<int> captured_;
 };
@@ -111,6 +115,8 @@ class NodeImport {
   };
   Typed typed_in(int k);
   std::vector<int> all_inputs();
+  /// The members of an input that is a sequence.
+  const std::vector<int>& sequence_in(int k);
   /// The input if it is a constant of the file; null otherwise.
   const HostTensor* constant_in(int k);
 
@@ -147,6 +153,7 @@ class NodeImport {
   /// Output `k` of the node is this value.
   void result(int value, int k = 0);
   void result(const Typed& typed);
+  void result_sequence(std::vector<int> members);
   /// The outputs are these values of the node made last; what nobody wants of it is not computed. An output
   /// of the file beyond them is refused, by finish().
   void results(const std::vector<int>& values);

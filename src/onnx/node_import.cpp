@@ -36,6 +36,7 @@ NodeImport::Typed NodeImport::typed_in(int k) {
   if (k < input_count()) read_inputs_[static_cast<size_t>(k)] = true;
   if (!has(k)) return {NetGraph::kNone, nullptr};
   const int value = graph_.value(message.inputs[static_cast<size_t>(k)]);
+  if (graph_.sequence(value)) refuse(cat("does not take its input ", k, ", a sequence"));
   return {value, graph_.narrow(value)};
 }
 
@@ -47,6 +48,14 @@ int NodeImport::in(int k) {
                ": casts, quantisation and what moves numbers do"));
   moved_ = type;
   return value;
+}
+
+const std::vector<int>& NodeImport::sequence_in(int k) {
+  if (k < input_count()) read_inputs_[static_cast<size_t>(k)] = true;
+  const std::vector<int>* const members =
+      has(k) ? graph_.sequence(graph_.value(message.inputs[static_cast<size_t>(k)])) : nullptr;
+  if (!members) refuse(cat("has an input ", k, " that is no sequence made in this graph"));
+  return *members;
 }
 
 std::vector<int> NodeImport::all_inputs() {
@@ -210,6 +219,10 @@ void NodeImport::result(int value, int k) {
 void NodeImport::result(const Typed& typed) {
   graph_.set_narrow(typed.value, typed.narrow);
   result(typed.value);
+}
+
+void NodeImport::result_sequence(std::vector<int> members) {
+  result(graph_.add_sequence(std::move(members)));
 }
 
 void NodeImport::results(const std::vector<int>& values) {

@@ -21,6 +21,10 @@ int decoded(NodeImport& node, int k);
 /// The attributes of a convolution as those of the net's kind.
 Attributes convolution(NodeImport& node);
 
+/// Whether that opset of the domain has the operator, one of those that are imported. The domains beside the
+/// standard's have theirs in each opset.
+bool is_standard(const std::string& domain, const std::string& name, int64_t opset);
+
 OperatorList algebra_operators();
 OperatorList attention_operators();
 OperatorList control_operators();
@@ -36,6 +40,7 @@ OperatorList random_operators();
 OperatorList recurrent_operators();
 OperatorList reduction_operators();
 OperatorList resample_operators();
+OperatorList sequence_operators();
 OperatorList shape_operators();
 OperatorList signal_operators();
 OperatorList sort_operators();

@@ -16,6 +16,10 @@ void attention(NodeImport& node) {
                         {"heads", node.integer("q_num_heads", 0)},
                         {"kv_heads", node.integer("kv_num_heads", 0)}};
   if (node.has("scale")) attributes.emplace("scale", node.number("scale", 0));
+  if (node.opset >= 25) {
+    attributes.emplace("left_window", node.integer("left_window_size", -1));
+    attributes.emplace("right_window", node.integer("right_window_size", -1));
+  }
   node.ignore("softmax_precision");  // never below f32 here
   node.results(node.emit_many("attention", node.all_inputs(), 4, std::move(attributes)));
 }

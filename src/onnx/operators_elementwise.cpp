@@ -21,35 +21,54 @@ void leaky_relu(NodeImport& node) {
   with_alpha(node, 0.01);
 }
 
-/// An expression of x0 and of attributes, s0, s1, ...
-void expression(NodeImport& node, const char* body, std::vector<double> scalars, Attributes more = {}) {
-  more.emplace("body", body);
-  more.emplace("scalars", std::move(scalars));
-  node.result(node.emit("pointwise", {node.in(0)}, std::move(more)));
+/// An expression of x0 and of attributes, s0, s1, ..., and that of its gradient: see the kind's "slope".
+int expression(NodeImport& node, const char* body, const char* slope, std::vector<double> scalars,
+               Attributes more = {}) {
+  more.insert({{"body", body}, {"slope", slope}, {"scalars", std::move(scalars)}});
+  return node.emit("pointwise", {node.in(0)}, std::move(more));
 }
 /// PyTorch's has an alpha of 1/6, ONNX's own one is 0.2.
 void hard_sigmoid(NodeImport& node) {
   const double alpha = node.number("alpha", 0.2), beta = node.number("beta", 0.5);
   if (static_cast<float>(alpha) == 1.0F / 6 && beta == 0.5)
     return node.result(node.apply("hardsigmoid", {node.in(0)}));
-  expression(node, "const real v = s0 * x0 + s1; y0 = v <= 0 ? 0 : v >= 1 ? 1 : v", {alpha, beta});
+  node.result(expression(node, "const real v = s0 * x0 + s1; y0 = v <= 0 ? 0 : v >= 1 ? 1 : v",
+                         "const real v = s0 * x1 + s1; y0 = v > 0 && v < 1 ? x0 * s0 : 0", {alpha, beta}));
 }
 void selu(NodeImport& node) {
-  expression(
+  node.result(expression(
       node, "y0 = x0 > 0 ? s1 * x0 : s1 * (s0 * expm1((real)x0))",
-      {node.number("alpha", 1.67326319217681884765625), node.number("gamma", 1.05070102214813232421875)});
+      "y0 = x1 > 0 ? x0 * s1 : x0 * s1 * s0 * exp((real)x1)",
+      {node.number("alpha", 1.67326319217681884765625), node.number("gamma", 1.05070102214813232421875)}));
 }
 void shrink(NodeImport& node) {
-  expression(node, "y0 = x0 < -s1 ? x0 + s0 : x0 > s1 ? x0 - s0 : 0",
-             {node.number("bias", 0), node.number("lambd", 0.5)});
+  node.result(expression(node, "y0 = x0 < -s1 ? x0 + s0 : x0 > s1 ? x0 - s0 : 0",
+                         "y0 = x1 < -s1 || x1 > s1 ? x0 : 0",
+                         {node.number("bias", 0), node.number("lambd", 0.5)}));
 }
 void thresholded_relu(NodeImport& node) {
-  expression(node, "y0 = x0 > s0 ? x0 : 0", {node.number("alpha", 1)});
+  node.result(expression(node, "y0 = x0 > s0 ? x0 : 0", "y0 = x1 > s0 ? x0 : 0", {node.number("alpha", 1)}));
+}
+/// x sigmoid(alpha x)
+int gated(NodeImport& node, double alpha) {
+  if (alpha == 1) return node.apply("silu", {node.in(0)});
+  return expression(node, "y0 = x0 / (1 + exp(-s0 * x0))",
+                    "const real g = 1 / (1 + exp(-s0 * x1)); y0 = x0 * g * (1 + s0 * x1 * (1 - g))", {alpha});
 }
 void swish(NodeImport& node) {
-  const double alpha = node.number("alpha", 1);
-  if (alpha == 1) return node.result(node.apply("silu", {node.in(0)}));
-  expression(node, "y0 = x0 / (1 + exp(-s0 * x0))", {alpha});
+  node.result(gated(node, node.number("alpha", 1)));
+}
+/// The shapes of both inputs are one.
+void swiglu(NodeImport& node) {
+  const int gate = gated(node, node.number("alpha", 1));
+  node.result(node.apply("mul", {gate, node.in(1)}));
+}
+void quick_gelu(NodeImport& node) {
+  node.result(gated(node, node.number("alpha", 1.702)));
+}
+/// NaN is NaN's sign, where PyTorch's is 0.
+void sign(NodeImport& node) {
+  node.result(expression(node, "y0 = x0 != x0 ? x0 : (x0 > 0) - (x0 < 0)", "0", {}));
 }
 void is_inf(NodeImport& node) {
   const bool negative = node.integer("detect_negative", 1) != 0,
@@ -58,7 +77,7 @@ void is_inf(NodeImport& node) {
                      : positive           ? "y0 = x0 == INFINITY"
                      : negative           ? "y0 = x0 == -INFINITY"
                                           : "y0 = 0";
-  expression(node, body, {}, {{"dtype", "bool"}});
+  node.result(expression(node, body, "0", {}, {{"dtype", "bool"}}));
 }
 void gelu(NodeImport& node) {
   const std::string how = node.text("approximate", "none");
@@ -185,13 +204,14 @@ constexpr OperatorEntry kOperators[] = {
     {"Or", function, "logical_or"},
     {"PRelu", function, "prelu"},
     {"Pow", pow},
+    {"QuickGelu", quick_gelu, nullptr, 1, "com.microsoft"},
     {"Reciprocal", function, "reciprocal"},
     {"Relu", function, "relu"},
     {"Round", function, "round"},
     {"Selu", selu},
     {"Shrink", shrink},
     {"Sigmoid", function, "sigmoid"},
-    {"Sign", function, "sign"},
+    {"Sign", sign},
     {"Sin", function, "sin"},
     {"Sinh", function, "sinh"},
     {"Softplus", function, "softplus"},
@@ -199,6 +219,7 @@ constexpr OperatorEntry kOperators[] = {
     {"Sqrt", function, "sqrt"},
     {"Sub", function, "sub"},
     {"Sum", folded, "add"},
+    {"SwiGLU", swiglu},
     {"Swish", swish},
     {"Tan", function, "tan"},
     {"Tanh", function, "tanh"},

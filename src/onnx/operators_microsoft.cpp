@@ -12,13 +12,6 @@ void biased(NodeImport& node) {
   const int x = node.in(0);
   node.result(node.apply(node.argument, {node.has(1) ? node.apply("add", {x, node.in(1)}) : x}));
 }
-void quick_gelu(NodeImport& node) {
-  const double alpha = node.number("alpha", 1.702);
-  node.result(
-      node.emit("pointwise", {node.in(0)},
-                {{"body", "y0 = x0 / (1 + exp(-s0 * x0))"}, {"scalars", std::vector<double>{alpha}}}));
-}
-
 /// alpha A' B'. First the axes in front, if asked: what is axis 0 becomes the last but one.
 void fused_matmul(NodeImport& node) {
   const auto operand = [&](int k, const char* batch, const char* matrix) {
@@ -89,7 +82,6 @@ constexpr OperatorEntry kOperators[] = {
     {"FastGelu", biased, "gelu_tanh", 1, kDomain},
     {"FusedMatMul", fused_matmul, nullptr, 1, kDomain},
     {"Gelu", biased, "gelu", 1, kDomain},
-    {"QuickGelu", quick_gelu, nullptr, 1, kDomain},
     {"SkipLayerNormalization", skip_layer_norm, nullptr, 1, kDomain},
     {"SkipSimplifiedLayerNormalization", skip_layer_norm, "rms", 1, kDomain},
 };

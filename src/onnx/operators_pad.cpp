@@ -38,20 +38,26 @@ void center_crop_pad(NodeImport& node) {
   node.result(node.emit("center", {node.in(0), node.in(1)}, std::move(attributes)));
 }
 
-/// `mode` is from opset 11 on.
-void depth_to_space(NodeImport& node) {
-  const std::string mode = node.opset >= 11 ? node.text("mode", "DCR") : "DCR";
+/// The argument is the net's kind. `since`: the opset that brought `mode`.
+void blocks(NodeImport& node, int64_t since) {
+  const std::string mode = node.opset >= since ? node.text("mode", "DCR") : "DCR";
   if (mode != "DCR" && mode != "CRD") node.refuse("has mode '" + mode + "', must be DCR or CRD");
-  node.result(node.emit("depth_to_space", {node.in(0)},
+  node.result(node.emit(node.argument, {node.in(0)},
                         {{"block", node.integer("blocksize", 0)}, {"channels_first", mode == "CRD"}}));
 }
+void depth_to_space(NodeImport& node) {
+  blocks(node, 11);
+}
 void space_to_depth(NodeImport& node) {
-  node.result(node.emit("space_to_depth", {node.in(0)}, {{"block", node.integer("blocksize", 0)}}));
+  blocks(node, 28);
 }
 
 constexpr OperatorEntry kOperators[] = {
-    {"CenterCropPad", center_crop_pad}, {"DepthToSpace", depth_to_space}, {"Pad", pad_by_attributes},
-    {"Pad", pad, nullptr, 11},          {"SpaceToDepth", space_to_depth},
+    {"CenterCropPad", center_crop_pad},
+    {"DepthToSpace", depth_to_space, "depth_to_space"},
+    {"Pad", pad_by_attributes},
+    {"Pad", pad, nullptr, 11},
+    {"SpaceToDepth", space_to_depth, "space_to_depth"},
 };
 
 }  // namespace

@@ -21,9 +21,10 @@ void gemm(NodeImport& node) {
   const int a = operand(0, "transA"), b = operand(1, "transB");
   const double alpha = node.number("alpha", 1), beta = node.number("beta", 1);
   int y = node.emit("matmul", {a, b}, {{"alpha", alpha}});
-  if (node.has(2)) {  // a sum without a factor becomes the product's bias
+  if (const int c = node.in(2); c != NetGraph::kNone && beta != 0) {  // with beta 0 C is not read
+    // A sum without a factor becomes the product's bias.
     const std::vector<double> factor = beta == 1 ? std::vector<double>{} : std::vector<double>{beta};
-    y = node.apply("add", {y, node.in(2)}, factor);
+    y = node.apply("add", {y, c}, factor);
   }
   node.result(y);
 }
@@ -80,8 +81,11 @@ Attributes pool_window(NodeImport& node, const char* mode) {
 
 void max_pool(NodeImport& node) {
   Attributes attributes = pool_window(node, "max");
-  attributes.emplace("column_major", node.integer("storage_order", 0));
-  attributes.emplace("flat", true);
+  const int64_t column_major = node.integer("storage_order", 0);
+  if (node.wants(1)) {  // they say how indices are counted, and nothing of the maxima
+    attributes.emplace("column_major", column_major);
+    attributes.emplace("flat", true);
+  }
   const std::vector<int> values =
       node.emit_many("pool", {node.in(0)}, node.wants(1) ? 2 : 1, std::move(attributes));
   node.result(values[0]);

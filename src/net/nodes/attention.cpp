@@ -57,25 +57,38 @@ Tensor padded_mask(NodeStep& step, int64_t columns) {
   return all;
 }
 
-/// What is added to scores [B, H, L, S], f32: the mask, and -infinity beyond the diagonal and each sample's
-/// length; or a mask of truths, as it is given. Undefined if nothing is.
+/// The bias is added to scores [B, H, L, S]. It is f32 and holds the mask, and -infinity at keys that a query
+/// must not see: those behind a sample's length, after the query (causal), or outside of its window. A
+/// boolean mask alone is given as it is. The result is undefined if there is no bias.
+///
+/// A query's position is its row plus the keys before the block: the past, or with lengths and no past each
+/// sample's length less the rows. A causal row at a negative position sees nothing.
 Tensor bias_of(NodeStep& step, const Parts& p) {
-  const bool causal = step.flag("causal");
-  if (!step.has(3) && !step.has(6) && !causal) return {};
+  const bool causal = step.flag("causal"), by_length = step.has(6) && !step.has(4);
+  const int64_t left = step.integer("left_window", -1), right = step.integer("right_window", -1);
+  require(left >= -1 && right >= -1, "windows", left, " and ", right, " must be -1 or more");
+  const bool by_position = causal || left >= 0 || right >= 0;
+  if (!step.has(3) && !step.has(6) && !by_position) return {};
   const bool masked = step.has(3), is_bool = masked && step.dtype(3) == DType::boolean;
   const Tensor mask = masked ? padded_mask(step, p.columns) : step.scratch({1}, DType::f32);
   const bool shown = step.wanted(3) && step.integer("scores_at", 0) == 2;
-  if (masked && !step.has(6) && !causal && !(is_bool && shown)) return mask;
+  if (masked && !step.has(6) && !by_position && !(is_bool && shown)) return mask;
   if (!masked) fill(step.stream, 0, mask, step.options);
-  const Tensor row = step.counting(p.past, p.rows).reshape({p.rows, 1}), column = step.counting(0, p.columns);
+  const Tensor row = step.counting(by_length ? -p.rows : p.past, p.rows).reshape({p.rows, 1}),
+               column = step.counting(0, p.columns);
   const Tensor lengths =
       step.has(6) ? step.dense(6).reshape({p.batch, 1, 1, 1}) : step.scratch({1}, DType::i64);
   if (!step.has(6)) fill(step.stream, p.columns, lengths, step.options);
   const Shape shape = broadcast_shapes(broadcast_shapes(mask.shape(), {p.rows, p.columns}), lengths.shape());
   const Tensor bias = step.scratch(shape, DType::f32);
   const std::string value = is_bool ? "x0 != 0 ? 0 : -INFINITY" : "x0";
-  dlprim::pointwise(step.stream, {mask, row, column, lengths}, {bias}, {causal ? 1 : 0},
-                    "y0 = x2 >= x3 || (s0 != 0 && x2 > x1) ? -INFINITY : " + value, step.options);
+  const std::string after = by_length ? "x2 - x1 - x3" : "x2 - x1";
+  dlprim::pointwise(step.stream, {mask, row, column, lengths}, {bias}, {causal ? 1 : 0, left, right},
+                    "const long after = " + after +
+                        "; y0 = x2 >= x3 || (s0 != 0 && after > 0) || (s1 >= 0 && -after > s1) || "
+                        "(s2 >= 0 && after > s2) ? -INFINITY : " +
+                        value,
+                    step.options);
   return bias;
 }
 
@@ -153,8 +166,9 @@ int64_t heads_of(const NodeStep& step, int k, const char* name) {
 }
 
 /// Inputs: q, k, v, mask, past k, past v, lengths of k [B]. q: [B, H, L, D], or [B, L, H * D] with "heads"
-/// and "kv_heads". Outputs: y, k and v with their past, scores. Attributes: scale, causal, softcap, scores_at
-/// (0: the product, 1: softcap applied, 2: mask added, 3: after softmax).
+/// and "kv_heads". Outputs: y, k and v with their past, scores. Attributes: scale, causal, left_window and
+/// right_window (keys before and after a query that it sees; -1: all), softcap, scores_at (0: the product, 1:
+/// softcap applied, 2: mask added, 3: after softmax).
 void infer_attention(NodeStep& step) {
   const int64_t heads = heads_of(step, 0, "heads"), kv = heads_of(step, 1, "kv_heads");
   require(heads > 0 && kv > 0 && heads % kv == 0, "inputs", heads, " heads of q, ", kv, " of k");

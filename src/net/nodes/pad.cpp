@@ -189,8 +189,8 @@ void run_depth_to_space(NodeStep& step) {
   copy(step.stream, parts, step.y().reshape(parts.shape()), step.options);
 }
 
-/// x [N, C, H b, W b] becomes [N, b b C, H, W]: row i and column j of each block go to channel (i b + j) C +
-/// c.
+/// x [N, C, H b, W b] becomes [N, b b C, H, W]. Attributes: block, b; channels_first: row i and column j of
+/// each block go to channel (c b + i) b + j, otherwise (i b + j) C + c.
 void infer_space_to_depth(NodeStep& step) {
   const int64_t b = asked_block(step);
   const Shape& x = step.shape(0);
@@ -201,8 +201,9 @@ void run_space_to_depth(NodeStep& step) {
   const int64_t b = asked_block(step);
   const Shape& x = step.shape(0);
   if (step.y().numel() == 0) return;
+  const Tensor blocks = step.dense(0).reshape({x[0], x[1], x[2] / b, b, x[3] / b, b});
   const Tensor parts =
-      step.dense(0).reshape({x[0], x[1], x[2] / b, b, x[3] / b, b}).permute({0, 3, 5, 1, 2, 4});
+      step.flag("channels_first") ? blocks.permute({0, 1, 3, 5, 2, 4}) : blocks.permute({0, 3, 5, 1, 2, 4});
   copy(step.stream, parts, step.y().reshape(parts.shape()), step.options);
 }
 

@@ -70,7 +70,8 @@ void run_dequantize(NodeStep& step) {
                     floating ? "y0 = (real)(x0 - x2) * x1" : "y0 = (x0 - x2) * x1", step.options);
 }
 
-/// Inputs: x, scale, zero. y = x / scale, rounded to even, + zero, kept in range. Attributes: axis, block,
+/// Inputs: x, scale, zero. y = x / scale, rounded to even, + zero, kept in range; NaN gives the least number.
+/// Attributes: axis, block,
 /// dtype (the zero's, or u8; f32: neither rounded nor kept in a range), bits (the dtype's) that have the
 /// range.
 void infer_quantize(NodeStep& step) {
@@ -85,11 +86,12 @@ void run_quantize(NodeStep& step) {
                              step.options);
   const auto [least, most] = range_of(step, dtype);
   dlprim::pointwise(step.stream, spread_all(step), {step.y()}, {least, most},
-                    "const real v = rint((real)x0 / x1) + x2; y0 = v < s0 ? s0 : v > s1 ? s1 : v",
+                    "const real v = rint((real)x0 / x1) + x2; y0 = v >= s0 ? (v > s1 ? s1 : v) : s0",
                     step.options);
 }
 
-/// Input: x. Outputs: y u8, its scale and zero, from the least and the largest number, and 0.
+/// Input: x. Outputs: y u8, its scale and zero, from the least and the largest number, and 0. Without a
+/// number but 0 the scale is 1, with a NaN it is NaN, and y 0.
 void infer_dynamic_quantize(NodeStep& step) {
   step.output(0, DType::u8, step.shape(0));
   step.output(1, step.dtype(0), {});
@@ -97,16 +99,21 @@ void infer_dynamic_quantize(NodeStep& step) {
 }
 void run_dynamic_quantize(NodeStep& step) {
   const Tensor least = step.scratch({}, step.dtype(0)), most = step.scratch({}, step.dtype(0));
-  reduction(step.stream, "amin", step.x(0), {}, {least}, step.options);
-  reduction(step.stream, "amax", step.x(0), {}, {most}, step.options);
-  dlprim::pointwise(
-      step.stream, {least, most}, {step.y(1), step.y(2)}, {},
-      "const real low = x0 < 0 ? x0 : 0, high = x1 > 0 ? x1 : 0; const real scale = (high - low) / 255; "
-      "const real zero = rint(scale == 0 ? 0 : -low / scale); y0 = scale; y1 = zero",
-      step.options);
-  dlprim::pointwise(step.stream, {step.x(0), step.y(1), step.y(2)}, {step.y()}, {},
-                    "const real v = x1 == 0 ? x2 : rint(x0 / x1) + x2; y0 = v < 0 ? 0 : v > 255 ? 255 : v",
+  if (step.x(0).numel() == 0) {
+    fill(step.stream, 0, least, step.options);
+    fill(step.stream, 0, most, step.options);
+  } else {
+    reduction(step.stream, "amin", step.x(0), {}, {least}, step.options);
+    reduction(step.stream, "amax", step.x(0), {}, {most}, step.options);
+  }
+  dlprim::pointwise(step.stream, {least, most}, {step.y(1), step.y(2)}, {},
+                    "const real low = x0 >= 0 ? 0 : x0, high = x1 <= 0 ? 0 : x1; "
+                    "const real scale = low == 0 && high == 0 ? 1 : (high - low) / 255; const real zero = "
+                    "rint(-low / scale); "
+                    "y0 = scale; y1 = zero >= 0 ? zero : 0",
                     step.options);
+  dlprim::pointwise(step.stream, {step.x(0), step.y(1), step.y(2)}, {step.y()}, {},
+                    "const real v = rint(x0 / x1) + x2; y0 = v >= 0 ? (v > 255 ? 255 : v) : 0", step.options);
 }
 
 /// Inputs: packed u8 [N, blocks, bytes], scales [N * blocks], zeros (packed as numbers are, or as scales).

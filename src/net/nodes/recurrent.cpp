@@ -104,6 +104,7 @@ class Direction {
       const int64_t t = backwards_ ? layer_.places - 1 - i : i;
       place(t, y.defined() ? at_place(y, t) : nowhere);
     }
+    if (lengths_.defined()) clear_empty();
   }
 
  private:
@@ -155,6 +156,14 @@ class Direction {
     params.beta = beta;
     gemm(step_.stream, h, r_.slice(0, begin, end).transpose(0, 1),
          h_bias_.defined() ? h_bias_.slice(0, begin, end) : Tensor(), params, c, step_.options);
+  }
+
+  /// Samples of length 0 end in a state of 0, whatever they began with.
+  void clear_empty() {
+    for (const auto& [to, state] : {std::pair(1, h_), std::pair(2, c_)})
+      if (state.defined() && step_.wanted(to))
+        dlprim::pointwise(step_.stream, {state, lengths_}, {state}, {}, "y0 = x1 > 0 ? x0 : 0",
+                          step_.options);
   }
 
   std::string act(size_t k, const std::string& x) const { return activation_of(step_, layer_, which_, k, x); }
@@ -233,9 +242,10 @@ class Direction {
 };
 
 /// Inputs: x [T, B, I], w [D, G H, I], r [D, G H, H], bias [D, 2 G H], lengths [B], state and cell [D, B, H],
-/// peepholes [D, 3 H]. Outputs: y [T, D, B, H], the last state and cell [D, B, H]. Gates as ONNX orders them:
-/// i o f g; z r h. Attributes: cell, direction (forward, reverse, bidirectional), activations with alphas and
-/// betas, clip, batch_first ([B, T, ...] and [B, D, H]), reset_after (GRU), input_forget (LSTM).
+/// peepholes [D, 3 H]. Outputs: y [T, D, B, H], the last state and cell [D, B, H], 0 where a length is 0.
+/// Gates as ONNX orders them: i o f g; z r h. Attributes: cell, direction (forward, reverse, bidirectional),
+/// activations with alphas and betas, clip, batch_first ([B, T, ...] and [B, D, H]), reset_after (GRU),
+/// input_forget (LSTM).
 void infer_recurrent(NodeStep& step) {
   const Layer l = layer_of(step);
   const Shape state =

@@ -55,7 +55,8 @@ void take_sizes(NodeStep& step, std::vector<ResizeAxis>& axes) {
   }
 }
 
-/// By input 2: scales. Sizes are products in f32, as all of ONNX's run times have them.
+/// By input 2: scales. Sizes are products in f32, as all of ONNX's run times have them; none of them takes a
+/// region's extent into the product, as the text of the standard does.
 void take_scales(NodeStep& step, std::vector<ResizeAxis>& axes) {
   const std::vector<double> scales = step.numbers(2);
   require(scales.size() == axes.size(), "inputs", scales.size(), " scales of ", axes.size(), " axes");
@@ -69,7 +70,6 @@ void take_scales(NodeStep& step, std::vector<ResizeAxis>& axes) {
             a.from);
     a.width = static_cast<double>(width);
     a.to = static_cast<int64_t>(std::floor(width));
-    require(a.end - a.start == 1, "inputs", "a region of interest goes with sizes, not with scales");
   }
 }
 
@@ -120,7 +120,7 @@ double coordinate(const std::string& how, const ResizeAxis& a, int64_t i) {
   if (how == "align_corners") return a.width == 1 ? 0 : place * (from - 1) / (a.width - 1);
   require(how == "crop", "coordinates", "'", how, "' are not known");
   if (a.to == 1) return (a.start + a.end) / 2 * (from - 1);
-  return a.start * (from - 1) + place * (a.end - a.start) * (from - 1) / (a.width - 1);
+  return a.start * (from - 1) + place * (a.end - a.start) * (from - 1) / static_cast<double>(a.to - 1);
 }
 
 /// Scales and regions are rounded to f32. What lies as near to a tie, or to an element, as that may move it,
