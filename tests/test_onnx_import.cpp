@@ -369,3 +369,48 @@ TEST_CASE("a damaged model is refused at every length") {
   }
   CHECK_THROWS_AS(onnx::parse_graph(std::string_view(whole).substr(0, whole.size() / 2)), Error);
 }
+
+TEST_CASE("sequences of known length are their members") {
+  Graph g =
+      around({node("Concat", {"x", "x"}, {"four"}, {attribute("axis", 0)}),
+              node("SplitToSequence", {"four", "sizes"}, {"parts"}, {attribute("axis", 0)}),
+              node("SequenceAt", {"parts", "last"}, {"b"}), node("SequenceAt", {"parts", "first"}, {"a"}),
+              node("Sub", {"b", "a"}, {"d"}), node("SequenceConstruct", {"d", "a"}, {"pair"}),
+              node("ConcatFromSequence", {"pair"}, {"all"}, {attribute("axis", 0)}),
+              node("SequenceLength", {"pair"}, {"n"}), node("Cast", {"n"}, {"real"}, {attribute("to", 1)}),
+              node("Mul", {"all", "real"}, {"y"})});
+  g.initializers = {tensor("sizes", ElementType::i64, {2}, raw_bytes<int64_t>({1, 3})),
+                    tensor("first", ElementType::i64, {}, raw_bytes<int64_t>({0})),
+                    tensor("last", ElementType::i64, {}, raw_bytes<int64_t>({-1}))};
+  g.outputs = {input("y", {4})};
+  CHECK(run(model(graph(g))) == std::vector<float>{-14, 0, -14, 6});  // ([-4, 3, -4] - 3, 3) times 2
+  g.nodes.push_back(node("Relu", {"pair"}, {"z"}));
+  CHECK_THAT(complaint(model(graph(g))), Catch::Contains("does not take its input 0, a sequence"));
+  g.nodes.back() = node("SequenceAt", {"x", "first"}, {"z"});
+  CHECK_THAT(complaint(model(graph(g))), Catch::Contains("no sequence made in this graph"));
+  g.nodes.back() = node("SplitToSequence", {"four", "first"}, {"z"});
+  CHECK_THAT(complaint(model(graph(g))), Catch::Contains("how many parts there are is not known"));
+}
+
+TEST_CASE("a convolution takes a bias that is a view") {
+  Graph g;
+  g.inputs = {input("x", {1, 1, 2, 2}), input("b", {4})};
+  g.outputs = {input("y", {1, 2, 2, 2}), input("z", {1, 2, 2, 2})};
+  g.initializers = {tensor("w", ElementType::f32, {2, 1, 1, 1}, raw_bytes<float>({1, 2})),
+                    tensor("zero", ElementType::i64, {1}, raw_bytes<int64_t>({0})),
+                    tensor("one", ElementType::i64, {1}, raw_bytes<int64_t>({1})),
+                    tensor("end", ElementType::i64, {1}, raw_bytes<int64_t>({4})),
+                    tensor("two", ElementType::i64, {1}, raw_bytes<int64_t>({2}))};
+  g.nodes = {node("Slice", {"b", "zero", "end", "zero", "two"}, {"each"}),
+             node("Conv", {"x", "w", "each"}, {"y"}), node("Slice", {"b", "zero", "one"}, {"first"}),
+             node("Expand", {"first", "two"}, {"same"}),  // as torch.onnx writes a bias of zeros
+             node("Conv", {"x", "w", "same"}, {"z"})};
+  const Model made(onnx::parse_graph(model(graph(g)).bytes()));
+  const Model::Tensors fed{{"x", device_tensor({1, 1, 2, 2}, {1, 2, 3, 4})},
+                           {"b", device_tensor({4}, {10, 0, 20, 0})}};
+  for (int run = 0; run < 3; run++) {
+    const Model::Tensors y = made.run(stream(), fed);
+    CHECK(host_values(y.at("y")) == std::vector<float>{11, 12, 13, 14, 22, 24, 26, 28});
+    CHECK(host_values(y.at("z")) == std::vector<float>{11, 12, 13, 14, 12, 14, 16, 18});
+  }
+}

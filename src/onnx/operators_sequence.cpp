@@ -1,5 +1,5 @@
-// Sequences whose length the file says: they are lists of values while a graph is imported, and nothing of them
-// is left in it. Inputs, outputs and states of loops that are sequences are refused.
+// Sequences whose length the file says: they are lists of values while a graph is imported, and nothing of
+// them is left in it. Inputs, outputs and states of loops that are sequences are refused.
 #include <dlprim/net_host.hpp>
 
 #include "core/text.hpp"
@@ -46,7 +46,8 @@ void concat_from_sequence(NodeImport& node) {
   const int64_t axis = node.integer("axis", 0);
   if (members.empty()) node.refuse("has an empty sequence");
   if (node.integer("new_axis", 0) != 0)
-    for (int& member : members) member = node.emit("unsqueeze", {member}, {{"axes", std::vector<int64_t>{axis}}});
+    for (int& member : members)
+      member = node.emit("unsqueeze", {member}, {{"axes", std::vector<int64_t>{axis}}});
   node.result(node.emit("concat", std::move(members), {{"axis", axis}}));
 }
 
