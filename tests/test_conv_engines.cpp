@@ -363,6 +363,33 @@ TEST_CASE("conv: 16-bit results in little workspace", "[conv][small]") {
   }
 }
 
+TEST_CASE("conv: plans for other pictures share what is kept of constant weights", "[conv]") {
+  const ConvCase base{"shared", 2, 16, {7, 6}, 24, {3, 3}, {{}, {1}, {1}}};
+  Rng rng(8);
+  const auto weights = integers(element_count(base.w_shape()), rng, 3);
+  for (const std::string& name : serving_conv_engines(base.in(Layout::nhwc))) {
+    INFO(name);
+    const Layout layout = name == "cpu_last" ? Layout::nhwc : Layout::nchw;
+    const Tensor w = device_tensor(base.w_shape(), weights);
+    bool first = true;
+    for (const int height : {7, 8, 12, 5, 21, 7}) {
+      ConvCase c = base;
+      c.size = {height, 2 * height - 1};
+      const auto x = integers(element_count(c.x_shape()), rng, 3);
+      const Guarded room(c.x_shape(), strides_in(layout, c.x_shape()), DType::f32),
+          y(c.y_shape(), strides_in(layout, c.y_shape()), DType::f32);
+      copy(stream(), device_tensor(c.x_shape(), x), room.tensor());
+      ConvDesc desc{room.tensor(), w, y.tensor(), c.params};
+      desc.constant_w = true;
+      const uint64_t before = context().memory_stats().allocated;
+      Conv(context(), desc, engine(name)).run(stream(), room.tensor(), w, {}, y.tensor());
+      CHECK(deviation(host_values(y.tensor()), conv_forward_reference(c, x, weights)) == 0);
+      if (!first) CHECK(context().memory_stats().allocated == before);
+      first = false;
+    }
+  }
+}
+
 TEST_CASE("conv: constant weights", "[conv][small]") {
   const ConvCase c{"constant", 2, 6, {7, 6}, 9, {3, 2}, {{2}, {1}, {1}}};
   Rng rng(6);

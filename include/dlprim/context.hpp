@@ -94,7 +94,9 @@ class DLPRIM_API Context {
   const cl::Context& cl() const noexcept;
 
   MemoryStats memory_stats() const;
-  /// Gives cached, unused buffers back to the driver, or to ContextConfig::free: that waits for their work.
+  /// Gives up what is kept for later and can be made again (models' recordings, but of a model that another
+  /// thread runs; what was prepared of constants; plans of calls), and gives unused buffers back to the
+  /// driver, or to ContextConfig::free: that waits for their work.
   void empty_cache() const;
   /// Most bytes of buffers that the pool may hold.
   void set_memory_limit(uint64_t bytes) const;

@@ -37,10 +37,11 @@ struct GemmDesc {
   bool residual = false;        ///< added before the activation; shape and strides as C
   /// What is given to the activation is stored too, for its backward pass; shape and strides as C.
   bool preactivation = false;
-  /// The operand's memory holds the same numbers in every run, as weights do in inference: the plan may keep
-  /// what it prepared of it (packed panels, parts), at about the operand's size for each tensor it meets,
-  /// until the plan ends or forget_constants(). A tensor is known by its memory, which its copies and views
-  /// share. Results have the same bits as without.
+  /// The operand's memory holds the same numbers in every run, as weights do in inference: what is prepared
+  /// of it (packed panels, parts), at about its size, is kept with it until its memory ends or
+  /// forget_constants(), and shared by all plans that prepare it alike. A tensor is known by its memory,
+  /// which its copies and views share. The engine gives the same bits as without; "auto" may choose other
+  /// tiles.
   bool constant_a = false, constant_b = false;
 };
 
@@ -54,7 +55,7 @@ class DLPRIM_API Gemm : public Plan {
   void run(const Stream& stream, const Tensor& a, const Tensor& b, const EpilogueTensors& with,
            const Tensor& c, const Tensor& workspace = {}) const;
   /// For constant operands that were changed after all: what was kept of them is prepared anew by the next
-  /// runs.
+  /// runs, of this plan and of those that share it.
   void forget_constants() const;
   using Plan::serialize;
 

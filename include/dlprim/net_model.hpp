@@ -93,6 +93,18 @@ class DLPRIM_API Model {
   Tensors run(const Stream& stream, const Tensors& feeds, const Options& options = {},
               const Watch& watch = {}) const;
 
+  /// How much is kept of kinds of runs (shapes and options of inputs) for the next run of such a kind. What
+  /// is given up is made again, from the second run on, as for a new kind. All goes when the context is short
+  /// of memory, the least recently used first, and with Context::empty_cache().
+  struct Kept {
+    size_t recordings = 256;  ///< the last one always stays
+    /// What recordings may take beside the last one: on the device, where they share the memory of a run, and
+    /// about 4 KB of the host's for each launch.
+    uint64_t bytes = uint64_t{512} << 20;
+  };
+  /// For each context of its own. Copies of the model share it.
+  void keep(const Kept& kept) const;
+
   /// A run on tensors that stay: an array of launches, without a copy, an allocation or a look-up.
   class DLPRIM_API Bound {
    public:

@@ -84,6 +84,9 @@ class DLPRIM_API Plan {
   /// prediction, its place), and for the others why they refuse or avoid the problem, or their prediction.
   std::string explain() const;
 
+  /// The library's own part; not for users.
+  const detail::PlanInfo& info() const noexcept { return *info_; }
+
  protected:
   explicit Plan(std::shared_ptr<const detail::PlanInfo> info) : info_(std::move(info)) {}
   /// The plan as lines of text that Options::plan takes. It holds the choice, not the compiled kernels.

@@ -23,7 +23,8 @@ namespace dlprim {
 
 namespace detail {
 struct RecordingState;
-}
+class ReplayMemory;
+}  // namespace detail
 
 /// Copies share the commands. One thread at a time may replay, as with a stream.
 class DLPRIM_API Recording {
@@ -36,8 +37,9 @@ class DLPRIM_API Recording {
 
   /// The same in less memory: calls `work` in a Rehearsal first, and learns there how long each tensor lives.
   /// When it is called again they are parts of one block, and who lives later lies where others lay. Work
-  /// that makes other tensors in its second call takes more memory.
-  static Recording packed(const Stream& stream, const std::function<void()>& work);
+  /// that makes other tensors in its second call takes more memory. `shared` is the library's own.
+  static Recording packed(const Stream& stream, const std::function<void()>& work,
+                          detail::ReplayMemory* shared = nullptr);
 
   /// Enqueues the commands once more, on the same stream. Random numbers of states that continue (see
   /// RandomState) are those `drawn` further on than the recorded ones, a multiple of 4. Throws
@@ -47,8 +49,11 @@ class DLPRIM_API Recording {
   /// Whether there is anything to replay.
   explicit operator bool() const noexcept { return state_ != nullptr; }
   int64_t launches() const noexcept;
-  /// Bytes of device memory that belong to the recording.
+  /// Bytes of device memory that belong to the recording, alone or with others.
   uint64_t bytes() const noexcept;
+  /// The library's own parts: bytes that no other recording shares; where the rest is.
+  uint64_t own_bytes() const noexcept;
+  const void* memory() const noexcept;
   /// Bytes of the tensors that lived at the same time, at most: with less no memory could do.
   uint64_t live_bytes() const;
 

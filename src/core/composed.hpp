@@ -126,7 +126,8 @@ class WorkspaceParts {
 };
 
 /// The part at `at` as a row-major tensor; an undefined one if the shape has no elements.
-Tensor workspace_part(const Tensor& workspace, size_t at, const Shape& shape, DType dtype = DType::f32);
+DLPRIM_API Tensor workspace_part(const Tensor& workspace, size_t at, const Shape& shape,
+                                 DType dtype = DType::f32);
 
 /// The scratch memory of a generated kernel that is a part of its operator's.
 inline Tensor workspace_scratch(const Tensor& workspace, size_t at, const Plan& kernel) {

@@ -7,6 +7,20 @@
 #include "core/state.hpp"
 
 namespace dlprim {
+namespace detail {
+
+bool ContextState::give_back_one() {
+  return pieces.drop_oldest() || constants->drop_oldest() || plans.clear();
+}
+
+void ContextState::give_back_all() {
+  while (give_back_one()) {
+  }
+  allocator.empty_cache();
+}
+
+}  // namespace detail
+
 namespace {
 
 cl::Context make_context(const Device& device) {
@@ -51,7 +65,7 @@ MemoryStats Context::memory_stats() const {
   return state_->allocator.stats();
 }
 void Context::empty_cache() const {
-  state_->allocator.empty_cache();
+  state_->give_back_all();
 }
 void Context::set_memory_limit(uint64_t bytes) const {
   state_->allocator.set_limit(bytes);

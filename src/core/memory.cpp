@@ -43,18 +43,19 @@ bool usable_by(const Block& block, const QueueState* queue) {
 }  // namespace
 
 Allocator::Allocator(cl::Context context, uint64_t limit, uint64_t max_allocation, BufferSource source,
-                     Log log)
+                     Log log, std::function<bool()> give_back)
     : context_(std::move(context)),
       max_allocation_(max_allocation),
       source_(std::move(source)),
-      log_(std::move(log)) {
+      log_(std::move(log)),
+      give_back_(std::move(give_back)) {
   stats_.limit = limit;
 }
 
 Allocator::~Allocator() {
   for (auto& [segment, owner] : segments_) {
     try {
-      give_back(*segment);
+      return_buffer(*segment);
     } catch (...) {  // of the user's function, or a queue that failed: nobody is left to be told
     }
     for (Block* block = segment->first; block;) delete std::exchange(block, block->next);
@@ -62,32 +63,46 @@ Allocator::~Allocator() {
 }
 
 Block* Allocator::allocate(uint64_t bytes, const QueueState* queue) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::unique_lock<std::mutex> lock(mutex_);
   if (bytes > max_allocation_)
     throw OutOfMemory(
         cat("asked for ", bytes, " bytes, the device gives at most ", max_allocation_, " in one piece"),
         bytes, stats_.held, stats_.limit);
   const uint64_t size =
       std::min(size_class(bytes), std::max(round_to(max_allocation_, kAlign) - kAlign, bytes));
-  const bool small = size <= kSmall;
-  FreeList& list = small ? small_ : large_;
-  Block* block = find(list, size, queue);
-  if (block) {
-    list.erase(block);
-  } else {
-    block = grow(size, small);
-    if (!block) {
-      free_unused_segments();
-      stats_.retries++;
-      block = grow(size, small);
-    }
-    if (!block) throw OutOfMemory(bytes, stats_.held, stats_.limit);
+  Block* block = take(size, queue);
+  if (!block) {
+    stats_.retries++;
+    free_unused_segments();
+    block = take(size, queue);
   }
-  if (block->size - size >= (small ? kAlign : kSmall)) split(block, size);
+  while (!block) {
+    // What goes comes back here, by release().
+    lock.unlock();
+    const bool given = give_back_ && give_back_();
+    lock.lock();
+    if (!given) break;
+    block = take(size, queue);
+    if (block) break;
+    free_unused_segments();
+    block = take(size, queue);
+  }
+  if (!block) throw OutOfMemory(bytes, stats_.held, stats_.limit);
+  if (block->size - size >= (size <= kSmall ? kAlign : kSmall)) split(block, size);
   block->free = false;
   stats_.allocations++;
   stats_.allocated += block->size;
   stats_.allocated_peak = std::max(stats_.allocated_peak, stats_.allocated);
+  return block;
+}
+
+/// One of the pool's, or a new one; null if there is no room.
+Block* Allocator::take(uint64_t size, const QueueState* queue) {
+  const bool small = size <= kSmall;
+  FreeList& list = small ? small_ : large_;
+  Block* const block = find(list, size, queue);
+  if (!block) return grow(size, small);
+  list.erase(block);
   return block;
 }
 
@@ -151,7 +166,7 @@ cl::Buffer Allocator::make_buffer(uint64_t size) const {
 }
 
 /// The driver keeps a buffer until commands on it are done; of the user's function nobody knows.
-void Allocator::give_back(const Segment& segment) const {
+void Allocator::return_buffer(const Segment& segment) const {
   if (!source_.free) return;
   for (const Block* block = segment.first; block; block = block->next)
     for (const PendingUse& use : block->pending)
@@ -213,7 +228,7 @@ void Allocator::free_unused_segments() {
       ++it;
       continue;
     }
-    give_back(*it->first);
+    return_buffer(*it->first);
     (it->first->small ? small_ : large_).erase(block);
     stats_.held -= it->first->size;
     delete block;
@@ -251,7 +266,7 @@ Storage::Storage(const Context& owner, uint64_t bytes, const QueueState* queue)
   }
   if (const RecordingState* recording = RecordingState::active(owner)) {
     recorded_ = recording->memory;
-    std::tie(block_, arena_) = recording->memory->allocate(bytes);
+    std::tie(block_, part_) = recording->memory->allocate(bytes);
   } else {
     block_ = owner.state().allocator.allocate(bytes, queue);
   }
@@ -263,6 +278,7 @@ Storage::Storage(const Context& owner, const cl::Buffer& user_buffer, uint64_t b
     : context(owner), buffer(user_buffer), size(bytes) {}
 
 Storage::~Storage() {
+  if (prepared) context.state().constants->end(*prepared);
   if (rehearsed_) rehearsed_->end(place_);
   if (!block_) return;
   if (const auto recorded = recorded_.lock()) {
@@ -271,8 +287,8 @@ Storage::~Storage() {
   }
   for (PendingUse& use : users_) use.submitted = use.queue->submitted.load();
   try {
-    if (arena_) {
-      arena_->note(users_);
+    if (part_) {
+      part_->arena->note(users_);
       return;
     }
     // A block that nobody touched still waits for what its earlier owner left.

@@ -70,13 +70,16 @@ struct BufferSource {
 
 class Allocator {
  public:
-  Allocator(cl::Context context, uint64_t limit, uint64_t max_allocation, BufferSource source, Log log);
+  /// `give_back`: makes something that is kept for later give its memory back to the pool; false once there
+  /// is nothing more.
+  Allocator(cl::Context context, uint64_t limit, uint64_t max_allocation, BufferSource source, Log log,
+            std::function<bool()> give_back);
   ~Allocator();
   Allocator(const Allocator&) = delete;
   Allocator& operator=(const Allocator&) = delete;
 
   /// A block of at least `bytes`, preferably one that `queue` (may be null) can use without waiting.
-  /// Throws OutOfMemory, after one more try with an emptied cache.
+  /// Throws OutOfMemory, once an emptied cache and all that could be given back were not enough.
   Block* allocate(uint64_t bytes, const QueueState* queue);
   void release(Block* block, std::vector<PendingUse> pending);
   void empty_cache();
@@ -92,10 +95,11 @@ class Allocator {
   };
   using FreeList = std::set<Block*, BySize>;
 
+  Block* take(uint64_t size, const QueueState* queue);
   Block* find(FreeList& list, uint64_t size, const QueueState* queue);
   Block* grow(uint64_t size, bool small);
   cl::Buffer make_buffer(uint64_t size) const;
-  void give_back(const Segment& segment) const;
+  void return_buffer(const Segment& segment) const;
   void split(Block* block, uint64_t size);
   Block* merge(Block* block, Block* neighbour);
   void free_unused_segments();
@@ -105,6 +109,7 @@ class Allocator {
   uint64_t max_allocation_;
   BufferSource source_;
   Log log_;
+  std::function<bool()> give_back_;
   std::map<Segment*, std::unique_ptr<Segment>> segments_;
   FreeList small_, large_;
   MemoryStats stats_;
@@ -112,7 +117,8 @@ class Allocator {
 
 class RecordedMemory;
 class LifetimeLog;
-struct Arena;
+struct ArenaPart;
+struct PreparedConstants;
 
 /// What tensors share: a block of the pool, or of a recording, or a buffer of the user's. What is made in a
 /// rehearsal has no buffer.
@@ -133,11 +139,12 @@ struct Storage {
   cl::Buffer buffer;
   uint64_t offset = 0;  ///< bytes, from the buffer's start; in a rehearsal no two tensors lie at one place
   uint64_t size = 0;    ///< bytes
+  std::unique_ptr<PreparedConstants> prepared;  ///< of a weight: see constants.hpp, whose store has the lock
 
  private:
   Block* block_ = nullptr;
   std::weak_ptr<RecordedMemory> recorded_;  ///< where the block comes from, and goes back to
-  std::shared_ptr<Arena> arena_;            ///< that the block is a part of
+  std::shared_ptr<ArenaPart> part_;         ///< the block, if it is a part of an arena
   std::shared_ptr<LifetimeLog> rehearsed_;  ///< where its end is put down, if it has no buffer
   size_t place_ = 0;                        ///< in that
   std::atomic<const QueueState*> last_user_{nullptr};

@@ -42,6 +42,14 @@ std::string Plan::explain() const {
 
 namespace detail {
 
+size_t host_bytes(const Plan& plan) {
+  const PlanInfo& info = plan.info();
+  size_t bytes = kOfEngine + sizeof(PlanInfo) + info.text.size() + info.record.size() + info.reason.size();
+  for (const EngineVerdict& verdict : info.engines)
+    bytes += sizeof(EngineVerdict) + verdict.refusal.size() + verdict.avoidance.size();
+  return bytes;
+}
+
 Tensor workspace_for(const PlanInfo& info, const Stream& stream, const Tensor& given) {
   if (given.defined()) require_context("workspace", given, stream.context());
   if (info.workspace == 0) return {};

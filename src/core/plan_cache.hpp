@@ -1,5 +1,5 @@
 // PlanCache: the plans that calls made, kept in the context under a key of bytes. The least recently used go
-// when there are too many, or when their programs are.
+// when they take too much of the host's memory, or when their programs do.
 #pragma once
 
 #include <array>
@@ -15,6 +15,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include <dlprim/export.hpp>
+#include <dlprim/plan.hpp>
 #include <dlprim/rehearsal.hpp>
 #include <dlprim/tensor.hpp>
 
@@ -74,6 +76,11 @@ class PlanKey {
   std::string bytes_;
 };
 
+/// What an engine's descriptions and handles of kernels take of the host's memory: an estimate, not measured.
+constexpr size_t kOfEngine = 2048;
+/// The same of a plan, with its texts.
+DLPRIM_API size_t host_bytes(const Plan& plan);
+
 class PlanCache {
  public:
   /// `crowded` says that more programs are in memory than should be.
@@ -85,15 +92,42 @@ class PlanCache {
   std::shared_ptr<const P> get(const PlanKey& key, const Make& make) {
     if (auto found = find(key.bytes())) return std::static_pointer_cast<const P>(found);
     if (Rehearsal::active()) return std::make_shared<const P>(make());
-    return std::static_pointer_cast<const P>(insert(key.bytes(), std::make_shared<const P>(make())));
+    auto made = std::make_shared<const P>(make());
+    size_t bytes = sizeof(P);
+    if constexpr (std::is_base_of_v<Plan, P>)
+      bytes += host_bytes(*made);
+    else  // several in one
+      bytes += 4 * kOfEngine;
+    return std::static_pointer_cast<const P>(insert(key.bytes(), std::move(made), bytes));
   }
+  /// Gives all up; false if there are none.
+  bool clear() {
+    std::unordered_map<std::string, Entry> gone;  // end behind the lock
+    std::lock_guard<std::mutex> lock(mutex_);
+    gone.swap(plans_);
+    ages_.clear();
+    bytes_ = 0;
+    return !gone.empty();
+  }
+  size_t bytes() const {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return bytes_;
+  }
+  size_t size() const {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return plans_.size();
+  }
+
+  /// What all plans may take of the host's memory.
+  static constexpr size_t kMostBytes = size_t{32} << 20;
 
  private:
   /// Plans that stay though programs are many: those may be of plans that are not kept here.
-  static constexpr size_t kMost = 4096, kLeast = 256;
+  static constexpr size_t kLeast = 256;
   struct Entry {
     std::shared_ptr<const void> plan;
     std::list<const std::string*>::iterator age;
+    size_t bytes = 0;
   };
 
   std::shared_ptr<const void> find(const std::string& key) {
@@ -103,19 +137,22 @@ class PlanCache {
     ages_.splice(ages_.begin(), ages_, it->second.age);
     return it->second.plan;
   }
-  std::shared_ptr<const void> insert(const std::string& key, std::shared_ptr<const void> plan) {
+  std::shared_ptr<const void> insert(const std::string& key, std::shared_ptr<const void> plan, size_t bytes) {
+    bytes += 2 * key.size() + sizeof(Entry);
     // Two go for one that comes while programs are too many: fewer and fewer are left, and no call pays for
     // all.
-    const int going = crowded_() ? 2 : 1;
-    std::shared_ptr<const void> gone[2];  // end behind the lock
+    int going = crowded_() ? 2 : 0;
+    std::vector<std::shared_ptr<const void>> gone;  // end behind the lock
     std::lock_guard<std::mutex> lock(mutex_);
     auto [it, fresh] = plans_.try_emplace(key);
     if (!fresh) return it->second.plan;
     ages_.push_front(&it->first);
-    it->second = {plan, ages_.begin()};
-    for (int i = 0; i < going && plans_.size() > (going == 2 ? kLeast : kMost); i++) {
+    it->second = {plan, ages_.begin(), bytes};
+    bytes_ += bytes;
+    while (plans_.size() > 1 && (bytes_ > kMostBytes || (going-- > 0 && plans_.size() > kLeast))) {
       const auto oldest = plans_.find(*ages_.back());
-      gone[i] = std::move(oldest->second.plan);
+      gone.push_back(std::move(oldest->second.plan));
+      bytes_ -= oldest->second.bytes;
       ages_.pop_back();
       plans_.erase(oldest);
     }
@@ -123,7 +160,8 @@ class PlanCache {
   }
 
   std::function<bool()> crowded_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
+  size_t bytes_ = 0;
   std::list<const std::string*> ages_;  ///< newest first
   std::unordered_map<std::string, Entry> plans_;
 };

@@ -50,15 +50,83 @@ bool Arena::holds(const Block& part) const noexcept {
 
 void Arena::note(const std::vector<PendingUse>& uses) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  users_.insert(users_.end(), uses.begin(), uses.end());
+  for (const PendingUse& use : uses) {
+    const auto same = std::find_if(users_.begin(), users_.end(),
+                                   [&](const PendingUse& other) { return other.queue == use.queue; });
+    if (same == users_.end())
+      users_.push_back(use);
+    else
+      same->submitted = std::max(same->submitted, use.submitted);
+  }
+}
+
+namespace {
+
+/// Makes a new piece of `bytes`, or half as long again as the longest before, if there is room.
+template <class Make>
+auto grown(uint64_t bytes, uint64_t longest, const Context& context, const Make& make) {
+  const uint64_t longer = std::min(longest + longest / 2, context.device().facts().max_allocation);
+  if (longer > bytes) {
+    try {
+      return make(longer);
+    } catch (const OutOfMemory&) {  // what is needed may fit
+    }
+  }
+  return make(bytes);
+}
+
+}  // namespace
+
+std::shared_ptr<Arena> ReplayMemory::arena(const Context& context, const std::shared_ptr<QueueState>& queue,
+                                           uint64_t bytes) {
+  uint64_t longest = 0;
+  std::shared_ptr<Arena> best;
+  for (size_t i = arenas_.size(); i-- > 0;) {
+    const std::shared_ptr<Arena> arena = arenas_[i].lock();
+    if (!arena) {
+      arenas_.erase(arenas_.begin() + static_cast<std::ptrdiff_t>(i));
+      continue;
+    }
+    if (arena->queue != queue || !(arena->context == context)) continue;
+    longest = std::max(longest, arena->block->size);
+    if (arena->block->size >= bytes && (!best || arena->block->size > best->block->size)) best = arena;
+  }
+  if (best) return best;
+  best = grown(bytes, longest, context,
+               [&](uint64_t size) { return std::make_shared<Arena>(context, queue, size); });
+  arenas_.push_back(best);
+  return best;
+}
+
+std::shared_ptr<const Tensor> ReplayMemory::inputs(const Stream& stream, uint64_t bytes) {
+  uint64_t longest = 0;
+  std::shared_ptr<const Tensor> best;
+  for (size_t i = inputs_.size(); i-- > 0;) {
+    const std::shared_ptr<const Tensor> tensor = inputs_[i].tensor.lock();
+    if (!tensor) {
+      inputs_.erase(inputs_.begin() + static_cast<std::ptrdiff_t>(i));
+      continue;
+    }
+    if (inputs_[i].queue != stream.state().queue) continue;
+    const auto size = static_cast<uint64_t>(tensor->bytes());
+    longest = std::max(longest, size);
+    if (size >= bytes && (!best || tensor->bytes() > best->bytes())) best = tensor;
+  }
+  if (best) return best;
+  best = grown(bytes, longest, stream.context(), [&](uint64_t size) {
+    return std::make_shared<const Tensor>(stream, Shape{static_cast<int64_t>(size)}, DType::u8);
+  });
+  inputs_.push_back({best, stream.state().queue});
+  return best;
 }
 
 RecordedMemory::RecordedMemory(const Context& context, std::shared_ptr<QueueState> queue,
-                               std::vector<Lifetime> lifetimes)
+                               std::vector<Lifetime> lifetimes, ReplayMemory* shared)
     : context_(context),
       queue_(std::move(queue)),
       expected_(std::move(lifetimes)),
-      plan_(plan_memory(expected_, kBlockAlign)) {}
+      plan_(plan_memory(expected_, kBlockAlign)),
+      shared_(shared) {}
 
 /// A block serves tensors of a quarter of its size and more, so that a large one does not go for a small one.
 Block* RecordedMemory::reused(uint64_t bytes) {
@@ -74,11 +142,12 @@ Block* RecordedMemory::reused(uint64_t bytes) {
 }
 
 /// Null if the work is not the one that the plan is for, so that another tensor lies in this one's place.
-Block* RecordedMemory::planned(size_t tensor, uint64_t bytes) {
+std::shared_ptr<ArenaPart> RecordedMemory::planned(size_t tensor, uint64_t bytes) {
   if (tensor >= expected_.size() || expected_[tensor].bytes != bytes) return nullptr;
   if (plan_.bytes > context_.device().facts().max_allocation) return nullptr;
   if (!arena_) {
-    arena_ = std::make_shared<Arena>(context_, queue_, plan_.bytes);
+    arena_ = shared_ ? shared_->arena(context_, queue_, plan_.bytes)
+                     : std::make_shared<Arena>(context_, queue_, plan_.bytes);
     bytes_ += arena_->block->size;
   }
   const uint64_t begin = arena_->block->offset + plan_.offsets[tensor], end = begin + bytes;
@@ -86,19 +155,21 @@ Block* RecordedMemory::planned(size_t tensor, uint64_t bytes) {
     if (other->segment == arena_->block->segment && begin < other->offset + other->size &&
         other->offset < end)
       return nullptr;
-  auto part = std::make_unique<Block>();
-  part->segment = arena_->block->segment;
-  part->offset = begin;
-  part->size = bytes;
-  return arena_->parts.emplace_back(std::move(part)).get();
+  auto part = std::make_shared<ArenaPart>();
+  part->arena = arena_;
+  part->block.segment = arena_->block->segment;
+  part->block.offset = begin;
+  part->block.size = bytes;
+  part->block.pending = arena_->block->pending;
+  return part;
 }
 
-std::pair<Block*, std::shared_ptr<Arena>> RecordedMemory::allocate(uint64_t bytes) {
+std::pair<Block*, std::shared_ptr<ArenaPart>> RecordedMemory::allocate(uint64_t bytes) {
   std::lock_guard<std::mutex> lock(mutex_);
   const size_t tensor = log_.begin(bytes);
-  if (Block* const part = planned(tensor, bytes)) {
-    living_.emplace(part, tensor);
-    return {part, arena_};
+  if (std::shared_ptr<ArenaPart> part = planned(tensor, bytes)) {
+    living_.emplace(&part->block, tensor);
+    return {&part->block, part};
   }
   Block* block = reused(bytes);
   if (!block) {
@@ -133,10 +204,10 @@ RecordedMemory::~RecordedMemory() {
   }
 }
 
-RecordingState::RecordingState(const Stream& stream_, std::vector<Lifetime> lifetimes)
+RecordingState::RecordingState(const Stream& stream_, std::vector<Lifetime> lifetimes, ReplayMemory* shared)
     : stream(stream_),
-      memory(
-          std::make_shared<RecordedMemory>(stream_.context(), stream_.state().queue, std::move(lifetimes))) {}
+      memory(std::make_shared<RecordedMemory>(stream_.context(), stream_.state().queue, std::move(lifetimes),
+                                              shared)) {}
 
 RecordingState* RecordingState::active(const Context& context) noexcept {
   return in_progress && in_progress->stream.context() == context ? in_progress : nullptr;
@@ -168,9 +239,10 @@ void require_plain_calls() {
 }
 
 std::shared_ptr<detail::RecordingState> record(const Stream& stream, const std::function<void()>& work,
-                                               std::vector<detail::Lifetime> lifetimes = {}) {
+                                               std::vector<detail::Lifetime> lifetimes = {},
+                                               detail::ReplayMemory* shared = nullptr) {
   require_plain_calls();
-  auto state = std::make_shared<detail::RecordingState>(stream, std::move(lifetimes));
+  auto state = std::make_shared<detail::RecordingState>(stream, std::move(lifetimes), shared);
   {
     const detail::InProgress flag(*state);
     work();
@@ -184,7 +256,8 @@ std::shared_ptr<detail::RecordingState> record(const Stream& stream, const std::
 Recording::Recording(const Stream& stream, const std::function<void()>& work)
     : state_(record(stream, work)) {}
 
-Recording Recording::packed(const Stream& stream, const std::function<void()>& work) {
+Recording Recording::packed(const Stream& stream, const std::function<void()>& work,
+                            detail::ReplayMemory* shared) {
   require_plain_calls();
   std::vector<detail::Lifetime> lifetimes;
   {
@@ -194,7 +267,7 @@ Recording Recording::packed(const Stream& stream, const std::function<void()>& w
     lifetimes = tensors.list();
   }
   Recording made;
-  made.state_ = record(stream, work, std::move(lifetimes));
+  made.state_ = record(stream, work, std::move(lifetimes), shared);
   return made;
 }
 
@@ -229,6 +302,15 @@ int64_t Recording::launches() const noexcept {
 
 uint64_t Recording::bytes() const noexcept {
   return state_ ? state_->memory->bytes() : 0;
+}
+
+uint64_t Recording::own_bytes() const noexcept {
+  const auto* const arena = static_cast<const detail::Arena*>(memory());
+  return bytes() - (arena ? arena->block->size : 0);
+}
+
+const void* Recording::memory() const noexcept {
+  return state_ ? state_->memory->arena().get() : nullptr;
 }
 
 uint64_t Recording::live_bytes() const {

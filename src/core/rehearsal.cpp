@@ -40,6 +40,11 @@ std::shared_ptr<LifetimeLog> RehearsedLifetimes::active() noexcept {
   return lifetimes;
 }
 
+NoLifetimes::NoLifetimes() noexcept : before_(std::exchange(lifetimes, nullptr)) {}
+NoLifetimes::~NoLifetimes() {
+  lifetimes = std::move(before_);
+}
+
 NoPrograms::NoPrograms() noexcept : before_(std::exchange(without_programs, true)) {}
 NoPrograms::~NoPrograms() {
   without_programs = before_;

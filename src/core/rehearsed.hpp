@@ -32,6 +32,18 @@ class RehearsedLifetimes {
   const std::shared_ptr<LifetimeLog> before_;
 };
 
+/// While it lives, tensors that the calling thread makes in a rehearsal are not put down.
+class NoLifetimes {
+ public:
+  NoLifetimes() noexcept;
+  ~NoLifetimes();
+  NoLifetimes(const NoLifetimes&) = delete;
+  NoLifetimes& operator=(const NoLifetimes&) = delete;
+
+ private:
+  std::shared_ptr<LifetimeLog> before_;
+};
+
 /// While it lives, rehearsals of the calling thread ask for no programs: what they learn is something else.
 class DLPRIM_API NoPrograms {
  public:

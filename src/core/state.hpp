@@ -10,7 +10,9 @@
 #include <dlprim/stream.hpp>
 
 #include "core/binary_cache.hpp"
+#include "core/constants.hpp"
 #include "core/index_check.hpp"
+#include "core/kept.hpp"
 #include "core/log.hpp"
 #include "core/memory.hpp"
 #include "core/plan_cache.hpp"
@@ -27,16 +29,27 @@ struct ContextState {
         own_disk(BinaryCache::configured(config)),
         disk(own_disk ? *own_disk : BinaryCache::user()),
         allocator(context_, config.memory_limit.value_or(device_.facts().global_memory),
-                  device_.facts().max_allocation, {config.allocate, config.free}, log),
+                  device_.facts().max_allocation, {config.allocate, config.free}, log,
+                  [this] { return give_back_one(); }),
         programs(context_, device_, {}, disk, log, config.build_processes),
         plans([this] { return programs.crowded(); }),
         tuning(device.facts(), UserDatabase::configured(config, disk.directory(), log), shipped_tuning()) {}
+
+  /// Gives up something that is kept for later and can be made again: the least recently used recording of a
+  /// model, then the least recently used constant that was prepared, at last all plans of calls, which hold
+  /// programs. False if there is nothing.
+  bool give_back_one();
+  /// The same of everything, and the pool's unused buffers.
+  void give_back_all();
 
   Device device;
   cl::Context context;
   Log log;
   std::unique_ptr<BinaryCache> own_disk;
   BinaryCache& disk;
+  KeptPieces pieces;
+  /// Shared with plans, which may end after the context.
+  const std::shared_ptr<ConstantStore> constants = std::make_shared<ConstantStore>();
   Allocator allocator;
   ProgramCache programs;
   PlanCache plans;

@@ -26,12 +26,12 @@ struct NodeMemory {
   std::map<const NetGraph::Node*, std::vector<Slot>>
       folded;  ///< outputs of nodes whose inputs are all constant
   std::map<std::string, std::shared_ptr<const void>> plans;  ///< NodeStep::kept_plan
+  size_t plan_bytes = 0;                                     ///< what they take of the host's memory, about
 };
 
 /// What a rehearsal finds out for the recording that may follow.
 struct Prepared {
-  bool reads_back = false;       ///< something depends on elements that were read
-  bool keeps_constants = false;  ///< plans prepare something of constant operands when they run first
+  bool reads_back = false;  ///< something depends on elements that were read
 };
 
 /// What all graphs of one run share.

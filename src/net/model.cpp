@@ -146,6 +146,10 @@ Model::Tensors Model::run(const Stream& stream, const Tensors& feeds, const Opti
   return outputs;
 }
 
+void Model::keep(const Kept& kept) const {
+  state_->keep(kept);
+}
+
 Model::Bound::Bound(Recording recording, uint64_t next, uint64_t drawn, Tensors inputs, Tensors outputs)
     : recording_(std::move(recording)),
       next_(next),

@@ -6,6 +6,7 @@
 #include <dlprim/net_model.hpp>
 #include <dlprim/rehearsal.hpp>
 
+#include "core/composed.hpp"
 #include "core/recorder.hpp"
 #include "core/rehearsed.hpp"
 #include "core/state.hpp"
@@ -13,8 +14,6 @@
 namespace dlprim::detail {
 namespace {
 
-constexpr size_t kMostKinds = 16;  // of one context; a model that is fed ever new sizes forgets the oldest
-constexpr size_t kMostRecordings = 4;    // each holds the memory of a run
 constexpr int kMostSettings = 8;         // values of settings that have kinds of their own
 constexpr int64_t kMostKnown = 1 << 16;  // elements that are read back for the passes
 
@@ -76,9 +75,31 @@ std::map<int, std::shared_ptr<const HostTensor>> known_of(const Stream& stream, 
 
 }  // namespace
 
+namespace {
+
+bool is_low(DType dtype) {
+  return dtype == DType::f16 || dtype == DType::bf16;
+}
+
+/// Whether something in the graph is f16 or bf16 whatever it is fed.
+bool holds_low(const NetGraph& graph) {
+  const auto any = [](const auto& list, const auto& holds) {
+    return std::any_of(list.begin(), list.end(), holds);
+  };
+  return any(graph.values, [](const NetGraph::Value& v) { return v.dtype && is_low(*v.dtype); }) ||
+         any(graph.constants, [](const auto& constant) { return is_low(constant.second->dtype); }) ||
+         any(graph.nodes, [&](const NetGraph::Node& node) {
+           const auto* dtype = attribute<std::string>(node, "dtype");
+           return (dtype && (*dtype == "f16" || *dtype == "bf16")) ||
+                  any(node.bodies, [](const auto& body) { return holds_low(*body); });
+         });
+}
+
+}  // namespace
+
 /// What needs no facts of a run is done at once.
 ModelState::ModelState(NetGraph given, std::vector<std::string> without, DType precision)
-    : without_(std::move(without)), precision_(precision) {
+    : without_(std::move(without)), precision_(precision), low_(is_low(precision) || holds_low(given)) {
   require(precision == DType::f32 || precision == DType::f16 || precision == DType::bf16, "precision",
           name_of(precision), " must be f32, f16 or bf16");
   const std::vector<std::string> known = graph_passes();
@@ -89,30 +110,11 @@ ModelState::ModelState(NetGraph given, std::vector<std::string> without, DType p
   graph = std::move(rewritten.graph);
 }
 
-/// The kind of that key, made if there is none; in front of the list.
-RunKind& ModelState::kind_at(Part& part, const std::string& key) const {
-  std::list<RunKind>& kinds = part.kinds;
-  const auto found = std::find_if(kinds.begin(), kinds.end(), [&](const RunKind& k) { return k.key == key; });
-  if (found != kinds.end()) {
-    kinds.splice(kinds.begin(), kinds, found);
-  } else {
-    kinds.emplace_front().key = key;
-    if (kinds.size() > kMostKinds) {
-      forget(part, kinds.back());
-      kinds.pop_back();
-    }
-  }
-  size_t recordings = 0;
-  for (RunKind& kind : kinds)
-    if (kind.recording && ++recordings > kMostRecordings) forget(part, kind);
-  return kinds.front();
-}
-
 /// The kind of such a run. If values of settings belong to it, `set` becomes the inputs with settings on the
 /// host, and constant.
-RunKind& ModelState::kind_of(const Stream& stream, Part& part, const std::vector<Slot>& given,
+RunKind& ModelState::kind_of(const Stream& stream, RunKinds& kinds, const std::vector<Slot>& given,
                              std::vector<Slot>& set, const Options& options, bool plainly) const {
-  RunKind& kind = kind_at(part, key_of(stream, given, options));
+  RunKind& kind = kinds.at(key_of(stream, given, options));
   if (!kind.has_settings || plainly) return kind;
   PlanKey key("settings");
   key.add(kind.key);
@@ -122,9 +124,9 @@ RunKind& ModelState::kind_of(const Stream& stream, Part& part, const std::vector
       slot.constant = true;
       key.add(integers_of(to_host(stream, slot)));
     }
-  RunKind& own = kind_at(part, key.bytes());
+  RunKind& own = kinds.at(key.bytes());
   if (!own.of_settings && ++kind.settings > kMostSettings) {  // it is no setting, but ever another number
-    part.kinds.pop_front();
+    kinds.erase(own);
     set.clear();
     kind.has_settings = kind.replayable = false;
     return kind;
@@ -133,26 +135,12 @@ RunKind& ModelState::kind_of(const Stream& stream, Part& part, const std::vector
   return own;
 }
 
-/// Of a kind that was not used lately: it will be learned again. Constants that its passes made go.
-void ModelState::forget(Part& part, RunKind& kind) const {
-  if (kind.graph)
-    for (const auto& [value, constant] : kind.graph->constants) {
-      const auto own = graph.constants.find(value);
-      if (own == graph.constants.end() || own->second != constant) part.constants.erase(constant);
-    }
-  kind.recording = Recording();
-  kind.inputs.clear();
-  kind.outputs.clear();
-  kind.nodes = NodeMemory();
-  kind.graph.reset();
-  kind.base.reset();
-  kind.learned = false;
-}
-
-/// With what is known of the values of this kind. `nodes`: of its first run.
-void ModelState::rewrite(const RunScope& scope, const NodeMemory& nodes, RunKind& kind) {
+/// With what is known of the values of this kind from its first run.
+void ModelState::rewrite(const RunScope& scope, RunKinds& kinds, RunKind& kind) {
   const NetGraph& base = base_of(kind);
-  Rewritten rewritten{base, kind.facts, known_of(scope.stream, nodes), precision_, &converted_};
+  Rewritten rewritten{base, kind.facts, known_of(scope.stream, nodes_of(kinds, kind)), precision_,
+                      &converted_};
+  rewritten.share = [&](NetGraph& made) { kinds.shared.share(made, base); };
   rewritten.channels_last = prefers_channels_last(scope.stream.context().device());
   rewritten.integer_products = prefers_integer_products(scope.stream.context().device());
   for (const auto& [value, constant] : base.constants)
@@ -162,10 +150,21 @@ void ModelState::rewrite(const RunScope& scope, const NodeMemory& nodes, RunKind
   kind.graph = std::make_unique<NetGraph>(std::move(rewritten.graph));
 }
 
-ModelState::Part& ModelState::part_of(const Context& context) {
-  for (Part& part : parts_)
-    if (part.context == context) return part;
-  return parts_.emplace_back(Part{context, {}, {}, {}});
+RunKinds& ModelState::kinds_in(const Context& context) {
+  for (const auto& kinds : contexts_)
+    if (kinds->context == context) return *kinds;
+  const auto& made = contexts_.emplace_back(std::make_shared<RunKinds>(context));
+  made->keep(kept_);
+  context.state().pieces.add(made);
+  return *made;
+}
+
+void ModelState::keep(const Model::Kept& kept) {
+  kept_ = kept;
+  for (const auto& kinds : contexts_) {
+    const std::lock_guard<std::recursive_mutex> lock(kinds->mutex);
+    kinds->keep(kept);
+  }
 }
 
 /// Tells nobody, and takes no random numbers. False if it ended in an error, which the run itself will say.
@@ -244,18 +243,37 @@ Tensor handed_on(const RunScope& scope, const Slot& slot, const Tensor& tensor,
 
 }  // namespace
 
-/// Runs once more, on inputs of the kind's own. False if that cannot be replayed.
-bool ModelState::record(const RunScope& scope, Part& part, RunKind& kind, const std::vector<Slot>& inputs) {
+/// The inputs of a recording: where they are held, or parts of one tensor, which other recordings may share.
+std::vector<Slot> ModelState::own_inputs(const RunScope& scope, RunKinds& kinds, RunKind& kind,
+                                         const std::vector<Slot>& inputs, bool shared) {
+  WorkspaceParts parts;
+  std::vector<size_t> places;
+  for (const Slot& slot : inputs)
+    places.push_back(slot.held ? 0 : parts.add(static_cast<size_t>(slot.tensor.bytes())));
+  if (shared && parts.size() > 0) kind.room = kinds.memory.inputs(scope.stream, parts.size());
   std::vector<Slot> own = inputs;
   kind.inputs.clear();
-  for (Slot& slot : own) {
-    if (!slot.held) slot.tensor = Tensor(scope.stream, slot.shape, slot.dtype);
+  for (size_t i = 0; i < own.size(); i++) {
+    Slot& slot = own[i];
+    if (!slot.held) {
+      if (kind.room && slot.tensor.numel() != 0)
+        slot.tensor = workspace_part(*kind.room, places[i], slot.shape, slot.dtype);
+      else
+        slot.tensor = Tensor(scope.stream, slot.shape, slot.dtype);
+      if (slot.tensor.numel() != 0) copy(scope.stream, inputs[i].tensor, slot.tensor, scope.options);
+    }
     kind.inputs.push_back(slot.tensor);
   }
-  for (size_t i = 0; i < own.size(); i++)
-    if (!own[i].held && own[i].tensor.numel() != 0)
-      copy(scope.stream, inputs[i].tensor, own[i].tensor, scope.options);
-  rewrite(scope, nodes_of(part, kind), kind);
+  return own;
+}
+
+/// Runs once more, on inputs of the kind's own. False if that cannot be replayed.
+bool ModelState::record(const RunScope& scope, RunKinds& kinds, RunKind& kind,
+                        const std::vector<Slot>& inputs) {
+  // Outputs that are lent stay until the next run of the model, whichever kind it is of.
+  const bool shared = !alone_;
+  const std::vector<Slot> own = own_inputs(scope, kinds, kind, inputs, shared);
+  rewrite(scope, kinds, kind);
   kind.nodes = NodeMemory();
   const RunScope rewritten{scope.stream, scope.options, scope.constants,
                            kind.nodes,   scope.watch,   scope.random};
@@ -265,55 +283,98 @@ bool ModelState::record(const RunScope& scope, Part& part, RunKind& kind, const 
     Prepared found;
     RunScope preparing = rewritten;
     preparing.prepares = &found;
-    const bool prepared = rehearse(preparing, *kind.graph, own) && !found.reads_back &&
-                          !found.keeps_constants && scope.options.tune == TuneMode::table;
+    const bool prepared =
+        rehearse(preparing, *kind.graph, own) && !found.reads_back && scope.options.tune == TuneMode::table;
     if (!prepared) run_graph(rewritten, *kind.graph, own);
-    kind.recording = Recording::packed(scope.stream, [&] {
-      kind.outputs.clear();
-      random_ = before;
-      for (Slot& slot : run_graph(rewritten, *kind.graph, own)) {
-        const Tensor tensor = to_device(scope.stream, slot);
-        kind.outputs.push_back(lends ? handed_on(scope, slot, tensor, kind.outputs) : tensor);
-      }
-    });
+    kind.recording = Recording::packed(
+        scope.stream,
+        [&] {
+          kind.outputs.clear();
+          random_ = before;
+          for (Slot& slot : run_graph(rewritten, *kind.graph, own)) {
+            const Tensor tensor = to_device(scope.stream, slot);
+            kind.outputs.push_back(lends ? handed_on(scope, slot, tensor, kind.outputs) : tensor);
+          }
+        },
+        shared ? &kinds.memory : nullptr);
     kind.recorded_at = before.offset, kind.drawn = random_.offset - before.offset;
   } catch (const ValidationError&) {  // it reads back
     random_ = before;
-    forget(part, kind);
+    kinds.forget(kind);
     kind.has_settings = !kind.of_settings && std::any_of(inputs.begin(), inputs.end(), is_setting);
     kind.replayable = false;
     return false;
   }
-  part.nodes = NodeMemory();  // what first runs prepared: the next is of another graph
+  kind.nodes.plans.clear();  // replays need none
+  kind.nodes.plan_bytes = 0;
+  kinds.nodes = NodeMemory();  // what first runs made: the next is of another graph
+  kinds.drop_unheld_constants();
   if (precision_ != DType::f32)
-    for (const auto& [constant, low] : converted_) part.constants.erase(constant);
+    for (const auto& [constant, low] : converted_) kinds.constants.erase(constant);
+  kinds.trim(kind);
+  return true;
+}
+
+/// A run that is no replay, of a model whose results are its rewritten graph's: that, node by node. False if
+/// the kind cannot be replayed. `scope`: of the kind's own graph, whichever that is by then.
+bool ModelState::run_rewritten(const std::function<RunScope()>& scope, RunKinds& kinds, RunKind& kind,
+                               const std::vector<Slot>& inputs, std::vector<Tensor>& outputs) {
+  const Model::Watch nobody;
+  const RunScope given = scope();
+  const RunScope rewritten{given.stream, given.options, given.constants, kind.nodes, nobody, given.random};
+  const RandomState before = random_;
+  if (!kind.graph) {
+    const RecordingPause once;  // what is found out is no part of another recording
+    while (!kind.learned) learn(scope(), kind, inputs, false);
+    rewrite(scope(), kinds, kind);
+    kind.nodes = NodeMemory();
+    Prepared found;
+    RunScope preparing = rewritten;
+    preparing.prepares = &found;
+    kind.recordable = rehearse(preparing, *kind.graph, inputs) && !found.reads_back;
+    random_ = before;
+  }
+  if (!kind.recordable) return false;
+  if (given.watch) {  // it is told of the nodes that the model has
+    run_nodes(scope(), base_of(kind), inputs);
+    random_ = before;
+  }
+  outputs = run_nodes(rewritten, *kind.graph, inputs);
   return true;
 }
 
 std::vector<Tensor> ModelState::run(const Stream& stream, const std::vector<Slot>& given,
                                     const Options& options, const Model::Watch& watch) {
-  Part& part = part_of(stream.context());
+  RunKinds& kinds = kinds_in(stream.context());
+  const std::lock_guard<std::recursive_mutex> lock(kinds.mutex);
   // The log tells of operators, and a watch of nodes: a replay has neither. Nor may it be part of another
   // recording.
   const bool plainly = watch || stream.state().logs || Recording::active() || Rehearsal::active();
+  // All runs of a model of 16-bit numbers give the same: see docs/nodes.md.
+  const bool low =
+      low_ || std::any_of(given.begin(), given.end(), [](const Slot& s) { return is_low(s.dtype); });
   std::vector<Slot> set;
-  RunKind& kind = kind_of(stream, part, given, set, options, plainly);
+  RunKind& kind = kind_of(stream, kinds, given, set, options, plainly && !low);
+  const RunningKind running(kind);
   const std::vector<Slot>& inputs = set.empty() ? given : set;
   const auto scope = [&] {
-    return RunScope{stream, options, part.constants, nodes_of(part, kind), watch, random_};
+    return RunScope{stream, options, kinds.constants, nodes_of(kinds, kind), watch, random_};
   };
+  std::vector<Tensor> results;
+  if (plainly && low && kind.replayable && !Rehearsal::active() &&
+      run_rewritten(scope, kinds, kind, inputs, results))
+    return results;
   while (kind.replayable && !kind.learned) {
     const RandomState before = random_;
-    // In another precision all results are the rewritten graph's.
-    const bool asked = plainly || (precision_ == DType::f32 && !rewritten_first);
+    const bool asked = plainly || !(low || rewritten_first);
     std::vector<Tensor> outputs = learn(scope(), kind, inputs, asked);
     if (asked) return outputs;
     random_ = before;  // the run that counts draws the same
   }
   if (!kind.replayable || plainly) return run_nodes(scope(), base_of(kind), inputs);
   if (!kind.recording)
-    return record(scope(), part, kind, inputs) ? handed_out(stream, options, kind)
-                                               : run_nodes(scope(), graph, given);
+    return record(scope(), kinds, kind, inputs) ? handed_out(stream, options, kind)
+                                                : run_nodes(scope(), graph, given);
   for (size_t i = 0; i < inputs.size(); i++)
     if (!inputs[i].held && inputs[i].tensor.numel() != 0)
       copy(stream, inputs[i].tensor, kind.inputs[i], options);
@@ -329,7 +390,7 @@ std::vector<Tensor> ModelState::handed_out(const Stream& stream, const Options& 
 
 /// Runs until the kind is recorded, if it can be; `inputs` become what its graph takes. Random numbers are
 /// not taken.
-RunKind& ModelState::settled(const Stream& stream, Part& part, std::vector<Slot>& inputs,
+RunKind& ModelState::settled(const Stream& stream, RunKinds& kinds, std::vector<Slot>& inputs,
                              const Options& options) {
   constexpr int kMostRuns =
       8;  // without and with settings: learned, learned again where branches are, recorded
@@ -338,12 +399,12 @@ RunKind& ModelState::settled(const Stream& stream, Part& part, std::vector<Slot>
   std::vector<Slot> set;
   for (int i = 0; i < kMostRuns; i++) {
     run(stream, given, options, {});
-    const RunKind& now = kind_of(stream, part, given, set, options, false);
+    const RunKind& now = kind_of(stream, kinds, given, set, options, false);
     if (now.recording || !now.replayable || stream.state().logs) break;
   }
   random_ = before;
   set.clear();
-  RunKind& kind = kind_of(stream, part, given, set, options, false);
+  RunKind& kind = kind_of(stream, kinds, given, set, options, false);
   if (!set.empty()) inputs = std::move(set);
   for (size_t i = 0; kind.recording && i < inputs.size(); i++) inputs[i].tensor = kind.inputs[i];
   return kind;
@@ -352,35 +413,50 @@ RunKind& ModelState::settled(const Stream& stream, Part& part, std::vector<Slot>
 /// Recordings have the seed that they were made with.
 void ModelState::set_random(const RandomState& state) {
   if (state.seed != random_.seed)
-    for (Part& part : parts_)
-      for (RunKind& kind : part.kinds) forget(part, kind);
+    for (const auto& kinds : contexts_) {
+      const std::lock_guard<std::recursive_mutex> lock(kinds->mutex);
+      kinds->forget_all();
+    }
   random_ = {state.seed, state.offset, true};
 }
 
 int64_t ModelState::launches() const noexcept {
-  return parts_.empty() || parts_.front().kinds.empty() ? 0
-                                                        : parts_.front().kinds.front().recording.launches();
+  const RunKind* const last = contexts_.empty() ? nullptr : contexts_.front()->last();
+  return last ? last->recording.launches() : 0;
 }
 
 ModelState::Bound ModelState::bind(const Stream& stream, const std::vector<Slot>& given,
                                    const Options& options) {
-  Part& part = part_of(stream.context());
-  std::vector<Slot> inputs = given;
-  RunKind& kind = settled(stream, part, inputs, options);
-  if (!kind.recording) return {};
-  Bound bound{kind.recording, random_.offset - kind.recorded_at, kind.drawn, kind.inputs, kind.outputs};
-  for (size_t i = 0; i < inputs.size() && kind.of_settings; i++)
+  RunKinds& kinds = kinds_in(stream.context());
+  const std::lock_guard<std::recursive_mutex> lock(kinds.mutex);
+  std::vector<Slot> inputs = given, set;
+  RunKind& shared = kind_of(stream, kinds, given, set, options, false);
+  if (shared.recording) kinds.forget(shared);  // it is made again, in memory of its own
+  alone_ = true;
+  RunKind* kind = nullptr;
+  try {
+    kind = &settled(stream, kinds, inputs, options);
+  } catch (...) {
+    alone_ = false;
+    throw;
+  }
+  alone_ = false;
+  if (!kind->recording) return {};
+  Bound bound{kind->recording, random_.offset - kind->recorded_at, kind->drawn, kind->inputs, kind->outputs};
+  for (size_t i = 0; i < inputs.size() && kind->of_settings; i++)
     if (is_setting(inputs[i])) bound.inputs[i] = Tensor();
-  forget(part, kind);
+  kinds.forget(*kind);
   return bound;
 }
 
 /// Records a kind that is recorded once more, and looks at what each node launches.
 Model::Plan ModelState::explain(const Stream& stream, const std::vector<Slot>& given,
                                 const Options& options) {
-  Part& part = part_of(stream.context());
+  RunKinds& kinds = kinds_in(stream.context());
+  const std::lock_guard<std::recursive_mutex> lock(kinds.mutex);
   std::vector<Slot> inputs = given;
-  RunKind& kind = settled(stream, part, inputs, options);
+  RunKind& kind = settled(stream, kinds, inputs, options);
+  const RunningKind running(kind);
   RandomState random = random_;  // whose numbers are not taken
   Model::Plan plan;
   plan.replayed = bool(kind.recording);
@@ -394,11 +470,11 @@ Model::Plan ModelState::explain(const Stream& stream, const std::vector<Slot>& g
       step.kernels.push_back(recording->launches[seen].shared->name);
   };
   if (!plan.replayed) {
-    run_graph({stream, options, part.constants, part.nodes, watch, random}, graph, given);
+    run_graph({stream, options, kinds.constants, kinds.nodes, watch, random}, graph, given);
     return plan;
   }
   const Recording recording(stream, [&] {
-    run_graph({stream, options, part.constants, kind.nodes, watch, random}, *kind.graph, inputs);
+    run_graph({stream, options, kinds.constants, kind.nodes, watch, random}, *kind.graph, inputs);
   });
   plan.bytes = kind.recording.bytes();
   plan.live = kind.recording.live_bytes();
@@ -409,9 +485,11 @@ Model::Plan ModelState::explain(const Stream& stream, const std::vector<Slot>& g
 /// recording is replayed: its launches are those of the run, in their order.
 Model::Trace ModelState::trace(const Stream& stream, const std::vector<Slot>& given, const Options& options) {
   { const Profile measures(stream); }  // refused before anything runs
-  Part& part = part_of(stream.context());
+  RunKinds& kinds = kinds_in(stream.context());
+  const std::lock_guard<std::recursive_mutex> lock(kinds.mutex);
   std::vector<Slot> inputs = given;
-  RunKind& kind = settled(stream, part, inputs, options);
+  RunKind& kind = settled(stream, kinds, inputs, options);
+  const RunningKind running(kind);
   RandomState random = random_;  // whose numbers are not taken
   Model::Trace trace;
   trace.replayed = bool(kind.recording);
@@ -430,13 +508,13 @@ Model::Trace ModelState::trace(const Stream& stream, const std::vector<Slot>& gi
   };
   if (!trace.replayed) {
     operators = measured([&] {
-      run_graph({stream, options, part.constants, part.nodes, watch, random}, graph, given);
+      run_graph({stream, options, kinds.constants, kinds.nodes, watch, random}, graph, given);
     });
   } else {
     Recording recording;
     operators = measured([&] {
       recording = Recording(stream, [&] {
-        run_graph({stream, options, part.constants, kind.nodes, watch, random}, *kind.graph, inputs);
+        run_graph({stream, options, kinds.constants, kind.nodes, watch, random}, *kind.graph, inputs);
       });
     });
     recording.replay();  // clocks, caches

@@ -5,6 +5,7 @@
 // kind. What cannot be recorded, as its shapes depend on elements, runs node by node each time.
 #pragma once
 
+#include <functional>
 #include <list>
 #include <map>
 #include <memory>
@@ -15,28 +16,10 @@
 #include <dlprim/random.hpp>
 #include <dlprim/recording.hpp>
 
-#include "net/executor.hpp"
 #include "net/indices.hpp"
+#include "net/run_kinds.hpp"
 
 namespace dlprim::detail {
-
-/// A kind of run, and what is known of it.
-struct RunKind {
-  std::string key;
-  bool replayable = true;
-  bool learned = false;            ///< facts and base are those of its runs
-  bool has_settings = false;       ///< the host decides by settings: their values have kinds of their own
-  bool of_settings = false;        ///< it is such a kind: in its runs settings are constant
-  int settings = 0;                ///< how many such kinds there were
-  std::unique_ptr<NetGraph> base;  ///< the model's graph with its branches taken, if there are some
-  std::vector<std::optional<ValueFacts>> facts;  ///< of the values of that, or of the model's graph
-  std::unique_ptr<NetGraph> graph;               ///< that rewritten for this kind
-  NodeMemory nodes;                              ///< of that graph; before, of what is the kind's alone
-  Recording recording;
-  uint64_t recorded_at = 0, drawn = 0;  ///< where its random numbers began, and how many there were
-  std::vector<Tensor> inputs;           ///< where the recording reads
-  std::vector<Tensor> outputs;          ///< where it writes
-};
 
 class ModelState {
  public:
@@ -70,39 +53,38 @@ class ModelState {
   /// Where the numbers of nodes without a seed go on.
   RandomState random() const noexcept { return random_; }
   void set_random(const RandomState& state);
+  void keep(const Model::Kept& kept);
 
  private:
-  /// What is kept for one context.
-  struct Part {
-    Context context;
-    DeviceConstants constants;
-    NodeMemory nodes;          ///< of the model's graph
-    std::list<RunKind> kinds;  ///< the one used last in front
-  };
-  Part& part_of(const Context& context);
-  RunKind& kind_at(Part& part, const std::string& key) const;
-  RunKind& kind_of(const Stream& stream, Part& part, const std::vector<Slot>& given, std::vector<Slot>& set,
-                   const Options& options, bool plainly) const;
-  void forget(Part& part, RunKind& kind) const;
+  RunKinds& kinds_in(const Context& context);
+  RunKind& kind_of(const Stream& stream, RunKinds& kinds, const std::vector<Slot>& given,
+                   std::vector<Slot>& set, const Options& options, bool plainly) const;
   static bool rehearse(const RunScope& scope, const NetGraph& of, const std::vector<Slot>& inputs);
   const NetGraph& base_of(const RunKind& kind) const { return kind.base ? *kind.base : graph; }
-  static NodeMemory& nodes_of(Part& part, RunKind& kind) {
-    return kind.of_settings || kind.base ? kind.nodes : part.nodes;
+  static NodeMemory& nodes_of(RunKinds& kinds, RunKind& kind) {
+    return kind.of_settings || kind.base ? kind.nodes : kinds.nodes;
   }
   std::vector<Tensor> run_nodes(const RunScope& scope, const NetGraph& of, const std::vector<Slot>& inputs);
   std::vector<Tensor> learn(const RunScope& scope, RunKind& kind, const std::vector<Slot>& inputs,
                             bool asked);
-  RunKind& settled(const Stream& stream, Part& part, std::vector<Slot>& inputs, const Options& options);
-  bool record(const RunScope& scope, Part& part, RunKind& kind, const std::vector<Slot>& inputs);
-  void rewrite(const RunScope& scope, const NodeMemory& nodes, RunKind& kind);
+  RunKind& settled(const Stream& stream, RunKinds& kinds, std::vector<Slot>& inputs, const Options& options);
+  bool record(const RunScope& scope, RunKinds& kinds, RunKind& kind, const std::vector<Slot>& inputs);
+  static std::vector<Slot> own_inputs(const RunScope& scope, RunKinds& kinds, RunKind& kind,
+                                      const std::vector<Slot>& inputs, bool shared);
+  void rewrite(const RunScope& scope, RunKinds& kinds, RunKind& kind);
+  bool run_rewritten(const std::function<RunScope()>& scope, RunKinds& kinds, RunKind& kind,
+                     const std::vector<Slot>& inputs, std::vector<Tensor>& outputs);
   std::vector<Tensor> handed_out(const Stream& stream, const Options& options, const RunKind& kind) const;
 
   std::vector<std::string> without_;  ///< passes that are left out
   DType precision_;                   ///< see Model
+  bool low_;                          ///< something is f16 or bf16: all results are the rewritten graph's
   /// As in Rewritten.
   std::map<std::shared_ptr<const HostTensor>, std::shared_ptr<const HostTensor>> converted_;
-  std::list<Part> parts_;
-  RandomState random_{0, 0, true};  ///< as in RunScope
+  Model::Kept kept_;
+  std::list<std::shared_ptr<RunKinds>> contexts_;  ///< contexts' lists of keepers have them, too
+  RandomState random_{0, 0, true};                 ///< as in RunScope
+  bool alone_ = false;  ///< recordings have memory of their own: they will be given away
 };
 
 /// What a graph's inputs are fed, in their order. Throws ValidationError as Model::run.

@@ -164,15 +164,15 @@ std::shared_ptr<const void> NodeStep::find_plan(std::initializer_list<TensorDesc
   return found == scope.nodes.plans.end() ? nullptr : found->second;
 }
 
-void NodeStep::keep_plan(std::initializer_list<TensorDesc> of, std::shared_ptr<const void> plan) const {
-  constexpr size_t kMost = 4096;
-  if (Rehearsal::active()) {
-    if (scope.prepares && (constant(0) || constant(1))) scope.prepares->keeps_constants = true;
-    return;
-  }
-  auto& plans = scope.nodes.plans;
-  if (plans.size() >= kMost) plans.clear();  // fed ever new sizes, it starts over
-  plans[plan_key(node, options, of)] = std::move(plan);
+void NodeStep::keep_plan(std::initializer_list<TensorDesc> of, std::shared_ptr<const void> plan,
+                         size_t bytes) const {
+  constexpr size_t kMostBytes = size_t{16} << 20;
+  if (Rehearsal::active()) return;
+  NodeMemory& nodes = scope.nodes;
+  if (nodes.plan_bytes + bytes > kMostBytes) nodes.plans.clear(), nodes.plan_bytes = 0;  // fed ever new sizes
+  std::string key = plan_key(node, options, of);
+  nodes.plan_bytes += bytes + key.size();
+  nodes.plans[std::move(key)] = std::move(plan);
 }
 
 int NodeStep::axis(const char* name, int64_t standard, int rank) const {

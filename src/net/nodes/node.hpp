@@ -19,6 +19,7 @@
 #include <dlprim/tensor.hpp>
 
 #include "core/check.hpp"
+#include "core/plan_cache.hpp"
 
 namespace dlprim::detail {
 
@@ -123,14 +124,13 @@ class NodeStep {
   void set(int k, Slot slot);
   Slot& out(int k) { return outputs_[static_cast<size_t>(k)]; }
 
-  /// The node's plan for tensors like these: kept with the model, so that it may keep what it prepared of
-  /// constant operands. `make` gives a P.
+  /// The node's plan for tensors like these, kept with the model. `make` gives a P.
   template <class P, class Make>
   P kept_plan(std::initializer_list<TensorDesc> of, Make make) const {
     const auto plan = find_plan(of);
     if (plan) return *std::static_pointer_cast<const P>(plan);
     auto made = std::make_shared<const P>(make());
-    keep_plan(of, made);
+    keep_plan(of, made, host_bytes(*made));
     return *made;
   }
 
@@ -147,7 +147,7 @@ class NodeStep {
   /// Where output `k` has been put down to go; an undefined tensor if nowhere.
   Tensor place(int k, bool last) const;
   std::shared_ptr<const void> find_plan(std::initializer_list<TensorDesc> of) const;
-  void keep_plan(std::initializer_list<TensorDesc> of, std::shared_ptr<const void> plan) const;
+  void keep_plan(std::initializer_list<TensorDesc> of, std::shared_ptr<const void> plan, size_t bytes) const;
 
   Places& places_;
   std::vector<Slot*> inputs_;

@@ -62,7 +62,9 @@ const std::vector<GraphPass>& passes() {
 void run_passes(Rewritten& rewritten, const std::vector<std::string>& without, Passes which) {
   for (const GraphPass& pass : passes()) {
     const bool wanted = std::find(without.begin(), without.end(), pass.name) == without.end();
-    if (pass.run && wanted && (which == Passes::all || !pass.needs_facts)) pass.run(rewritten);
+    if (!pass.run || !wanted || (which == Passes::without_facts && pass.needs_facts)) continue;
+    pass.run(rewritten);
+    if (rewritten.share) rewritten.share(rewritten.graph);
   }
 }
 

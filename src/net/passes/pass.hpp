@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -30,6 +31,8 @@ struct Rewritten {
   DType precision = DType::f32;  ///< what products of f32 are to compute in
   /// Constants in that dtype, by what they were: one model's graphs share them. Null: nothing is kept.
   std::map<std::shared_ptr<const HostTensor>, std::shared_ptr<const HostTensor>>* converted = nullptr;
+  /// Called after each pass: puts constants that other rewritten graphs have already in place of the same.
+  std::function<void(NetGraph&)> share = nullptr;
   bool channels_last = false;     ///< convolutions are faster so
   bool integer_products = false;  ///< products of i8 are faster than those of f32
 

@@ -116,6 +116,7 @@ class CpuRows : public CpuBase {
                          gemm_cpu_share_for(tiles_, context.device(), m_, columns, p_.groups)});
       packed += p_.groups * round_up(m_, tiles_.mr) * passes_.back().k;
     }
+    weights_.keep_as(context, "conv_cpu", p_, tiles_.mr, tiles_.kc, passes_);
     const Defines form = defines().set("W_PLAIN", w_plain()).set("SUMS_APART", conv_sums_apart(p_));
     pack_ = context.state().programs.kernel("conv_cpu", "gemm_pack_a", form);
     multiply_ = context.state().programs.kernel("conv_cpu", "gemm_cpu", form);
@@ -178,7 +179,7 @@ class CpuRows : public CpuBase {
   }
 
   const bool data_;
-  const ConvCpuWeights weights_;
+  ConvCpuWeights weights_;
   std::vector<ConvCpuPass> passes_;
   int slab_;  ///< images in a launch: their sums fit into the workspace
   size_t sums_at_ = 0;

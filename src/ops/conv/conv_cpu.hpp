@@ -69,6 +69,10 @@ class ConvCpuWeights {
       : shape_{count}, real_(conv_real(p)), constant_(p.constant_w) {
     if (!constant_) at_ = workspace.add(static_cast<size_t>(count) * size_of(real_));
   }
+  /// What the packed numbers depend on: panels of `unit` rows or columns, `kc` steps of k at a time, and what
+  /// each pass takes of w.
+  void keep_as(const Context& context, const char* kernel, const ConvProblem& p, int unit, int kc,
+               const std::vector<ConvCpuPass>& passes);
   /// What `pack` writes of w.
   template <class Pack>
   Tensor packed(const Stream& stream, const Tensor& w, const Tensor& workspace, const Pack& pack) const {
@@ -107,6 +111,21 @@ inline CpuFilter cpu_filter(const ConvProblem& p, const ConvPass& pass) {
   const std::array<int, 5> s = narrow(pass.w_strides(p.w));
   const bool data = p.direction == ConvDirection::backward_data;
   return {p.group_k() * s[0], s[data ? 1 : 0], s[data ? 0 : 1], s[2], s[3], s[4]};
+}
+
+inline void ConvCpuWeights::keep_as(const Context& context, const char* kernel, const ConvProblem& p,
+                                    int unit, int kc, const std::vector<ConvCpuPass>& passes) {
+  if (!constant_) return;
+  PlanKey form(kernel);
+  form.add(p.dtype).add(p.direction).add(p.groups).add(p.group_c()).add(p.group_k()).add(unit).add(kc);
+  form.add(p.w_row_major);
+  for (const ConvCpuPass& pass : passes) {
+    const CpuFilter w = cpu_filter(p, pass.at);
+    form.add(pass.k).add(pass.packed).add(pass.at.window());
+    for (const ConvPhase& axis : pass.at.axes) form.add(axis.last);
+    for (const int stride : {w.g, w.target, w.source, w.d, w.h, w.w}) form.add(stride);
+  }
+  constants_ = Constants(context, form);
 }
 
 /// conv_parts_for(), or some more parts, so that work-groups come to much the same number for each unit.

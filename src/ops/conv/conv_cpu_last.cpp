@@ -106,6 +106,7 @@ class LastRows : public ConvImpl {
       passes_.push_back({pass, channels() * pass.taps(), packed, share});
       packed += p_.groups * round_up(n_, tiles_.nr()) * passes_.back().k;
     }
+    weights_.keep_as(context, "conv_cpu_last", p_, tiles_.nr(), tiles_.kc, passes_);
     Defines defines = conv_defines(p_, ConvChannels::columns);
     tiles_.define(defines);
     defines.set("DEPTH", p_.has_depth()).set("SUMS_APART", conv_sums_apart(p_));
@@ -190,7 +191,7 @@ class LastRows : public ConvImpl {
   const GemmCpuTiles tiles_;
   const int n_;
   WorkspaceParts workspace_;
-  const ConvCpuWeights weights_;
+  ConvCpuWeights weights_;
   std::optional<int64_t> pitch_;  ///< of lines that are read where they lie
   std::vector<ConvCpuPass> passes_;
   size_t sums_at_ = 0;

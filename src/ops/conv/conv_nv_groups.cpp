@@ -56,6 +56,11 @@ class Groups : public ConvImpl {
         merged(diagonal_.shape, diagonal_.of_merged, dtype, true);
     copied_.emplace(context, std::vector<TensorDesc>{is_filter(p) ? merged : given},
                     std::vector<TensorDesc>{is_filter(p) ? given : merged}, 0, "y0 = x0");
+    if (kept()) {
+      PlanKey form("conv_nv_groups");
+      form.add(given).add(merged).add(merged_.w_extent);
+      constants_ = Constants(context, form);
+    }
     if (!is_filter(p))
       zeros_.emplace(context, std::vector<TensorDesc>{},
                      std::vector<TensorDesc>{{Shape{merged_.w_extent}, dtype}}, 0, "y0 = 0");

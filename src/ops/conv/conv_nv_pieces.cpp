@@ -63,6 +63,7 @@ ConvNvMmaWeights::ConvNvMmaWeights(const Context& context, const ConvProblem& p,
   bytes_ = static_cast<size_t>(p.groups * rows * row) * size_of(p.dtype);
   if (!constant_w_) at_ = workspace.add(bytes_);
   copied_.emplace(context, std::vector<TensorDesc>{from_}, std::vector<TensorDesc>{packed_}, 0, "y0 = x0");
+  if (constant_w_) constant_ = Constants(context, PlanKey("conv_nv_mma").add(from_).add(packed_).add(bytes_));
 }
 
 Tensor ConvNvMmaWeights::prepare(const Stream& stream, const Tensor& w, const Tensor& workspace) const {

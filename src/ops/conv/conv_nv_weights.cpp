@@ -40,6 +40,10 @@ ConvNvWeights::ConvNvWeights(const Context& context, const ConvProblem& p, int p
   defines.set("TRANSPOSED", backward_).set("PARTS", parts);
   if (p.dtype != DType::f32) defines.set("ELEMENT", "ushort").set("IS_FLOAT", false);
   pack_ = context.state().programs.kernel("conv_nv_pack", "conv_nv_pack", defines);
+  if (!p.constant_w) return;
+  PlanKey form("conv_nv_pack");
+  form.add(p.dtype).add(parts).add(backward_).add(p.groups).add(p.group_c()).add(p.group_k()).add(p.w_space);
+  constant_ = Constants(context, form.add(p.w).add(tap_stride_).add(row_stride_));
 }
 
 Tensor ConvNvWeights::prepare(const Stream& stream, const Tensor& w, const Tensor& workspace) const {

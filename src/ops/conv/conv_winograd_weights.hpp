@@ -15,7 +15,10 @@ class WinogradWeights {
       : constant_(p.constant_w),
         layout_(winograd_layout(choice, w, w.rows(), true)),
         transform_(context, p, choice.form, WinogradMatrix::filter, w, choice.form.taps, true, choice.cpu) {
-    if (!constant_) at_ = workspace.add(layout_.bytes());
+    if (!constant_)
+      at_ = workspace.add(layout_.bytes());
+    else
+      constants_ = Constants(context, form_of(p, choice, w, layout_));
   }
 
   const WinogradLayout& layout() const { return layout_; }
@@ -32,6 +35,19 @@ class WinogradWeights {
   void forget_constants() const { constants_.forget(); }
 
  private:
+  static PlanKey form_of(const ConvProblem& p, const WinogradChoice& choice, const WinogradImages& w,
+                         const WinogradLayout& to) {
+    PlanKey form("winograd");
+    form.add(p.dtype).add(p.result_dtype).add(choice.cpu).add(choice.form.results).add(choice.form.taps);
+    form.add(w.images).add(w.channels).add(w.size).add(w.strides).add(w.first).add(w.extent).add(w.aligned);
+    return form.add(to.channels_last)
+        .add(to.points)
+        .add(to.tiles)
+        .add(to.channels)
+        .add(to.pitch)
+        .add(to.plane);
+  }
+
   bool constant_;
   WinogradLayout layout_;
   WinogradTransform transform_;

@@ -201,6 +201,22 @@ GemmDesc::Vector vector_of(const Named& x) {
 
 }  // namespace
 
+namespace {
+
+/// The problem whose row of the tables serves. On CPUs a row's tiles decide how a constant operand is packed:
+/// it is the same row whatever the other operand's size is, so that the packed panels are shared. A problem
+/// that was measured for itself keeps its own.
+GemmProblem tuned_as(const Context& context, const GemmProblem& p, const Options& options) {
+  constexpr int kUsual = 128;
+  GemmProblem result = p;
+  if (context.device().kind() != DeviceKind::cpu || options.tune != TuneMode::table) return result;
+  if (p.constant_b && !p.constant_a && p.m > 1) result.m = kUsual;
+  if (p.constant_a && !p.constant_b && p.n > 1) result.n = kUsual;
+  return result;
+}
+
+}  // namespace
+
 GemmProblem gemm_problem(const GemmDesc& desc) {
   return problem_of(gemm_batches(desc).product);
 }
@@ -251,7 +267,7 @@ Gemm::Gemm(const Context& context, const GemmDesc& desc, const Options& asked)
   const std::string description = detail::description_of(p);
   const Options options = detail::recorded_options(asked, context, "gemm", description);
   auto info = std::make_shared<detail::PlanInfo>();
-  const TuneProblem tuned = detail::gemm_tune_problem(p, options);
+  const TuneProblem tuned = detail::gemm_tune_problem(detail::tuned_as(context, p, options), options);
   if (options.tune != TuneMode::table && options.engine == "auto" && !Rehearsal::active())
     detail::measure_gemm_on_first_use(context, batches_->product, p, options);
   impl_ = detail::choose_engine("gemm", detail::kEngines, context, p, options, *info, &tuned);

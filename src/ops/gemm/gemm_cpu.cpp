@@ -69,6 +69,8 @@ struct Cpu : Gemm::Impl {
     multiply = programs.kernel("gemm_cpu", "gemm_cpu", defines);
     if (keep_a || pack_before) pack_a = programs.kernel("gemm_cpu", "gemm_pack_a", defines);
     if (keep_b) pack_b = programs.kernel("gemm_cpu", "gemm_pack_b", defines);
+    if (keep_a) constants_a = Constants(context, form_of("gemm_cpu a", p.a, p.m, tiles.mr));
+    if (keep_b) constants_b = Constants(context, form_of("gemm_cpu b", p.b, p.n, tiles.nr()));
   }
 
   size_t workspace_size() const override { return sums_size + (pack_before ? packed_a_size() : 0); }
@@ -134,6 +136,12 @@ struct Cpu : Gemm::Impl {
             " bytes, the device has local memory of ", device.facts().local_memory);
   }
 
+  /// Of an operand's packed panels, each of `unit` of its `count` rows or columns.
+  PlanKey form_of(const char* name, const GemmOperand& x, int64_t count, int unit) const {
+    PlanKey form(name);
+    form.add(p.dtype).add(x.unit_k).add(x.pitch).add(products(x)).add(x.batch).add(count).add(p.k);
+    return form.add(unit).add(tiles.kc);
+  }
   int64_t products(const GemmOperand& x) const { return x.batch == 0 ? 1 : p.batch; }
   int64_t packed_a_count() const { return products(p.a) * round_up(slab, tiles.mr) * p.k; }
   int64_t packed_b_count() const { return products(p.b) * round_up(p.n, tiles.nr()) * p.k; }

@@ -23,7 +23,6 @@ NvOperand::NvOperand(const Context& context, const GemmProblem& p, const GemmOpe
   as_read_ = x;
   if (runs <= 1) as_read_.pitch = round_up(std::max<int64_t>(1, length), vector);
   if (!prepared_) return;
-  if (constant) constant_ = std::make_unique<Constants>();
   WorkspaceParts& memory = constant ? kept_ : workspace;
   const int parts = !packed_ ? 0 : form == Form::split ? 2 : 1;
   if (packed_) {
@@ -44,6 +43,11 @@ NvOperand::NvOperand(const Context& context, const GemmProblem& p, const GemmOpe
   if (size_of(dtype_) < 4) defines.set("ELEMENT", size_of(dtype_) == 2 ? "ushort" : "uchar");
   defines.set("VECTOR", dtype_ == DType::f32 && x.unit_k && x.vectors);
   pack_ = context.state().programs.kernel("gemm_nv_pack", "gemm_nv_pack", defines);
+  if (!constant) return;
+  PlanKey form_key("gemm_nv_pack");
+  form_key.add(dtype_).add(parts).add(form).add(rows).add(k_).add(batch_);
+  form_key.add(x.unit_k).add(x.vectors).add(x.pitch).add(x.batch).add(as_read_.pitch).add(as_read_.batch);
+  constant_ = std::make_unique<Constants>(context, form_key);
 }
 
 Tensor NvOperand::prepare(const Stream& stream, const Tensor& x, const Tensor& workspace) const {
