@@ -10,6 +10,9 @@
 
 namespace dlprim::test {
 
+/// What reads memory that nobody wrote is to be wrong: DLPRIM_POISON=0 in the environment switches it off.
+[[maybe_unused]] static const int poisoned = setenv("DLPRIM_POISON", "1", 0);
+
 // Both are never destroyed: some OpenCL simulators cannot release objects after main has returned.
 
 Context& context() {

@@ -1,6 +1,7 @@
 // The context's memory pool: size classes, reuse on one stream and across streams, coalescing, limits.
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <map>
 #include <string>
 #include <thread>
@@ -122,6 +123,42 @@ TEST_CASE("memory: statistics", "[memory][small]") {
   CHECK(stats.held_peak == stats.held);
   CHECK(stats.cross_stream_waits == 0);
   CHECK(stats.retries == 0);
+}
+
+TEST_CASE("memory: new and freed blocks are poisoned where tests run", "[memory][small]") {
+  constexpr int kPoison = 0x7fff7fff;
+  if (const char* asked = std::getenv("DLPRIM_POISON"); !asked || std::string(asked) != "1") {
+    test::note_skipped("poison: DLPRIM_POISON is not 1");
+    return;
+  }
+  const Context c = fresh();
+  const Stream a(c), b(c);
+  for (const int64_t count :
+       {int64_t{3}, kMiB, 8 * kMiB}) {  // of a small segment, a large one, one of its own
+    int64_t offset;
+    cl_mem buffer;
+    {
+      const Tensor x(a, {count}, DType::i32);
+      CHECK(filled(a, x, kPoison));
+      set(a, x, 5);
+      CHECK(filled(a, x, 5));
+      offset = x.offset(), buffer = x.buffer()();
+    }
+    {
+      const Tensor y(a, {count}, DType::i32);  // freed while its queue may be at work
+      CHECK(same_memory(y, buffer, offset));
+      CHECK(filled(a, y, kPoison));
+      set(a, y, 6);
+    }
+    {
+      const Tensor z(b, {count}, DType::i32);  // another stream waits for the poison, and writes after it
+      set(b, z, 7);
+      CHECK(filled(b, z, 7));
+    }
+    b.finish();
+    const Tensor w(c, {count}, DType::i32);  // of no stream, freed when its queues were done
+    CHECK(filled(b, w, kPoison));
+  }
 }
 
 TEST_CASE("memory: one stream has its block back at once", "[memory][small]") {

@@ -1,7 +1,13 @@
 // The pool of device memory, and what tensors share of it.
+//
+// With DLPRIM_POISON=1 a block is filled with 0x7fff when it is new and whenever it is freed: NaN in every
+// floating dtype, a large number in integers. What reads memory that nobody wrote is then wrong on every
+// device, also where fresh memory is 0.
 #include "core/memory.hpp"
 
 #include <algorithm>
+#include <cstdlib>
+#include <cstring>
 #include <new>
 #include <tuple>
 
@@ -38,6 +44,52 @@ uint64_t size_class(uint64_t bytes) {
 bool usable_by(const Block& block, const QueueState* queue) {
   return std::all_of(block.pending.begin(), block.pending.end(),
                      [&](const PendingUse& use) { return use.queue.get() == queue || use.done(); });
+}
+
+/// Makes `queue` wait for what another one was given.
+void wait_for(const PendingUse& use, QueueState& queue) {
+  cl_event marker = nullptr;
+  cl_check(clEnqueueMarkerWithWaitList(use.queue->queue(), 0, nullptr, &marker),
+           "clEnqueueMarkerWithWaitList");
+  const cl::Event owner(marker);
+  cl_check(clFlush(use.queue->queue()), "clFlush");
+  cl_check(clEnqueueBarrierWithWaitList(queue.queue(), 1, &marker, nullptr), "clEnqueueBarrierWithWaitList");
+  queue.submitted++;  // whoever gets the block after this queue waits for the barrier
+}
+
+bool poison_asked() {
+  const char* text = std::getenv("DLPRIM_POISON");
+  return text && std::strcmp(text, "1") == 0;
+}
+
+void enqueue_poison(const cl::CommandQueue& queue, const Block& block) {
+  constexpr cl_ushort kPoison = 0x7fff;
+  cl_check(clEnqueueFillBuffer(queue(), block.segment->buffer(), &kPoison, sizeof kPoison, block.offset,
+                               block.size / sizeof kPoison * sizeof kPoison, 0, nullptr, nullptr),
+           "clEnqueueFillBuffer");
+}
+
+/// Memory that no queue uses. It is filled in a queue of its own: nobody has to wait for that later.
+void poison_idle(const cl::Context& context, const Block& block) {
+  cl_int code = CL_SUCCESS;
+  const std::vector<cl::Device> devices = context.getInfo<CL_CONTEXT_DEVICES>(&code);
+  cl_check(code, "clGetContextInfo");
+  const cl::CommandQueue queue(context, devices.front(), 0, &code);
+  cl_check(code, "clCreateCommandQueue");
+  enqueue_poison(queue, block);
+  cl_check(clFinish(queue()), "clFinish");
+}
+
+/// A block that was just freed, in the last of the queues that may still use it: that is one more use of the
+/// block by its earlier owner, which others wait for as for those before it.
+void poison_freed(const cl::Context& context, Block& block) {
+  if (block.pending.empty()) return poison_idle(context, block);
+  const PendingUse last = block.pending.back();
+  for (const PendingUse& use : block.pending)
+    if (use.queue != last.queue) wait_for(use, *last.queue);
+  enqueue_poison(last.queue->queue, block);
+  cl_check(clFlush(last.queue->queue()), "clFlush");
+  block.pending = {{last.queue, ++last.queue->submitted}};
 }
 
 }  // namespace
@@ -135,6 +187,7 @@ Block* Allocator::grow(uint64_t size, bool small) {
   segment->first = block.get();
   block->segment = segment.get();
   block->size = wanted;
+  if (poison_asked()) poison_idle(context_, *block);
   Segment* key = segment.get();
   segments_.emplace(key, std::move(segment));
   stats_.held += wanted;
@@ -213,6 +266,10 @@ void Allocator::release(Block* block, std::vector<PendingUse> pending) {
       pending.end());
   block->pending = std::move(pending);
   block->free = true;
+  try {
+    if (poison_asked()) poison_freed(context_, *block);
+  } catch (const Error&) {  // of a queue that failed: its user is told by it, and this memory stays as it was
+  }
   for (Block* neighbour : {block->previous, block->next}) {
     if (!neighbour || !neighbour->free) continue;
     list.erase(neighbour);
@@ -309,14 +366,7 @@ void Storage::touch(const std::shared_ptr<QueueState>& queue) {
     users_.reserve(users_.size() + 1);
     for (const PendingUse& use : block_->pending) {
       if (use.queue == queue || use.done()) continue;
-      cl_event marker = nullptr;
-      cl_check(clEnqueueMarkerWithWaitList(use.queue->queue(), 0, nullptr, &marker),
-               "clEnqueueMarkerWithWaitList");
-      const cl::Event owner(marker);
-      cl_check(clFlush(use.queue->queue()), "clFlush");
-      cl_check(clEnqueueBarrierWithWaitList(queue->queue(), 1, &marker, nullptr),
-               "clEnqueueBarrierWithWaitList");
-      queue->submitted++;  // whoever gets the block after this queue waits for the barrier
+      wait_for(use, *queue);
       context.state().allocator.count_cross_stream_wait();
     }
     users_.push_back({queue, 0});
