@@ -230,6 +230,31 @@ TEST_CASE("copy: what is read without waiting is there when its event is done", 
         }).find("x: is read in a rehearsal") == 0);
 }
 
+TEST_CASE("copy: host memory is read without a copy of it until the event is done", "[copy][small]") {
+  const Stream own(context());
+  constexpr int64_t kRows = 300, kColumns = 70;
+  const std::vector<float> values = counted({kRows, kColumns});
+  for (const bool turned : {false, true}) {
+    const Guarded y({kRows, kColumns}, DType::f32);
+    const Tensor view = turned ? y.tensor().reshape({kColumns, kRows}).transpose(0, 1) : y.tensor();
+    const Event done = write_async(own, view, values.data(), view.bytes());
+    CHECK(read<float>(own, view) == values);  // in order with what comes behind it
+    done.wait();
+    CHECK(done.done());
+    CHECK(y.intact());
+  }
+  const Tensor none(own, {0, 4});
+  CHECK(write_async(own, none, nullptr, 0).done());
+  const Tensor one(own, {1});
+  CHECK(error_of<ValidationError>([&] { write_async(own, one, nullptr, 4); }) == "host: is null");
+  const float host = 0;
+  CHECK(error_of<ValidationError>([&] { write_async(own, one, &host, 8); }).find("bytes: 8 for ") == 0);
+  const Rehearsal rehearsal;
+  CHECK(error_of<ValidationError>([&] {
+          write_async(own, one, &host, 4);
+        }).find("y: is written in a rehearsal") == 0);
+}
+
 TEST_CASE("copy: vectors of bool", "[copy][small]") {
   const Guarded y({3}, DType::boolean);
   const std::vector<bool> host{true, false, true};

@@ -68,6 +68,9 @@ DLPRIM_API Tensor cast(const Stream& stream, const Tensor& x, DType dtype, const
 /// Host to device, in row-major order of y's elements. `bytes` must be y.bytes(). The host memory may be
 /// reused at once.
 DLPRIM_API void write(const Stream& stream, const Tensor& y, const void* host, int64_t bytes);
+/// The same without a copy of the host memory, which must stay as it is until the event is done. Pinned
+/// memory is read at full speed.
+DLPRIM_API Event write_async(const Stream& stream, const Tensor& y, const void* host, int64_t bytes);
 /// Device to host, in row-major order of x's elements. Blocks until the data has arrived.
 DLPRIM_API void read(const Stream& stream, const Tensor& x, void* host, int64_t bytes);
 /// The same without waiting: the data has arrived when the event is done. Until then `host` must stay, and x

@@ -94,6 +94,30 @@ void write(const Stream& stream, const Tensor& y, const void* host, int64_t byte
   staging.done = cl::Event(done);
 }
 
+Event write_async(const Stream& stream, const Tensor& y, const void* host, int64_t bytes) {
+  require_bytes("y", y, host, bytes);
+  require(y.context() == stream.context(), "y", "belongs to another context than the stream");
+  require_writable("y", y);
+  if (bytes == 0) return {};
+  require(!Rehearsal::active(), "y", "is written in a rehearsal, where nothing is computed");
+  require(!RecordingState::active(stream.state()), "y",
+          "is written in a recording: a replay could not read the host's memory again");
+  const Tensor packed = y.is_contiguous() ? y : Tensor(stream, y.shape(), y.dtype());
+  const Run run = run_of(packed);
+  StreamState& state = stream.state();
+  packed.storage()->touch(state.queue);
+  cl_event done = nullptr;
+  enqueue_command(stream.context(), "clEnqueueWriteBuffer", {}, [&] {
+    return clEnqueueWriteBuffer(stream.cl()(), packed.buffer()(), CL_FALSE, run.begin, run.size, host, 0,
+                                nullptr, &done);
+  });
+  state.queue->submitted++;
+  const Event result{cl::Event(done)};
+  if (!y.is_contiguous()) copy(stream, packed, y);
+  cl_check(clFlush(stream.cl()()), "clFlush");  // so that who waits need not wait for this stream's host
+  return result;
+}
+
 void read(const Stream& stream, const Tensor& x, void* host, int64_t bytes) {
   enqueue_read(stream, x, host, bytes, nullptr);
 }
