@@ -1,5 +1,6 @@
 // Attention: softmax(scale q k^T + bias) v and its gradients, by products of matrices over parts of the
-// scores. The backward pass makes the weights anew from the scores and the logarithms of their sums.
+// scores. The backward pass computes the weights again from the scores, by softmax as the forward pass does:
+// exp(score - logsumexp) would be as coarse as the scores, and those of masks are -1e9 or finfo.min.
 #include <ATen/Context.h>
 #include <ATen/ExpandUtils.h>
 #include <ATen/Functions.h>
@@ -56,6 +57,8 @@ void make_scores(const Problem& p, const Part& part, const Tensor& q, const Tens
           {behind});
 }
 
+}  // namespace
+
 void drop(const Problem& p, const Part& part, RandomState state, const Tensor& x) {
   if (p.dropout == 0) return;
   state.offset += static_cast<uint64_t>(part.before);
@@ -69,6 +72,8 @@ void drop(const Problem& p, const Part& part, RandomState state, const Tensor& x
       });
 }
 
+namespace {
+
 void log_sum_exp(Device& on, const Tensor& x, const Tensor& y) {
   run_plan<dlprim::LogSumExp>(
       on, Key::of(x, y),
@@ -76,6 +81,16 @@ void log_sum_exp(Device& on, const Tensor& x, const Tensor& y) {
         return dlprim::LogSumExp(on.context, {x, y, -1});
       },
       [&](const dlprim::LogSumExp& plan, const dlprim::Stream& stream) { plan.run(stream, x, y); });
+}
+
+/// w = softmax(s); 0 in rows whose scores are all -infinity if `all` is given, which is one true.
+void weigh(Device& on, const Tensor& s, const Tensor& all, const Tensor& w) {
+  run_plan<dlprim::Softmax>(
+      on, Key::of(s, all, w),
+      [&] {
+        return dlprim::Softmax(on.context, {s, w, -1, false, description(all)});
+      },
+      [&](const dlprim::Softmax& plan, const dlprim::Stream& stream) { plan.run(stream, s, all, w); });
 }
 
 /// y = sum(a b) along the last dimension
@@ -90,6 +105,28 @@ void sum_products(Device& on, const Tensor& a, const Tensor& b, const Tensor& y)
       });
 }
 
+/// Tells softmax that rows may have no key at all; undefined where they cannot.
+Tensor one_true(const Problem& p, bool biased) {
+  if (!biased) return {};
+  return view(at::ones({1, 1, 1, 1, 1}, p.scores.dtype(at::kBool)));
+}
+
+/// A tensor of these sizes whose dimensions are in memory in the order of `like`'s, as PyTorch's meta
+/// function of this operator has it.
+at::Tensor ordered_as(const at::Tensor& like, at::IntArrayRef sizes) {
+  if (like.sizes() == sizes) return at::empty_like(like);
+  std::array<int64_t, 4> order{0, 1, 2, 3};
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int64_t a, int64_t b) { return like.stride(a) > like.stride(b); });
+  std::array<int64_t, 4> strides;
+  int64_t stride = 1;
+  for (size_t i = 4; i-- > 0;) {
+    strides[static_cast<size_t>(order[i])] = stride;
+    stride *= sizes[static_cast<size_t>(order[i])];
+  }
+  return at::empty_strided(sizes, strides, like.options());
+}
+
 at::Tensor number(uint64_t value) {
   return at::scalar_tensor(static_cast<int64_t>(value), at::TensorOptions().dtype(at::kLong));
 }
@@ -102,8 +139,8 @@ attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& valu
   const bool biased = mask && mask->defined();
   TORCH_CHECK(!(biased && causal), "attention: either there is a mask or is_causal is set, not both");
   const Problem p(query, key, value, causal, dropout, scale);
-  const at::Tensor out = at::empty({query.size(0), query.size(1), p.queries, value.size(3)}, query.options());
-  const at::Tensor sums = at::empty({query.size(0), query.size(1), p.queries}, p.scores);
+  const at::Tensor out = ordered_as(query, {query.size(0), query.size(1), p.queries, value.size(3)});
+  const at::Tensor sums = at::empty({query.size(0), query.size(1), p.queries}, p.scores.dtype(at::kFloat));
   RandomState state;
   if (dropout > 0)
     state = at::get_generator_or_default<Generator>(std::nullopt, default_generator(p.on.index))
@@ -117,9 +154,10 @@ attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& valu
     out.zero_();
     return result();
   }
-  const at::Tensor qs = query.contiguous(), ks = key.contiguous(), vs = value.contiguous();
-  const Tensor q = p.of_queries(qs), k = p.of_keys(ks), v = p.of_keys(vs), y = p.of_queries(out),
-               lse = p.of_queries(sums.unsqueeze(-1)), places = places_of(p);
+  const at::Tensor qs = query.contiguous(), ks = key.contiguous(), vs = value.contiguous(),
+                   ys = out.is_contiguous() ? out : at::empty(out.sizes(), out.options());
+  const Tensor q = p.of_queries(qs), k = p.of_keys(ks), v = p.of_keys(vs), y = p.of_queries(ys),
+               lse = p.of_queries(sums.unsqueeze(-1)), places = places_of(p), all = one_true(p, biased);
   const at::Tensor bias = biased ? p.of_scores(*mask) : at::Tensor();
   const std::vector<Part> parts = parts_of(p);
   const Room scores(p, parts, p.scores.dtype().toScalarType()), weights(p, parts, p.type);
@@ -127,10 +165,11 @@ attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& valu
     const Tensor s = view(scores.of(part)), w = view(weights.of(part)), sum = part.of_rows(lse);
     make_scores(p, part, q, k, bias, places, s);
     log_sum_exp(p.on, s, sum);
-    compute(p.on, "y0 = x1 == -INFINITY ? 0 : exp(x0 - x1)", {s, sum}, {w});  // else NaN: no keys for it
+    weigh(p.on, s, all, w);
     drop(p, part, state, w);
     multiply(p.on, w, part.of_keys(v), 1, 0, part.of_rows(y));
   }
+  if (!ys.is_same(out)) out.copy_(ys);
   return result();
 }
 
@@ -141,6 +180,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor> attention_backward(
     const at::Tensor& attn_bias, std::array<bool, 4> wanted, const at::Tensor& out, const at::Tensor& sums,
     const at::Tensor&, const at::Tensor&, c10::SymInt, c10::SymInt, double dropout, bool causal,
     const at::Tensor& seed, const at::Tensor& offset, std::optional<double> scale) {
+  if (!grad.defined()) return {};
   const Problem p(query, key, value, causal, dropout, scale);
   const bool biased = attn_bias.defined();
   wanted[3] = wanted[3] && biased;
@@ -152,9 +192,11 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor> attention_backward(
                    dv = like(wanted[2], value, true), dbias = like(wanted[3], attn_bias, true);
   const auto result = [&] {
     const auto of = [](const at::Tensor& d, const at::Tensor& t) {
-      return d.defined() ? d.to(t.scalar_type()) : d;
+      if (!d.defined()) return d;
+      const at::Tensor like = at::empty_like(t);
+      return like.dtype() == d.dtype() && like.strides() == d.strides() ? d : like.copy_(d);
     };
-    return std::tuple(dq, of(dk, key), of(dv, value), of(dbias, attn_bias));
+    return std::tuple(of(dq, query), of(dk, key), of(dv, value), of(dbias, attn_bias));
   };
   if (out.numel() == 0 || p.keys == 0) {
     if (wanted[0]) dq.zero_();
@@ -164,10 +206,9 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor> attention_backward(
   if (dropout > 0)
     state = {static_cast<uint64_t>(seed.item<int64_t>()), static_cast<uint64_t>(offset.item<int64_t>())};
   const at::Tensor qs = query.contiguous(), ks = key.contiguous(), vs = value.contiguous(),
-                   dys = grad.contiguous(), ys = out.contiguous(), dots = at::empty_like(sums);
+                   dys = grad.contiguous(), ys = out.contiguous(), dots = at::empty(sums.sizes(), p.scores);
   const Tensor q = p.of_queries(qs), k = p.of_keys(ks), v = p.of_keys(vs), dy = p.of_queries(dys),
-               lse = p.of_queries(sums.unsqueeze(-1)), dot = p.of_queries(dots.unsqueeze(-1)),
-               places = places_of(p);
+               dot = p.of_queries(dots.unsqueeze(-1)), places = places_of(p), all = one_true(p, biased);
   sum_products(p.on, dy, p.of_queries(ys), dot);
   const at::Tensor bias = biased ? p.of_scores(attn_bias) : at::Tensor(),
                    bias_sum = dbias.defined() ? p.of_scores(dbias) : at::Tensor();
@@ -182,8 +223,8 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor> attention_backward(
     make_scores(p, part, q, k, bias, places, s);
     multiply(p.on, part_dy, part.of_keys(v).transpose(-1, -2), 1, 0, dw);
     drop(p, part, state, dw);
-    compute(p.on, "real w = x1 == -INFINITY ? 0 : exp(x0 - x1); y0 = w; y1 = w * (x2 - x3)",
-            {s, part.of_rows(lse), dw, part.of_rows(dot)}, {w, ds});
+    weigh(p.on, s, all, s);
+    compute(p.on, "y0 = x0; y1 = x0 * (x1 - x2)", {s, dw, part.of_rows(dot)}, {w, ds});
     drop(p, part, state, w);
     if (wanted[0]) multiply(p.on, ds, part.of_keys(k), p.scale, 0, part.of_rows(p.of_queries(dq)));
     for (int64_t g = 0; g < p.group; g++) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <ATen/Functions.h>
+#include <dlprim/random.hpp>
 
 #include "tensor.hpp"
 
@@ -108,6 +109,9 @@ inline std::vector<Part> parts_of(const Problem& p) {
       }
   return parts;
 }
+
+/// Dropout of a part's weights or of their gradients, in place.
+void drop(const Problem& p, const Part& part, dlprim::RandomState state, const dlprim::Tensor& x);
 
 /// Memory for a matrix of each part in turn.
 class Room {

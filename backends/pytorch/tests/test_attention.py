@@ -194,7 +194,13 @@ def test_transformer_in_inference(norm_first):
         assert_same(got, expected, 2e-5)
     encoder = torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=True)
     expected, got = both(encoder, x, src_key_padding_mask=padding)
-    assert_same(got.masked_fill(padding.to("ocl").unsqueeze(2), 0), expected.masked_fill(padding.unsqueeze(2), 0), 2e-5)
+    assert_same(got, expected, 2e-5)
+    if not norm_first:  # padded places are 0
+        assert not got[1, 4:].any()
+    encoder.norm = torch.nn.LayerNorm(12, bias=True)
+    encoder.norm.bias.data.fill_(0.5)
+    expected, got = both(encoder, x, src_key_padding_mask=padding)
+    assert_same(got, expected, 2e-5)
 
 
 @pytest.mark.parametrize("average", [True, False])
@@ -205,3 +211,149 @@ def test_weights_in_inference(average):
         expected, got = both(layer, x, *others, need_weights=True, average_attn_weights=average)
         for e, g in zip(expected, got):
             assert_same(g, e, 2e-5, strides=False)
+
+
+def softmaxed(q, k, v, mask=None):
+    """In f64, by softmax of the scores that f32 has."""
+    s = (q.double() @ k.double().transpose(-1, -2) / math.sqrt(q.shape[-1])).float()
+    s = s if mask is None else s + mask
+    return torch.softmax(s.double(), -1) @ v.double()
+
+
+@pytest.mark.parametrize("low", [-1e9, torch.finfo(torch.float32).min], ids=str)
+@pytest.mark.parametrize("shape", [(2, 5), (1, 1, 2, 5), (3, 1, 2, 5), (3, 4, 2, 5)], ids=str)
+def test_rows_masked_by_large_numbers(shape, low):
+    """As masks of left-padded batches have them: every key counts as much, or as its score says."""
+    q, k, v = data(3, 4, 2, 4), data(3, 4, 5, 4, seed=1), data(3, 4, 5, 4, seed=2)
+    mask = torch.zeros(shape)
+    mask[..., 1, :] = low
+    leaves = [t.clone().double().requires_grad_() for t in (q, k, v)]
+    away = [t.to("ocl").requires_grad_() for t in (q, k, v)]
+    expected, got = softmaxed(*leaves, mask), fused(*away, mask=mask.to("ocl"))
+    assert_same(got, expected.float(), 2e-5, strides=False)
+    torch.testing.assert_close(got[:, :, 1].cpu(), v.mean(2), rtol=1e-5, atol=1e-5)
+    seed = torch.randint(-3, 4, expected.shape).double()
+    expected.backward(seed)
+    got.backward(seed.float().to("ocl"))
+    for w, a in zip(leaves, away):
+        assert_same(a.grad, w.grad.float(), 1e-4, strides=False)
+
+
+def test_large_equal_scores():
+    for n in (2, 6, 33):
+        q, k, v = torch.full((1, 1, 1, 1), 1e5), torch.ones(1, 1, n, 1), torch.ones(1, 1, n, 1)
+        away = [t.to("ocl").requires_grad_() for t in (q, k, v)]
+        got = fused(*away, scale=1.0)
+        assert abs(got.item() - 1) < 1e-6
+        got.backward(torch.ones_like(got))
+        torch.testing.assert_close(away[2].grad.cpu(), torch.full_like(v, 1 / n), rtol=1e-6, atol=0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_rows_masked_by_the_least_half(dtype):
+    q, k, v = (data(2, 2, n, 8, dtype=dtype, seed=n) for n in (3, 7, 7))
+    mask = torch.zeros(3, 7, dtype=dtype)
+    mask[2] = torch.finfo(dtype).min
+    got = fused(q.to("ocl"), k.to("ocl"), v.to("ocl"), mask=mask.to("ocl"))
+    # bf16's least number is so large that scores vanish beside it; f16's is not.
+    expected = softmaxed(q.float(), k.float(), v.float(), mask.float())
+    assert_same(got, expected.to(dtype), {torch.float16: 1e-2, torch.bfloat16: 3e-2}[dtype], strides=False)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_rows_masked_whole_give_nothing(causal):
+    q, k, v = data(2, 2, 4, 8), data(2, 2, 5, 8, seed=1), data(2, 2, 5, 8, seed=2)
+    mask = torch.zeros(4, 5) if causal else torch.randn(4, 5)
+    if causal:
+        mask = mask.masked_fill(~torch.ones(4, 5, dtype=torch.bool).tril(), -INF)
+    mask[2] = -INF
+    away = [t.to("ocl").requires_grad_() for t in (q, k, v, mask)]
+    got = fused(*away[:3], mask=away[3])
+    assert not got[:, :, 2].any()
+    got.backward(torch.ones_like(got))
+    for t in away:
+        assert bool(t.grad.isfinite().all())
+    assert not away[0].grad[:, :, 2].any() and not away[3].grad[2].any()
+
+
+def test_logsumexp():
+    q, k, v = data(1, 2, 3, 4).to("ocl"), data(1, 2, 5, 4).to("ocl"), data(1, 2, 5, 4).to("ocl")
+    mask = torch.zeros(3, 5)
+    mask[1], mask[2] = -1e9, -INF
+    result = torch.ops.aten._scaled_dot_product_fused_attention_overrideable(q, k, v, mask.to("ocl"))
+    s = q.cpu() @ k.cpu().transpose(-1, -2) / 2 + mask
+    assert result[1].dtype == torch.float32
+    torch.testing.assert_close(result[1].cpu(), torch.logsumexp(s, -1))
+
+
+@pytest.mark.parametrize("layout", ["contiguous", "transposed"])
+def test_strides_are_the_meta_functions(layout):
+    """The result's dimensions are in memory as the query's are; gradients as their inputs'."""
+    def tensor(seed, heads=4, width=16):
+        t = data(2, 5, heads, width, seed=seed)
+        return (t.transpose(1, 2) if layout == "transposed" else t.transpose(1, 2).contiguous()).to("ocl").requires_grad_()
+
+    q, k, v = tensor(0), tensor(1), tensor(2)
+    out = fused(q, k, v)
+    assert out.stride() == q.stride()
+    if layout == "transposed":
+        assert out.stride() == (320, 16, 64, 1)
+    assert fused(q, k, tensor(2, width=8)).stride() == ((160, 8, 32, 1) if layout == "transposed" else (160, 40, 8, 1))
+    out.backward(torch.ones_like(out))
+    assert (q.grad.stride(), k.grad.stride(), v.grad.stride()) == (q.stride(), k.stride(), v.stride())
+
+
+@pytest.mark.parametrize("options", [{}, {"causal": True}, {"mask": (2, 1, 3, 5)}, {"heads": 2}, {"dropout_p": 0.4}], ids=str)
+def test_double_backward(options):
+    options = dict(options)
+    heads = options.pop("heads", 4)
+    q, k, v = data(2, 4, 3, 4), data(2, heads, 5, 4, seed=1), data(2, heads, 5, 4, seed=2)
+    mask = data(*options.pop("mask"), seed=3) if "mask" in options else None
+    leaves = [q, k, v] + ([mask] if mask is not None else [])
+    away = [t.to("ocl").requires_grad_() for t in leaves]
+    keep = None
+    if "dropout_p" in options:
+        torch.manual_seed(3)
+        kept = fused(away[0], away[1], torch.eye(5, device="ocl").expand(2, 4, 5, 5), **options)
+        keep = (kept.detach().cpu().double() != 0) / (1 - options["dropout_p"])
+        torch.manual_seed(3)
+    wide = [t.detach().cpu().double().requires_grad_() for t in away]
+
+    def composed():
+        group = q.shape[1] // heads
+        k2, v2 = (t.repeat_interleave(group, 1) for t in wide[1:3])
+        s = wide[0] @ k2.transpose(-1, -2) / 2
+        if mask is not None:
+            s = s + wide[3]
+        if options.get("causal"):
+            s = s.masked_fill(~torch.ones(3, 5, dtype=torch.bool).tril(), -INF)
+        w = torch.softmax(s, -1)
+        return (w if keep is None else w * keep) @ v2
+
+    def twice(out, leaves):
+        first = torch.autograd.grad(out.square().sum(), leaves, create_graph=True)
+        second = torch.autograd.grad(sum(g.square().sum() for g in first), leaves)
+        return [*first, *second]
+
+    got = twice(fused(*away[:3], mask=away[3] if mask is not None else None, **options), away)
+    for g, e in zip(got, twice(composed(), wide)):
+        size = max(1.0, e.abs().max().item())
+        assert_same(g / size, (e / size).float(), 5e-5, strides=False)
+
+
+def test_no_gradient_to_pass_on():
+    """An undefined gradient gives undefined ones, as PyTorch's formulas do."""
+    class Nothing(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, g):
+            return None
+
+    q, k, v = (data(1, 2, 4, 4, seed=i).to("ocl").requires_grad_() for i in range(3))
+    other = torch.ones(1, device="ocl", requires_grad=True)
+    (Nothing.apply(fused(q, k, v)).sum() + other.sum()).backward()
+    assert q.grad is None or not q.grad.any()
+    assert other.grad.item() == 1
