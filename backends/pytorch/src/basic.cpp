@@ -103,6 +103,13 @@ at::Tensor& fill_scalar(at::Tensor& self, const at::Scalar& value) {
                                 : self.scalar_type() == at::kBool       ? dlprim::Scalar(value.toBool())
                                                                         : dlprim::Scalar(value.toLong());
   const at::TensorIterator iter = iterator_over(self);
+  if (iter.ndim() > dlprim::kMaxRank) {  // fold a dimension at a time
+    for (int64_t i = 0; i < self.size(0); i++) {
+      at::Tensor part = self.select(0, i);
+      fill_scalar(part, value);
+    }
+    return self;
+  }
   submit(on, [&](const dlprim::Stream& stream) { dlprim::fill(stream, number, operand(iter, 0)); });
   return self;
 }

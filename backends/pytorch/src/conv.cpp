@@ -103,6 +103,7 @@ void check_dtypes(const at::Tensor& x, const at::Tensor& w) {
 at::Tensor forward(const at::Tensor& input, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
                    c10::SymIntArrayRef stride, c10::SymIntArrayRef padding, c10::SymIntArrayRef dilation,
                    bool transposed, c10::SymIntArrayRef output_padding, c10::SymInt groups) {
+  common_device<at::_ops::convolution>(input, weight, bias);
   if (!serves_all(input, weight))
     return at::native::call_fallback_fn_symint<&fallback, at::_ops::convolution>::call(
         input, weight, bias, stride, padding, dilation, transposed, output_padding, groups);
@@ -145,6 +146,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> backward(const at::Tensor& grad, 
                                                         c10::SymIntArrayRef dilation, bool transposed,
                                                         c10::SymIntArrayRef output_padding,
                                                         c10::SymInt groups, std::array<bool, 3> wanted) {
+  common_device<at::_ops::convolution_backward>(grad, input, weight);
   if (!serves_all(input, weight)) {
     const std::array<c10::SymInt, 1> bias_size{weight.sym_size(transposed ? 1 : 0) *
                                                (transposed ? groups : 1)};

@@ -10,6 +10,8 @@
 #include <ATen/native/CPUFallback.h>
 #include <torch/library.h>
 
+#include "devices.hpp"
+
 namespace ocl {
 
 namespace {
@@ -41,6 +43,7 @@ FallbackMode mode() {
 }  // namespace
 
 void fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  check_devices(op, c10::ArrayRef<c10::IValue>(*stack).slice(stack->size() - op.schema().arguments().size()));
   const FallbackMode now = mode();
   const std::string name = c10::toString(op.operator_name());
   int64_t before;

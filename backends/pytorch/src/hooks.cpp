@@ -9,37 +9,38 @@
 #include <ATen/core/GeneratorForPrivateuseone.h>
 #include <ATen/detail/PrivateUse1HooksInterface.h>
 
+#include "host_memory.hpp"
 #include "memory.hpp"
 
 namespace ocl {
 
 Generator::Generator(c10::DeviceIndex index)
     : GeneratorImpl(c10::Device(kOcl, index), c10::DispatchKeySet(c10::DispatchKey::PrivateUse1)) {
-  state_.seed = c10::default_rng_seed_val;
+  state_->seed = c10::default_rng_seed_val;
 }
 
 void Generator::set_current_seed(uint64_t seed) {
-  state_ = {seed, 0};
+  *state_ = {seed, 0};
 }
 void Generator::set_offset(uint64_t offset) {
-  state_.offset = offset;
+  state_->offset = offset;
 }
 uint64_t Generator::get_offset() const {
-  return state_.offset;
+  return state_->offset;
 }
 uint64_t Generator::current_seed() const {
-  return state_.seed;
+  return state_->seed;
 }
 
 uint64_t Generator::seed() {
   set_current_seed(c10::detail::getNonDeterministicRandom());
-  return state_.seed;
+  return state_->seed;
 }
 
 c10::intrusive_ptr<c10::TensorImpl> Generator::get_state() const {
   const at::Tensor state = at::empty({16}, at::TensorOptions(at::kByte).device(at::kCPU));
-  std::memcpy(state.mutable_data_ptr(), &state_.seed, 8);
-  std::memcpy(static_cast<char*>(state.mutable_data_ptr()) + 8, &state_.offset, 8);
+  std::memcpy(state.mutable_data_ptr(), &state_->seed, 8);
+  std::memcpy(static_cast<char*>(state.mutable_data_ptr()) + 8, &state_->offset, 8);
   return state.getIntrusivePtr();
 }
 
@@ -48,19 +49,31 @@ void Generator::set_state(const c10::TensorImpl& state) {
       state.device().is_cpu() && state.dtype() == at::kByte && state.is_contiguous() && state.numel() == 16,
       "the state of a generator on ocl is 16 bytes on the CPU: seed and offset");
   const auto* bytes = static_cast<const char*>(state.data());
-  std::memcpy(&state_.seed, bytes, 8);
-  std::memcpy(&state_.offset, bytes + 8, 8);
+  std::memcpy(&state_->seed, bytes, 8);
+  std::memcpy(&state_->offset, bytes + 8, 8);
 }
 
 Generator* Generator::clone_impl() const {
   auto* copy = new Generator(device().index());
-  copy->state_ = state_;
+  *copy->state_ = *state_;
   return copy;
+}
+
+void Generator::graphsafe_set_state(const c10::intrusive_ptr<c10::GeneratorImpl>& state) {
+  const c10::intrusive_ptr<Generator> other = c10::dynamic_intrusive_pointer_cast<Generator>(state);
+  TORCH_CHECK(other, "graphsafe_set_state takes the state of a generator on ocl");
+  state_ = other->state_;
+}
+
+c10::intrusive_ptr<c10::GeneratorImpl> Generator::graphsafe_get_state() const {
+  auto shared = c10::make_intrusive<Generator>(device().index());
+  shared->state_ = state_;
+  return shared;
 }
 
 dlprim::RandomState Generator::take(int64_t numbers) {
   const std::lock_guard lock(mutex_);
-  return state_.take(numbers);
+  return state_->take(numbers);
 }
 
 const at::Generator& default_generator(c10::DeviceIndex index) {
@@ -102,7 +115,7 @@ struct Hooks final : at::PrivateUse1HooksInterface {
     TORCH_CHECK(found, "this address is of no OpenCL device's memory");
     return {kOcl, found->index};
   }
-  bool isPinnedPtr(const void*) const override { return false; }
+  bool isPinnedPtr(const void* data) const override { return is_pinned(data); }
   c10::Allocator* getPinnedMemoryAllocator() const override { return host_allocator(); }
   void resizePrivateUse1Bytes(const c10::Storage& storage, size_t bytes) const override {
     resize_storage(*storage.unsafeGetStorageImpl(), bytes);

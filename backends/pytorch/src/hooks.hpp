@@ -2,6 +2,8 @@
 // tells of.
 #pragma once
 
+#include <memory>
+
 #include <ATen/core/Generator.h>
 #include <dlprim/random.hpp>
 
@@ -21,13 +23,17 @@ class Generator final : public c10::GeneratorImpl {
   uint64_t seed() override;
   void set_state(const c10::TensorImpl& state) override;
   c10::intrusive_ptr<c10::TensorImpl> get_state() const override;
+  /// Takes the place of another generator: what one draws, the other does not draw again.
+  void graphsafe_set_state(const c10::intrusive_ptr<c10::GeneratorImpl>& state) override;
+  /// A generator that shares this one's place until either is given another.
+  c10::intrusive_ptr<c10::GeneratorImpl> graphsafe_get_state() const override;
 
   /// The place of so many numbers, which no later call gets. Takes the generator's lock.
   dlprim::RandomState take(int64_t numbers);
 
  private:
   Generator* clone_impl() const override;
-  dlprim::RandomState state_;
+  std::shared_ptr<dlprim::RandomState> state_ = std::make_shared<dlprim::RandomState>();
 };
 
 /// The generator that operators use if they are given none; -1: of the current device.

@@ -27,12 +27,13 @@ void check_has_memory(const at::Tensor& tensor) {
 }
 
 cl_mem memory_of(const at::Tensor& tensor) {
-  return block_of(tensor.storage()).memory.buffer()();
+  return place_of(tensor.storage()).block.memory.buffer()();
 }
 
 /// The byte of the buffer where the tensor begins.
 int64_t byte_of(const at::Tensor& tensor) {
-  return block_of(tensor.storage()).memory.offset() +
+  const Place place = place_of(tensor.storage());
+  return place.block.memory.offset() + place.offset +
          tensor.storage_offset() * static_cast<int64_t>(tensor.itemsize());
 }
 
@@ -191,7 +192,7 @@ at::Tensor from_dlpack(int64_t address, bool versioned) {
   at::Tensor result = around(memory, at::IntArrayRef(t.shape, rank), strides, at::toScalarType(t.dtype),
                              static_cast<int64_t>(t.byte_offset), nullptr);
   // Now that nothing throws any more.
-  auto& block = *static_cast<Block*>(result.storage().data_ptr().get_context());
+  Block& block = *Memory::held_by(result.storage().data_ptr());
   block.owner = std::shared_ptr<void>(managed, [versioned](void* m) { let_go(m, versioned); });
   return result;
 }

@@ -5,10 +5,11 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <limits>
+#include <string>
 
-#include <ATen/core/CachingHostAllocator.h>
 #include <c10/core/Allocator.h>
 #include <c10/core/CachingDeviceAllocator.h>
 #include <dlprim/copy.hpp>
@@ -23,6 +24,15 @@ constexpr size_t kLargestRange = size_t{1} << 42, kSmallestRange = size_t{1} << 
 size_t size_class(size_t bytes) {
   const size_t step = std::max<size_t>(512, std::bit_floor(std::max<size_t>(bytes, 1)) / 8);
   return (bytes + step - 1) / step * step + (bytes == 0 ? step : 0);
+}
+
+/// Bytes that the host can still give; as many as there can be where nobody says.
+size_t available_on_host() {
+  std::ifstream file("/proc/meminfo");
+  std::string name, unit;
+  for (size_t kib = 0; file >> name >> kib; std::getline(file, unit))
+    if (name == "MemAvailable:") return kib * 1024;
+  return std::numeric_limits<size_t>::max();
 }
 
 void tell_profiler(const Block& block, int64_t change, int64_t allocated) {
@@ -133,6 +143,26 @@ Block* Memory::find(const void* address) {
   return found == live_.end() ? nullptr : found->second;
 }
 
+Block* Memory::find_around(const void* address) {
+  const auto at = reinterpret_cast<uintptr_t>(address);
+  const std::lock_guard lock(mutex_);
+  for (const auto& [begin, block] : live_)
+    if (at >= begin && at < begin + block->bytes) return block;
+  return nullptr;
+}
+
+const Block& Memory::nothing() {
+  const std::lock_guard lock(mutex_);
+  if (!nothing_)
+    nothing_ = std::make_unique<Block>(
+        Block{&device_, 0, 0, dlprim::Tensor(device_.context, {16}, dlprim::DType::u8)});
+  return *nothing_;
+}
+
+Block* Memory::held_by(const c10::DataPtr& data) noexcept {
+  return data.get_deleter() == &Memory::release ? static_cast<Block*>(data.get_context()) : nullptr;
+}
+
 bool Memory::contains(const void* address) const noexcept {
   const auto at = reinterpret_cast<uintptr_t>(address);
   return at >= base_ && at < end_;
@@ -153,11 +183,19 @@ void Memory::reset_peak() {
   usage_.peak = usage_.allocated, usage_.peak_blocks = usage_.blocks;
 }
 
-const Block& block_of(const c10::Storage& storage) {
+Place place_of(const c10::Storage& storage) {
   const c10::DataPtr& data = storage.data_ptr();
-  TORCH_CHECK(data.device().type() == kOcl && data.get_context(), "a storage on ", data.device(),
-              " holds no memory of an OpenCL device");
-  return *static_cast<const Block*>(data.get_context());
+  TORCH_CHECK(data.device().type() == kOcl,
+              "Expected all tensors to be on the same device, but found at least two devices, ocl and ",
+              data.device(), "!");
+  const auto begin = reinterpret_cast<uintptr_t>(data.get());
+  if (const Block* block = Memory::held_by(data))
+    return {*block, static_cast<int64_t>(begin - block->address)};
+  Memory& memory = *device(data.device().index()).memory;
+  if (begin == 0) return {memory.nothing(), 0};
+  const Block* block = memory.find_around(data.get());
+  TORCH_CHECK(block, "a storage on ", data.device(), " is not in the memory of that device");
+  return {*block, static_cast<int64_t>(begin - block->address)};
 }
 
 Device* device_of_address(const void* address) noexcept {
@@ -173,8 +211,9 @@ void resize_storage(c10::StorageImpl& storage, size_t bytes) {
   c10::DataPtr data = on.memory->allocate(bytes);
   const auto kept = static_cast<int64_t>(std::min(bytes, storage.nbytes()));
   if (kept > 0) {
-    const auto& from = *static_cast<const Block*>(storage.data_ptr().get_context());
-    const auto& to = *static_cast<const Block*>(data.get_context());
+    const Block* held = Memory::held_by(storage.data_ptr());
+    TORCH_CHECK(held, "this storage does not own its memory and cannot be resized");
+    const Block &from = *held, &to = *Memory::held_by(data);
     submit(on, [&](const dlprim::Stream& stream) {
       dlprim::copy(stream, from.memory.slice(0, 0, kept), to.memory.slice(0, 0, kept));
     });
@@ -234,24 +273,16 @@ struct DeviceAllocator final : c10::DeviceAllocator {
 
   // No `override`: not every version of torch has it.
   std::pair<size_t, size_t> getMemoryInfo(c10::DeviceIndex index) {
-    const dlprim::MemoryStats pool = device(index).context.memory_stats();
-    return {pool.limit - std::min(pool.limit, pool.allocated), pool.limit};
+    const Device& on = device(index);
+    const dlprim::MemoryStats pool = on.context.memory_stats();
+    size_t free = pool.limit - std::min(pool.limit, pool.allocated);
+    // OpenCL does not tell what other programs hold; of a CPU's memory the system does.
+    if (const size_t idle = pool.held - pool.allocated, most = available_on_host();
+        on.context.device().kind() == dlprim::DeviceKind::cpu &&
+        most < std::numeric_limits<size_t>::max() - idle)
+      free = std::min(free, most + idle);
+    return {free, pool.limit};
   }
-};
-
-struct HostAllocator final : at::HostAllocator {
-  c10::DataPtr allocate(size_t bytes) override {
-    void* memory = bytes ? std::aligned_alloc(64, (bytes + 63) / 64 * 64) : nullptr;
-    TORCH_CHECK_WITH(OutOfMemoryError, memory || !bytes, "the host cannot allocate ", bytes, " bytes");
-    return {memory, memory, &std::free, c10::Device(c10::kCPU)};
-  }
-  c10::DeleterFnPtr raw_deleter() const override { return &std::free; }
-  void copy_data(void* to, const void* from, size_t bytes) const override { std::memcpy(to, from, bytes); }
-  bool record_event(void*, void*, c10::Stream) override { return true; }  // no copy outlives its call
-  void empty_cache() override {}
-  at::HostStats get_stats() override { return {}; }
-  void reset_accumulated_stats() override {}
-  void reset_peak_stats() override {}
 };
 
 }  // namespace
@@ -261,16 +292,9 @@ c10::Allocator* device_allocator() {
   return allocator;
 }
 
-c10::Allocator* host_allocator() {
-  static auto* const allocator = new HostAllocator;
-  return allocator;
-}
-
 namespace {
 
 const c10::AllocatorRegisterer<kOcl> register_device_allocator(device_allocator());
-const at::HostAllocatorRegistry<kOcl> register_host_allocator(
-    static_cast<at::HostAllocator*>(host_allocator()));
 
 }  // namespace
 

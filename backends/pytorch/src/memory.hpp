@@ -44,6 +44,12 @@ class Memory {
   c10::DataPtr adopt(const dlprim::Tensor& bytes, size_t size, std::shared_ptr<void> owner);
   /// The block that begins at this address, or null.
   Block* find(const void* address);
+  /// The block that this address is in, or null. Looks at all of them.
+  Block* find_around(const void* address);
+  /// Memory for tensors that have no elements.
+  const Block& nothing();
+  /// The block that a pointer of ours holds; null for others, as torch::from_blob makes them.
+  static Block* held_by(const c10::DataPtr& data) noexcept;
   /// Whether the address lies in this device's range.
   bool contains(const void* address) const noexcept;
 
@@ -61,11 +67,17 @@ class Memory {
   std::mutex mutex_;
   std::unordered_map<size_t, std::vector<uintptr_t>> free_;  ///< addresses to use again, by their size class
   std::unordered_map<uintptr_t, Block*> live_;
+  std::unique_ptr<Block> nothing_;
   Usage usage_;
 };
 
-/// The block of a storage on a device. Throws for a storage that is not ours.
-const Block& block_of(const c10::Storage& storage);
+/// Where a storage on a device begins: a block, and the byte in it.
+struct Place {
+  const Block& block;
+  int64_t offset;
+};
+/// Throws for a storage that is not on a device of ours, or not in its memory.
+Place place_of(const c10::Storage& storage);
 /// The device whose range the address is in; null if none.
 Device* device_of_address(const void* address) noexcept;
 /// Makes the storage hold `bytes`, with what it held before.
@@ -73,8 +85,5 @@ void resize_storage(c10::StorageImpl& storage, size_t bytes);
 
 /// The allocator of all devices.
 c10::Allocator* device_allocator();
-/// Host memory for copies. It is plain memory: OpenCL has no way to ask for pages that stay, so no tensor
-/// says that it is pinned.
-c10::Allocator* host_allocator();
 
 }  // namespace ocl

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <string_view>
 #include <tuple>
 
 #include <ATen/Functions.h>
@@ -14,6 +15,7 @@
 #include <c10/core/DeviceGuard.h>
 #include <torch/library.h>
 
+#include "devices.hpp"
 #include "fallback.hpp"
 #include "tensor.hpp"
 
@@ -49,15 +51,23 @@ bool suits(const Args&...) {
   return true;
 }
 
-/// The first tensor on a device among the arguments decides where the operator runs.
-inline void find_device(c10::OptionalDeviceGuard& guard, const at::Tensor& t) {
-  if (!guard.current_device() && t.defined() && t.device().type() == kOcl) guard.reset_device(t.device());
+/// Whether the dispatch layer checks that an operator's tensors are on one device: PyTorch's iterators do so
+/// themselves and let numbers on the CPU pass; operators over lists go tensor by tensor where devices differ.
+template <class Op, class Class>
+constexpr bool checks_devices() {
+  return !std::is_base_of_v<at::TensorIteratorBase, Class> &&
+         std::string_view(Op::name).find("_foreach_") == std::string_view::npos;
 }
-inline void find_device(c10::OptionalDeviceGuard& guard, const std::optional<at::Tensor>& t) {
-  if (t) find_device(guard, *t);
+
+/// The device that an operator runs on: of the first tensor on one. Throws PyTorch's error if a tensor is on
+/// another device.
+template <class Op, class Class, class... Args>
+std::optional<c10::Device> device_for(const Args&... args) {
+  if constexpr (checks_devices<Op, Class>()) return common_device<Op>(args...);
+  CommonDevice common(Op::schema_str);
+  (common.first(args), ...);
+  return common.found();
 }
-template <class T>
-void find_device(c10::OptionalDeviceGuard&, const T&) {}
 
 /// What meta() and impl() take for an argument of the schema.
 template <class T>
@@ -146,17 +156,20 @@ struct Structured<Op, Class, Result(Args...)> {
   static constexpr size_t kOutputs = outputs_of<Args...>(), kInputs = sizeof...(Args) - kOutputs;
 
   static Result call(Args... args) {
-    if (!(serves(args) && ...) || !suits<Class>(args...))
-      return at::native::call_fallback_fn_symint<&fallback, Op>::call(args...);
-    return run(std::forward_as_tuple(args...), std::make_index_sequence<kInputs>(),
-               std::make_index_sequence<kOutputs>());
+    const c10::OptionalDeviceGuard guard(device_for<Op, Class>(args...));
+    if ((serves(args) && ...) && suits<Class>(args...)) {
+      try {
+        return run(std::forward_as_tuple(args...), std::make_index_sequence<kInputs>(),
+                   std::make_index_sequence<kOutputs>());
+      } catch (const RankError&) {  // nothing was launched
+      }
+    }
+    return at::native::call_fallback_fn_symint<&fallback, Op>::call(args...);
   }
 
  private:
   template <class Tuple, size_t... In, size_t... Out>
   static Result run(Tuple all, std::index_sequence<In...>, std::index_sequence<Out...>) {
-    c10::OptionalDeviceGuard guard;
-    (find_device(guard, std::get<kInputs + Out>(all)), ...);
     Outputs<Class, kOutputs> op({&std::get<kInputs + Out>(all)...});
     op.meta(to_structured(std::get<In>(all))...);
     op.impl(to_structured(std::get<In>(all))..., op.maybe_get_output(Out)...);
@@ -178,11 +191,14 @@ struct Native;
 template <class Op, auto function, class Numbers, class Result, class... Args>
 struct Native<Op, function, Numbers, Result(Args...)> {
   static Result call(Args... args) {
-    if (!(serves(args) && ...) || !suits<Numbers>(args...))
-      return at::native::call_fallback_fn_symint<&fallback, Op>::call(args...);
-    c10::OptionalDeviceGuard guard;
-    (find_device(guard, args), ...);
-    return function(args...);
+    const c10::OptionalDeviceGuard guard(device_for<Op, Numbers>(args...));
+    if ((serves(args) && ...) && suits<Numbers>(args...)) {
+      try {
+        return function(args...);
+      } catch (const RankError&) {  // nothing was launched
+      }
+    }
+    return at::native::call_fallback_fn_symint<&fallback, Op>::call(args...);
   }
 };
 

@@ -75,9 +75,13 @@ Device& home_of(const at::TensorBase& tensor) {
 
 dlprim::Tensor view(const at::TensorBase& tensor) {
   if (!tensor.defined()) return {};
-  return block_of(tensor.storage())
-      .memory.reinterpret(require_dtype(tensor.scalar_type()))
-      .as_strided(dims_of(tensor.sizes()), dims_of(tensor.strides()), tensor.storage_offset());
+  const Place place = place_of(tensor.storage());
+  const auto size = static_cast<int64_t>(tensor.itemsize());
+  TORCH_CHECK(place.offset % size == 0, "a tensor of ", tensor.scalar_type(), " begins at byte ",
+              place.offset);
+  return place.block.memory.reinterpret(require_dtype(tensor.scalar_type()))
+      .as_strided(dims_of(tensor.sizes()), dims_of(tensor.strides()),
+                  tensor.numel() == 0 ? 0 : tensor.storage_offset() + place.offset / size);
 }
 
 dlprim::Tensor view(const std::optional<at::Tensor>& tensor) {
@@ -94,8 +98,10 @@ int axis_of(int64_t dim, const at::Tensor& t) {
 }
 
 void check_rank(int64_t rank) {
-  TORCH_CHECK(rank <= dlprim::kMaxRank, "ocl: tensors of ", rank,
-              " dimensions that do not fold into 8 are not supported");
+  if (rank > dlprim::kMaxRank)
+    throw RankError(
+        {__func__, __FILE__, static_cast<uint32_t>(__LINE__)},
+        c10::str("ocl: tensors of ", rank, " dimensions that do not fold into 8 have no kernels"));
 }
 
 at::TensorIterator iterator_over(const at::TensorBase& output,
@@ -111,15 +117,16 @@ at::Tensor at_least_1d(const at::Tensor& tensor) {
 }
 
 dlprim::Tensor flat(const at::TensorBase& tensor, dlprim::DType dtype, int64_t count) {
-  const auto offset = tensor.storage_offset() * static_cast<int64_t>(tensor.itemsize());
-  return block_of(tensor.storage())
-      .memory.reinterpret(dtype)
-      .as_strided({count}, {1}, offset / static_cast<int64_t>(dlprim::size_of(dtype)));
+  const Place place = place_of(tensor.storage());
+  const auto offset =
+      count == 0 ? 0 : tensor.storage_offset() * static_cast<int64_t>(tensor.itemsize()) + place.offset;
+  return place.block.memory.reinterpret(dtype).as_strided(
+      {count}, {1}, offset / static_cast<int64_t>(dlprim::size_of(dtype)));
 }
 
 dlprim::Tensor operand(const at::TensorIteratorBase& iter, int index, Elements elements) {
   const at::OperandInfo& op = iter.operand(index);
-  const Block& block = block_of(op.tensor_base().storage());
+  const Block& block = place_of(op.tensor_base().storage()).block;
   const size_t bytes = c10::elementSize(op.current_dtype);
   const dlprim::DType dtype = elements == Elements::bits ? word_of(bytes) : require_dtype(op.current_dtype);
   const auto word = static_cast<int64_t>(dlprim::size_of(dtype));
@@ -132,7 +139,9 @@ dlprim::Tensor operand(const at::TensorIteratorBase& iter, int index, Elements e
     strides.push_back(op.stride_bytes[i] / word);
   }
   if (pairs) shape.push_back(2), strides.push_back(1);
-  const auto offset = static_cast<int64_t>(reinterpret_cast<uintptr_t>(op.data) - block.address);
+  const auto offset = iter.numel() == 0 || op.tensor_base().numel() == 0
+                          ? 0
+                          : static_cast<int64_t>(reinterpret_cast<uintptr_t>(op.data) - block.address);
   return block.memory.reinterpret(dtype).as_strided(shape, strides, offset / word);
 }
 

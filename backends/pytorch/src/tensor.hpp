@@ -24,8 +24,14 @@ bool computes(const Device& device, c10::ScalarType type) noexcept;
 
 Device& home_of(const at::TensorBase& tensor);
 
-/// The tensor's elements, with its shape and strides; none of an undefined one. Throws for more than 8
-/// dimensions.
+/// More dimensions than dlprim's tensors have. The operator runs on the CPU then.
+class RankError : public c10::NotImplementedError {
+ public:
+  using c10::NotImplementedError::NotImplementedError;
+};
+
+/// The tensor's elements, with its shape and strides; none of an undefined one. Throws RankError for more
+/// than 8 dimensions.
 dlprim::Tensor view(const at::TensorBase& tensor);
 dlprim::Tensor view(const std::optional<at::Tensor>& tensor);
 /// What plans are made of.
@@ -38,12 +44,12 @@ int axis_of(int64_t dim, const at::Tensor& t);
 inline bool is_aligned(const dlprim::Tensor& t) {
   return t.offset() * static_cast<int64_t>(dlprim::size_of(t.dtype())) % 16 == 0;
 }
-/// Throws for more dimensions than dlprim's tensors have.
+/// Throws RankError for more dimensions than dlprim's tensors have.
 void check_rank(int64_t rank);
 /// An iterator over a given output, and inputs that broadcast to it, of any dtypes. It keeps them.
 at::TensorIterator iterator_over(const at::TensorBase& output,
                                  std::initializer_list<std::reference_wrapper<const at::Tensor>> inputs = {});
-/// PyTorch's sizes. Throws for more than 8.
+/// PyTorch's sizes. Throws RankError for more than 8.
 dlprim::Dims dims_of(c10::IntArrayRef values);
 
 /// The tensor's memory from its first element on, as `count` elements of another dtype.
