@@ -27,6 +27,7 @@ void sum_of(Device& on, const char* element, const std::vector<dlprim::Tensor>& 
 }
 
 at::Tensor reduced(const at::Tensor& losses, int64_t reduction) {
+  if (losses.numel() == 0 && reduction != at::Reduction::None) return at::zeros({}, losses.options());
   if (reduction == at::Reduction::Mean) return losses.mean();
   return reduction == at::Reduction::Sum ? losses.sum() : losses;
 }

@@ -1,5 +1,7 @@
 // Batch, layer and group normalisation and their gradients, through dlprim's. Statistics are f32 (of f64:
 // f64), and so are dlprim's weights of batch normalisation.
+#include <limits>
+
 #include <ATen/TensorOperators.h>
 #include <dlprim/batch_norm.hpp>
 #include <dlprim/group_norm.hpp>
@@ -40,7 +42,7 @@ Three batch_norm(const at::Tensor& input, const OptionalTensor& weight, const Op
                  double momentum, double epsilon) {
   Device& on = home_of(input);
   const at::TensorOptions options = statistics_of(input);
-  const at::Tensor output = at::empty_like(input);
+  const at::Tensor output = at::empty_like(input, input.suggest_memory_format());
   const int64_t channels = input.size(1);
   at::Tensor mean = at::empty({training ? channels : 0}, options), inv_std = at::empty_like(mean);
   if (input.numel() == 0) return {output, mean.zero_(), inv_std.zero_()};
@@ -84,7 +86,7 @@ Three batch_norm_backward_evaluated(const at::Tensor& grad, const at::Tensor& in
   at::Tensor dx, dweight, dbias;
   if (wanted[0]) {
     const at::Tensor factor = weight && weight->defined() ? inv_std * *weight : inv_std;
-    dx = at::empty_like(input);
+    dx = at::empty_like(input, input.suggest_memory_format());
     dx.copy_(grad * factor.view(shape));
   }
   if (wanted[1])
@@ -107,8 +109,8 @@ Three batch_norm_backward(const at::Tensor& grad, const at::Tensor& input, const
   const at::TensorOptions options = statistics_of(input);
   const int64_t channels = input.size(1);
   const auto vector = [&](bool there) { return there ? at::empty({channels}, options) : at::Tensor(); };
-  at::Tensor grad_input = wanted[0] ? at::empty_like(input) : at::Tensor(), grad_weight = vector(wanted[1]),
-             grad_bias = vector(wanted[2]);
+  at::Tensor grad_input = wanted[0] ? at::empty_like(input, input.suggest_memory_format()) : at::Tensor(),
+             grad_weight = vector(wanted[1]), grad_bias = vector(wanted[2]);
   if (input.numel() == 0) {
     if (wanted[1]) grad_weight.zero_();
     if (wanted[2]) grad_bias.zero_();
@@ -181,7 +183,11 @@ Three layer_norm(const at::Tensor& input, c10::SymIntArrayRef normalized, const 
   std::fill(shape.end() - axes, shape.end(), 1);
   const at::Tensor output = at::empty_like(input, at::MemoryFormat::Contiguous);
   const at::Tensor mean = at::empty(shape, statistics_of(input)), inv_std = at::empty_like(mean);
-  if (input.numel() == 0) return {output, mean, inv_std};
+  if (input.numel() == 0) {
+    mean.fill_(std::numeric_limits<double>::quiet_NaN());
+    inv_std.fill_(std::numeric_limits<double>::quiet_NaN());
+    return {output, mean, inv_std};
+  }
   Device& on = home_of(input);
   const dlprim::Tensor x = view(input), y = view(output), w = view(weight), b = view(bias), m = view(mean),
                        s = view(inv_std);
@@ -231,7 +237,11 @@ Three group_norm(const at::Tensor& input, const OptionalTensor& weight, const Op
   const at::Tensor output = at::empty_like(input);
   const at::Tensor mean = at::empty({input.size(0), groups}, statistics_of(input)),
                    inv_std = at::empty_like(mean);
-  if (input.numel() == 0) return {output, mean, inv_std};
+  if (input.numel() == 0) {  // means of nothing
+    mean.fill_(std::numeric_limits<double>::quiet_NaN());
+    inv_std.fill_(std::numeric_limits<double>::quiet_NaN());
+    return {output, mean, inv_std};
+  }
   Device& on = home_of(input);
   const dlprim::Tensor x = view(input), y = view(output), w = view(weight), b = view(bias), m = view(mean),
                        s = view(inv_std);
@@ -259,7 +269,9 @@ Three group_norm_backward(const at::Tensor& grad, const at::Tensor& input, const
   const at::Tensor grad_input = wanted[0] ? at::empty_like(input) : at::Tensor(),
                    grad_weight = vector(wanted[1]), grad_bias = vector(wanted[2]);
   if (input.numel() == 0) {
-    if (grad_weight.defined()) grad_weight.zero_();
+    // Of images without places the means are NaN.
+    if (grad_weight.defined())
+      grad_weight.fill_(input.size(0) == 0 ? 0 : std::numeric_limits<double>::quiet_NaN());
     if (grad_bias.defined()) grad_bias.zero_();
   } else if (wanted[0] || wanted[1] || wanted[2]) {
     Device& on = home_of(input);

@@ -1,6 +1,8 @@
 // Along one dimension: extremes and where they are, sorting, the first k, the k-th, medians, cumulative sums
 // and extremes.
 #include <ATen/OpMathType.h>
+#include <ATen/WrapDimUtils.h>
+#include <ATen/native/ReduceOpsUtils.h>
 #include <dlprim/reduction.hpp>
 #include <dlprim/scan.hpp>
 #include <dlprim/sort.hpp>
@@ -169,6 +171,7 @@ using TwoRefs = std::tuple<at::Tensor&, at::Tensor&>;
 TwoRefs kthvalue(const at::Tensor& self, c10::SymInt number, int64_t dim, bool keepdim, at::Tensor& values,
                  at::Tensor& indices) {
   const int64_t k = number.guard_int(__FILE__, __LINE__), size = self.dim() ? self.size(dim) : 1;
+  at::native::zero_numel_check_dims(self, at::maybe_wrap_dim(dim, self.dim()), "kthvalue()");
   TORCH_CHECK(k >= 1 && k <= size, "kthvalue: k is ", k, " of ", size);
   kth(self, k, dim, keepdim, dlprim::Median::none, values, indices);
   return {values, indices};
@@ -177,6 +180,7 @@ TwoRefs kthvalue(const at::Tensor& self, c10::SymInt number, int64_t dim, bool k
 template <dlprim::Median median>
 TwoRefs median_along(const at::Tensor& self, int64_t dim, bool keepdim, at::Tensor& values,
                      at::Tensor& indices) {
+  at::native::zero_numel_check_dims(self, at::maybe_wrap_dim(dim, self.dim()), "median()");
   kth(self, 1, dim, keepdim, median, values, indices);
   return {values, indices};
 }

@@ -86,6 +86,28 @@ dlprim::Reduction reduction_of(Kind kind, int outputs) {
   TORCH_INTERNAL_ASSERT(false);
 }
 
+/// What the reduction gives where there is nothing to reduce. `number` is a norm's order.
+double of_nothing(Kind kind, double number) {
+  switch (kind) {
+    case Kind::mean:
+    case Kind::variance:
+    case Kind::deviation:
+      return std::numeric_limits<double>::quiet_NaN();
+    case Kind::product:
+    case Kind::all:
+      return 1;
+    case Kind::norm:
+      return number < 0 ? std::numeric_limits<double>::infinity() : 0;
+    case Kind::least:
+    case Kind::least_magnitude:
+      return std::numeric_limits<double>::infinity();
+    case Kind::largest:
+      return -std::numeric_limits<double>::infinity();
+    default:
+      return 0;
+  }
+}
+
 /// Output `index`: of size 1 where the iterator reduces.
 dlprim::Tensor output(const at::TensorIteratorBase& iter, int index) {
   const dlprim::Tensor moving = operand(iter, index);
@@ -97,7 +119,12 @@ dlprim::Tensor output(const at::TensorIteratorBase& iter, int index) {
 
 void run(Kind kind, at::TensorIteratorBase& iter, std::optional<double> number = std::nullopt) {
   static const char here = 0;
-  if (iter.numel() == 0) return;
+  if (iter.numel() == 0) {
+    for (int i = 0; i < iter.noutputs(); i++)
+      if (const at::Tensor& result = iter.output(i); result.numel() != 0)
+        result.fill_(of_nothing(kind, number.value_or(0)));
+    return;
+  }
   Device& on = device(iter.device(0).index());
   Key key = Key::of(reinterpret_cast<intptr_t>(&here), kind);
   key.add_operands(iter);

@@ -17,6 +17,7 @@ import time
 import warnings
 
 os.environ["OCL_FALLBACK"] = "error"
+os.environ.setdefault("DLPRIM_POISON", "1")  # what reads memory that nobody wrote is to be wrong
 # PyTorch's lists ask for devices when they are imported, and what has used OpenCL may not fork: the children load it.
 os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
 

@@ -101,3 +101,18 @@ def test_group_norm_layouts_and_dtypes():
 def test_empty():
     same(lambda x: F.layer_norm(x, (3,)), torch.zeros(0, 3))
     same(lambda x, w: F.group_norm(x, 1, w), torch.zeros(0, 3, 2), torch.ones(3))
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_batch_norm_of_permuted_images(training):
+    """The result has no gaps, as on the CPU: .view() takes it."""
+    x = data(2, 5, 4, 3).permute(2, 0, 3, 1)
+
+    def run(x, w, b):
+        y = F.batch_norm(x, torch.zeros_like(w), torch.ones_like(w), w, b, training=training)
+        return y.view(y.shape[0], -1)
+
+    same(run, x, data(2), data(2) - 0.5, tolerance=1e-4)
+    last = data(2, 3, 4, 5).contiguous(memory_format=torch.channels_last)
+    same(lambda x, w, b: F.batch_norm(x, torch.zeros_like(w), torch.ones_like(w), w, b, training=training), last, data(3),
+         data(3) - 0.5, tolerance=1e-4)
