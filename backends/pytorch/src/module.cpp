@@ -88,6 +88,10 @@ void set_rng_state(int64_t index, const at::Tensor& state) {
   generator.set_state(state);
 }
 
+at::Generator generator_of(int64_t index) {
+  return default_generator(static_cast<c10::DeviceIndex>(index));
+}
+
 std::string fallback_mode(std::string mode) {
   return exchange_fallback_mode(mode);
 }
@@ -122,6 +126,7 @@ TORCH_LIBRARY(ocl, m) {
   m.def("initial_seed", TORCH_FN(initial_seed));
   m.def("get_rng_state", TORCH_FN(get_rng_state));
   m.def("set_rng_state", TORCH_FN(set_rng_state));
+  m.def("default_generator", TORCH_FN(generator_of));
   m.def("fallback_counts", TORCH_FN(fallback_counts));
   m.def("reset_fallbacks", TORCH_FN(reset_fallbacks));
   m.def("fallback_mode", TORCH_FN(fallback_mode));

@@ -1,8 +1,11 @@
 """The module torch.ocl: devices, streams, memory, random numbers, what ran on the CPU, OpenCL's handles."""
 
+import atexit
 import contextlib
 import os
 import sys
+import time
+import types
 
 import torch
 
@@ -31,6 +34,37 @@ def _register():
     torch._register_device_module("ocl", sys.modules[__name__])
     sys.modules["torch.ocl"] = sys.modules[__name__]
     torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
+    atexit.register(_wait_for_autograd)
+
+
+def _autograd_threads():
+    """Of each thread that autograd started, which PyTorch names: its number, its state, how often it was switched."""
+    threads = []
+    for task in os.listdir("/proc/self/task"):
+        try:
+            with open(f"/proc/self/task/{task}/status") as status:
+                lines = dict(line.split(":", 1) for line in status)
+        except OSError:  # it has ended
+            continue
+        if lines["Name"].strip().startswith("pt_autograd"):
+            threads.append((task, lines["State"].split()[0], lines["voluntary_ctxt_switches"], lines["nonvoluntary_ctxt_switches"]))
+    return threads
+
+
+def _wait_for_autograd():
+    """Waits until autograd's threads sleep. They let go of what backward() used, for which they need Python, after
+    backward() has returned: if Python ends meanwhile, the process aborts."""
+    before, calm, end = None, 0, time.monotonic() + 10
+    while calm < 3 and time.monotonic() < end:
+        try:
+            now = _autograd_threads()
+        except OSError:
+            return
+        if not now:
+            return
+        calm = calm + 1 if now == before and all(state == "S" for _, state, _, _ in now) else 0
+        before = now
+        time.sleep(0.002)  # without Python's lock, which they may wait for
 
 
 def __getattr__(name):
@@ -38,6 +72,10 @@ def __getattr__(name):
         from .no_inductor import Refusal
 
         return Refusal
+    if name == "_initialized":  # torch.utils.checkpoint asks, before it keeps the state of random numbers
+        return is_initialized()
+    if name == "default_generators":
+        return tuple(_get_generator(torch.device("ocl", i)) for i in range(device_count()))
     raise AttributeError(f"module 'torch.ocl' has no attribute '{name}'")
 
 
@@ -117,6 +155,17 @@ def _exchange_device(index):
 
 
 _maybe_exchange_device = _exchange_device
+exchange_device = maybe_exchange_device = _exchange_device
+
+
+def _get_device_index(device, optional=False, allow_cpu=False):
+    """PyTorch's name for _index(): torch.load asks for it."""
+    if allow_cpu and torch.device(device).type == "cpu":
+        return -1
+    return _index(device, optional)
+
+
+_utils = types.SimpleNamespace(_get_device_index=_get_device_index)
 
 
 def is_initialized():
@@ -129,6 +178,11 @@ def init():
 
 def _lazy_init():
     _ops.init()
+
+
+def _lazy_call(callable, **_):
+    """Nothing is put off here: devices are made when they are used."""
+    callable()
 
 
 def _is_in_bad_fork():
@@ -188,6 +242,11 @@ def stream(stream):
         yield
 
 
+def is_current_stream_capturing():
+    """Work is never captured in graphs here."""
+    return False
+
+
 # Memory
 
 
@@ -222,6 +281,19 @@ def reset_accumulated_memory_stats(device=None):
 def mem_get_info(device=None):
     """Bytes that may still be allocated, and bytes in all."""
     return torch.accelerator.get_memory_info(torch.device("ocl", _index(device)))
+
+
+def memory_summary(device=None, abbreviated=False):
+    """memory_stats() as a text: bytes of tensors, bytes of buffers, how often memory ran short."""
+    stats = memory_stats(device)
+    lines = [f"memory of ocl:{_index(device)}, {get_device_name(device)}"]
+    for name, key in (("tensors", "allocated_bytes"), ("buffers", "reserved_bytes")):
+        now, peak = (stats[f"{key}.all.{when}"] for when in ("current", "peak"))
+        lines.append(f"{name}: {now} bytes, at most {peak}")
+    if not abbreviated:
+        lines.append(f"allocations: {stats['allocation.all.allocated']}, repeated with an emptied cache: "
+                     f"{stats['num_alloc_retries']}, failed: {stats['num_ooms']}")
+    return "\n".join(lines)
 
 
 def empty_cache():
@@ -268,6 +340,11 @@ def seed():
 
 def seed_all():
     manual_seed_all(int.from_bytes(os.urandom(7), "little"))
+
+
+def _get_generator(device):
+    """The generator that operators on the device use if they are given none."""
+    return _ops.default_generator(_index(device))
 
 
 def initial_seed():
