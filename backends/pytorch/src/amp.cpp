@@ -34,6 +34,8 @@ TORCH_LIBRARY_IMPL(aten, AutocastPrivateUse1, m) {
   AT_FORALL_FP32_SET_OPT_DTYPE(FULL_BY_DTYPE)
   AT_FORALL_DIFFERENT_REDISPATCH_SIGNATURE(KERNEL_DIFFERENT_REDISPATCH_SIGNATURE_PRIVATEUSEONE)
   AT_FORALL_PROMOTE(PROMOTE)
+  // Not on PyTorch's list: its log-probabilities would be as coarse as the input's dtype.
+  FULL(cross_entropy_loss)
   m.impl("binary_cross_entropy", TORCH_FN(banned));
 }
 

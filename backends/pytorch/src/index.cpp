@@ -61,6 +61,14 @@ std::vector<at::Tensor> places_of(const at::Tensor& self,
   std::vector<at::Tensor> places = at::native::expandTensors(self, indices, /*ensure_same_device=*/true);
   TORCH_CHECK_INDEX(places.size() <= static_cast<size_t>(self.dim()), "too many indices for a tensor of ",
                     self.dim(), " dimensions");
+  // Kernels take indices of one dtype.
+  const auto is = [&](at::ScalarType type) {
+    return std::any_of(places.begin(), places.end(),
+                       [&](const at::Tensor& t) { return t.defined() && t.scalar_type() == type; });
+  };
+  if (is(at::kInt) && is(at::kLong))
+    for (at::Tensor& t : places)
+      if (t.defined()) t = t.to(at::kLong);
   return places;
 }
 

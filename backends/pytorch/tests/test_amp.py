@@ -169,3 +169,17 @@ def test_nothing_waits_for_the_device():
     assert not done.query()
     torch.ocl.synchronize()
     assert done.query()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_cross_entropy_is_as_exact_as_f32(dtype):
+    x = torch.tensor([[1.0, 3.0, -2.0]], dtype=dtype)
+    target = torch.tensor([0])
+    expected = nn.functional.cross_entropy(x.float(), target)
+    for d in (torch.bfloat16, torch.float16):
+        with torch.autocast("ocl", dtype=d):
+            y = x.to("ocl").requires_grad_()
+            loss = nn.functional.cross_entropy(y, target.to("ocl"))
+        assert loss.dtype == torch.float32 and abs(loss.item() - expected.item()) < 1e-6
+        loss.backward()
+        assert y.grad.dtype == dtype

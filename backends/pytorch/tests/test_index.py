@@ -210,3 +210,19 @@ def test_bad_indices_are_found(checked):
 def test_without_the_check_bad_indices_read_zeros():
     table = torch.ones(3, 2, device="ocl")
     assert table[torch.tensor([1, 5], device="ocl")].tolist() == [[1, 1], [0, 0]]
+
+
+def test_indices_of_two_dtypes():
+    x = torch.arange(24.0).view(2, 3, 4)
+    here = [torch.tensor([1, 0], dtype=t) for t in (torch.int64, torch.int32)]
+    there = [i.to("ocl") for i in here]
+    for a, b in ((0, 1), (1, 0)):
+        assert torch.equal(x.to("ocl")[there[a], there[b]].cpu(), x[here[a].long(), here[b].long()])
+        y = x.to("ocl")
+        y[there[a], :, there[b]] = 100.0
+        expected = x.clone()
+        expected[here[a].long(), :, here[b].long()] = 100.0
+        assert torch.equal(y.cpu(), expected)
+        y.index_put_((there[a], there[b]), torch.ones(2, 4, device="ocl"), accumulate=True)
+        expected.index_put_((here[a].long(), here[b].long()), torch.ones(2, 4), accumulate=True)
+        assert torch.equal(y.cpu(), expected)
