@@ -222,11 +222,3 @@ def test_deepcopy_clone_and_parameters():
     module.load_state_dict(torch.nn.Linear(3, 2).state_dict())
     module.cpu()
     assert module.weight is weight and weight.device.type == "cpu"
-
-
-def test_pinned_memory_is_plain_and_says_so():
-    x = torch.arange(10).pin_memory()
-    assert not x.is_pinned() and x.sum() == 45
-    assert x.to("ocl", non_blocking=True).cpu().sum() == 45
-    data = torch.utils.data.DataLoader(torch.arange(8), batch_size=4, pin_memory=True)
-    assert [batch.tolist() for batch in data] == [[0, 1, 2, 3], [4, 5, 6, 7]]
