@@ -2,6 +2,7 @@
 #include <dlprim/copy.hpp>
 #include <dlprim/elementwise.hpp>
 #include <dlprim/masked.hpp>
+#include <dlprim/multi_pointwise.hpp>
 #include <dlprim/pointwise.hpp>
 
 #include <cmath>
@@ -375,15 +376,66 @@ TEST_CASE("bad pointwise input is refused by name and value", "[small]") {
   CHECK_THAT(call({x}, {y, y}, {}, "y0 = x0; y1 = x0"), contains("outputs[1]") && contains("outputs[0]"));
   const Context other(context().device());
   CHECK_THAT(call({Tensor(other, {2, 3})}, {y}, {}, "y0 = x0"), contains("another context"));
-  try {
-    pointwise(stream(), {x}, {y}, {}, "y0 = no_such_function(x0)");
-    FAIL("nothing was thrown");
-  } catch (const BuildError& error) {
-    CHECK(error.program() == "pointwise");
-    CHECK(!error.log().empty());
-  }
   pointwise(stream(), {x}, {y}, {}, "y0 = x0");
   CHECK(host_values(y) == std::vector<float>(6, 1));
+}
+
+TEST_CASE("errors of expressions name the expression and the place in it", "[small]") {
+  const Tensor x = device_tensor({2, 3}, {1, 1, 1, 1, 1, 1}), y(context(), {2, 3}), sum(context(), {2, 1});
+  const auto of_body = [&](const std::string& body, const std::vector<Tensor>& ys = {}) {
+    return error_of<ValidationError>([&] {
+      pointwise(stream(), {x, x}, ys.empty() ? std::vector{y} : ys, {2}, body);
+    });
+  };
+  CHECK(of_body("x0") == "body: 'x0': output y0 is not assigned");
+  CHECK(of_body("y0 == x0") == "body: 'y0 == x0': output y0 is not assigned");
+  CHECK(of_body("y0 += x0") == "body: 'y0 += x0': output y0 is not assigned");
+  CHECK(of_body("y0 = x0", {y, Tensor(context(), {2, 3})}) == "body: 'y0 = x0': output y1 is not assigned");
+  CHECK(of_body("y0 = x0 + x2") == "body: 'y0 = x0 + x2': at 11: there is no x2; the inputs are x0 to x1");
+  CHECK(of_body("y0 = x0; y1 = 3") ==
+        "body: 'y0 = x0; y1 = 3': at 10: there is no y1; the only output is y0");
+  CHECK(of_body("y0 = s1") == "body: 'y0 = s1': at 6: there is no s1; the only scalar is s0");
+  CHECK(of_body("y0 = (x0 + 1") == "body: 'y0 = (x0 + 1': at 6: '(' is not closed");
+  CHECK(of_body("y0 = x0) + 1") == "body: 'y0 = x0) + 1': at 8: ')' closes nothing");
+  // What the device's compiler finds. Each has words of its own.
+  for (const auto& [body, place] :
+       {std::pair("y0 = no_such_function(x0)", "at 6: "), std::pair("y0 = x0 + wrong", "at 11: "),
+        std::pair("y0 = x0 + ", "at "), std::pair("y0 = x0 @ x1", "at ")}) {
+    CAPTURE(body);
+    CHECK_THAT(of_body(body),
+               Catch::StartsWith("body: '" + std::string(body) + "': ") && Catch::Contains(place));
+  }
+  // Names of one's own, and outputs by address, are fine.
+  pointwise(stream(), {x}, {y}, {}, "real x7 = x0 + 1, s3 = 2; y0 = x7 * s3");
+  CHECK(host_values(y) == std::vector<float>(6, 4));
+  pointwise(stream(), {x}, {y}, {}, "y0 = sincos(x0 - x0, &y0) + 3");
+  CHECK(host_values(y) == std::vector<float>(6, 3));
+
+  const auto of_reduction = [&](Reduction r) {
+    return error_of<ValidationError>([&] { reduce(stream(), {x}, {sum}, {}, r); });
+  };
+  const Reduction good{1, "a0 = 0", "a0 += x0", "a0 += b0", "y0 = a0"};
+  reduce(stream(), {x}, {sum}, {}, good);
+  CHECK(host_values(sum) == std::vector<float>(2, 3));
+  Reduction r = good;
+  r.finish = "a0";
+  CHECK(of_reduction(r) == "finish: 'a0': output y0 is not assigned");
+  r = good, r.accumulate = "a1 += x0";
+  CHECK(of_reduction(r) == "accumulate: 'a1 += x0': at 1: there is no a1; the only accumulator is a0");
+  r = good, r.combine = "a0 += b1";
+  CHECK(of_reduction(r) == "combine: 'a0 += b1': at 7: there is no b1; the only partial accumulator is b0");
+  r = good, r.finish = "y0 = a0 + x0";
+  CHECK(of_reduction(r) == "finish: 'y0 = a0 + x0': at 11: there is no x0; there is no finishing input");
+  r = good, r.accumulate = "a0 += wrong";
+  CHECK_THAT(of_reduction(r), Catch::StartsWith("accumulate: 'a0 += wrong': at 7: "));
+
+  MultiPointwiseTensors tensors;
+  tensors.changed = {{y}};
+  const auto of_many = [&](const std::string& body) {
+    return error_of<ValidationError>([&] { multi_pointwise(stream(), tensors, {}, {}, body); });
+  };
+  CHECK(of_many("x0") == "body: 'x0': output y0 is not assigned");
+  CHECK_THAT(of_many("y0 = x0 + wrong"), Catch::StartsWith("body: 'y0 = x0 + wrong': at 11: "));
 }
 
 TEST_CASE("slots must be filled exactly", "[small]") {

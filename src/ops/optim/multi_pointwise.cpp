@@ -3,6 +3,7 @@
 
 #include "core/composed.hpp"
 #include "core/gen/arguments.hpp"
+#include "core/gen/expression_check.hpp"
 #include "ops/optim/multi_tensor.hpp"
 
 namespace dlprim::detail {
@@ -42,6 +43,12 @@ MultiTensorForm form_of(const MultiPointwiseDesc& d) {
     form.numbers.push_back({cat("numbers[", k, ']'), d.numbers[k], cat('x', x++)});
   form.scalars = d.scalars;
   form.place_scalars = d.place_scalars;
+  check_expression("body", d.body,
+                   {{'x', 0, x, "input"},
+                    {'y', 0, y, "output"},
+                    {'s', 0, static_cast<size_t>(d.scalars + d.place_scalars), "scalar"}},
+                   true);
+  form.expression = d.body;
   form.body = "{\n" + statement("body", d.body) + "}";
   form.any_mix = form.same_elements = true;
   return form;

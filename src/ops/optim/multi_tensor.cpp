@@ -8,6 +8,7 @@
 
 #include "core/composed.hpp"
 #include "core/gen/arguments.hpp"
+#include "core/gen/expression_check.hpp"
 #include "core/observer.hpp"
 
 namespace dlprim::detail {
@@ -198,8 +199,13 @@ MultiTensor::MultiTensor(const Context& context, const MultiTensorForm& form)
   require_real(context, real_);
   chunk_ = !cpu_ ? kGpuChunk : form.sums ? kCpuSumChunk : kCpuChunk;
   table_ = table_size(context, form, real_);
-  kernel_ = context.state().programs.generated("multi_tensor", multi_tensor_source(form, real_, table_, cpu_),
-                                               "multi_tensor");
+  const std::string source = multi_tensor_source(form, real_, table_, cpu_);
+  try {
+    kernel_ = context.state().programs.generated("multi_tensor", source, "multi_tensor");
+  } catch (const BuildError& error) {
+    if (!form.expression.empty()) throw_expression_error(error.log(), source, {{"body", form.expression}});
+    throw;
+  }
 }
 
 void MultiTensor::check_one(const Context& context, const ArgName& name, const TensorList& list,

@@ -31,8 +31,9 @@ struct TensorNumber {
 struct MultiTensorForm {
   std::vector<TensorList> lists;
   std::vector<TensorNumber> numbers;
-  int scalars = 0;        ///< s0, s1, ...
-  int place_scalars = 0;  ///< behind those, one for each place
+  int scalars = 0;         ///< s0, s1, ...
+  int place_scalars = 0;   ///< behind those, one for each place
+  std::string expression;  ///< that a user wrote, in the body; empty: none
   /// Sets the variables that are stored; it may read `multiplier`, set `bad`, and add to sums[e].
   std::string body;
   /// Behind the loop; `sums`, `bad` and `flag` are known.

@@ -7,6 +7,7 @@
 #include "core/composed.hpp"
 #include "core/gen/arguments.hpp"
 #include "core/gen/engines.hpp"
+#include "core/gen/expression_check.hpp"
 #include "core/gen/pointwise.hpp"
 
 namespace dlprim {
@@ -34,8 +35,8 @@ std::unique_ptr<Pointwise::Impl> make_impl(const Context& context, const Problem
                                            std::string (*source)(const PointwiseForm&)) {
   auto impl = std::make_unique<Pointwise::Impl>();
   const PlanKey key = PlanKey(source == pointwise_source ? "pointwise" : "pointwise_cpu").add(form);
-  impl->kernel = context.state().programs.generated(
-      "pointwise", key.bytes(), [&] { return source(form); }, "pointwise");
+  impl->kernel = compiled_expression(context.state().programs, "pointwise", key.bytes(),
+                                     [&] { return source(form); }, "pointwise", {{"body", form.body}});
   impl->arguments = GeneratedArguments(p.inputs, p.outputs, p.form.scalars, p.form.real, p.nest);
   impl->count = p.nest.kept_count;
   return impl;
@@ -86,6 +87,11 @@ Pointwise::Pointwise(const Context& context, const std::vector<TensorDesc>& inpu
   p.form.wide = p.nest.wide;
   require_real(context, p.form.real);
   for (size_t i = 0; i < outputs.size(); i++) require_writable(ArgName("outputs", i), outputs[i]);
+  check_expression("body", body,
+                   {{'x', 0, inputs.size(), "input"},
+                    {'y', 0, outputs.size(), "output"},
+                    {'s', 0, static_cast<size_t>(std::max(scalars, 0)), "scalar"}},
+                   true);
   auto info = std::make_shared<PlanInfo>();
   impl_ = choose_engine("pointwise", kEngines, context, p, options, *info);
   info->text = cat("op=pointwise engine=", info->engine, generated_text(inputs, outputs, "body", body),

@@ -6,6 +6,7 @@
 #include "core/composed.hpp"
 #include "core/gen/arguments.hpp"
 #include "core/gen/engines.hpp"
+#include "core/gen/expression_check.hpp"
 #include "core/gen/reduce.hpp"
 
 namespace dlprim {
@@ -83,14 +84,17 @@ void finish_impl(Reduce::Impl& impl, const Context& context, const Problem& p, R
   form.parts = impl.parts > 1;
   form.whole_outputs &= !form.parts;
   const PlanKey key = PlanKey(impl.cpu ? "reduce_cpu" : "reduce").add(form);
-  impl.kernel = programs.generated(
-      "reduce", key.bytes(), [&] { return impl.cpu ? reduce_cpu_source(form) : reduce_source(form); },
-      "reduce");
+  const Reduction& r = form.reduction;
+  const std::vector<ExpressionText> expressions = {
+      {"accumulate", r.accumulate}, {"finish", r.finish}, {"combine", r.combine}, {"init", r.init}};
+  impl.kernel = compiled_expression(
+      programs, "reduce", key.bytes(),
+      [&] { return impl.cpu ? reduce_cpu_source(form) : reduce_source(form); }, "reduce", expressions);
   if (form.parts) {
     const auto lanes = static_cast<int>(impl.parts_lanes), rows = static_cast<int>(impl.parts_rows);
-    impl.parts_kernel = programs.generated(
-        "reduce_parts", PlanKey("reduce_parts").add(form).add(lanes).add(rows).bytes(),
-        [&] { return reduce_parts_source(form, lanes, rows); }, "reduce_parts");
+    impl.parts_kernel = compiled_expression(
+        programs, "reduce_parts", PlanKey("reduce_parts").add(form).add(lanes).add(rows).bytes(),
+        [&] { return reduce_parts_source(form, lanes, rows); }, "reduce_parts", expressions);
     impl.workspace = static_cast<size_t>(impl.parts) * impl.part_bytes;
   }
   impl.arguments =
@@ -287,6 +291,27 @@ Reduction welford(const std::string& element, const std::string& finish) {
           finish};
 }
 
+namespace {
+
+/// Each expression of a reduction has names of its own.
+void check_expressions(const Reduction& r, size_t inputs, size_t outputs, int scalars) {
+  const auto accumulated = inputs - static_cast<size_t>(r.finishing);
+  const ExpressionNames s{'s', 0, static_cast<size_t>(std::max(scalars, 0)), "scalar"},
+      a{'a', 0, static_cast<size_t>(r.accumulators), "accumulator"};
+  check_expression("init", r.init, {a}, false);
+  check_expression("accumulate", r.accumulate, {{'x', 0, accumulated, "input"}, a, s}, false);
+  check_expression("combine", r.combine,
+                   {a, {'b', 0, static_cast<size_t>(r.accumulators), "partial accumulator"}}, false);
+  check_expression("finish", r.finish,
+                   {{'x', accumulated, static_cast<size_t>(r.finishing), "finishing input"},
+                    {'y', 0, outputs, "output"},
+                    a,
+                    s},
+                   true);
+}
+
+}  // namespace
+
 Reduce::Reduce(const Context& context, const std::vector<TensorDesc>& inputs,
                const std::vector<TensorDesc>& outputs, int scalars, const Reduction& reduction,
                const Options& options)
@@ -299,6 +324,7 @@ Reduce::Reduce(const Context& context, const std::vector<TensorDesc>& inputs,
   const int most = reduction.indexed ? 0 : static_cast<int>(inputs.size()) - 1;
   require(reduction.finishing >= 0 && reduction.finishing <= most, "reduction", reduction.finishing, " of ",
           inputs.size(), " inputs are for finish, must be 0 to ", most);
+  check_expressions(reduction, inputs.size(), outputs.size(), scalars);
   std::vector<TensorDesc> read = inputs;
   if (reduction.indexed && !outputs.empty()) read.push_back(places(inputs, outputs[0]));
   Problem p{inputs, outputs, make_loop_nest(read, outputs, true), {}};
