@@ -114,7 +114,7 @@ std::unique_ptr<Case> make(detail::ProblemLine& line) {
     bytes += 2 * bytes_of(all.states.back());
   }
   const auto step = std::make_shared<OptimizerStep>();
-  step->momentum = 0.9;
+  step->momentum = desc.momentum ? 0.9 : 0;
   step->learning_rate = 0.1;  // large, so that bf16 shows what a step did
   return moving_case(bytes, w, [=] {
     optimize(stream(), desc, *step, all);

@@ -134,6 +134,7 @@ OptimizerStep numbers() {
 /// The largest difference from the reference after a few steps, relative to 1 + |w|.
 double error_after_steps(const OptimizerDesc& d, Lies lies, size_t count, OptimizerStep s,
                          double factor = 1) {
+  if (!d.momentum) s.momentum = s.dampening = 0;
   const std::vector<Shape> shapes = shapes_of(count);
   const DType real = d.w == DType::f64 ? DType::f64 : DType::f32;
   Rng rng(11);
@@ -266,6 +267,7 @@ TEST_CASE("an optimizer's step on channels-last weights, of nothing, and twice t
   const std::vector<float> w = reals(120, rng), g = reals(120, rng);
   const Tensor w0 = device_tensor(shape, w), w1 = last(w), w2 = last(w);
   OptimizerStep s = numbers();
+  s.momentum = s.dampening = 0;
   const OptimizerDesc sgd;
   optimize(stream(), sgd, s, {{w0}, {device_tensor(shape, g)}, {}, {}});
   optimize(stream(), sgd, s, {{w1}, {last(g)}, {}, {}});
@@ -431,6 +433,17 @@ TEST_CASE("optimizers refuse what does not fit", "[small]") {
   s = {};
   s.beta1 = 1;
   CHECK(refusal(sgd, {{w}, {dw}, {}, {}}, s) == "beta1: 1 must be in [0, 1)");
+  s = {};
+  s.momentum = 0.9;
+  CHECK(refusal(sgd, {{w}, {dw}, {}, {}}, s) ==
+        "momentum: 0.9 has no effect: OptimizerDesc::momentum is not set");
+  CHECK(refusal(desc_of(OptimizerMethod::rmsprop, [](OptimizerDesc&) {}), {{w}, {dw}, {}, {{w}}}, s) ==
+        "momentum: 0.9 has no effect: OptimizerDesc::momentum is not set");
+  optimize(stream(), desc_of(OptimizerMethod::adam, [](OptimizerDesc&) {}), s, {{}, {}, {}, {{}, {}}});
+  s = {};
+  s.dampening = 0.5;
+  CHECK(refusal(sgd, {{w}, {dw}, {}, {}}, s) ==
+        "dampening: 0.5 has no effect: OptimizerDesc::momentum is not set");
   s = {};
   s.found_inf = w;
   CHECK(refusal(sgd, {{w}, {dw}, {}, {}}, s) == "found_inf: has 6 elements, must have one");

@@ -115,6 +115,15 @@ std::vector<double> scalars_of(const OptimizerDesc& d, const OptimizerStep& s) {
   return {};
 }
 
+/// A number that the method could use, if the description said so, is no slip without effect.
+void check_described(const OptimizerDesc& d, const OptimizerStep& s) {
+  const bool sgd = d.method == OptimizerMethod::sgd, could = sgd || d.method == OptimizerMethod::rmsprop;
+  if (d.momentum || !could) return;
+  require(s.momentum == 0, "momentum", s.momentum, " has no effect: OptimizerDesc::momentum is not set");
+  require(!sgd || s.dampening == 0, "dampening", s.dampening,
+          " has no effect: OptimizerDesc::momentum is not set");
+}
+
 void check(const OptimizerStep& s) {
   const auto not_negative = [](const char* name, double value) {
     require(std::isfinite(value) && value >= 0, name, value, " must be finite and not negative");
@@ -178,6 +187,7 @@ void Optimizer::run(const Stream& stream, const OptimizerStep& step, const Optim
                     const Tensor& workspace) const {
   require_stream(*info_, stream);
   check(step);
+  check_described(desc_, step);
   require(tensors.states.size() == static_cast<size_t>(states(desc_)), "states", tensors.states.size(),
           " lists must be ", states(desc_));
   require(desc_.master || tensors.master.empty(), "master", "is given, but the description has none");
