@@ -30,6 +30,44 @@ uint64_t whole_number(const std::map<std::string, std::string>& metadata, const 
   return value;
 }
 
+/// "adam, decoupled": what makes one optimizer's states mean something else than another's.
+std::string text_of(const OptimizerDesc& d) {
+  constexpr const char* kMethods[] = {"sgd", "adam", "rmsprop", "adagrad"};
+  std::string text = kMethods[static_cast<size_t>(d.method)];
+  for (const auto& [name, set] : {std::pair("momentum", d.momentum), std::pair("nesterov", d.nesterov),
+                                  std::pair("decoupled", d.decoupled), std::pair("amsgrad", d.amsgrad),
+                                  std::pair("centered", d.centered), std::pair("maximize", d.maximize)})
+    if (set) text += cat(", ", name);
+  return text;
+}
+
+/// Of names such as "state1/fc.weight": how many states there are.
+int64_t states_in(const std::vector<std::string>& names) {
+  int64_t count = 0;
+  for (const std::string& name : names)
+    while (name.rfind(cat("state", count, "/"), 0) == 0) count++;
+  return count;
+}
+
+/// A checkpoint of another optimizer is told as such, before anything is said of its tensors.
+void check_optimizer(const std::string& path, const SafetensorsReader& reader, const Trainer::Config& config,
+                     const std::vector<Trainer::Parameter>& kept) {
+  const std::string ours = text_of(config.optimizer);
+  const auto theirs = reader.metadata().find("optimizer");
+  require(theirs == reader.metadata().end() || theirs->second == ours, "path", "'", path,
+          "' was written with the optimizer ", theirs == reader.metadata().end() ? "" : theirs->second,
+          "; this trainer's is ", ours);
+  std::vector<std::string> held, wanted;
+  for (const auto& entry : reader.entries()) held.push_back(entry.name);
+  for (const Trainer::Parameter& p : kept) wanted.push_back(p.name);
+  require(states_in(held) == states_in(wanted), "path", "'", path, "' has ", states_in(held),
+          " states of an optimizer for each parameter; this trainer's optimizer, ", ours, ", has ",
+          states_in(wanted));
+  const bool scaled = std::find(held.begin(), held.end(), "scale") != held.end();
+  require(scaled == config.scaling.has_value(), "path", "'", path, "' was written with", scaled ? "" : "out",
+          " a scaled loss; this trainer has ", config.scaling ? "one" : "none");
+}
+
 }  // namespace
 
 std::vector<Trainer::Parameter> Trainer::State::kept() const {
@@ -51,6 +89,7 @@ void Trainer::save(const std::string& path) const {
   const RandomState random = state_->step_model.random();
   save_safetensors(path, tensors,
                    {{"format", kFormat},
+                    {"optimizer", text_of(state_->config.optimizer)},
                     {"updates", std::to_string(state_->updates)},
                     {"random_seed", std::to_string(random.seed)},
                     {"random_offset", std::to_string(random.offset)}});
@@ -65,6 +104,7 @@ void Trainer::load(const std::string& path) {
   const RandomState random{whole_number(reader.metadata(), "random_seed", path),
                            whole_number(reader.metadata(), "random_offset", path)};
   const std::vector<Parameter> kept = state_->kept();
+  check_optimizer(path, reader, state_->config, kept);
   const auto& entries = reader.entries();
   require(entries.size() == kept.size(), "path", "'", path, "' has ", entries.size(),
           " tensors, the trainer ", kept.size());
