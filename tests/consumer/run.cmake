@@ -19,6 +19,14 @@ file(RENAME "${WORK}/first" "${WORK}/prefix")  # nothing installed may know its 
 run("${CMAKE_COMMAND}" -G "${GENERATOR}" -S "${SOURCE}" -B "${WORK}/build" -DCMAKE_BUILD_TYPE=Release "-DCMAKE_CXX_COMPILER=${CXX}"
     "-DCMAKE_PREFIX_PATH=${WORK}/prefix")
 run("${CMAKE_COMMAND}" --build "${WORK}/build")
+# A component that there is not is refused with the reason.
+execute_process(
+  COMMAND "${CMAKE_COMMAND}" -G "${GENERATOR}" -S "${SOURCE}" -B "${WORK}/refused" "-DCMAKE_CXX_COMPILER=${CXX}"
+          "-DCMAKE_PREFIX_PATH=${WORK}/prefix" "-DCOMPONENTS=core;omnx" RESULT_VARIABLE status ERROR_VARIABLE said OUTPUT_QUIET)
+string(REGEX REPLACE "[ \n]+" " " said "${said}")
+if(status EQUAL 0 OR NOT said MATCHES "dlprim has no component 'omnx' \\(there are core, net, onnx\\)")
+  message(FATAL_ERROR "a component that there is not: ${status}, ${said}")
+endif()
 run("${WORK}/build/consumer" $ENV{DLPRIM_TEST_DEVICE})
 run("${WORK}/build/net_consumer" $ENV{DLPRIM_TEST_DEVICE})
 run("${WORK}/build/onnx_consumer")
