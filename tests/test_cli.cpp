@@ -434,7 +434,7 @@ TEST_CASE("tune refuses what it does not know, before it measures") {
   CHECK(complaint(missing) == "dlprim: cannot read '/no/such/file'\n");
   const Result unwritable = tune(folder, "gemm m=4 n=4 k=4\n", "--export /no/such/folder/x");
   CHECK(unwritable.code == 1);
-  CHECK(complaint(unwritable) == "dlprim: cannot write '/no/such/folder/x'\n");
+  CHECK(complaint(unwritable) == "dlprim: cannot write '/no/such/folder/x': No such file or directory\n");
   const Result lost = tune(folder, "gemm m=4 n=4 k=4\n", "", "DLPRIM_TUNE_DB=");
   CHECK(lost.code == 1);
   CHECK(contains(complaint(lost), "what is measured would be lost"));

@@ -94,6 +94,20 @@ TEST_CASE("a model learns from IDX files, and goes on after a break with the sam
     CHECK(!bytes.empty());
     CHECK(bytes == bytes_of(files.folder / (std::string("rest/") + file)));
   }
+  // Another solver's states mean something else, also where there are as many.
+  const auto resumed = [&](const std::string& more) {
+    const Result result = run(files.train(
+        "other", "--epochs 4 --resume '" + (files.folder / "part/checkpoint.safetensors") + "' " + more));
+    CHECK(result.code == 1);
+    return complaint(result);
+  };
+  for (const auto& [solver, text] :
+       {std::pair("sgd", "sgd, momentum"), std::pair("adamw", "adam, decoupled")})
+    CHECK_THAT(
+        resumed(std::string("--solver ") + solver),
+        Catch::Contains(std::string("was written with the optimizer adam; this trainer's is ") + text));
+  CHECK_THAT(resumed("--dtype f16"),
+             Catch::Contains("was written without a scaled loss; this trainer has one"));
   // What was written runs.
   CHECK(run("run '" + (files.folder / "rest/model.json") + "'" + device_option() + " --shape 2x1x6x6").code ==
         0);

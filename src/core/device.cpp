@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <map>
 #include <mutex>
+#include <optional>
 
 #include "core/check.hpp"
 #include "core/device_probe.hpp"
@@ -188,6 +189,25 @@ std::vector<int> parse_indices(std::string_view selector) {
   return digits ? numbers : std::vector<int>{};
 }
 
+/// The first device of a kind that works; none if `selector` names no kind. Throws ValidationError with what
+/// is wrong with each device of the kind.
+std::optional<Device> device_of_kind(std::string_view selector, const std::vector<Device>& devices) {
+  for (DeviceKind kind : {DeviceKind::gpu, DeviceKind::accelerator, DeviceKind::cpu}) {
+    const std::string name = name_of(kind);
+    if (selector.size() != name.size() || !contains_ignoring_case(name, selector)) continue;
+    std::string failures;
+    for (const Device& device : devices) {
+      if (device.kind() != kind) continue;
+      if (device.probes().works) return device;
+      failures += cat("\n  ", device.facts().index, " ", device.name(), ": ", device.probes().failure);
+    }
+    throw ValidationError(
+        "device", failures.empty() ? cat("no device is of the kind ", name, "; there are:", listing(devices))
+                                   : cat("no device of the kind ", name, " works:", failures));
+  }
+  return std::nullopt;
+}
+
 Device default_device(const std::vector<Device>& devices) {
   std::string failures;
   for (DeviceKind kind : {DeviceKind::gpu, DeviceKind::accelerator, DeviceKind::cpu, DeviceKind::other})
@@ -292,6 +312,7 @@ std::vector<Device> Device::list(std::vector<BrokenPlatform>* broken) {
 Device Device::find(std::string_view selector) {
   const std::vector<Device> devices = list();
   if (selector.empty()) return default_device(devices);
+  if (std::optional<Device> device = device_of_kind(selector, devices)) return *device;
   const std::vector<int> numbers = parse_indices(selector);
   std::vector<Device> fitting;
   for (const Device& device : devices) {

@@ -1,5 +1,6 @@
 #include "core/program_cache.hpp"
 
+#include <dlprim/compiling.hpp>
 #include <dlprim/rehearsal.hpp>
 
 #include <algorithm>
@@ -16,13 +17,16 @@
 #include "core/program_binary.hpp"
 #include "core/rehearsed.hpp"
 
-namespace dlprim::detail {
+namespace dlprim {
+namespace detail {
 namespace {
 
 constexpr const char* kKeyVersion = "program 1";
 constexpr size_t kMostForms = 8192;
 /// After this time without a program to compile processes end: they hold memory of the device.
 constexpr std::chrono::seconds kPatience{10};
+
+std::atomic<uint64_t> pending_programs{0}, done_programs{0};
 
 /// The process that compiles for a thread of the pool, and ends with it.
 BuildProcess& own_process() {
@@ -31,6 +35,13 @@ BuildProcess& own_process() {
 }
 
 }  // namespace
+}  // namespace detail
+
+CompileProgress compile_progress() noexcept {
+  return {detail::done_programs, detail::pending_programs};
+}
+
+namespace detail {
 
 const std::string& Kernel::name() const {
   return shared_->name;
@@ -249,11 +260,13 @@ ProgramCache::Claim ProgramCache::claim(const std::string& key) {
   }
   if (entry) programs_.erase(key);
   Built built = insert(key, promise->get_future().share()).built;
+  pending_programs++;
   return {std::move(built), std::move(promise), {}};
 }
 
 void ProgramCache::disclaim(const std::string& key) {
   std::lock_guard<std::mutex> lock(mutex_);
+  pending_programs--;
   erase(key);
 }
 
@@ -263,6 +276,8 @@ void ProgramCache::fulfil(std::promise<Outcome>& promise, const std::string& key
     const std::shared_ptr<const Program> made = make(name, source, options, process);
     {
       std::lock_guard<std::mutex> lock(mutex_);
+      pending_programs--;
+      done_programs++;
       find(key)->program = made;
       trim();
     }
@@ -364,4 +379,5 @@ std::shared_ptr<const Program> ProgramCache::make(const std::string& name, const
   return result;
 }
 
-}  // namespace dlprim::detail
+}  // namespace detail
+}  // namespace dlprim

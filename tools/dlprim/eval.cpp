@@ -4,6 +4,7 @@
 #include "classifier.hpp"
 #include "commands.hpp"
 #include "device_choice.hpp"
+#include "waiting.hpp"
 
 namespace dlprim::cli {
 
@@ -11,6 +12,7 @@ int run_eval(const EvalOptions& options) {
   const Context context(choose_device(options.device));
   const Dataset test = read_dataset(options.data, "t10k");
   const Stream stream(context);
+  const Waiting waiting(compiling());
   const Classifier classifier(stream, 0, test.rows, test.columns);
   classifier.net.load(stream, options.weights);
   const Score score = evaluate(stream, classifier, test, options.batch);

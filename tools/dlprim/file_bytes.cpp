@@ -1,5 +1,6 @@
 #include "file_bytes.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -18,6 +19,18 @@ std::string file_bytes(const std::string& path) {
   if (!file.is_open() || file.bad())
     throw Error("cannot read '" + path + "': " + (errno ? std::strerror(errno) : "input/output error"));
   return bytes;
+}
+
+std::vector<std::string> read_lines(const std::string& path) {
+  const std::string text = file_bytes(path);
+  std::vector<std::string> lines;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    lines.push_back(text.substr(begin, end - begin));
+    if (!lines.back().empty() && lines.back().back() == '\r') lines.back().pop_back();
+    begin = end + 1;
+  }
+  return lines;
 }
 
 }  // namespace dlprim::cli

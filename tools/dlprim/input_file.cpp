@@ -1,7 +1,6 @@
 #include "input_file.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <cstring>
 
@@ -12,21 +11,6 @@
 #include "picture.hpp"
 
 namespace dlprim::cli {
-
-double pixel_value(Pixels pixels, unsigned char v, size_t colour) {
-  static constexpr std::array<double, 3> kMean{0.485, 0.456, 0.406}, kDeviation{0.229, 0.224, 0.225};
-  switch (pixels) {
-    case Pixels::imagenet:
-      return (v / 255.0 - kMean[colour]) / kDeviation[colour];
-    case Pixels::unit:
-      return v / 255.0;
-    case Pixels::centred:
-      return v / 127.5 - 1;
-    case Pixels::bytes:
-      break;
-  }
-  return v;
-}
 
 namespace {
 
@@ -41,23 +25,29 @@ std::string ending(const std::string& path) {
   return end;
 }
 
-/// The sizes that are said, by the user or the model; -1 where none is.
-std::vector<int64_t> known_sizes(const Model::Port& port, const std::optional<Shape>& asked) {
-  if (asked) return {asked->begin(), asked->end()};
-  std::vector<int64_t> sizes;
-  for (const Dimension& d : port.shape.value_or(std::vector<Dimension>())) sizes.push_back(d.size);
-  return sizes;
+bool is_colours(int64_t size) {
+  return size == 1 || size == 3;
+}
+
+/// Where the rule for a picture's bytes comes from, for the note.
+PixelRule rule_for(const Model::Port& port, const InputForm& form, int64_t colours, std::string& source) {
+  if (form.pixels) return {*form.pixels, colours};
+  if (form.images && form.images->channels == colours) {
+    source = ", as the model's file says";
+    return PixelRule(*form.images);
+  }
+  source = "; --pixels says another";
+  return {port.dtype && !is_floating(*port.dtype) ? Pixels::bytes : Pixels::imagenet, colours};
 }
 
 /// [N, C, H, W] or [N, H, W, C]: where 1 or 3 stands says which.
-HostTensor picture_tensor(const std::string& path, const Model::Port& port, const std::optional<Shape>& asked,
-                          std::optional<Pixels> pixels, std::vector<std::string>& notes) {
-  std::vector<int64_t> sizes = known_sizes(port, asked);
+HostTensor picture_tensor(const std::string& path, const Model::Port& port, const InputForm& form,
+                          std::vector<std::string>& notes) {
+  std::vector<int64_t> sizes = known_sizes(port, form);
   if (sizes.empty()) sizes = {1, 3, -1, -1};
   if (sizes.size() != 4 || (sizes[0] > 1))
     refuse(path, "a picture needs an input [1, 3, H, W] or [1, H, W, 3]");
-  const auto is_colours = [](int64_t size) { return size == 1 || size == 3; };
-  const bool last = !is_colours(sizes[1]) && is_colours(sizes[3]);
+  const bool last = colours_last(sizes);
   const int64_t colours = std::max<int64_t>(1, last ? sizes[3] : sizes[1] < 0 ? 3 : sizes[1]);
   if (!is_colours(colours))
     refuse(path, "a picture has 1 or 3 colours, the input " + std::to_string(colours));
@@ -65,22 +55,19 @@ HostTensor picture_tensor(const std::string& path, const Model::Port& port, cons
   const int64_t height = sizes[last ? 1 : 2] < 0 ? file.height : sizes[last ? 1 : 2];
   const int64_t width = sizes[last ? 2 : 3] < 0 ? file.width : sizes[last ? 2 : 3];
   const Picture picture = resized(file, width, height);
-  const bool whole = port.dtype && !is_floating(*port.dtype);
-  const Pixels scale = pixels.value_or(whole ? Pixels::bytes : Pixels::imagenet);
-  static constexpr const char* kTold[] = {"(v / 255 - mean) / deviation of ImageNet's colours", "v / 255",
-                                          "v / 127.5 - 1", "v"};
+  std::string source;
+  const PixelRule rule = rule_for(port, form, colours, source);
   notes.push_back("input '" + port.name + "': " + std::to_string(file.width) + " x " +
                   std::to_string(file.height) + " pixels, resized to " + std::to_string(width) + " x " +
                   std::to_string(height) + (colours == 1 ? ", grey" : ", RGB") +
-                  (last ? ", colours last" : "") + ", each byte v as " + kTold[static_cast<size_t>(scale)] +
-                  (pixels ? "" : "; --pixels says another"));
+                  (last ? ", colours last" : "") + ", each byte v as " + rule.text() + source);
   std::vector<double> numbers(static_cast<size_t>(height * width * colours));
   for (int64_t i = 0; i < height * width; i++)
     for (int64_t c = 0; c < colours; c++) {
       const auto* rgb = picture.rgb.data() + i * 3;
       const unsigned char v = colours == 3 ? rgb[c] : grey_of(rgb);
       numbers[static_cast<size_t>(last ? i * colours + c : c * height * width + i)] =
-          pixel_value(scale, v, static_cast<size_t>(c));
+          rule(v, static_cast<size_t>(c));
     }
   return host_tensor(port.dtype.value_or(DType::f32),
                      last ? Shape{1, height, width, colours} : Shape{1, colours, height, width}, numbers);
@@ -119,9 +106,9 @@ std::vector<double> wav_samples(const std::string& path, std::vector<std::string
 }
 
 /// Numbers in a row, in a shape whose open sizes are 1 but for the last: [1, n].
-HostTensor row(const std::string& path, const Model::Port& port, const std::optional<Shape>& asked,
+HostTensor row(const std::string& path, const Model::Port& port, const InputForm& form,
                std::vector<double> numbers) {
-  std::vector<int64_t> sizes = known_sizes(port, asked);
+  std::vector<int64_t> sizes = known_sizes(port, form);
   if (sizes.empty()) sizes = {-1};
   const auto open = std::find_if(sizes.rbegin(), sizes.rend(), [](int64_t s) { return s < 0; });
   int64_t known = 1;
@@ -138,14 +125,14 @@ HostTensor row(const std::string& path, const Model::Port& port, const std::opti
   return host_tensor(port.dtype.value_or(DType::f32), shape, numbers);
 }
 
-HostTensor raw_tensor(const std::string& path, const Model::Port& port, const std::optional<Shape>& asked) {
+HostTensor raw_tensor(const std::string& path, const Model::Port& port, const InputForm& form) {
   const std::string bytes = file_bytes(path);
   HostTensor tensor{port.name, port.dtype.value_or(DType::f32), {}, {bytes.begin(), bytes.end()}};
   const size_t size = size_of(tensor.dtype);
   if (bytes.size() % size != 0)
     refuse(path, "its " + std::to_string(bytes.size()) + " bytes are no whole elements of " +
                      name_of(tensor.dtype));
-  tensor.shape = row(path, port, asked, std::vector<double>(bytes.size() / size)).shape;
+  tensor.shape = row(path, port, form, std::vector<double>(bytes.size() / size)).shape;
   if (static_cast<uint64_t>(element_count(tensor.shape)) * size != bytes.size())
     refuse(path, "its bytes are not those of " + to_string(tensor.shape));
   return tensor;
@@ -153,25 +140,37 @@ HostTensor raw_tensor(const std::string& path, const Model::Port& port, const st
 
 }  // namespace
 
-Pixels parse_pixels(const std::string& name) {
-  static constexpr const char* kNames[] = {"imagenet", "unit", "centred", "bytes"};
-  for (size_t i = 0; i < 4; i++)
-    if (name == kNames[i]) return static_cast<Pixels>(i);
-  throw ValidationError("pixels", "'" + name + "' must be imagenet, unit, centred or bytes");
+bool colours_last(const std::vector<int64_t>& sizes) {
+  return sizes.size() == 4 && !is_colours(sizes[1]) && is_colours(sizes[3]);
 }
 
-HostTensor read_input(const std::string& path, const Model::Port& port, const std::optional<Shape>& asked,
-                      std::optional<Pixels> pixels, std::vector<std::string>& notes) {
+std::vector<int64_t> known_sizes(const Model::Port& port, const InputForm& form) {
+  if (form.shape) return {form.shape->begin(), form.shape->end()};
+  std::vector<int64_t> sizes;
+  for (const Dimension& d : port.shape.value_or(std::vector<Dimension>())) sizes.push_back(d.size);
+  if (!form.images || (port.shape && sizes.size() != 4)) return sizes;
+  if (sizes.empty()) sizes = {-1, -1, -1, -1};
+  const ImageInput& images = *form.images;
+  const int64_t said[] = {-1, images.channels, images.height, images.width},
+                said_last[] = {-1, images.height, images.width, images.channels};
+  const int64_t* all = colours_last(sizes) ? said_last : said;
+  for (size_t d = 0; d < 4; d++)
+    if (sizes[d] < 0) sizes[d] = all[d];
+  return sizes;
+}
+
+HostTensor read_input(const std::string& path, const Model::Port& port, const InputForm& form,
+                      std::vector<std::string>& notes) {
   const std::string end = ending(path);
   if (end == "npy") return read_npy(path);
-  if (end == "png" || end == "jpg" || end == "jpeg") return picture_tensor(path, port, asked, pixels, notes);
-  if (end == "wav") return row(path, port, asked, wav_samples(path, notes));
-  if (end == "raw") return raw_tensor(path, port, asked);
+  if (end == "png" || end == "jpg" || end == "jpeg") return picture_tensor(path, port, form, notes);
+  if (end == "wav") return row(path, port, form, wav_samples(path, notes));
+  if (end == "raw") return raw_tensor(path, port, form);
   if (end == "txt") {
     const std::string text = file_bytes(path);
     std::vector<double> numbers;
     for (char c : text) numbers.push_back(static_cast<unsigned char>(c));
-    return row(path, port, asked, std::move(numbers));
+    return row(path, port, form, std::move(numbers));
   }
   throw ValidationError(
       "input",

@@ -7,25 +7,26 @@
 
 #include <dlprim/net_model.hpp>
 
+#include "pixel_rule.hpp"
+
 namespace dlprim::cli {
 
-/// How bytes of a picture become numbers.
-enum class Pixels : uint8_t {
-  imagenet,  ///< (v / 255 - mean) / deviation, of ImageNet's colours
-  unit,      ///< v / 255
-  centred,   ///< v / 127.5 - 1
-  bytes      ///< v
+/// What is said of an input beside its port. The user's word counts before the model's.
+struct InputForm {
+  std::optional<Shape> shape;        ///< that the user gave
+  std::optional<Pixels> pixels;      ///< the same
+  std::optional<ImageInput> images;  ///< what the model says of pictures
 };
-/// "imagenet", "unit", "centred", "bytes". Throws ValidationError.
-Pixels parse_pixels(const std::string& name);
 
-/// What the byte becomes, of colour 0, 1 or 2.
-double pixel_value(Pixels pixels, unsigned char v, size_t colour);
+/// The sizes of an input that are known, -1 elsewhere: the user's, else the port's, and where that leaves a
+/// picture's sizes open, those of the model's pictures.
+std::vector<int64_t> known_sizes(const Model::Port& port, const InputForm& form);
+/// Of sizes [N, C, H, W] or [N, H, W, C]: whether colours come last.
+bool colours_last(const std::vector<int64_t>& sizes);
 
 /// By the end of its name: .npy, .png, .jpg, .jpeg, .wav (16 bits), .txt (its bytes), .raw (elements in
-/// memory's order). `asked`: the shape that the user gave. Guesses are lines in `notes`. Throws
-/// ValidationError, Error.
-HostTensor read_input(const std::string& path, const Model::Port& port, const std::optional<Shape>& asked,
-                      std::optional<Pixels> pixels, std::vector<std::string>& notes);
+/// memory's order). Guesses are lines in `notes`. Throws ValidationError, Error.
+HostTensor read_input(const std::string& path, const Model::Port& port, const InputForm& form,
+                      std::vector<std::string>& notes);
 
 }  // namespace dlprim::cli

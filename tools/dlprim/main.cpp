@@ -3,40 +3,29 @@
 // CLI11's own (above 100) for options it cannot read.
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <iostream>
 
 #include "commands.hpp"
 #include "device_choice.hpp"
 #include "model_commands.hpp"
 #include "model_train.hpp"
+#include "suggestion.hpp"
 
 namespace {
 
-using dlprim::cli::EvalOptions;
 using dlprim::cli::ReadOptions;
 using dlprim::cli::TrainModelOptions;
 using dlprim::cli::TrainOptions;
 using dlprim::cli::TuneOptions;
 
 constexpr const char* kDeviceHelp =
-    "The device: its number, platform:device, or part of its name, as 'dlprim devices' shows them. "
-    "Without it: the first GPU that works, else an accelerator, else the CPU";
-
-CLI::App* add_eval(CLI::App& app, EvalOptions& options) {
-  CLI::App* eval = app.add_subcommand("eval", "Measure how well trained weights classify the test images");
-  eval->add_option("--data", options.data, "Folder with the IDX files, gzipped or not")
-      ->type_name("DIR")
-      ->capture_default_str();
-  eval->add_option("--weights", options.weights, "The weights.safetensors that 'dlprim train' wrote")
-      ->type_name("FILE")
-      ->required();
-  eval->add_option("--device", options.device, kDeviceHelp)->type_name("SEL");
-  eval->add_option("--batch", options.batch, "Images at a time")
-      ->type_name("N")
-      ->transform(CLI::Range(1, 1 << 16))
-      ->capture_default_str();
-  return eval;
-}
+    "The device: gpu, cpu or accelerator for the first of that kind that works, or its number, "
+    "platform:device, or part of its name, as 'dlprim devices' shows them. Without it: the first GPU that "
+    "works, else an accelerator, else the CPU";
 
 CLI::App* add_tune(CLI::App& app, TuneOptions& options) {
   CLI::App* tune = app.add_subcommand(
@@ -78,9 +67,42 @@ CLI::App* add_read(CLI::App& app, ReadOptions& options) {
   return read;
 }
 
-}  // namespace
+/// What is wrong with the first word that is no command, or no option of the command; "" if none is.
+std::string unknown_word(CLI::App& app, int argc, char** argv) {
+  std::vector<std::string> commands;
+  for (const CLI::App* command : app.get_subcommands([](CLI::App*) { return true; }))
+    commands.push_back(command->get_name());
+  const std::string first = argc > 1 ? argv[1] : "";
+  if (first.empty() || first[0] == '-') return "";
+  if (std::find(commands.begin(), commands.end(), first) == commands.end())
+    return "'" + first + "' is no command" + dlprim::cli::did_you_mean(first, commands);
+  std::vector<std::string> options = {"--help"};
+  for (const CLI::Option* option : app.get_subcommand_ptr(first)->get_options())
+    for (const std::string& name : option->get_lnames()) options.push_back("--" + name);
+  for (int i = 2; i < argc; i++) {
+    const std::string word = std::string(argv[i]).substr(0, std::string(argv[i]).find('='));
+    if (word.size() < 3 || word.compare(0, 2, "--") != 0) continue;
+    if (std::find(options.begin(), options.end(), word) == options.end())
+      return "'" + first + "' has no option '" + word + "'" + dlprim::cli::did_you_mean(word, options);
+  }
+  return "";
+}
 
-int main(int argc, char** argv) {
+/// Of what was printed nothing may be lost without a word: a full disk is an error.
+int finish_output(int code) {
+  std::cout.flush();
+  const bool whole = std::cout.good() && std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+  if (whole) return code;
+  // The reason may be long forgotten: once more.
+  std::clearerr(stdout);
+  errno = 0;
+  const bool again = std::fputc('\n', stdout) != EOF && std::fflush(stdout) == 0;
+  std::cerr << "dlprim: cannot write the standard output: "
+            << (again || errno == 0 ? "a part of it is lost" : std::strerror(errno)) << std::endl;
+  return code == 0 ? 1 : code;
+}
+
+int run(int argc, char** argv) {
   CLI::App app(
       "Deep-learning primitives over OpenCL: look at devices, tune for them, run ONNX models, read "
       "pictures, train a network.",
@@ -90,26 +112,32 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   TrainOptions train_options;
   TrainModelOptions train_model_options;
-  EvalOptions eval_options;
   TuneOptions tune_options;
   ReadOptions read_options;
   CLI::App* devices = app.add_subcommand("devices", "List the OpenCL devices and what they can do");
   bool json = false;
   devices->add_flag("--json", json, "A line of JSON for each device");
   CLI::App* train = dlprim::cli::add_train(app, train_options, train_model_options, kDeviceHelp);
-  CLI::App* eval = add_eval(app, eval_options);
   CLI::App* tune = add_tune(app, tune_options);
   CLI::App* read = add_read(app, read_options);
+  const auto picture_command = dlprim::cli::add_picture_commands(app, kDeviceHelp);
   const auto model_command = dlprim::cli::add_model_commands(app, kDeviceHelp);
-  CLI11_PARSE(app, argc, argv);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    const std::string unknown = error.get_exit_code() == 0 ? "" : unknown_word(app, argc, argv);
+    if (unknown.empty()) return app.exit(error);
+    std::cerr << "dlprim: " << unknown << "\nRun with --help for more information." << std::endl;
+    return error.get_exit_code();
+  }
   try {
     if (devices->parsed()) return dlprim::cli::run_devices(json);
     if (train->parsed())
       return train_model_options.model.empty() ? dlprim::cli::run_train(train_options)
                                                : dlprim::cli::run_train_model(train_model_options);
-    if (eval->parsed()) return dlprim::cli::run_eval(eval_options);
     if (tune->parsed()) return dlprim::cli::run_tune(tune_options);
     if (read->parsed()) return dlprim::cli::run_read(read_options);
+    if (const auto command = picture_command()) return command();
     if (const auto command = model_command()) return command();
   } catch (const dlprim::cli::NoDevice& error) {
     std::cerr << "dlprim: " << error.what();
@@ -122,4 +150,10 @@ int main(int argc, char** argv) {
     return 1;
   }
   return 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return finish_output(run(argc, argv));
 }

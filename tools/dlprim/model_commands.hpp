@@ -1,4 +1,4 @@
-// The subcommands on models in files: info, explain, run, check, trace, bench, convert.
+// The subcommands on models in files: info, explain, run, predict, eval, check, trace, bench, convert.
 #pragma once
 
 #include <functional>
@@ -33,9 +33,20 @@ struct ModelOptions {
 };
 
 struct RunModelOptions : ModelOptions {
-  int64_t top = 0;     ///< so many of the largest numbers of each row of outputs; 0: none
+  int64_t top = -1;    ///< so many of the largest numbers of each row of outputs; -1: see top_of
   std::string labels;  ///< a file, a line for each
   std::string save;    ///< a folder for outputs, .npy
+};
+struct PredictOptions : ModelOptions {
+  std::vector<std::string> paths;  ///< pictures, and folders of such
+  std::vector<std::string> save;   ///< files that end in .csv or .json
+  std::string labels;              ///< a file, a line for each class
+  int64_t top = 1, size = 0;
+};
+struct EvalModelOptions : ModelOptions {
+  std::string data;  ///< see ImageSets
+  int64_t size = 0;
+  bool skip_bad = false;
 };
 struct CheckModelOptions : ModelOptions {
   std::string expect;   ///< .npz: outputs (and inputs) by name
@@ -64,6 +75,9 @@ int run_networks(const ModelOptions& options);
 int run_info(const ModelOptions& options);
 int run_explain(const ModelOptions& options);
 int run_model(const RunModelOptions& options);
+/// 1 if a picture could not be read.
+int run_predict(const PredictOptions& options);
+int run_eval_model(const EvalModelOptions& options);
 int run_check(const CheckModelOptions& options);
 int run_trace(const TraceModelOptions& options);
 int run_bench(const BenchModelOptions& options);
@@ -71,7 +85,13 @@ int run_bench(const BenchModelOptions& options);
 int run_operator_bench(const BenchModelOptions& options);
 int run_convert(const ConvertModelOptions& options);
 
-/// Adds the subcommands; gives what runs the one that was parsed, or null.
+/// Adds MODEL and --weights.
+void add_model(CLI::App* command, ModelOptions& options);
+/// Adds what says how numbers are computed: passes, math, dtypes, pixels.
+void add_numbers(CLI::App* command, ModelOptions& options);
+/// Adds `predict` and `eval`; gives what runs the one that was parsed, or null.
+std::function<std::function<int()>()> add_picture_commands(CLI::App& app, const char* device_help);
+/// Adds the other subcommands; gives what runs the one that was parsed, or null.
 std::function<std::function<int()>()> add_model_commands(CLI::App& app, const char* device_help);
 
 }  // namespace dlprim::cli

@@ -25,7 +25,8 @@ std::pair<std::string, std::string> split_name(const std::vector<Model::Port>& p
   const bool known =
       std::any_of(ports.begin(), ports.end(), [&](const Model::Port& p) { return p.name == name; });
   if (!known)
-    throw ValidationError("input", "'" + name + "' is no input of the model ('dlprim info' lists them)");
+    throw ValidationError("input",
+                          "'" + name + "' is no input of the model; its inputs are " + names_of(ports));
   return {name, at == std::string::npos ? text : text.substr(at + 1)};
 }
 
@@ -50,19 +51,32 @@ Shape parse_shape(const std::string& text) {
 }
 
 /// The sizes of an input: as asked, or as the model says, with 1 where it does not.
-Shape sizes_of(const Model::Port& port, const std::map<std::string, Shape>& asked,
-               std::vector<std::string>& notes) {
-  if (const auto found = asked.find(port.name); found != asked.end()) return found->second;
+Shape sizes_of(const Model::Port& port, const InputForm& form, std::vector<std::string>& notes) {
+  if (form.shape) return *form.shape;
   Shape shape;
-  bool guessed = !port.shape;
-  for (const Dimension& d : port.shape.value_or(std::vector<Dimension>())) {
-    shape.push_back(d.size < 0 ? 1 : d.size);
-    guessed = guessed || d.size < 0;
-  }
-  if (guessed)
-    notes.push_back("input '" + port.name + "' is " + describe(port) + ": " + to_string(shape) +
-                    " is taken; --shape says another");
+  for (const int64_t size : known_sizes(port, form)) shape.push_back(size < 0 ? 1 : size);
+  bool open = !port.shape;
+  for (const Dimension& d : port.shape.value_or(std::vector<Dimension>())) open = open || d.size < 0;
+  if (open)
+    notes.push_back("input '" + port.name + "' is " + describe(port) + ": " + to_string(shape) + " is taken" +
+                    (form.images ? ", with the sizes of pictures from the model's file" : "") +
+                    "; --shape says another");
   return shape;
+}
+
+/// What an archive holds for the model's inputs. Outputs may be in it too, for 'dlprim check'.
+void take_archive(const std::string& path, const Model& model, HostTensors& tensors) {
+  const std::vector<Model::Port> inputs = model.inputs(), outputs = model.outputs();
+  for (const auto& [name, tensor] : read_npz(path)) {
+    const auto named = [&of = name](const Model::Port& p) { return p.name == of; };
+    if (std::any_of(inputs.begin(), inputs.end(), named)) {
+      tensors[name] = tensor;
+    } else if (std::none_of(outputs.begin(), outputs.end(), named)) {
+      throw ValidationError("input", "'" + path + "' has an array '" + name +
+                                         "', which is no input or output of the model; its inputs are " +
+                                         names_of(inputs) + ", its outputs " + names_of(outputs));
+    }
+  }
 }
 
 /// Floats in [0, 1), integers 0 to 9, truths; the same in every run.
@@ -87,19 +101,18 @@ HostTensors gather_inputs(const Model& model, const std::vector<std::string>& in
                           const std::vector<std::string>& shapes, std::optional<Pixels> pixels,
                           std::vector<std::string>& notes) {
   const std::vector<Model::Port> ports = model.inputs();
-  std::map<std::string, Shape> asked;
+  std::map<std::string, InputForm> forms;
+  for (const Model::Port& port : ports) forms[port.name].pixels = pixels;
+  if (!ports.empty()) forms[ports[0].name].images = image_input(model.graph());
   for (const std::string& text : shapes) {
     const auto [name, sizes] = split_name(ports, text);
-    asked[name] = parse_shape(sizes);
+    forms[name].shape = parse_shape(sizes);
   }
   HostTensors tensors;
   std::map<std::string, bool> random;
   for (const std::string& text : inputs) {
     if (ends_with(text, ".npz") && text.find('=') == std::string::npos) {
-      HostTensors archive = read_npz(text);
-      for (const Model::Port& port : ports)
-        if (const auto found = archive.find(port.name); found != archive.end())
-          tensors[port.name] = found->second;
+      take_archive(text, model, tensors);
       continue;
     }
     const auto [name, source] = split_name(ports, text);
@@ -109,14 +122,11 @@ HostTensors gather_inputs(const Model& model, const std::vector<std::string>& in
     }
     const auto port =
         std::find_if(ports.begin(), ports.end(), [&of = name](const Model::Port& p) { return p.name == of; });
-    const auto shape = asked.find(name);
-    tensors[name] =
-        read_input(source, *port, shape == asked.end() ? std::nullopt : std::optional<Shape>(shape->second),
-                   pixels, notes);
+    tensors[name] = read_input(source, *port, forms[name], notes);
   }
   for (const Model::Port& port : ports) {
     if (tensors.count(port.name)) continue;
-    tensors[port.name] = random_tensor(port, sizes_of(port, asked, notes));
+    tensors[port.name] = random_tensor(port, sizes_of(port, forms[port.name], notes));
     if (!random.count(port.name))
       notes.push_back("input '" + port.name + "' is not given: random numbers are taken");
   }
@@ -143,7 +153,8 @@ ModelRun::ModelRun(const Model& model, const ModelOptions& options_, bool measur
       device(choose_device(options_.device)),
       context(device),
       stream(measures ? profiling_stream(context) : Stream(context)),
-      options(options_of(options_)) {}
+      options(options_of(options_)),
+      waiting(compiling()) {}
 
 Model::Tensors ModelRun::feeds() const {
   return to_device(stream, inputs);
@@ -153,6 +164,12 @@ Model::Tensors to_device(const Stream& stream, const HostTensors& tensors) {
   Model::Tensors on_device;
   for (const auto& [name, host] : tensors) on_device[name] = dlprim::to_device(stream, host);
   return on_device;
+}
+
+std::string names_of(const std::vector<Model::Port>& ports) {
+  std::string names;
+  for (const Model::Port& port : ports) names += (names.empty() ? "'" : ", '") + port.name + "'";
+  return names.empty() ? "none" : names;
 }
 
 std::string describe(DType dtype, const Shape& shape) {

@@ -10,6 +10,7 @@
 
 #include "input_file.hpp"
 #include "model_commands.hpp"
+#include "waiting.hpp"
 
 namespace dlprim::cli {
 
@@ -22,9 +23,9 @@ NetGraph load_graph(const ModelOptions& options, bool fixed = true, int64_t clas
 using HostTensors = std::map<std::string, HostTensor>;
 
 /// `inputs`: "name=FILE" (see read_input), "name=random", or without "name=" for the only input, or
-/// "FILE.npz" with several; `shapes`: "name=1x3x224x224", or without "name=". An input that nothing is said
-/// of is random. Sizes that are not known are 1. Each guess is a line in `notes`. Throws ValidationError,
-/// Error.
+/// "FILE.npz" with several (and with outputs, which are not read); `shapes`: "name=1x3x224x224", or without
+/// "name=". An input that nothing is said of is random. Sizes that are not known are 1. Each guess is a line
+/// in `notes`. Throws ValidationError, Error.
 HostTensors gather_inputs(const Model& model, const std::vector<std::string>& inputs,
                           const std::vector<std::string>& shapes, std::optional<Pixels> pixels,
                           std::vector<std::string>& notes);
@@ -44,12 +45,15 @@ struct ModelRun {
   Context context;
   Stream stream;
   Options options;
+  Waiting waiting;  ///< tells of compilation
 };
 Options options_of(const ModelOptions& options);
 
 /// All of them on the device.
 Model::Tensors to_device(const Stream& stream, const HostTensors& tensors);
 
+/// "'x', 'mask'"
+std::string names_of(const std::vector<Model::Port>& ports);
 /// "f32[1, 3, 224, 224]"
 std::string describe(DType dtype, const Shape& shape);
 /// The same of an input or output: sizes by name, "?" where they are open.

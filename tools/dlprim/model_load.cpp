@@ -12,6 +12,7 @@
 #include "format.hpp"
 #include "model_commands.hpp"
 #include "model_input.hpp"
+#include "suggestion.hpp"
 
 namespace dlprim::cli {
 namespace {
@@ -29,6 +30,12 @@ void fix_made_for(NetGraph& graph, const networks::Network& network) {
   fix(graph, "tokens", kTokens);
 }
 
+/// As torchvision trained them.
+void describe_images(NetGraph& graph, const networks::Network& network) {
+  const PixelRule rule(Pixels::imagenet, 3);
+  set_image_input(graph, {3, network.image, network.image, rule.mean(), rule.deviation(), {}});
+}
+
 void fix_batch(NetGraph& graph, int64_t batch) {
   for (int value : graph.inputs) {
     auto& shape = graph.values[static_cast<size_t>(value)].shape;
@@ -43,7 +50,16 @@ NetGraph by_name(const std::string& name, const std::string& weights, int64_t cl
   return networks::make(name, config);
 }
 
+std::vector<std::string> names() {
+  std::vector<std::string> all;
+  for (const networks::Network& network : networks::list()) all.push_back(network.name);
+  return all;
+}
+
 NetGraph from_file(const std::string& path) {
+  if (!std::filesystem::exists(path))
+    throw Error("there is no file '" + path + "', and no network of that name" + did_you_mean(path, names()) +
+                " ('dlprim networks' lists them)");
   return std::filesystem::path(path).extension() == ".json" ? load_json(path) : onnx::load_graph(path);
 }
 
@@ -55,10 +71,11 @@ NetGraph load_graph(const ModelOptions& options, bool fixed, int64_t classes) {
                                   [&](const networks::Network& n) { return n.name == options.model; });
   const bool by_its_name = found != named.end() && !std::filesystem::exists(options.model);
   if (!by_its_name && !options.weights.empty())
-    throw BadInput("--weights is for networks by name; '" + options.model +
-                   "' is none ('dlprim networks' lists them)");
+    throw BadInput("--weights is for networks by name; '" + options.model + "' is none" +
+                   did_you_mean(options.model, names()) + " ('dlprim networks' lists them)");
   NetGraph graph = by_its_name ? by_name(options.model, options.weights, classes) : from_file(options.model);
   if (!fixed) return graph;
+  if (by_its_name && found->image > 0) describe_images(graph, *found);
   if (by_its_name && options.inputs.empty() && options.shapes.empty()) fix_made_for(graph, *found);
   if (options.batch > 0) fix_batch(graph, options.batch);
   return graph;

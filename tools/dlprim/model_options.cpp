@@ -6,15 +6,13 @@
 #include "model_commands.hpp"
 
 namespace dlprim::cli {
-namespace {
 
-CLI::App* add_common(CLI::App& app, const char* name, const char* what, ModelOptions& options,
-                     const char* device_help, bool runs) {
-  CLI::App* command = app.add_subcommand(name, what);
+void add_model(CLI::App* command, ModelOptions& options) {
   command
-      ->add_option("MODEL", options.model,
-                   "An ONNX file, a .json file that 'dlprim convert' or you wrote, or the name of a network: "
-                   "'dlprim networks' lists them")
+      ->add_option(
+          "MODEL", options.model,
+          "An ONNX file, a .json file that 'dlprim train', 'dlprim convert' or you wrote, or the name "
+          "of a network: 'dlprim networks' lists them")
       ->required()
       ->type_name("FILE|NAME");
   command
@@ -23,27 +21,9 @@ CLI::App* add_common(CLI::App& app, const char* name, const char* what, ModelOpt
           "A safetensors file with a named network's weights, as torchvision or transformers names them; "
           "without it they are random")
       ->type_name("FILE");
-  command->add_flag("--json", options.json, "One line of JSON for each record");
-  if (!runs) return command;
-  command->add_option("--device", options.device, device_help)->type_name("SEL");
-  command
-      ->add_option(
-          "--input", options.inputs,
-          "NAME=FILE (.npy, .png, .jpg, .wav, .txt, .raw) or NAME=random, or FILE.npz with inputs by name; "
-          "may stand several times. NAME= may be left out if the model has one input. What is not given is "
-          "random")
-      ->type_name("INPUT")
-      ->allow_extra_args(false);
-  command
-      ->add_option("--batch", options.batch,
-                   "How many images, or the like, a random input has: its first size, where that is open")
-      ->type_name("N")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
-  command
-      ->add_option("--shape", options.shapes,
-                   "NAME=1x3x224x224: the shape of a random input, where the model leaves sizes open")
-      ->type_name("SHAPE")
-      ->allow_extra_args(false);
+}
+
+void add_numbers(CLI::App* command, ModelOptions& options) {
   command
       ->add_option("--without", options.without,
                    "Leave out a pass that rewrites the model; may stand several times")
@@ -70,9 +50,39 @@ CLI::App* add_common(CLI::App& app, const char* name, const char* what, ModelOpt
       ->add_option(
           "--pixels", options.pixels,
           "How bytes v of a picture become numbers: imagenet ((v/255 - mean) / deviation), unit (v/255), "
-          "centred (v/127.5 - 1) or bytes")
+          "centred (v/127.5 - 1) or bytes; without it as the model's file says, else imagenet")
       ->type_name("NAME")
       ->transform(CLI::IsMember({"imagenet", "unit", "centred", "bytes"}));
+}
+
+namespace {
+
+CLI::App* add_common(CLI::App& app, const char* name, const char* what, ModelOptions& options,
+                     const char* device_help, bool runs) {
+  CLI::App* command = app.add_subcommand(name, what);
+  add_model(command, options);
+  command->add_flag("--json", options.json, "One line of JSON for each record");
+  if (!runs) return command;
+  command->add_option("--device", options.device, device_help)->type_name("SEL");
+  command
+      ->add_option(
+          "--input", options.inputs,
+          "NAME=FILE (.npy, .png, .jpg, .wav, .txt, .raw) or NAME=random, or FILE.npz with inputs by name; "
+          "may stand several times. NAME= may be left out if the model has one input. What is not given is "
+          "random")
+      ->type_name("INPUT")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--batch", options.batch,
+                   "How many images, or the like, a random input has: its first size, where that is open")
+      ->type_name("N")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
+  command
+      ->add_option("--shape", options.shapes,
+                   "NAME=1x3x224x224: the shape of a random input, where the model leaves sizes open")
+      ->type_name("SHAPE")
+      ->allow_extra_args(false);
+  add_numbers(command, options);
   return command;
 }
 
@@ -130,10 +140,14 @@ std::function<std::function<int()>()> add_model_commands(CLI::App& app, const ch
                                  all->explain, device_help, true);
   CLI::App* run =
       add_common(app, "run", "Run a model once and show its outputs", all->run, device_help, true);
-  run->add_option("--topk", all->run.top, "Show the N largest numbers of each row of the outputs")
+  run->add_option(
+         "--topk", all->run.top,
+         "Show the N largest numbers of each row of the outputs; without it five, if the model's file "
+         "names the classes")
       ->type_name("N")
       ->transform(CLI::Range(0, 1000));
-  run->add_option("--labels", all->run.labels, "A text file with a name for each class, a line each")
+  run->add_option("--labels", all->run.labels,
+                  "A text file with a name for each class, a line each; without it those of the model's file")
       ->type_name("FILE");
   run->add_option("--save", all->run.save, "Write each output as NAME.npy into this folder")
       ->type_name("DIR");
@@ -146,7 +160,7 @@ std::function<std::function<int()>()> add_model_commands(CLI::App& app, const ch
                             ->type_name("FILE");
   check
       ->add_option("--against", all->check.against,
-                   "Another device, for example 'cpu': says which node differs first")
+                   "Another device as --device takes it, for example cpu: says which node differs first")
       ->type_name("SEL")
       ->excludes(expect);
   check->add_option("--rtol", all->check.rtol, "Allowed difference, as a share of the expected number")

@@ -1,8 +1,6 @@
 // `dlprim trace`: what a run of a model takes on the device, by node and by kernel: tables, and files to look
 // at.
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -11,6 +9,7 @@
 #include "model_commands.hpp"
 #include "model_input.hpp"
 #include "node_text.hpp"
+#include "output_folder.hpp"
 #include "random_trainer.hpp"
 #include "trace_report.hpp"
 
@@ -19,21 +18,6 @@ namespace {
 
 double share_of(double part, double all) {
   return all > 0 ? 100 * part / all : 0;
-}
-
-/// Found out before the work.
-void require_writable(const char* option, const std::string& path) {
-  if (path.empty()) return;
-  const bool was_there = std::filesystem::exists(path);
-  if (!std::ofstream(path, std::ios::app)) throw Error(std::string(option) + ": cannot write '" + path + "'");
-  if (!was_there) std::filesystem::remove(path);
-}
-
-void write(const std::string& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << text;
-  file.close();
-  if (!file) throw Error("cannot write '" + path + "'");
 }
 
 std::string row(const TraceSum& sum, double all) {
@@ -137,8 +121,8 @@ void print_records(const TraceReport& report, const std::vector<NodeRow>& rows, 
 }  // namespace
 
 int run_trace(const TraceModelOptions& options) {
-  require_writable("--out", options.out);
-  require_writable("--svg", options.svg);
+  require_writable(options.out);
+  require_writable(options.svg);
   const NetGraph graph = load_graph(options);
   const Model model(graph, options.without, options.precision());
   const ModelRun run(model, options, true);
@@ -151,8 +135,8 @@ int run_trace(const TraceModelOptions& options) {
   const TraceReport report{options.model, describe(run.device), trace()};
   const TraceSum total = total_of(report.trace);
   const std::vector<NodeRow> rows = nodes_of(report.trace);
-  if (!options.out.empty()) write(options.out, trace_json(report));
-  if (!options.svg.empty()) write(options.svg, trace_svg(report));
+  if (!options.out.empty()) write_file(options.out, trace_json(report));
+  if (!options.svg.empty()) write_file(options.svg, trace_svg(report));
   if (options.json) {
     print_records(report, rows, total);
     return 0;

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <functional>
 #include <iostream>
+#include <optional>
 
 #include <nlohmann/json.hpp>
 
@@ -17,35 +18,20 @@
 #include "commands.hpp"
 #include "device_choice.hpp"
 #include "format.hpp"
+#include "image_form.hpp"
 #include "labelled_images.hpp"
 #include "model_input.hpp"
 #include "model_train.hpp"
 #include "output_folder.hpp"
 #include "progress.hpp"
+#include "waiting.hpp"
 
 namespace dlprim::cli {
 namespace {
 
+constexpr int64_t kCompiling = 2;   // steps: node by node, and rewritten, to be recorded
 constexpr int64_t kReadEvery = 20;  // steps between two looks at the device's losses: each waits for it
 constexpr const char *kLabels = "dlprim.labels", *kLoss = "dlprim.loss";
-
-/// What a graph takes and gives, if it classifies images.
-struct Ports {
-  std::string input, output;
-  std::vector<Dimension> sizes;  ///< of the input, [N, C, H, W]
-};
-
-Ports ports_of(const NetGraph& graph, const std::string& model) {
-  const Model ports(graph);
-  const std::vector<Model::Port> inputs = ports.inputs(), outputs = ports.outputs();
-  if (inputs.size() != 1 || !inputs[0].shape || inputs[0].shape->size() != 4 || inputs[0].dtype != DType::f32)
-    throw BadInput("'" + model + "' must take one input, images f32[N, colours, height, width]");
-  const int64_t colours = (*inputs[0].shape)[1].size;
-  if (colours != 1 && colours != 3)
-    throw BadInput(format("'%s' takes images of %lld colours, must be 1 or 3", model.c_str(),
-                          static_cast<long long>(colours)));
-  return {inputs[0].name, outputs.at(0).name, *inputs[0].shape};
-}
 
 NetGraph graph_of(const TrainModelOptions& options, const ImageSets& sets) {
   NetGraph graph = load_graph(options, false, static_cast<int64_t>(sets.classes.size()));
@@ -56,16 +42,17 @@ NetGraph graph_of(const TrainModelOptions& options, const ImageSets& sets) {
   return graph;
 }
 
-ImageForm form_of(const TrainModelOptions& options, const Ports& ports, const ImageSets& sets) {
-  ImageForm form;
-  form.colours = ports.sizes[1].size;
-  const auto side = [&](int axis, int64_t own) {
-    const int64_t fixed = ports.sizes[static_cast<size_t>(axis)].size;
-    return fixed > 0 ? fixed : options.size > 0 ? options.size : own;
-  };
-  form.height = side(2, sets.height), form.width = side(3, sets.width);
-  form.pixels = options.pixels_choice().value_or(Pixels::imagenet);
-  return form;
+ImagePorts ports_of(const NetGraph& graph, const std::string& model) {
+  const ImagePorts ports = image_ports(graph, model);
+  if (ports.dtype != DType::f32 || colours_last(ports.sizes) || ports.sizes[1] < 0)
+    throw BadInput("'" + model + "' must take one input, images f32[N, colours, height, width]");
+  return ports;
+}
+
+ImageForm form_of(const TrainModelOptions& options, const NetGraph& graph, const ImagePorts& ports,
+                  const ImageSets& sets) {
+  return form_for(ports, image_input(graph),
+                  {options.size, options.pixels_choice(), sets.height, sets.width});
 }
 
 Trainer::Config config_of(const TrainModelOptions& options, int64_t updates) {
@@ -109,11 +96,11 @@ class ModelTraining {
         sets_(sets),
         given_(graph_of(options, sets)),
         ports_(ports_of(given_, options.model)),
-        form_(form_of(options, ports_, sets)),
+        form_(form_of(options, given_, ports_, sets)),
         batch_(std::min(options.batch, sets.training.count())),
         steps_(sets.training.count() / batch_ / options.accumulate * options.accumulate),
         trainer_(stream, with_loss(), config_of(options, options.epochs * steps_ / options.accumulate)),
-        progress_(steps_ * batch_ * options.epochs, "images") {
+        progress_(steps_ * batch_ * options.epochs, "images", options.json ? stderr : stdout) {
     const int64_t side = std::min(form_.height, form_.width);
     if (options.shift >= side)
       throw BadInput(format("--shift %lld leaves nothing of images of %lld x %lld",
@@ -126,12 +113,20 @@ class ModelTraining {
     progress_.pause();
   }
 
-  /// The epoch's mean loss.
-  double run(int64_t epoch) {
+  /// What an epoch was.
+  struct Epoch {
+    double loss = 0;             ///< mean
+    double seconds = 0;          ///< of all steps
+    double compile_seconds = 0;  ///< of those of its steps that compiled
+    int64_t compile_steps = 0;
+  };
+  Epoch run(int64_t epoch) {
+    const double before = progress_.seconds();
+    Epoch result;
     const std::vector<uint32_t> order = shuffled(sets_.training.count(), options_.seed, epoch);
     Augmentation by{options_.flip, options_.shift, options_.seed, {}};
     for (int64_t c = 0; c < form_.colours; c++)
-      by.black.push_back(static_cast<float>(pixel_value(form_.pixels, 0, static_cast<size_t>(c))));
+      by.black.push_back(static_cast<float>(form_.rule(0, static_cast<size_t>(c))));
     const auto changed = [&](uint32_t image, float* x) {
       augment(by, form_, static_cast<uint64_t>(epoch), image, x);
     };
@@ -144,6 +139,12 @@ class ModelTraining {
     for (int64_t step = 0; auto batch = loader.next(); step++) {
       const Model::Tensors outputs = trainer_.step(to_device(stream_, *batch));
       copy(stream_, outputs.at(kLoss).reshape({1}), losses.slice(0, step, step + 1));
+      if (warm_++ < kCompiling) {
+        stream_.finish();
+        progress_.rate_from((epoch * steps_ + step + 1) * batch_);
+        result.compile_seconds = progress_.seconds() - before;
+        result.compile_steps = step + 1;
+      }
       if (step + 1 < steps_ && (step + 1) % kReadEvery != 0) continue;
       for (float loss : read<float>(stream_, losses.slice(0, seen, step + 1))) {
         if (!std::isfinite(loss))
@@ -159,7 +160,15 @@ class ModelTraining {
                      format("loss %.3f", sum / static_cast<double>(seen)));
     }
     progress_.pause();
-    return sum / static_cast<double>(steps_);
+    result.loss = sum / static_cast<double>(steps_);
+    result.seconds = progress_.seconds() - before;
+    return result;
+  }
+  /// Images of a second, without the steps that compiled; none if all did.
+  std::optional<double> rate(const Epoch& epoch) const {
+    if (epoch.compile_steps >= steps_) return std::nullopt;
+    return static_cast<double>((steps_ - epoch.compile_steps) * batch_) /
+           std::max(epoch.seconds - epoch.compile_seconds, 1e-9);
   }
 
   TestScore test() const {
@@ -203,12 +212,13 @@ class ModelTraining {
     NetGraph graph = given_;
     const NetGraph trained = trainer_.graph();
     for (auto& [value, constant] : graph.constants) constant = trained.constants.at(value);
+    set_image_input(graph, {form_.colours, form_.height, form_.width, form_.rule.mean(),
+                            form_.rule.deviation(), sets_.classes});
     return graph;
   }
 
   Trainer& trainer() { return trainer_; }
   void say(const std::string& text) { progress_.line(text); }
-  double seconds() const { return progress_.seconds(); }
   const ImageForm& form() const { return form_; }
   int64_t batch() const { return batch_; }
   int64_t steps() const { return steps_; }
@@ -242,23 +252,26 @@ class ModelTraining {
   const Stream& stream_;
   const ImageSets& sets_;
   NetGraph given_;
-  Ports ports_;
+  ImagePorts ports_;
   ImageForm form_;
   int64_t batch_, steps_;  ///< steps: of an epoch
   Trainer trainer_;
   Progress progress_;
+  int64_t warm_ = 0;  ///< steps so far, of which the first compile
 };
 
 }  // namespace
 
 int run_train_model(const TrainModelOptions& options) {
   const Context context(choose_device(options.device));
-  const ImageSets sets = ImageSets::read(options.data);
+  const ImageSets sets = ImageSets::read(options.data, options.skip_bad);
   const std::filesystem::path out = prepare_output(options.out);
   const Stream stream(context);
+  const Waiting waiting(compiling());
   ModelTraining training(options, stream, sets);
   const int64_t begin = options.resume.empty() ? 0 : training.resume(options.resume);
   const ImageForm& form = training.form();
+  for (const std::string& note : sets.notes) std::cerr << note << std::endl;
   if (!options.json) {
     training.say("device  " + describe(context.device()));
     training.say(format("data    %lld training and %lld test images of %zu classes, %s, as %lld x %lld",
@@ -269,31 +282,35 @@ int run_train_model(const TrainModelOptions& options) {
     training.say(format("model   %s, %zu parameters; %lld steps of %lld images an epoch",
                         options.model.c_str(), training.trainer().parameters().size(),
                         static_cast<long long>(training.steps()), static_cast<long long>(training.batch())));
-    if (options.pixels.empty())
-      training.say(
-          "pixels  each byte v as (v / 255 - mean) / deviation of ImageNet's colours; --pixels says another");
+    training.say("pixels  each byte v as " + form.rule.text() +
+                 (options.pixels.empty() ? "; --pixels says another" : ""));
     if (begin > 0) training.say(format("resumed after epoch %lld", static_cast<long long>(begin)));
   }
   nlohmann::ordered_json epochs = nlohmann::ordered_json::array();
   for (int64_t epoch = begin; epoch < options.epochs; epoch++) {
-    const double before = training.seconds(), loss = training.run(epoch);
+    const ModelTraining::Epoch ran = training.run(epoch);
     const TestScore test = training.test();
-    const double seconds = training.seconds() - before;
-    const nlohmann::ordered_json record{{"epoch", epoch + 1},
-                                        {"train_loss", loss},
-                                        {"test_loss", test.loss},
-                                        {"test_accuracy", test.accuracy()},
-                                        {"train_seconds", seconds},
-                                        {"images_per_second", training.steps() * training.batch() / seconds},
-                                        {"updates", training.trainer().updates()}};
+    const std::optional<double> rate = training.rate(ran);
+    const nlohmann::ordered_json record{
+        {"epoch", epoch + 1},
+        {"train_loss", ran.loss},
+        {"test_loss", test.loss},
+        {"test_accuracy", test.accuracy()},
+        {"train_seconds", ran.seconds},
+        {"compile_seconds", ran.compile_seconds},
+        {"images_per_second", rate ? nlohmann::json(*rate) : nlohmann::json()},
+        {"updates", training.trainer().updates()}};
     epochs.push_back(record);
     if (options.json)
       std::cout << record.dump() << std::endl;
     else
-      training.say(
-          format("epoch %lld/%lld  training loss %.4f  test loss %.4f accuracy %.2f %%  %.0f images/s",
-                 static_cast<long long>(epoch + 1), static_cast<long long>(options.epochs), loss, test.loss,
-                 100 * test.accuracy(), static_cast<double>(training.steps() * training.batch()) / seconds));
+      training.say(format("epoch %lld/%lld  training loss %.4f  test loss %.4f accuracy %.2f %%",
+                          static_cast<long long>(epoch + 1), static_cast<long long>(options.epochs), ran.loss,
+                          test.loss, 100 * test.accuracy()) +
+                   (rate ? format("  %.0f images/s", *rate) : "") +
+                   (ran.compile_steps > 0
+                        ? format("  (the first steps, which compile, took %.1f s)", ran.compile_seconds)
+                        : ""));
     training.trainer().save((out / "checkpoint.safetensors").string());
   }
   save_json((out / "model.json").string(), training.learned());

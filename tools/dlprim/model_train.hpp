@@ -18,7 +18,7 @@ struct TrainModelOptions : ModelOptions {
   int64_t epochs = 5, warm_up = 0, accumulate = 1, size = 0;
   uint64_t seed = 1;
   int64_t shift = 0;
-  bool flip = false, recompute = false;
+  bool flip = false, recompute = false, skip_bad = false;
 };
 int run_train_model(const TrainModelOptions& options);
 

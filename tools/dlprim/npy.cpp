@@ -1,12 +1,10 @@
 #include "npy.hpp"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <sstream>
 
 #include "file_bytes.hpp"
+#include "output_folder.hpp"
 
 namespace dlprim::cli {
 namespace {
@@ -95,15 +93,12 @@ void write_npy(const std::string& path, const HostTensor& given) {
       "{'descr': '" + std::string(type->text) + "', 'fortran_order': False, 'shape': (" + shape + "), }";
   header.append((64 - (10 + header.size() + 1) % 64) % 64, ' ');
   header += '\n';
-  std::ofstream file(path, std::ios::binary);
-  const char length[2] = {static_cast<char>(header.size() & 255), static_cast<char>(header.size() >> 8)};
-  file.write("\x93NUMPY\x01\x00", 8);
-  file.write(length, 2);
-  file << header;
-  file.write(reinterpret_cast<const char*>(tensor.data.data()),
-             static_cast<std::streamsize>(tensor.data.size()));
-  file.close();
-  if (!file) throw Error("cannot write '" + path + "': " + std::strerror(errno));
+  std::string bytes("\x93NUMPY\x01\x00", 8);
+  bytes += static_cast<char>(header.size() & 255);
+  bytes += static_cast<char>(header.size() >> 8);
+  bytes += header;
+  bytes.append(reinterpret_cast<const char*>(tensor.data.data()), tensor.data.size());
+  write_file(path, bytes);
 }
 
 }  // namespace dlprim::cli

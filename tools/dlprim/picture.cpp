@@ -8,6 +8,7 @@
 #include <dlprim/error.hpp>
 
 #include "file_bytes.hpp"
+#include "output_folder.hpp"
 
 namespace dlprim::cli {
 namespace {
@@ -58,9 +59,9 @@ Picture parse_jpeg(const std::string& name, std::string_view bytes) {
 }  // namespace
 
 Picture parse_picture(const std::string& name, std::string_view bytes) {
-  if (bytes.substr(0, 4) == "\x89PNG") return parse_png(name, bytes);
-  if (bytes.substr(0, 2) == "\xff\xd8") return parse_jpeg(name, bytes);
-  refuse(name, "it is neither PNG nor JPEG");
+  const bool is_png = bytes.substr(0, 4) == "\x89PNG";
+  if (!is_png && bytes.substr(0, 2) != "\xff\xd8") refuse(name, "it is neither PNG nor JPEG");
+  return upright(is_png ? parse_png(name, bytes) : parse_jpeg(name, bytes), exif_orientation(bytes));
 }
 
 Picture read_picture(const std::string& path) {
@@ -73,8 +74,13 @@ void write_png(const std::string& path, const Picture& picture) {
   image.width = static_cast<png_uint_32>(picture.width);
   image.height = static_cast<png_uint_32>(picture.height);
   image.format = PNG_FORMAT_RGB;
-  if (!png_image_write_to_file(&image, path.c_str(), 0, picture.rgb.data(), 0, nullptr))
+  // libpng's own writer removes what it cannot write, even a device.
+  png_alloc_size_t size = PNG_IMAGE_PNG_SIZE_MAX(image);
+  std::string bytes(size, '\0');
+  if (!png_image_write_to_memory(&image, bytes.data(), &size, 0, picture.rgb.data(), 0, nullptr))
     throw Error("cannot write '" + path + "': " + image.message);
+  bytes.resize(size);
+  write_file(path, bytes);
 }
 
 }  // namespace dlprim::cli

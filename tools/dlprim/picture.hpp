@@ -19,10 +19,15 @@ inline unsigned char grey_of(const unsigned char* rgb) {
   return static_cast<unsigned char>((rgb[0] * 299 + rgb[1] * 587 + rgb[2] * 114 + 500) / 1000);
 }
 
-/// PNG (transparent parts on white) or JPEG. Throws ValidationError that names the file: neither, damaged, or
-/// larger than 2^28 pixels.
+/// PNG (transparent parts on white) or JPEG, turned as its EXIF orientation says. Throws ValidationError that
+/// names the file: neither, damaged, cut off, or larger than 2^28 pixels.
 Picture parse_picture(const std::string& name, std::string_view bytes);
 Picture read_picture(const std::string& path);
+
+/// The EXIF orientation of a PNG or JPEG file, 1 to 8; 1 if it has none, or one that cannot be read.
+int exif_orientation(std::string_view bytes);
+/// The picture as it is to be seen, from one stored with that orientation.
+Picture upright(Picture stored, int orientation);
 
 /// Throws Error with the reason if the file cannot be written.
 void write_png(const std::string& path, const Picture& picture);

@@ -16,9 +16,9 @@ namespace {
 constexpr double kBarPeriod = 0.1;    // seconds between two drawings of the bar
 constexpr double kLinePeriod = 10.0;  // and between two plain lines, of which each epoch's end has one
 
-int terminal_width() {
+int terminal_width(FILE* out) {
   winsize size{};
-  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+  return ioctl(fileno(out), TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
 }  // namespace
@@ -33,10 +33,11 @@ std::string clock_text(double seconds) {
   return text;
 }
 
-Progress::Progress(int64_t total, std::string unit)
-    : total_(total),
+Progress::Progress(int64_t total, std::string unit, FILE* out)
+    : out_(out),
+      total_(total),
       unit_(std::move(unit)),
-      terminal_(isatty(STDOUT_FILENO) != 0),
+      terminal_(isatty(fileno(out)) != 0),
       start_(Clock::now()),
       last_(start_) {
   if (terminal_) last_ -= std::chrono::seconds(1);  // the bar is there from the first moment
@@ -44,7 +45,7 @@ Progress::Progress(int64_t total, std::string unit)
 
 Progress::~Progress() {
   clear();
-  std::fflush(stdout);
+  std::fflush(out_);
 }
 
 double Progress::seconds() const {
@@ -61,6 +62,11 @@ void Progress::resume() {
   running_ = true;
 }
 
+void Progress::rate_from(int64_t done) {
+  uncounted_ = done;
+  uncounted_time_ = seconds();
+}
+
 void Progress::show(int64_t done, double share, const std::string& head, const std::string& tail,
                     bool at_end) {
   const Clock::time_point now = Clock::now();
@@ -68,18 +74,19 @@ void Progress::show(int64_t done, double share, const std::string& head, const s
   const bool ends = !terminal_ && at_end && share >= 1;
   if (waited < (terminal_ ? kBarPeriod : kLinePeriod) && !ends) return;
   last_ = now;
-  const double rate = static_cast<double>(done) / std::max(seconds(), 1e-9);
+  const double rate = static_cast<double>(done - uncounted_) / std::max(seconds() - uncounted_time_, 1e-9);
   const double left = static_cast<double>(total_ - done) / std::max(rate, 1e-9);
-  const std::string left_text = done > 0 ? clock_text(left) : "?";
-  const std::string numbers =
-      format(rate < 10 ? " %3.0f %%  %.1f %s/s  %s left  " : " %3.0f %%  %.0f %s/s  %s left  ", 100 * share,
-             rate, unit_.c_str(), left_text.c_str());
+  const std::string left_text = done > uncounted_ ? clock_text(left) : "?";
+  std::string numbers = format(" %3.0f %%  ", 100 * share);
+  if (done > uncounted_ || done == 0)
+    numbers += format(rate < 10 ? "%.1f %s/s  %s left  " : "%.0f %s/s  %s left  ", rate, unit_.c_str(),
+                      left_text.c_str());
   if (!terminal_) {
-    std::printf("%s %s%s\n", head.c_str(), numbers.c_str(), tail.c_str());
-    std::fflush(stdout);
+    std::fprintf(out_, "%s %s%s\n", head.c_str(), numbers.c_str(), tail.c_str());
+    std::fflush(out_);
     return;
   }
-  const int room = terminal_width() - static_cast<int>(head.size() + numbers.size() + tail.size()) - 4;
+  const int room = terminal_width(out_) - static_cast<int>(head.size() + numbers.size() + tail.size()) - 4;
   std::string bar;
   if (room >= 5) {
     const int width = std::min(room, 30), full = static_cast<int>(share * width);
@@ -87,21 +94,21 @@ void Progress::show(int64_t done, double share, const std::string& head, const s
           std::string(static_cast<size_t>(std::max(0, width - full - 1)), ' ') + "]";
   }
   const std::string text =
-      (head + " " + bar + numbers + tail).substr(0, static_cast<size_t>(terminal_width() - 1));
-  std::printf("\r\033[K%s", text.c_str());
-  std::fflush(stdout);
+      (head + " " + bar + numbers + tail).substr(0, static_cast<size_t>(terminal_width(out_) - 1));
+  std::fprintf(out_, "\r\033[K%s", text.c_str());
+  std::fflush(out_);
   drawn_ = true;
 }
 
 void Progress::clear() {
-  if (drawn_) std::printf("\r\033[K");
+  if (drawn_) std::fprintf(out_, "\r\033[K");
   drawn_ = false;
 }
 
 void Progress::line(const std::string& text) {
   clear();
-  std::printf("%s\n", text.c_str());
-  std::fflush(stdout);
+  std::fprintf(out_, "%s\n", text.c_str());
+  std::fflush(out_);
 }
 
 }  // namespace dlprim::cli

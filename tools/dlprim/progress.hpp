@@ -4,14 +4,15 @@
 
 #include <chrono>
 #include <cstdint>
+#include <cstdio>
 #include <string>
 
 namespace dlprim::cli {
 
 class Progress {
  public:
-  /// Of `total` things to do; `unit` is their name, in a rate: "images".
-  Progress(int64_t total, std::string unit);
+  /// Of `total` things to do; `unit` is their name, in a rate: "images". All is shown on `out`.
+  Progress(int64_t total, std::string unit, FILE* out = stdout);
   /// Removes the bar, so that an error's text begins a line.
   ~Progress();
   Progress(const Progress&) = delete;
@@ -20,6 +21,8 @@ class Progress {
   /// `done` of all; `share` is what the bar shows. "HEAD [===> ] 40 %  12 images/s  0:10 left  TAIL". A plain
   /// line only now and then, and always at a share of 1 if `at_end`.
   void show(int64_t done, double share, const std::string& head, const std::string& tail, bool at_end = true);
+  /// The rate, and what is left, count from here: the first `done` took longer, as programs were compiled.
+  void rate_from(int64_t done);
   /// Prints a line that stays.
   void line(const std::string& text);
   /// Time from here to resume() does not count: something else runs.
@@ -32,7 +35,10 @@ class Progress {
   using Clock = std::chrono::steady_clock;
   void clear();
 
+  FILE* const out_;
   int64_t total_;
+  int64_t uncounted_ = 0;      ///< things in front of those that the rate counts
+  double uncounted_time_ = 0;  ///< and their seconds
   std::string unit_;
   bool terminal_;
   bool drawn_ = false;  ///< a bar stands in the terminal's last line

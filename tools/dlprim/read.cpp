@@ -1,6 +1,7 @@
 // `dlprim read`: the text of a picture.
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include <dlprim/context.hpp>
 
@@ -8,7 +9,9 @@
 #include "commands.hpp"
 #include "device_choice.hpp"
 #include "format.hpp"
+#include "output_folder.hpp"
 #include "text_reader.hpp"
+#include "waiting.hpp"
 
 namespace dlprim::cli {
 namespace {
@@ -37,13 +40,16 @@ void draw_line(Picture& picture, Point from, Point to) {
 }  // namespace
 
 int run_read(const ReadOptions& options) {
+  require_writable(options.save);
   Picture picture = read_picture(options.picture);
   const TextModels models = load_text_models(options.models, options.upright);
   const Context context(choose_device(options.device));
   const Stream stream(context);
+  std::optional<Waiting> waiting(std::in_place, compiling());
   const auto begin = Clock::now();
   const std::vector<TextLine> lines = read_text(stream, models, picture);
   const double seconds = seconds_since(begin);
+  waiting.reset();
   for (const TextLine& line : lines) std::cout << (options.json ? json_line(line) : line.text) << "\n";
   std::cout << std::flush;
   if (!options.save.empty()) {

@@ -19,6 +19,7 @@
 #include "format.hpp"
 #include "output_folder.hpp"
 #include "progress.hpp"
+#include "waiting.hpp"
 
 namespace dlprim::cli {
 namespace {
@@ -75,6 +76,7 @@ class Training {
       if (epoch == 0 && step == 0) {
         stream_.finish();
         first_step_ = seconds_since(start_);
+        progress_.rate_from(std::min(options_.batch, data_.count));
       }
       if (step + 1 < steps_ && step + 1 - read_until < kReadEvery) continue;
       collect(read_until, step + 1, result.train);
@@ -200,6 +202,7 @@ int run_train(const TrainOptions& options) {
     throw Error("the test images in '" + options.data + "' are of another size than the training images");
   const std::filesystem::path out = prepare_output(options.out);
   const Stream stream(context);
+  const Waiting waiting(compiling());
   Training training(options, stream, train, start);
   training.say("device  " + describe(context.device()));
   training.say(format("data    %lld training and %lld test images of %lld x %lld",

@@ -19,14 +19,16 @@ void add_model_train(CLI::App* train, CLI::Option* model, TrainModelOptions& opt
                 "--resume", options.resume,
                 "Go on from this checkpoint.safetensors, with the same bits as if there had been no break"))
       ->type_name("FILE");
-  of_models(train->add_option(
-                "--size", options.size,
-                "The side of images, where the model leaves it open; without it that of the first image"))
+  of_models(
+      train->add_option("--size", options.size,
+                        "The side of images, where the model leaves it open; without it that of the model's "
+                        "file, else that of the first image"))
       ->type_name("N")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 14));
   of_models(train->add_option("--pixels", options.pixels,
                               "How bytes v become numbers: imagenet ((v/255 - mean) / deviation), unit "
-                              "(v/255), centred (v/127.5 - 1) or bytes"))
+                              "(v/255), centred (v/127.5 - 1) or bytes; without it as the model's file "
+                              "says, else imagenet"))
       ->type_name("NAME")
       ->transform(CLI::IsMember({"imagenet", "unit", "centred", "bytes"}));
   of_models(train->add_option("--schedule", options.schedule,
@@ -58,6 +60,9 @@ void add_model_train(CLI::App* train, CLI::Option* model, TrainModelOptions& opt
                               "comes in is black"))
       ->type_name("PIXELS")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 14));
+  of_models(train->add_flag("--skip-bad", options.skip_bad,
+                            "Leave out pictures that cannot be read, after they are listed; without it they "
+                            "end the command before training starts"));
   of_models(train->add_flag("--recompute", options.recompute,
                             "Compute most of the forward direction twice, for less memory"));
   of_models(train->add_option("--dtype", options.dtype,

@@ -11,6 +11,7 @@
 #include "commands.hpp"
 #include "device_choice.hpp"
 #include "format.hpp"
+#include "output_folder.hpp"
 #include "progress.hpp"
 
 namespace dlprim::cli {
@@ -124,20 +125,12 @@ void print_summary(const std::vector<TuneResult>& results, Progress& progress) {
                        std::exp(gains / static_cast<double>(std::max<size_t>(1, compared))), compared));
 }
 
-void write_export(const Context& context, const std::string& path, const std::vector<TuneResult>& results) {
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << tuning_json(context, results);
-  file.close();
-  if (!file) throw Error("cannot write '" + path + "'");
-}
-
 }  // namespace
 
 int run_tune(const TuneOptions& options) {
   const Context context(choose_device(options.device));
   const std::vector<std::string> problems = choose_problems(context, options);
-  if (!options.out.empty() && !std::ofstream(options.out, std::ios::app))  // found out before the work
-    throw Error("cannot write '" + options.out + "'");
+  require_writable(options.out);
   Progress progress(static_cast<int64_t>(problems.size()), "problems");
   progress.line("device    " + describe(context.device()));
   show_database(context, options, progress);
@@ -169,7 +162,7 @@ int run_tune(const TuneOptions& options) {
   if (!results.empty()) {
     print_summary(results, progress);
     if (!options.out.empty()) {
-      write_export(context, options.out, results);
+      write_file(options.out, tuning_json(context, results));
       progress.line("wrote " + options.out);
     }
   }
