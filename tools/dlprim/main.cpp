@@ -11,6 +11,7 @@
 
 #include "commands.hpp"
 #include "device_choice.hpp"
+#include "doctor.hpp"
 #include "model_commands.hpp"
 #include "model_train.hpp"
 #include "suggestion.hpp"
@@ -120,6 +121,8 @@ int run(int argc, char** argv) {
   CLI::App* train = dlprim::cli::add_train(app, train_options, train_model_options, kDeviceHelp);
   CLI::App* tune = add_tune(app, tune_options);
   CLI::App* read = add_read(app, read_options);
+  dlprim::cli::DoctorOptions doctor_options;
+  CLI::App* doctor = dlprim::cli::add_doctor(app, doctor_options, kDeviceHelp);
   const auto picture_command = dlprim::cli::add_picture_commands(app, kDeviceHelp);
   const auto model_command = dlprim::cli::add_model_commands(app, kDeviceHelp);
   try {
@@ -135,6 +138,7 @@ int run(int argc, char** argv) {
     if (train->parsed())
       return train_model_options.model.empty() ? dlprim::cli::run_train(train_options)
                                                : dlprim::cli::run_train_model(train_model_options);
+    if (doctor->parsed()) return dlprim::cli::run_doctor(doctor_options);
     if (tune->parsed()) return dlprim::cli::run_tune(tune_options);
     if (read->parsed()) return dlprim::cli::run_read(read_options);
     if (const auto command = picture_command()) return command();

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/composed.hpp"
+#include "core/engines_off.hpp"
 #include "core/gen/arguments.hpp"
 #include "core/plan_record.hpp"
 #include "ops/gemm/gemm_batches.hpp"
@@ -270,7 +271,7 @@ Gemm::Gemm(const Context& context, const GemmDesc& desc, const Options& asked)
   const TuneProblem tuned = detail::gemm_tune_problem(detail::tuned_as(context, p, options), options);
   if (options.tune != TuneMode::table && options.engine == "auto" && !Rehearsal::active())
     detail::measure_gemm_on_first_use(context, batches_->product, p, options);
-  impl_ = detail::choose_engine("gemm", detail::kEngines, context, p, options, *info, &tuned);
+  impl_ = detail::choose_enabled_engine("gemm", detail::kEngines, context, p, options, *info, &tuned);
   const double m = p.m, n = p.n, k = p.k, batch = p.batch, count = static_cast<double>(batches_->count());
   info->text = detail::cat("op=gemm engine=", info->request, " ", detail::text_of(p));
   if (!batches_->outer.empty()) info->text += detail::cat(" batches=", batches_->count());
