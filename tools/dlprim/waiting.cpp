@@ -1,5 +1,6 @@
 #include "waiting.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <utility>
@@ -36,7 +37,7 @@ Waiting::~Waiting() {
 void Waiting::watch() {
   const bool terminal = isatty(STDERR_FILENO) != 0;
   bool drawn = false;
-  Clock::time_point begin = Clock::now(), next = begin + kPatience;
+  Clock::time_point next = Clock::now() + kPatience, after_line = next;
   std::unique_lock<std::mutex> lock(mutex_);
   while (!changed_.wait_for(lock, kLook, [this] { return ending_; })) {
     const std::string text = text_();
@@ -44,13 +45,13 @@ void Waiting::watch() {
     if (text.empty()) {
       if (drawn) std::fputs("\r\033[K", stderr);
       drawn = false;
-      next = now + kPatience;
+      next = std::max(now + kPatience, after_line);
     } else if (terminal) {
       std::fprintf(stderr, "\r\033[K%s", text.c_str());
       drawn = true;
     } else if (now >= next) {
       std::fprintf(stderr, "%s\n", text.c_str());
-      next = now + kBetweenLines;
+      next = after_line = now + kBetweenLines;
     }
   }
   if (drawn) std::fputs("\r\033[K", stderr);
