@@ -108,6 +108,7 @@ void add_declared(const std::string& text, size_t at, std::vector<std::string>& 
 
 void check_expression(const char* argument, const std::string& text,
                       std::initializer_list<ExpressionNames> names, bool assigns) {
+  statement(argument, text);  // empty, or with what no expression may hold
   check_parentheses(argument, text);
   static const std::vector<std::string> types = {"real",   "float", "double", "half", "bool",
                                                  "char",   "short", "int",    "long", "uchar",
