@@ -27,10 +27,19 @@ class ModelState;
 struct FedDefaults;
 }  // namespace detail
 
+/// Tensors by the names of a graph's inputs or outputs.
+class DLPRIM_API NamedTensors : public std::map<std::string, Tensor> {
+ public:
+  using map::map;
+  /// The tensor of that name. Throws ValidationError that lists the names there are.
+  Tensor& at(const std::string& name);
+  const Tensor& at(const std::string& name) const;
+};
+
 /// Copies share the graph and what was put on devices. One thread at a time may use them.
 class DLPRIM_API Model {
  public:
-  using Tensors = std::map<std::string, Tensor>;
+  using Tensors = NamedTensors;
   /// An input or an output.
   struct Port {
     std::string name;

@@ -3,6 +3,7 @@
 #include <dlprim/net_model.hpp>
 
 #include <list>
+#include <utility>
 
 #include "net/indices.hpp"
 #include "net/model_state.hpp"
@@ -119,6 +120,18 @@ std::vector<Model::Port> Model::inputs() const {
 }
 std::vector<Model::Port> Model::outputs() const {
   return detail::ports(state_->graph, state_->graph.outputs);
+}
+
+const Tensor& NamedTensors::at(const std::string& name) const {
+  const auto found = find(name);
+  if (found != end()) return found->second;
+  std::string names;
+  for (const auto& [known, tensor] : *this) names += (names.empty() ? "'" : ", '") + known + "'";
+  throw ValidationError("name",
+                        detail::cat("there is no '", name, "'; there are ", names.empty() ? "none" : names));
+}
+Tensor& NamedTensors::at(const std::string& name) {
+  return const_cast<Tensor&>(std::as_const(*this).at(name));
 }
 
 std::vector<Model::Port> Model::defaults() const {
