@@ -4,9 +4,11 @@
 #include <dlprim/tune.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <fstream>
 #include <map>
+#include <thread>
 
 #include "cases/conv.hpp"
 #include "cases/gemm.hpp"
@@ -229,6 +231,8 @@ class Doubling : public TuneSubject {
               runs[engine]++;
               if (engine == "no-launch") throw DeviceError("clEnqueueNDRangeKernel", -5);
               if (engine == "untouched") return;
+              if (engine == "unsteady")  // as beside other work: now faster, now slower
+                std::this_thread::sleep_for(std::chrono::microseconds(runs[engine] / 64 % 3 * 300));
               for (int i = engine == "slow" ? 20 : 1; i > 0; i--)
                 pointwise(test::stream(), {x_}, {y_}, {},
                           engine == "wrong" ? "y0 = 2 * x0 + 1" : "y0 = 2 * x0");
@@ -256,6 +260,19 @@ class Doubling : public TuneSubject {
 };
 
 }  // namespace
+
+TEST_CASE("tune: times that spread are told, and stand beside what is stored") {
+  Doubling subject({"unsteady"}, "unsteady");
+  const TuneResult result = measure(subject);
+  CHECK(result.best.engine == "unsteady");
+  CHECK(result.spread > kUnsteady);
+  UserRow row{result.problem, result.best, result.second, false, 0.384};
+  const std::vector<TuneAnswer> answers = look_up(result.problem, chip(), {row}, kSheets);
+  REQUIRE(!answers.empty());
+  CHECK(answers[0].source ==
+        "the user's measurements (on a busy device: times spread by 38 %), this problem");
+  CHECK(tuning_json(context(), {result}).find("\"spread\": ") != std::string::npos);
+}
 
 TEST_CASE("tune: what fails or is wrong is struck out, the fastest right one wins") {
   Doubling subject({"invalid", "no-build", "wrong", "no-launch", "one-wrong", "untouched", "right", "slow"},

@@ -141,10 +141,10 @@ TEST_CASE("tune database: what is not ours stays as it is") {
   fs::remove(path);
   execute(path, "CREATE TABLE tuning (a INTEGER)");
   stays("is a database of some other program", "is a database of some other program");
-  execute(path, "PRAGMA application_id = 1684828274; PRAGMA user_version = 3");
-  stays("is of version 3, not 2", "is of version 3, not 2");
-  execute(path, "PRAGMA user_version = 2");  // our mark on another table
-  stays("no such column: op", "table tuning has 1 columns but 15 values");
+  execute(path, "PRAGMA application_id = 1684828274; PRAGMA user_version = 4");
+  stays("is of version 4, not 3", "is of version 4, not 3");
+  execute(path, "PRAGMA user_version = 3");  // our mark on another table
+  stays("no such column: op", "table tuning has 1 columns but 16 values");
   fs::remove(path);
   fs::create_directory(path);
   UserDatabase database(path, true);
@@ -195,12 +195,30 @@ TEST_CASE("tune database: a file of version 1 is read, and changed by the first 
   CHECK(!database.load(device())[0].exhaustive);
   UserRow thorough = row(2);
   thorough.exhaustive = true;
+  thorough.spread = 0.5;
   CHECK(database.store(device(), thorough));
   const std::vector<UserRow> rows = database.load(device());
   CHECK(database.reason().empty());
   REQUIRE(rows.size() == 2);
   CHECK(!rows[0].exhaustive);
   CHECK(rows[1].exhaustive);
+  CHECK((rows[0].spread == 0 && rows[1].spread == 0.5));
+}
+
+TEST_CASE("tune database: a file of version 2 is read, and changed by the first store") {
+  const TempDir folder;
+  const std::string path = folder / "t.sqlite";
+  REQUIRE(UserDatabase(path, true).store(device(), row(1)));
+  execute(path, "ALTER TABLE tuning DROP COLUMN spread; PRAGMA user_version = 2");
+  UserDatabase database(path, true);
+  REQUIRE(database.load(device()).size() == 1);
+  UserRow unsteady = row(2);
+  unsteady.spread = 0.25;
+  CHECK(database.store(device(), unsteady));
+  const std::vector<UserRow> rows = database.load(device());
+  CHECK(database.reason().empty());
+  REQUIRE(rows.size() == 2);
+  CHECK((rows[0].spread == 0 && rows[1].spread == 0.25));
 }
 
 TEST_CASE("tune database: rows with words of another time are passed over") {

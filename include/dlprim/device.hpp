@@ -97,10 +97,10 @@ class DLPRIM_API Device {
   /// A platform that fails is skipped, and put into `broken` if that is given.
   static std::vector<Device> list(std::vector<BrokenPlatform>* broken = nullptr);
 
-  /// The device that `selector` names: an index into list(), "platform:device" (two indices), or, if no
-  /// device has these, part of a device's or platform's name in any case. An empty selector gives the first
-  /// working GPU, then accelerator, then CPU. Throws ValidationError, listing what exists, when nothing or
-  /// more than one fits; of several equal devices of one name the first is taken.
+  /// The device that `selector` names: "gpu", "cpu" or "accelerator" (the first that works), an index into
+  /// list(), "platform:device" (two indices), or else part of its or its platform's name; letters in any
+  /// case. Empty: the first working GPU, then accelerator, then CPU. Throws ValidationError with what exists
+  /// when nothing or more than one fits; of several equal devices the first is taken.
   static Device find(std::string_view selector = {});
 
   /// Around a device that the user owns.

@@ -38,6 +38,9 @@ struct TunedEngine {
   double microseconds = 0;
 };
 
+/// See TuneResult::spread.
+constexpr double kUnsteady = 0.1;
+
 struct TuneResult {
   TuneProblem problem;
   TunedEngine best;
@@ -48,7 +51,10 @@ struct TuneResult {
   TunedEngine before;
   std::vector<std::string> struck_out;  ///< "ENGINE: reason" of candidates that failed or were wrong
   bool exhaustive = false;              ///< all candidates were measured
-  bool stored = false;                  ///< in the user's database; false: in this context alone
+  /// How far the median of the best engine's turns lies above its fastest, as a share: to 0.02 on an idle
+  /// device. Above kUnsteady other work took part, and the choice may be wrong.
+  double spread = 0;
+  bool stored = false;  ///< in the user's database; false: in this context alone
 };
 
 /// Called before each step of a measurement; what it throws passes through, and nothing is stored.

@@ -4,7 +4,9 @@
 #include <cmath>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
+#include <thread>
 
 #include <dlprim/tune.hpp>
 
@@ -125,6 +127,29 @@ void print_summary(const std::vector<TuneResult>& results, Progress& progress) {
                        std::exp(gains / static_cast<double>(std::max<size_t>(1, compared))), compared));
 }
 
+/// What else runs on the host takes part in every time; "" if little does.
+std::string busy_text() {
+  constexpr double kMuch = 0.5;  // programs that run, for each core
+  const double cores = std::max(1u, std::thread::hardware_concurrency());
+  double load = 0;
+  if (getloadavg(&load, 1) != 1 || load < kMuch * cores) return "";
+  return format(
+      "the machine is busy: in the last minute %.1f programs ran on its %.0f cores. What is measured now may "
+      "be "
+      "wrong for an idle one",
+      load, cores);
+}
+
+void warn_unsteady(const std::vector<TuneResult>& results, Progress& progress) {
+  const auto unsteady =
+      std::count_if(results.begin(), results.end(), [](const TuneResult& r) { return r.spread > kUnsteady; });
+  if (unsteady > 0)
+    progress.line(
+        format("warning   %lld of %zu results are unsteady, as other work took part. They are kept, and "
+               "marked so; run 'dlprim tune' again when nothing else runs",
+               static_cast<long long>(unsteady), results.size()));
+}
+
 }  // namespace
 
 int run_tune(const TuneOptions& options) {
@@ -134,6 +159,7 @@ int run_tune(const TuneOptions& options) {
   Progress progress(static_cast<int64_t>(problems.size()), "problems");
   progress.line("device    " + describe(context.device()));
   show_database(context, options, progress);
+  if (const std::string busy = busy_text(); !busy.empty()) progress.line("warning   " + busy);
 
   const InterruptGuard guard;
   std::vector<TuneResult> results;
@@ -152,6 +178,9 @@ int run_tune(const TuneOptions& options) {
       const TuneResult& r = results.back();
       for (const std::string& reason : r.struck_out) progress.line("  struck out: " + reason);
       if (!r.stored) lost++;
+      if (r.spread > kUnsteady)
+        progress.line(
+            format("  unsteady: the times of %s spread by %.0f %%", r.best.engine.c_str(), 100 * r.spread));
       progress.show(static_cast<int64_t>(i + 1),
                     static_cast<double>(i + 1) / static_cast<double>(problems.size()), head, problems[i]);
     } catch (const OutOfMemory& error) {
@@ -161,6 +190,7 @@ int run_tune(const TuneOptions& options) {
   }
   if (!results.empty()) {
     print_summary(results, progress);
+    warn_unsteady(results, progress);
     if (!options.out.empty()) {
       write_file(options.out, tuning_json(context, results));
       progress.line("wrote " + options.out);

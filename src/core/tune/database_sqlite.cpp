@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kMark = 0x646c7072;  // "dlpr", SQLite's application_id
-constexpr int kVersion = 2;        // of the schema, SQLite's user_version
+constexpr int kVersion = 3;        // of the schema, SQLite's user_version
 constexpr int kMarkAt = 68;        // where the file's head has the mark
 constexpr int kPatience = 5000;    // milliseconds to wait for another process
 constexpr const char* kSchema =
@@ -24,9 +24,11 @@ constexpr const char* kSchema =
     " dtype TEXT NOT NULL, result TEXT NOT NULL, math TEXT NOT NULL, form TEXT NOT NULL, sizes TEXT NOT NULL,"
     " engine TEXT NOT NULL, us REAL NOT NULL, second TEXT NOT NULL, second_us REAL NOT NULL,"
     " driver TEXT NOT NULL, date TEXT NOT NULL, exhaustive INTEGER NOT NULL DEFAULT 0,"
+    " spread REAL NOT NULL DEFAULT 0,"
     " PRIMARY KEY (platform, device, op, dtype, result, math, form, sizes)) WITHOUT ROWID;";
-/// From version 1.
-constexpr const char* kUpgrade = "ALTER TABLE tuning ADD COLUMN exhaustive INTEGER NOT NULL DEFAULT 0;";
+/// From the version before, to 2 and to 3.
+constexpr const char* kUpgrades[] = {"ALTER TABLE tuning ADD COLUMN exhaustive INTEGER NOT NULL DEFAULT 0;",
+                                     "ALTER TABLE tuning ADD COLUMN spread REAL NOT NULL DEFAULT 0;"};
 
 /// What went wrong: SQLite's code, and words.
 struct Failure {
@@ -146,10 +148,11 @@ bool is_damage(int code) {
 std::vector<UserRow> read_rows(Connection& connection, const DeviceFacts& device) {
   const int version = connection.version_of_tables();
   if (version == 0) return {};
-  Statement query = connection.statement(
-      cat("SELECT op, dtype, result, math, form, sizes, engine, us, second, second_us, ",
-          version == 1 ? "0" : "exhaustive", " FROM tuning WHERE platform = ? AND device = ?")
-          .c_str());
+  Statement query =
+      connection.statement(cat("SELECT op, dtype, result, math, form, sizes, engine, us, second, second_us, ",
+                               version == 1 ? "0" : "exhaustive", ", ", version < 3 ? "0" : "spread",
+                               " FROM tuning WHERE platform = ? AND device = ?")
+                               .c_str());
   query.bind(device.platform).bind(device.name);
   std::vector<UserRow> rows;
   while (query.step()) {
@@ -159,6 +162,7 @@ std::vector<UserRow> read_rows(Connection& connection, const DeviceFacts& device
     row.best = {query.text(6), query.number(7)};
     row.second = {query.text(8), query.number(9)};
     row.exhaustive = query.integer(10) != 0;
+    row.spread = query.number(11);
     try {
       row.problem.dtype = parse_dtype(query.text(1));
       row.problem.result = parse_dtype(query.text(2));
@@ -174,17 +178,18 @@ std::vector<UserRow> read_rows(Connection& connection, const DeviceFacts& device
 void write_row(Connection& connection, const DeviceFacts& device, const UserRow& row) {
   connection.execute("BEGIN IMMEDIATE");
   if (const int version = connection.version_of_tables(); version != kVersion) {
-    connection.execute(version == 0 ? kSchema : kUpgrade);
+    if (version == 0) connection.execute(kSchema);
+    for (int from = version; version != 0 && from < kVersion; from++) connection.execute(kUpgrades[from - 1]);
     connection.execute(cat("PRAGMA application_id = ", kMark, "; PRAGMA user_version = ", kVersion).c_str());
   }
   const TuneProblem& p = row.problem;
   Statement insert =
-      connection.statement("INSERT OR REPLACE INTO tuning VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
+      connection.statement("INSERT OR REPLACE INTO tuning VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
   insert.bind(device.platform).bind(device.name).bind(p.op).bind(name_of(p.dtype)).bind(name_of(p.result));
   insert.bind(name_of(p.math)).bind(p.form).bind(sizes_text(p));
   insert.bind(row.best.engine).bind(row.best.microseconds);
   insert.bind(row.second.engine).bind(row.second.microseconds).bind(device.driver).bind(today());
-  insert.bind(row.exhaustive ? 1.0 : 0.0);
+  insert.bind(row.exhaustive ? 1.0 : 0.0).bind(row.spread);
   insert.step();
   connection.execute("COMMIT");
 }

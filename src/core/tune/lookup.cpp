@@ -35,6 +35,7 @@ struct Hit {
   std::string engine;
   const char* file;  ///< null: the user's database
   std::vector<int64_t> sizes;
+  double spread;  ///< see TuneResult
 
   /// This very problem first, then by level, then the nearer one.
   auto rank() const { return std::make_tuple(distance > 0, level, other_math, distance); }
@@ -66,6 +67,8 @@ bool can_be_near(const TuneProblem& row, const TuneProblem& asked) {
 
 std::string source_of(const Hit& hit, const TuneProblem& problem) {
   std::string text = hit.file ? cat(hit.file, " by ", kLevelNames[hit.level]) : "the user's measurements";
+  if (hit.spread > kUnsteady)
+    text += cat(" (on a busy device: times spread by ", static_cast<int>(100 * hit.spread), " %)");
   if (hit.distance == 0) return text + ", this problem";
   text += ", nearest problem";
   for (size_t i = 0; i < hit.sizes.size(); i++) text += cat(' ', problem.sizes[i].first, '=', hit.sizes[i]);
@@ -98,14 +101,15 @@ std::vector<TuneAnswer> look_up(const TuneProblem& problem, const DeviceFacts& d
   const std::string names = names_of(problem);
   std::vector<Hit> hits;
   const auto add = [&](Level level, MathMode math, const int64_t* row_sizes, const std::string& engine,
-                       const char* file) {
+                       const char* file, double spread) {
     const double distance = size_distance(sizes.data(), row_sizes, count);
     if (distance <= kNearEnough)
-      hits.push_back({level, math != problem.math, distance, engine, file, {row_sizes, row_sizes + count}});
+      hits.push_back(
+          {level, math != problem.math, distance, engine, file, {row_sizes, row_sizes + count}, spread});
   };
   for (const UserRow& row : user) {
     if (!can_be_near(row.problem, problem)) continue;
-    add(kUser, row.problem.math, values_of(row.problem).data(), row.best.engine, nullptr);
+    add(kUser, row.problem.math, values_of(row.problem).data(), row.best.engine, nullptr, row.spread);
   }
   for (const TuneSheet* sheet = sheets; sheet->file; sheet++) {
     const Level level = level_of(*sheet, device);
@@ -113,7 +117,7 @@ std::vector<TuneAnswer> look_up(const TuneProblem& problem, const DeviceFacts& d
     for (const TuneRow* row = sheet->rows; row != sheet->rows + sheet->count; row++)
       if (row->dtype == problem.dtype && row->result == problem.result &&
           serves_math(row->math, problem.math) && problem.form == row->form)
-        add(level, row->math, row->sizes, row->engine, sheet->file);
+        add(level, row->math, row->sizes, row->engine, sheet->file, 0);
   }
   std::stable_sort(hits.begin(), hits.end(), [](const Hit& a, const Hit& b) { return a.rank() < b.rank(); });
   std::vector<TuneAnswer> answers;

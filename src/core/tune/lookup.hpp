@@ -17,6 +17,7 @@ struct UserRow {
   TuneProblem problem;
   TunedEngine best, second;
   bool exhaustive = false;
+  double spread = 0;  ///< see TuneResult
 };
 
 struct TuneAnswer {

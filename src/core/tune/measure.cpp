@@ -170,6 +170,13 @@ class Race {
     c.once = std::min(c.once, c.times.back());
   }
 
+  /// Of the engine that was found best: see TuneResult::spread.
+  double spread_of(const std::string& engine) const {
+    for (const Candidate& c : candidates_)
+      if (c.run.request == engine && !c.times.empty()) return c.median() / std::max(c.fastest(), 1e-12) - 1;
+    return 0;
+  }
+
   static TunedEngine tuned(const Candidate& c) { return {c.run.request, c.median() * 1e6}; }
 
   TuneResult result() {
@@ -193,6 +200,7 @@ class Race {
       if (e.engine != result.best.engine &&
           (result.second.engine.empty() || e.microseconds < result.second.microseconds))
         result.second = e;
+    result.spread = spread_of(result.best.engine);
     if (log_.level() >= 1)
       for (const TunedEngine& e : ranked)
         log_.line(cat("tuning ", result.problem.op, " ", sizes_text(result.problem),
@@ -225,8 +233,8 @@ TuneResult measure(TuneSubject& subject, const TuneProgress& progress) {
 
 TuneResult measure_and_store(const Context& context, TuneSubject& subject, const TuneProgress& progress) {
   TuneResult result = measure(subject, progress);
-  result.stored =
-      context.state().tuning.store({result.problem, result.best, result.second, result.exhaustive});
+  result.stored = context.state().tuning.store(
+      {result.problem, result.best, result.second, result.exhaustive, result.spread});
   return result;
 }
 

@@ -58,6 +58,7 @@ std::string row_text(const TuneResult& r) {
       cat("{\"dtype\": ", quoted(name_of(p.dtype)), ", \"result\": ", quoted(name_of(p.result)),
           ", \"math\": ", quoted(name_of(p.math)), ", \"form\": ", quoted(p.form));
   for (const auto& [name, size] : p.sizes) text += cat(", ", quoted(name), ": ", size);
+  if (r.spread > kUnsteady) text += cat(", \"spread\": ", number(r.spread));  // of a busy device
   text += cat(", \"engine\": ", quoted(r.best.engine), ", \"us\": ", number(r.best.microseconds));
   if (!r.second.engine.empty())
     text +=
