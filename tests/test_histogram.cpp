@@ -1,4 +1,5 @@
 // Counts of elements against plain loops.
+#include <dlprim/copy.hpp>
 #include <dlprim/histogram.hpp>
 
 #include <cmath>
@@ -217,6 +218,42 @@ TEST_CASE("histc: elements at the bins' ends, and special values", "[small]") {
   CHECK(counts({3e38f, -3e38f, 0}, {0, 0}) == Floats{0, 0, 0, 0});  // wider than f32's numbers
 }
 
+TEST_CASE("histc: whole numbers, exactly", "[small]") {
+  using Counts = std::vector<int64_t>;
+  const auto counts = [&](const std::vector<int64_t>& values, int64_t bins, const HistogramRange& range,
+                          DType dtype) {
+    const Shape shape{static_cast<int64_t>(values.size())};
+    const Tensor x(stream(), shape, dtype);
+    if (!values.empty()) copy(stream(), index_tensor(shape, values), x);
+    const Guarded y({bins}, DType::i64);
+    histc(stream(), x, range, y.tensor(), engine("atomics"));
+    const Counts found = read<int64_t>(stream(), y.tensor());
+    histc(stream(), x, range, y.tensor(), engine("parts"));
+    CHECK(read<int64_t>(stream(), y.tensor()) == found);
+    CHECK(y.intact());
+    return found;
+  };
+  for (DType dtype : {DType::i8, DType::i16, DType::i32, DType::i64, DType::u8}) {
+    INFO(name_of(dtype));
+    CHECK(counts({0, 1, 1, 3}, 4, {0, 3}, dtype) == Counts{1, 2, 0, 1});
+    CHECK(counts({0, 1, 1, 3, 4, 100}, 4, {0, 3}, dtype) == Counts{1, 2, 0, 1});
+    CHECK(counts({0, 2, 5, 7, 7, 9}, 3, {}, dtype) == Counts{2, 1, 3});
+    CHECK(counts({5, 5}, 3, {}, dtype) == Counts{0, 2, 0});
+    CHECK(counts({}, 2, {}, dtype) == Counts{0, 0});
+  }
+  CHECK(counts({-5, -4, 0, 4, 5}, 2, {-5, 5}, DType::i32) == Counts{2, 3});
+  CHECK(counts({-5, -4, -2}, 3, {}, DType::i64) == Counts{1, 1, 1});
+  CHECK(counts({0, 1, 1}, 2, {}, DType::boolean) == Counts{1, 2});
+  // f32 has 24 bits: (2^24 + 1) * 2 / (2^25 + 2) is 1 exactly.
+  CHECK(counts({16777216, 16777217}, 2, {0, 33554434}, DType::i32) == Counts{1, 1});
+  CHECK(counts({INT32_MIN, -1, 0, INT32_MAX}, 4, {}, DType::i32) == Counts{1, 1, 1, 1});
+  CHECK(counts({INT64_MIN, -1, 0, INT64_MAX}, 2, {}, DType::i64) == Counts{2, 2});
+  // 2^62 / 3 is no whole number: bin 1 of 3 from 0 to 2^62 begins above it.
+  const int64_t third = (int64_t{1} << 62) / 3;
+  CHECK(counts({0, third, third + 1, 2 * third, 2 * third + 1, int64_t{1} << 62}, 3, {0, 0x1p62},
+               DType::i64) == Counts{2, 2, 2});
+}
+
 TEST_CASE("histogram: refusals", "[small]") {
   const Tensor x = index_tensor({2, 3}, {1, 0, 3, 4, 5, 0}), y(stream(), {6}, DType::i64),
                real = device_tensor({2, 3}, {1, 2, 3, 4, 5, 6}), sums(stream(), {6});
@@ -234,6 +271,10 @@ TEST_CASE("histogram: refusals", "[small]") {
   CHECK(refusal([&] { bincount(stream(), x, {}, -1); }) == "minlength: -1 is below 0");
   CHECK(refusal([&] { bincount(stream(), x, {}, y, engine("magic")); }) ==
         "engine: bincount has no engine 'magic'");
-  CHECK(refusal([&] { histc(stream(), x, {}, y); }) == "x: dtype i64 must be f32, f16, bf16 or f64");
+  CHECK(refusal([&] {
+          histc(stream(), x, {0, 2.5}, y);
+        }) == "range: from 0 to 2.5 must be two numbers of i64, as x has i64");
+  CHECK(refusal([&] { histc(stream(), Tensor(stream(), {3}, DType::u64), {}, y); }) ==
+        "x: dtype u64 has no ranges, i64 has");
   CHECK(refusal([&] { histc(stream(), real, {2, 1}, sums); }) == "range: from 2 to 1 is none");
 }

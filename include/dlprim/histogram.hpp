@@ -47,14 +47,16 @@ struct HistogramRange {
   double low = 0, high = 0;
 };
 
-/// x: floating, else as Bincount's. y: [bins], any dtype but bool.
+/// x: any dtype but u64, any shape and strides, fewer than 2^31 elements. y: [bins], any dtype but bool. For
+/// whole x the range is two whole numbers.
 struct HistcDesc {
   TensorDesc x, y;
   HistogramRange range{};
 };
 
 /// The range is cut into as many equal parts as there are bins: torch.histc. NaNs and what lies outside are
-/// not counted. A range from data that holds NaNs or infinities leaves nothing to count, where PyTorch
+/// not counted. A whole x belongs to bin (x - low) bins / (high - low), rounded down, exactly; high to the
+/// last one. A range from data that holds NaNs or infinities leaves nothing to count, where PyTorch
 /// throws.
 class DLPRIM_API Histc : public Plan {
  public:

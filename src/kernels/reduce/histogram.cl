@@ -16,6 +16,7 @@
 #define Y_T long
 #define Y_VALUE long  // what is stored as that
 #define RANGE 1    // bins are parts of a range, else numbers
+#define WHOLE 0    // the range and its elements are integers
 #define FROM_DATA 0  // the range lies on the device
 #define GROUP 64
 #define LOCAL_BINS 256  // 0: bins are only in global memory
@@ -23,7 +24,50 @@
 #endif
 #define LOAD(t, p, i) JOIN(LOAD_, t)(p, i)
 
-#if RANGE
+#if RANGE && WHOLE
+typedef struct {
+  long low;
+  ulong width;
+} Range;
+#define RANGE_ARGUMENTS long low, long high, __global const long *ends, long ends_o
+#define MAKE_RANGE const Range range = range_of(FROM_DATA ? ends[ends_o] : low, FROM_DATA ? ends[ends_o + 1] : high);
+static Range range_of(long low, long high) {
+  Range r;
+  r.low = (long)((ulong)low - (low == high));
+  r.width = (ulong)high - (ulong)r.low + (low == high);
+  return r;
+}
+// from * bins / width, rounded down, 0 <= from <= width, bins > 0. Where the product needs more than 64 bits, quotient and
+// remainder are made bit by bit of `bins`, the highest first.
+static int part_of(ulong from, ulong width, int bins) {
+  if (width <= 0xffffffffu) return (int)(from * (ulong)bins / width);
+  ulong rest = 0;
+  long part = 0;
+  for (int bit = 30; bit >= 0; bit--) {
+    part *= 2;
+    if (rest >= width - rest) {
+      rest -= width - rest;
+      part++;
+    } else {
+      rest *= 2;
+    }
+    if (!(bins >> bit & 1)) continue;
+    if (from >= width - rest) {
+      rest = from - (width - rest);
+      part++;
+    } else {
+      rest += from;
+    }
+  }
+  return (int)part;
+}
+// The bin, or `bins` for none.
+static int bin_of(VALUE v, int bins, Range r) {
+  const ulong from = (ulong)(long)v - (ulong)r.low;
+  return from <= r.width ? min(part_of(from, r.width, bins), bins - 1) : bins;
+}
+#define BIN_OF(v) bin_of(v, bins, range)
+#elif RANGE
 typedef struct {
   VALUE low, high, width, inverse;
 } Range;

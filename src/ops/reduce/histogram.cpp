@@ -21,7 +21,7 @@ inline constexpr int kFields<BincountDesc> = 3;
 template <>
 inline constexpr int kFields<HistcDesc> = 3;
 template <>
-inline constexpr int kFields<EndsDesc> = 2;
+inline constexpr int kFields<EndsDesc> = 3;
 
 DType HistogramProblem::accumulator(bool wide) const {
   if (!weights) return DType::i32;
@@ -31,8 +31,9 @@ DType HistogramProblem::accumulator(bool wide) const {
 Ends::Ends(const Context& context, const EndsDesc& desc, const Options& options) : dtype_(desc.dtype) {
   const Reduction both =
       dtype_ == DType::i64
-          ? Reduction{2, "a0 = 0; a1 = 0", "a0 = min(a0, (real)x0); a1 = max(a1, (real)x0)",
-                      "a0 = min(a0, b0); a1 = max(a1, b1)", "y0 = a0; y1 = a1"}
+          ? Reduction{2, desc.from_zero ? "a0 = 0; a1 = 0" : "a0 = LONG_MAX; a1 = LONG_MIN",
+                      "a0 = min(a0, (real)x0); a1 = max(a1, (real)x0)", "a0 = min(a0, b0); a1 = max(a1, b1)",
+                      "y0 = a0; y1 = a1"}
           : Reduction{2, "a0 = INFINITY; a1 = -INFINITY",
                       "a0 = x0 < a0 || x0 != x0 ? x0 : a0; a1 = x0 > a1 || x0 != x0 ? x0 : a1",
                       "a0 = b0 < a0 || b0 != b0 ? b0 : a0; a1 = b1 > a1 || b1 != b1 ? b1 : a1",
@@ -61,7 +62,7 @@ Defines histogram_defines(const HistogramProblem& p, DType accumulator) {
   defines.set("ACC", p.weights ? storage_type(accumulator) : "uint");
   define_type(defines, "Y", p.y.dtype);
   defines.set("Y_VALUE", compute_type(p.y.dtype));
-  return defines.set("RANGE", p.ranged).set("FROM_DATA", p.from_data());
+  return defines.set("RANGE", p.ranged).set("WHOLE", p.whole()).set("FROM_DATA", p.from_data());
 }
 
 }  // namespace dlprim::detail
@@ -88,6 +89,10 @@ void require_whole(DType dtype) {
   require(!is_floating(dtype), "x", "dtype ", name_of(dtype), " must be an integer");
 }
 
+bool is_i64(double number) {
+  return number == std::trunc(number) && number >= -0x1p63 && number < 0x1p63;
+}
+
 constexpr EngineList<HistogramProblem, HistogramImpl> kCounting = {&kHistogramAtomics, &kHistogramParts},
                                                       kWeighing = {&kHistogramExact, &kHistogramSorted,
                                                                    &kHistogramParts};
@@ -110,7 +115,7 @@ int64_t bins_for(const Stream& stream, const Tensor& x, const Options& options, 
   if (x.numel() == 0) return 0;
   Options within;
   within.workspace_limit = options.workspace_limit;
-  const EndsDesc desc{x, DType::i64};
+  const EndsDesc desc{x, DType::i64, true};
   const auto ends = cached_plan<Ends>(stream, "ends", desc, within, workspace);
   PlanInfo needs;
   needs.workspace = ends->workspace_size();
@@ -153,10 +158,12 @@ void Bincount::run(const Stream& stream, const Tensor& x, const Tensor& weights,
 Histc::Histc(const Context& context, const HistcDesc& desc, const Options& options)
     : Plan(nullptr), desc_(desc) {
   check(context, desc.x, desc.y);
-  require_floating("x", desc.x, true);
+  require(desc.x.dtype != DType::u64, "x", "dtype u64 has no ranges, i64 has");
   const HistogramRange& range = desc.range;
   require(std::isfinite(range.low) && std::isfinite(range.high) && range.low <= range.high, "range", "from ",
           range.low, " to ", range.high, " is none");
+  require(is_floating(desc.x.dtype) || (is_i64(range.low) && is_i64(range.high)), "range", "from ", range.low,
+          " to ", range.high, " must be two numbers of i64, as x has ", name_of(desc.x.dtype));
   impl_ = plan("histc", context, {desc.x, {}, desc.y, true, range}, options, info_);
 }
 

@@ -15,8 +15,8 @@ struct Bins : HistogramImpl {
     x.emplace(context, p.x, layout);
     if (p.weights) weights.emplace(context, *p.weights, layout);
     if (p.from_data()) {
-      ends.emplace(context, EndsDesc{p.x, p.x.dtype == DType::f64 ? DType::f64 : DType::f32},
-                   layout.rest(options));
+      const DType of_ends = p.whole() ? DType::i64 : p.x.dtype == DType::f64 ? DType::f64 : DType::f32;
+      ends.emplace(context, EndsDesc{p.x, of_ends}, layout.rest(options));
       ends_at = layout.add(ends->workspace_size());
     }
     Defines last = defines;
@@ -49,7 +49,10 @@ struct Bins : HistogramImpl {
       launch.arg(0);
       return;
     }
-    launch.real(p.x.dtype, p.range.low).real(p.x.dtype, p.range.high).arg(both);
+    if (p.whole())
+      launch.arg(static_cast<int64_t>(p.range.low)).arg(static_cast<int64_t>(p.range.high)).arg(both);
+    else
+      launch.real(p.x.dtype, p.range.low).real(p.x.dtype, p.range.high).arg(both);
   }
 
   HistogramProblem p;

@@ -22,6 +22,8 @@ struct HistogramProblem {
 
   int count() const { return static_cast<int>(element_count(x.shape)); }
   int bins() const { return static_cast<int>(y.shape[0]); }
+  /// The range is of whole numbers, and bins are found by whole numbers' arithmetic.
+  bool whole() const { return ranged && !is_floating(x.dtype); }
   /// The range is the data's.
   bool from_data() const { return ranged && range.low == range.high; }
   /// What is added up; `wide`: in f64 where there are weights, whatever they are.
@@ -42,7 +44,8 @@ struct HistogramImpl : EngineImpl {
 /// Both ends of x.
 struct EndsDesc {
   TensorDesc x;
-  DType dtype = DType::f32;  ///< floating: NaN if an element is one; i64: the least not above 0
+  DType dtype = DType::f32;  ///< floating: NaN if an element is one; i64: of whole numbers below 2^63
+  bool from_zero = false;    ///< i64: the least number is not above 0, the largest not below it
 };
 class Ends {
  public:
