@@ -13,6 +13,7 @@
 #include <torch/library.h>
 #include <dlprim/copy.hpp>
 
+#include "complex.hpp"
 #include "copy.hpp"
 #include "memory.hpp"
 #include "tensor.hpp"
@@ -97,6 +98,10 @@ at::Tensor& set_source(at::Tensor& self, at::Storage source) {
 at::Tensor& fill_scalar(at::Tensor& self, const at::Scalar& value) {
   if (self.numel() == 0) return self;
   Device& on = home_of(self);
+  if (self.is_complex() && computes(on, c10::toRealValueType(self.scalar_type()))) {
+    fill_complex(self, value);
+    return self;
+  }
   if (!dtype_of(self.scalar_type()) || value.isComplex())
     return self.copy_(at::scalar_tensor(value, self.options().device(at::kCPU)));
   const dlprim::Scalar number = c10::isFloatingType(self.scalar_type()) ? dlprim::Scalar(value.toDouble())

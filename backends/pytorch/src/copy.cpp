@@ -7,6 +7,7 @@
 #include <ATen/Functions.h>
 #include <dlprim/copy.hpp>
 
+#include "complex.hpp"
 #include "host_memory.hpp"
 #include "memory.hpp"
 #include "tensor.hpp"
@@ -39,6 +40,7 @@ at::Tensor host_like(const at::Tensor& like) {
 void copy_on_device(const at::Tensor& src, const at::Tensor& dst) {
   Device& on = home_of(dst);
   const bool same = src.scalar_type() == dst.scalar_type();
+  if (!same && (src.is_complex() || dst.is_complex())) return convert_complex(src, dst);
   if (!same && !(computes(on, src.scalar_type()) && computes(on, dst.scalar_type()))) {
     dst.copy_(src.to(at::kCPU));
     return;

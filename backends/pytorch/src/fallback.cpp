@@ -10,6 +10,7 @@
 #include <ATen/native/CPUFallback.h>
 #include <torch/library.h>
 
+#include "complex.hpp"
 #include "devices.hpp"
 
 namespace ocl {
@@ -44,6 +45,7 @@ FallbackMode mode() {
 
 void fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   check_devices(op, c10::ArrayRef<c10::IValue>(*stack).slice(stack->size() - op.schema().arguments().size()));
+  if (run_complex(op, stack)) return;
   const FallbackMode now = mode();
   const std::string name = c10::toString(op.operator_name());
   int64_t before;

@@ -3,6 +3,7 @@
 #include <dlprim/gemm.hpp>
 #include <dlprim/pointwise.hpp>
 
+#include "functional.hpp"
 #include "math.hpp"
 #include "plans.hpp"
 #include "structured.hpp"
@@ -197,6 +198,11 @@ at::Tensor& addbmm_(at::Tensor& self, const at::Tensor& a, const at::Tensor& b, 
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  OCL_FUNCTIONAL(mm, Mm)
+  OCL_FUNCTIONAL(bmm, Bmm)
+  OCL_FUNCTIONAL(addmm, Addmm)
+  OCL_FUNCTIONAL(baddbmm, Baddbmm)
+  OCL_FUNCTIONAL(addmv, Addmv)
   OCL_CLASS(mm_out, Mm)
   OCL_CLASS(bmm_out, Bmm)
   OCL_CLASS(addmm_out, Addmm)

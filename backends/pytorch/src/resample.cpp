@@ -66,6 +66,29 @@ struct UpsampleBackward : Base {
   }
 };
 
+/// Neighbours that are copied may be bytes, too: as halves, which hold them exactly.
+template <class Op, class Class, class Schema = typename Op::schema>
+struct BytesToo;
+template <class Op, class Class, class... Args>
+struct BytesToo<Op, Class, at::Tensor&(Args...)> {
+  static at::Tensor& call(Args... args) {
+    return run(std::forward_as_tuple(args...), std::make_index_sequence<sizeof...(Args) - 2>());
+  }
+
+ private:
+  template <class Tuple, size_t... Between>
+  static at::Tensor& run(Tuple all, std::index_sequence<Between...>) {
+    const at::Tensor& x = std::get<0>(all);
+    at::Tensor& out = std::get<sizeof...(Args) - 1>(all);
+    if (x.scalar_type() != at::kByte || out.scalar_type() != at::kByte)
+      return Structured<Op, Class>::call(x, std::get<Between + 1>(all)..., out);
+    at::Tensor halves = at::empty({0}, out.options().dtype(at::kHalf));
+    Structured<Op, Class>::call(x.to(at::kHalf), std::get<Between + 1>(all)..., halves);
+    at::native::resize_output(out, halves.sizes());
+    return out.copy_(halves);
+  }
+};
+
 // Sampling
 
 dlprim::GridSampleParams sampling(int64_t mode, int64_t padding, bool align_corners) {
@@ -145,12 +168,19 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
     OCL_CLASS(op##_out, Forward)                                                      \
     OCL_CLASS(op##_backward_grad_input, Back)                                         \
   }
-  UPSAMPLE(upsample_nearest1d, InterpolateMode::nearest)
-  UPSAMPLE(upsample_nearest2d, InterpolateMode::nearest)
-  UPSAMPLE(upsample_nearest3d, InterpolateMode::nearest)
-  UPSAMPLE(_upsample_nearest_exact1d, InterpolateMode::nearest_exact)
-  UPSAMPLE(_upsample_nearest_exact2d, InterpolateMode::nearest_exact)
-  UPSAMPLE(_upsample_nearest_exact3d, InterpolateMode::nearest_exact)
+#define UPSAMPLE_NEAREST(op, ...)                                                                   \
+  {                                                                                                 \
+    using Forward = BytesToo<at::_ops::op##_out, Upsample<at::meta::structured_##op, __VA_ARGS__>>; \
+    using Back = UpsampleBackward<at::meta::structured_##op##_backward, __VA_ARGS__>;               \
+    register_kernel<at::_ops::op##_out, Forward>(m);                                                \
+    OCL_CLASS(op##_backward_grad_input, Back)                                                       \
+  }
+  UPSAMPLE_NEAREST(upsample_nearest1d, InterpolateMode::nearest)
+  UPSAMPLE_NEAREST(upsample_nearest2d, InterpolateMode::nearest)
+  UPSAMPLE_NEAREST(upsample_nearest3d, InterpolateMode::nearest)
+  UPSAMPLE_NEAREST(_upsample_nearest_exact1d, InterpolateMode::nearest_exact)
+  UPSAMPLE_NEAREST(_upsample_nearest_exact2d, InterpolateMode::nearest_exact)
+  UPSAMPLE_NEAREST(_upsample_nearest_exact3d, InterpolateMode::nearest_exact)
   UPSAMPLE(upsample_linear1d, InterpolateMode::linear)
   UPSAMPLE(upsample_bilinear2d, InterpolateMode::linear)
   UPSAMPLE(upsample_trilinear3d, InterpolateMode::linear)
@@ -158,6 +188,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   UPSAMPLE(_upsample_bilinear2d_aa, InterpolateMode::linear, true)
   UPSAMPLE(_upsample_bicubic2d_aa, InterpolateMode::cubic, true)
 #undef UPSAMPLE
+#undef UPSAMPLE_NEAREST
   OCL_FLOATING(grid_sampler_2d, grid_sampler<2>)
   OCL_FLOATING(grid_sampler_2d_backward, grid_sampler_backward)
   OCL_FLOATING(grid_sampler_3d, grid_sampler<3>)

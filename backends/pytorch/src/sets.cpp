@@ -229,7 +229,10 @@ at::Tensor& histc_out(const at::Tensor& self, int64_t bins, const at::Scalar& lo
   TORCH_CHECK(bins > 0, "histc: the number of bins is ", bins);
   TORCH_CHECK(self.scalar_type() == out.scalar_type(), "histc: the input is of dtype ", self.scalar_type(),
               ", the output of ", out.scalar_type());
-  const dlprim::HistogramRange range{low.toDouble(), high.toDouble()};
+  // Of whole numbers the range is whole too, as on CUDA.
+  const bool whole = !self.is_floating_point();
+  const dlprim::HistogramRange range{whole ? static_cast<double>(low.toLong()) : low.toDouble(),
+                                     whole ? static_cast<double>(high.toLong()) : high.toDouble()};
   at::native::resize_output(out, {bins});
   if (self.numel() == 0) return out.zero_();
   const dlprim::Tensor x = view(at_least_1d(self)), y = view(out);
@@ -274,8 +277,8 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   OCL_CLASS(isin_Tensor_Scalar_out, IsInScalar)
   OCL_CLASS(isin_Scalar_Tensor_out, ScalarIsIn)
   OCL_FUNCTION(bincount, bincount)
-  OCL_FLOATING(histc, histc)
-  OCL_FLOATING(histc_out, histc_out)
+  OCL_FUNCTION(histc, histc)
+  OCL_FUNCTION(histc_out, histc_out)
   OCL_FUNCTION(repeat_interleave_Tensor, repeat_interleave)
 }
 

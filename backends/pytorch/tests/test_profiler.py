@@ -118,3 +118,18 @@ def test_memory_of_operators():
     assert x.numel() == 1000
     empty = next(e for e in profiler.key_averages() if e.key == "aten::empty")
     assert empty.device_memory_usage == 4000
+
+
+@needs_kineto
+@pytest.mark.parametrize("name", ["mm", "addmm", "bmm", "baddbmm", "add", "sub", "mul", "div"])
+def test_operators_are_counted_once(name):
+    """The functional form of an operator does not call the one with an output: profilers would count both."""
+    x = torch.ones(2, 4, 4, device="ocl") if name in ("bmm", "baddbmm") else torch.ones(4, 4, device="ocl")
+    arguments = (x, x, x) if name in ("addmm", "baddbmm") else (x, x)
+    with torch.profiler.profile(activities=[ProfilerActivity.CPU], with_flops=True) as profiler:
+        for _ in range(3):
+            getattr(torch, name)(*arguments)
+    events = {e.key: e for e in profiler.key_averages()}
+    assert events[f"aten::{name}"].count == 3
+    if name == "mm":
+        assert events["aten::mm"].flops == 3 * 2 * 4 * 4 * 4

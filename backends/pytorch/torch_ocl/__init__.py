@@ -47,12 +47,14 @@ def _load():
         return f"another package has taken PyTorch's only open place: {torch._C._get_privateuse1_backend_name()}"
     torch.ops.load_library(library)
 
-    from . import absent, backends, ocl
+    from . import absent, backends, libraries, ocl, sharing
 
     if getattr(torch, "ocl", None) is absent:
         del torch.ocl
     ocl._register()
     backends._register()
+    sharing._register()
+    libraries._register(_other_accelerator)
     return None
 
 
