@@ -25,7 +25,7 @@ ENTRIES = {
     "optimizers": "Adafactor ASGD LBFGS Muon SGD",
     "empty": """
     all any cdist dot mean mv nansum nn.functional.group_norm nn.functional.layer_norm
-    nn.functional.multi_margin_loss nn.functional.multilabel_margin_loss nn.functional.nll_loss nn.functional.cross_entropy
+    nn.functional.multilabel_margin_loss nn.functional.nll_loss nn.functional.cross_entropy
     norm prod std sum var
     """,
     "strides": """
