@@ -30,7 +30,7 @@ ENTRIES = {
     """,
     "strides": """
     add bmm cat clone cumsum index_select mean nn.functional.batch_norm nn.functional.conv2d nn.functional.layer_norm
-    nn.functional.linear nn.functional.max_pool2d nn.functional.scaled_dot_product_attention softmax sort sum where
+    nn.functional.linear nn.functional.scaled_dot_product_attention softmax sort sum where
     """,
 }
 PROGRAMS = {"operators": "op_db.py", "modules": "module_db.py", "optimizers": "optim_db.py", "empty": "empty_db.py",
