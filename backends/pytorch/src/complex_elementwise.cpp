@@ -22,7 +22,7 @@ struct Parts {
 Parts parts_of(const at::TensorIteratorBase& iter, int index) {
   const at::OperandInfo& op = iter.operand(index);
   if (!c10::isComplexType(op.current_dtype)) return {operand(iter, index), {}};
-  const Block& block = block_of(op.tensor_base().storage());
+  const Block& block = place_of(op.tensor_base().storage()).block;
   const dlprim::DType dtype = require_dtype(c10::toRealValueType(op.current_dtype));
   const auto word = static_cast<int64_t>(dlprim::size_of(dtype));
   check_rank(iter.ndim());
