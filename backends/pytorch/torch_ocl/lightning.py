@@ -8,9 +8,9 @@ Both packages, lightning and pytorch_lightning, have classes of their own: the o
 import torch
 
 try:
-    from lightning.pytorch import accelerators, plugins, strategies
+    from lightning.pytorch import accelerators, strategies
 except ImportError:
-    from pytorch_lightning import accelerators, plugins, strategies
+    from pytorch_lightning import accelerators, strategies
 
 
 class OclAccelerator(accelerators.Accelerator):
@@ -46,12 +46,7 @@ class OclAccelerator(accelerators.Accelerator):
         return "ocl"
 
 
-def on(device="ocl:0", precision=None):
-    """A Trainer's arguments for one device. precision: None, or "bf16-mixed" or "16-mixed", instead of the Trainer's own
-    argument, which takes every device for a CPU or CUDA."""
+def on(device="ocl:0"):
+    """A Trainer's arguments for one device."""
     device = torch.device(device)
-    arguments = {"accelerator": OclAccelerator(), "devices": 1, "strategy": strategies.SingleDeviceStrategy(device=device)}
-    if precision is not None:
-        scaler = torch.amp.GradScaler("ocl") if precision == "16-mixed" else None
-        arguments["plugins"] = [plugins.MixedPrecision(precision, "ocl", scaler)]
-    return arguments
+    return {"accelerator": OclAccelerator(), "devices": 1, "strategy": strategies.SingleDeviceStrategy(device=device)}
