@@ -45,8 +45,7 @@ struct StructuredFunctional;
 template <class Op, class OutOp, class Class, class... Args>
 struct StructuredFunctional<Op, OutOp, Class, at::Tensor(Args...)> {
   static at::Tensor call(Args... args) {
-    c10::OptionalDeviceGuard guard;
-    (find_device(guard, args), ...);
+    const c10::OptionalDeviceGuard guard(device_for<Op, Class>(args...));
     NewOutputs<Class, 1> op;
     op.meta(to_structured(args)...);
     at::Tensor result = op.maybe_get_output(0);
