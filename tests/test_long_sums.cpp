@@ -119,20 +119,21 @@ TEST_CASE("long sums: layer normalisation's gradients of weight and bias") {
 
 TEST_CASE("long sums: cumulative sums") {
   for (const Shape& shape : {Shape{kCount}, Shape{300007, 3}, Shape{2, 300007}})
-    for (const bool exclusive : {false, true}) {
-      const int axis = shape[0] > 2 ? 0 : 1;
-      const Tensor x = filled(shape, 0.1f), y(context(), shape);
-      cumsum(stream(), x, {axis, exclusive}, y);
-      const std::vector<float> got = host_values(y);
-      const int64_t inner = axis == 0 ? element_count(shape) / shape[0] : 1, n = shape[axis];
-      double worst = 0;
-      for (size_t i = 0; i < got.size(); i++) {
-        const int64_t count = static_cast<int64_t>(i) / inner % n + (exclusive ? 0 : 1);
-        if (count > 0)
-          worst = std::fmax(worst, std::fabs(got[i] / (kTenth * static_cast<double>(count)) - 1));
+    for (const bool exclusive : {false, true})
+      for (const char* by : both("cpu", "gpu")) {
+        const int axis = shape[0] > 2 ? 0 : 1;
+        const Tensor x = filled(shape, 0.1f), y(context(), shape);
+        cumsum(stream(), x, {axis, exclusive}, y, engine(by));
+        const std::vector<float> got = host_values(y);
+        const int64_t inner = axis == 0 ? element_count(shape) / shape[0] : 1, n = shape[axis];
+        double worst = 0;
+        for (size_t i = 0; i < got.size(); i++) {
+          const int64_t count = static_cast<int64_t>(i) / inner % n + (exclusive ? 0 : 1);
+          if (count > 0)
+            worst = std::fmax(worst, std::fabs(got[i] / (kTenth * static_cast<double>(count)) - 1));
+        }
+        INFO(to_string(shape) << (exclusive ? " exclusive " : " ") << by << " errs by " << worst / 0x1p-24
+                              << " half units");
+        CHECK(worst <= (3 * std::log2(static_cast<double>(n)) + 2) * 0x1p-24);
       }
-      INFO(to_string(shape) << (exclusive ? " exclusive" : "") << " errs by " << worst / 0x1p-24
-                            << " half units");
-      CHECK(worst <= (3 * std::log2(static_cast<double>(n)) + 2) * 0x1p-24);
-    }
 }

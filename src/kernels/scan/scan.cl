@@ -37,6 +37,13 @@
 #endif
 
 #define RESULT(s) (s).a
+// `carry` is what comes before; of sums of floats with what rounding has left out, so that many steps err no more than few.
+#if KIND == SUM && !defined(INTEGER_REAL)
+#include "lib/add_part.cl"
+#define CARRY_ON(more) ADD_PART(carry.a, left_out, (more).a)
+#else
+#define CARRY_ON(more) carry = then(carry, more);
+#endif
 // The lanes' elements may be added up in any order: they meet after the last.
 #define TOTAL_AT_END (PHASE == 1 && LX > 1 && (KIND == SUM || KIND == PRODUCT))
 
@@ -58,6 +65,7 @@ __kernel __attribute__((reqd_work_group_size(LX* LY, 1, 1))) void scan(
     //$ END
   }
   struct State carry = identity();
+  real left_out = 0;
 #if PHASE == 2
   if (k < kept) carry = STATE_AT((ulong)place * kept + k);
 #endif
@@ -100,7 +108,7 @@ __kernel __attribute__((reqd_work_group_size(LX* LY, 1, 1))) void scan(
     for (int v = 0; v < V; v++)
       if (v < count) own = then(own, ELEMENT(v));
 #if TOTAL_AT_END
-    carry = then(carry, own);
+    CARRY_ON(own)
 #else
     struct State state = carry;
 #if LX > 1
@@ -114,10 +122,10 @@ __kernel __attribute__((reqd_work_group_size(LX* LY, 1, 1))) void scan(
       barrier(CLK_LOCAL_MEM_FENCE);
     }
     if (lane > 0) state = then(state, L[item - 1]);
-    carry = then(carry, L[item - lane + LX - 1]);
+    CARRY_ON(L[item - lane + LX - 1])
     barrier(CLK_LOCAL_MEM_FENCE);
 #else
-    carry = then(carry, own);
+    CARRY_ON(own)
 #endif
 #endif
 #if PHASE != 1
