@@ -10,6 +10,7 @@
 #include "catch.hpp"
 #include "child.hpp"
 #include "cli.hpp"
+#include "core/device_probe.hpp"
 #include "support.hpp"
 
 using namespace dlprim;
@@ -234,6 +235,13 @@ Traced trace(const TempDir& folder, const std::string& arguments) {
   return t;
 }
 
+/// Noted if not.
+bool tells_times() {
+  const bool told = detail::driver_limits(context().device()).measures_time;
+  if (!told) note_skipped("the device tells no times");
+  return told;
+}
+
 /// What holds of every trace.
 void check_consistent(const Traced& t) {
   const std::vector<Slice> nodes = track(t.file, "nodes"), operators = track(t.file, "operators"),
@@ -268,6 +276,7 @@ void check_consistent(const Traced& t) {
 }  // namespace
 
 TEST_CASE("trace: kernels lie in their operators, operators in their nodes, and times add up") {
+  if (!tells_times()) return;
   const TempDir folder;
   put(folder / "chain.onnx", chain_model());
   const std::string model = " '" + (folder / "chain.onnx") + "' --shape x=24x48 ";
@@ -303,6 +312,7 @@ TEST_CASE("trace: kernels lie in their operators, operators in their nodes, and 
 
 // The chain's gradients by x are not asked for: that of w alone.
 TEST_CASE("trace: a step of training has the nodes of its gradients") {
+  if (!tells_times()) return;
   const TempDir folder;
   put(folder / "chain.onnx", chain_model());
   const Traced t = trace(folder, " --train '" + (folder / "chain.onnx") + "' --shape x=24x48 ");
@@ -320,6 +330,7 @@ TEST_CASE("trace: a step of training has the nodes of its gradients") {
 }
 
 TEST_CASE("trace: what cannot be replayed is traced node by node") {
+  if (!tells_times()) return;
   const TempDir folder;
   put(folder / "places.onnx", places_model());
   const Traced t = trace(folder, " '" + (folder / "places.onnx") + "'");
@@ -332,6 +343,7 @@ TEST_CASE("trace: what cannot be replayed is traced node by node") {
 }
 
 TEST_CASE("trace: the bar is well-formed, its pieces lie side by side, its legend adds up") {
+  if (!tells_times()) return;
   const TempDir folder;
   const std::string name = "a<b>&c.onnx";
   put(folder / name, chain_model());
@@ -372,6 +384,7 @@ TEST_CASE("trace: the bar is well-formed, its pieces lie side by side, its legen
 }
 
 TEST_CASE("trace: a table for people, and clear errors") {
+  if (!tells_times()) return;
   const TempDir folder;
   put(folder / "chain.onnx", chain_model());
   const std::string model = " '" + (folder / "chain.onnx") + "'" + device_option();

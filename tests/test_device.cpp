@@ -9,10 +9,14 @@
 #include <thread>
 #include <vector>
 
+#include <dlprim/copy.hpp>
 #include <dlprim/device.hpp>
 
 #include "catch.hpp"
 #include "child.hpp"
+#include "core/device_probe.hpp"
+#include "core/launch.hpp"
+#include "core/state.hpp"
 #include "support.hpp"
 
 using namespace dlprim;
@@ -96,6 +100,27 @@ TEST_CASE("device: probes find what the driver claims, and nothing impossible", 
   if (device.facts().architecture == "sm_90") CHECK(p.matrix == MatrixEngine::nv_wgmma);
 }
 
+TEST_CASE("device: limits of the driver are those that kernels meet", "[device][small]") {
+  constexpr const char* kSource = R"CLC(
+__kernel void steps(__global int* x, long x_offset) {
+  x += x_offset;
+  int taken = 0;
+  for (int i = 0; i < x[0]; i++) taken += x[1 + (i & 1)];
+  x[3] = taken;
+}
+)CLC";
+  const Stream stream(test::context());
+  const detail::DriverLimits& limits = detail::driver_limits(test::context().device());
+  CHECK(&limits == &detail::driver_limits(under_test()));
+  const Tensor x(stream, {4}, DType::i32);
+  write(stream, x, std::vector<int32_t>{100000, 1, 1, 0});
+  detail::Launch(stream, test::context().state().programs.generated("test_device", kSource, "steps"))
+      .arg(x)
+      .run({1}, {1});
+  CHECK((read<int32_t>(stream, x)[3] == 100000) == limits.long_loops);
+  if (!limits.long_loops) CHECK(under_test().kind() != DeviceKind::cpu);  // whose work-items do much
+}
+
 TEST_CASE("device: threads that list and probe at once agree", "[device][threads]") {
   std::vector<std::thread> threads;
   std::vector<int> works(8, -1);
@@ -151,7 +176,9 @@ TEST_CASE("device: a part of a device is a device that is not in the list", "[de
   const Device whole = under_test();
   const cl_device_partition_property by_counts[] = {CL_DEVICE_PARTITION_EQUALLY, 1, 0};
   std::vector<cl_device_id> ids(static_cast<size_t>(whole.facts().compute_units));
-  cl_uint count = 0;
+  cl_uint count = 0, most = 0;
+  clGetDeviceInfo(whole.cl()(), CL_DEVICE_PARTITION_MAX_SUB_DEVICES, sizeof most, &most, nullptr);
+  if (most < 2) return;  // some drivers do not even have the function
   if (clCreateSubDevices(whole.cl()(), by_counts, static_cast<cl_uint>(ids.size()), ids.data(), &count) !=
       CL_SUCCESS)
     return;  // most GPUs cannot be divided

@@ -6,6 +6,7 @@
 
 #include "cases/norm.hpp"
 #include "catch.hpp"
+#include "core/device_probe.hpp"
 
 using namespace dlprim;
 using namespace dlprim::test;
@@ -222,6 +223,10 @@ TEST_CASE("layer normalisation far from zero loses no more than the input did", 
     c.engine = by, c.offset = 4096;
     check(c);
     c.shape = {2, 40004};
+    if (c.engine == "cpu" && !detail::driver_limits(context().device()).long_loops) {
+      note_skipped("a long row for one work-item, whose loops the driver ends");
+      continue;
+    }
     if (c.engine == "rows") c.backward = "generated";
     check(c);
   }

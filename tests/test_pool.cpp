@@ -6,6 +6,7 @@
 
 #include "cases/pool.hpp"
 #include "catch.hpp"
+#include "core/device_probe.hpp"
 
 using namespace dlprim;
 using namespace dlprim::test;
@@ -268,9 +269,11 @@ TEST_CASE("pooling in every form of memory", "[small]") {
   // Sums of planes that no work-item holds, and of which some work-groups have two.
   const int64_t planes = 4LL * context().device().facts().compute_units + 1;
   const Case large{{1, planes, 1, 130, 131}, {1, 5, 5}, {1, 4, 4}, {0, 2, 2}};
+  const bool long_loops = detail::driver_limits(context().device()).long_loops;
+  if (!long_loops) note_skipped("large planes for one work-item, whose loops the driver ends");
   for (DType dtype : {DType::f16, DType::bf16})
     for (Placing placing : {Placing::row_major, Placing::gaps})
-      CHECK(check(large, PoolMode::max, "planes", {placing, dtype}) > 0);
+      if (long_loops) CHECK(check(large, PoolMode::max, "planes", {placing, dtype}) > 0);
   const Case columns[] = {{{2, 3, 7, 24}, {3, 2}, {2, 3}, {1, 1}},
                           {{2, 3, 7, 24}, {3, 5}, {2, 2}, {1, 2}},  // overlaps: by name
                           {{2, 3, 5, 16}, {2, 3}, {1, 4}, {1, 0}, {0, 1}, {1, 2}, {}, true, false},

@@ -148,6 +148,10 @@ DeviceFacts facts_of(cl_device_id id) {
   f.lacks_intrinsics = f.platform == "Oclgrind";
   f.fails_on_calls_of_choices = f.kind == DeviceKind::cpu && f.platform.find("Intel") != std::string::npos;
   f.sub_group_widths = sub_group_widths(id, f.extensions);
+  // One whose compiler makes vectors of work-items, as for a GPU: see DriverLimits. A work-item of the
+  // kernels for CPUs does much.
+  if (f.kind == DeviceKind::cpu && f.float_vector_width == 1 && !detail::driver_limits(id, f).long_loops)
+    f.kind = DeviceKind::other;
   return f;
 }
 
@@ -348,9 +352,7 @@ const DeviceProbes& Device::probes() const {
 }
 
 std::string Device::identity() const {
-  const DeviceFacts& f = facts();
-  return cat(f.platform, " | ", f.vendor, " | ", f.name, " | ", f.version, " | ", f.driver, " | ",
-             f.compute_units);
+  return detail::identity_of(facts());
 }
 
 bool operator==(const Device& a, const Device& b) noexcept {

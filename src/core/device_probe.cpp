@@ -1,8 +1,12 @@
 #include "core/device_probe.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <initializer_list>
+#include <map>
+#include <mutex>
+#include <thread>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -19,17 +23,19 @@ namespace dlprim::detail {
 namespace {
 
 constexpr int kItems = 64;
+constexpr int kUnset = -7;   // what results hold before
 constexpr int kRoom = 1024;  // ints of the buffer; what a probe has behind its results is its own
 constexpr const char* kKeyVersion = "probes 6";
+constexpr const char* kLimitsVersion = "limits 1";
 
 /// A context and a queue of its own, and the runs of probe kernels in them.
 class Prober {
  public:
-  explicit Prober(const Device& device) : id_(device.cl()()), source_(kernel_source("probe")) {
+  explicit Prober(cl_device_id id) : id_(id), source_(kernel_source("probe")) {
     cl_int code = CL_SUCCESS;
     context_ = cl::Context(clCreateContext(nullptr, 1, &id_, nullptr, nullptr, &code));
     cl_check(code, "clCreateContext");
-    queue_ = cl::CommandQueue(clCreateCommandQueue(context_(), id_, 0, &code));
+    queue_ = cl::CommandQueue(clCreateCommandQueue(context_(), id_, CL_QUEUE_PROFILING_ENABLE, &code));
     cl_check(code, "clCreateCommandQueue");
     buffer_ =
         cl::Buffer(clCreateBuffer(context_(), CL_MEM_READ_WRITE, kRoom * sizeof(cl_int), nullptr, &code));
@@ -41,30 +47,33 @@ class Prober {
   int run(const char* macro, int64_t local_bytes = 1024, size_t items = kItems) const {
     return run(macro, Defines().set("LOCAL_BYTES", local_bytes), items);
   }
-  int run(const char* macro, Defines defines, size_t items) const {
-    const std::string options = defines.set(macro, 1).options();
-    const char* text = source_.c_str();
-    const size_t size = source_.size();
-    cl_int code = CL_SUCCESS;
-    cl::Program program(clCreateProgramWithSource(context_(), 1, &text, &size, &code));
-    cl_check(code, "clCreateProgramWithSource");
-    cl_check(clBuildProgram(program(), 1, &id_, options.c_str(), nullptr, nullptr), "clBuildProgram");
-    if (has_covered_ptx(program_binary(program))) program = uncover_ptx(context_, id_, program, macro);
-    const cl::Kernel kernel(clCreateKernel(program(), "probe", &code));
-    cl_check(code, "clCreateKernel");
-    std::vector<cl_int> y(kItems, -7);
-    const size_t bytes = y.size() * sizeof(cl_int);
-    const cl_mem memory = buffer_();
-    cl_check(clEnqueueWriteBuffer(queue_(), memory, CL_TRUE, 0, bytes, y.data(), 0, nullptr, nullptr),
-             "clEnqueueWriteBuffer");
-    cl_check(clSetKernelArg(kernel(), 0, sizeof memory, &memory), "clSetKernelArg");
-    cl_check(clEnqueueNDRangeKernel(queue_(), kernel(), 1, nullptr, &items, &items, 0, nullptr, nullptr),
-             "clEnqueueNDRangeKernel");
-    cl_check(clEnqueueReadBuffer(queue_(), memory, CL_TRUE, 0, bytes, y.data(), 0, nullptr, nullptr),
-             "clEnqueueReadBuffer");
-    for (int i = 1; i < kItems; i++)
-      if (y[static_cast<size_t>(i)] != 3 * i + 1) return -1;
-    return y[0];
+  int run(const char* macro, const Defines& defines, size_t items) const {
+    return run(build(macro, defines), items);
+  }
+
+  /// What one program shows; see DriverLimits.
+  DriverLimits limits() const {
+    constexpr int kSteps = 70000;
+    uint32_t last = 1;  // as probe.cl computes it
+    for (int s = 0; s < kSteps; s++) {
+      last = last * 5 + 3;
+      last ^= last >> 9;
+    }
+    const cl::Kernel kernel =
+        build("PROBE_LIMITS", Defines().set("STEPS", kSteps + kUnset).set("LAST", cat(last, 'u')));
+    size_t most = 0;
+    cl_check(clGetKernelWorkGroupInfo(kernel(), id_, CL_KERNEL_WORK_GROUP_SIZE, sizeof most, &most, nullptr),
+             "clGetKernelWorkGroupInfo");
+    DriverLimits result;
+    cl_ulong first = 0, second = 0;
+    const int verdict = run(kernel, kItems, &first);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));  // more than a step of any such clock
+    run(kernel, kItems, &second);
+    result.long_loops = verdict == 1;
+    result.exceeds_kernel_groups = most < kItems && verdict >= 0;
+    result.measures_time = second > first;
+    result.waits_for_flushed = waits_for_flushed(kernel);
+    return result;
   }
 
   /// True if the probe builds, runs and is right.
@@ -100,6 +109,57 @@ class Prober {
   }
 
  private:
+  /// The probe that `macro` selects.
+  cl::Kernel build(const char* macro, Defines defines) const {
+    const std::string options = defines.set(macro, 1).options();
+    const char* text = source_.c_str();
+    const size_t size = source_.size();
+    cl_int code = CL_SUCCESS;
+    cl::Program program(clCreateProgramWithSource(context_(), 1, &text, &size, &code));
+    cl_check(code, "clCreateProgramWithSource");
+    cl_check(clBuildProgram(program(), 1, &id_, options.c_str(), nullptr, nullptr), "clBuildProgram");
+    if (has_covered_ptx(program_binary(program))) program = uncover_ptx(context_, id_, program, macro);
+    cl::Kernel kernel(clCreateKernel(program(), "probe", &code));
+    cl_check(code, "clCreateKernel");
+    return kernel;
+  }
+
+  /// Whether a kernel that takes some time is over after clFlush and clFinish.
+  bool waits_for_flushed(const cl::Kernel& kernel) const {
+    const size_t items = kItems;
+    cl_event event = nullptr;
+    cl_check(clEnqueueNDRangeKernel(queue_(), kernel(), 1, nullptr, &items, &items, 0, nullptr, &event),
+             "clEnqueueNDRangeKernel");
+    const cl::Event owned(event);
+    cl_check(clFlush(queue_()), "clFlush");
+    cl_check(clFinish(queue_()), "clFinish");
+    cl_int status = CL_COMPLETE;
+    clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr);
+    cl_check(clWaitForEvents(1, &event), "clWaitForEvents");
+    return status == CL_COMPLETE;
+  }
+
+  /// `ended`: when the device says that it ended, 0 if it does not.
+  int run(const cl::Kernel& kernel, size_t items, cl_ulong* ended = nullptr) const {
+    std::vector<cl_int> y(kItems, kUnset);
+    const size_t bytes = y.size() * sizeof(cl_int);
+    const cl_mem memory = buffer_();
+    cl_check(clEnqueueWriteBuffer(queue_(), memory, CL_TRUE, 0, bytes, y.data(), 0, nullptr, nullptr),
+             "clEnqueueWriteBuffer");
+    cl_check(clSetKernelArg(kernel(), 0, sizeof memory, &memory), "clSetKernelArg");
+    cl_event event = nullptr;
+    cl_check(clEnqueueNDRangeKernel(queue_(), kernel(), 1, nullptr, &items, &items, 0, nullptr, &event),
+             "clEnqueueNDRangeKernel");
+    const cl::Event owned(event);
+    cl_check(clEnqueueReadBuffer(queue_(), memory, CL_TRUE, 0, bytes, y.data(), 0, nullptr, nullptr),
+             "clEnqueueReadBuffer");
+    if (ended && clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof *ended, ended, nullptr))
+      *ended = 0;
+    for (int i = 1; i < kItems; i++)
+      if (y[static_cast<size_t>(i)] != 3 * i + 1) return -1;
+    return y[0];
+  }
+
   cl_device_id id_;
   std::string source_;
   cl::Context context_;
@@ -146,7 +206,7 @@ DeviceProbes run_probes(const Device& device) {
   const DeviceFacts& facts = device.facts();
   const bool nvidia = facts.vendor.find("NVIDIA") != std::string::npos;
   try {
-    const Prober prober(device);
+    const Prober prober(device.cl()());
     result.works = prober.run("PROBE_PLAIN") == 1;
     if (!result.works) {
       result.failure = "a plain kernel gave wrong numbers";
@@ -192,7 +252,67 @@ bool from_text(const std::string& text, DeviceProbes& p) {
   return true;
 }
 
+DriverLimits limits_of(cl_device_id id, const DeviceFacts& facts) {
+  DriverLimits result;
+  try {
+    BinaryCache& disk = BinaryCache::user();
+    const std::string key = cat(kLimitsVersion, '\n', identity_of(facts), '\n', kernel_source("probe"));
+    int loops = 0, exceeds = 0, measures = 0, waits = 0;
+    if (const auto text = disk.load(key);
+        text && std::sscanf(text->c_str(), "%d %d %d %d", &loops, &exceeds, &measures, &waits) == 4) {
+      result.long_loops = loops != 0;
+      result.exceeds_kernel_groups = exceeds != 0;
+      result.measures_time = measures != 0;
+      result.waits_for_flushed = waits != 0;
+    } else {
+      result = Prober(id).limits();
+      const std::string found = cat(result.long_loops, ' ', result.exceeds_kernel_groups, ' ',
+                                    result.measures_time, ' ', result.waits_for_flushed);
+      if (const Log log; log.level() >= 1) log.line(cat("probed limits of='", facts.name, "' ", found));
+      disk.store(key, found);
+    }
+  } catch (const std::exception&) {  // a device that does not work: probe_device() says so
+  }
+  cl_device_fp_config arithmetic = CL_FP_FMA;
+  clGetDeviceInfo(id, CL_DEVICE_SINGLE_FP_CONFIG, sizeof arithmetic, &arithmetic, nullptr);
+  result.fuses_multiply_add = (arithmetic & CL_FP_FMA) != 0;
+  return result;
+}
+
 }  // namespace
+
+namespace {
+
+struct KnownLimits {
+  std::mutex mutex;
+  std::map<cl_device_id, DriverLimits> of;
+
+  static KnownLimits& get() {
+    static KnownLimits& known = *new KnownLimits;  // threads may ask while the process ends
+    return known;
+  }
+};
+
+}  // namespace
+
+const DriverLimits& driver_limits(cl_device_id id, const DeviceFacts& facts) {
+  KnownLimits& known = KnownLimits::get();
+  std::lock_guard<std::mutex> lock(known.mutex);
+  const auto found = known.of.find(id);
+  return found != known.of.end() ? found->second : known.of.emplace(id, limits_of(id, facts)).first->second;
+}
+
+DriverLimits known_limits(cl_device_id id) {
+  KnownLimits& known = KnownLimits::get();
+  std::lock_guard<std::mutex> lock(known.mutex);
+  const auto found = known.of.find(id);
+  return found != known.of.end() ? found->second : DriverLimits();
+}
+
+std::string identity_of(const DeviceFacts& f) {
+  return cat(f.platform, " | ", f.vendor, " | ", f.name, " | ", f.version, " | ", f.driver, " | ",
+             f.compute_units);
+}
 
 DeviceProbes probe_device(const Device& device) {
   DeviceProbes result;

@@ -1,9 +1,11 @@
 // Profiles: the records that the log is made of, kept and given to whoever asks for them.
 #include <dlprim/profile.hpp>
 
+#include <cmath>
 #include <utility>
 
 #include "core/check.hpp"
+#include "core/device_probe.hpp"
 #include "core/state.hpp"
 
 namespace dlprim {
@@ -41,11 +43,16 @@ std::vector<OperatorTime> Profile::take() {
   for (const detail::OperatorRecord& record : state.records)
     for (const auto& kernel : record.kernels) state.ended(kernel.second);
   cl_check(std::exchange(state.failure, CL_SUCCESS), "a command on the device");
+  const bool told = detail::driver_limits(state.context.device()).measures_time;
   std::vector<OperatorTime> operators;
   for (const detail::OperatorRecord& record : state.records) {
     OperatorTime& time = operators.emplace_back();
     time.text = record.text, time.flops = record.flops, time.bytes = record.bytes;
     for (const auto& [name, event] : record.kernels) {
+      if (!told) {  // unknown, not 0
+        time.kernels.push_back({name, NAN, NAN});
+        continue;
+      }
       const uint64_t start = nanoseconds(event, CL_PROFILING_COMMAND_START),
                      end = nanoseconds(event, CL_PROFILING_COMMAND_END);
       if (origin_ == 0) origin_ = start;

@@ -13,6 +13,7 @@
 
 #include "core/check.hpp"
 #include "core/compile.hpp"
+#include "core/device_probe.hpp"
 #include "core/kernel_source.hpp"
 #include "core/program_binary.hpp"
 #include "core/rehearsed.hpp"
@@ -119,7 +120,8 @@ Kernel ProgramCache::kernel(const std::string& file, const std::string& kernel, 
 namespace {
 
 std::shared_ptr<Kernel::Shared> make_kernel(std::shared_ptr<const Program> program, const std::string& name,
-                                            cl_device_id device) {
+                                            const Device& on) {
+  const cl_device_id device = on.cl()();
   auto shared = std::make_shared<Kernel::Shared>();
   shared->program = std::move(program);
   shared->name = name;
@@ -130,6 +132,8 @@ std::shared_ptr<Kernel::Shared> make_kernel(std::shared_ptr<const Program> progr
   size_t most = 0;
   cl_check(clGetKernelWorkGroupInfo(first(), device, CL_KERNEL_WORK_GROUP_SIZE, sizeof most, &most, nullptr),
            "clGetKernelWorkGroupInfo");
+  if (driver_limits(on).exceeds_kernel_groups)
+    most = std::max(most, static_cast<size_t>(on.facts().max_work_group));
   // Some drivers report a power of two, less than what the kernel itself requires and gets.
   std::array<size_t, 3> required{};
   cl_check(clGetKernelWorkGroupInfo(first(), device, CL_KERNEL_COMPILE_WORK_GROUP_SIZE, sizeof required,
@@ -175,6 +179,9 @@ Kernel ProgramCache::kernel_of(const std::string& name, const std::string& sourc
   Defines all = defines;
   if (device_.probes().bf16_instruction) all.set("BF16_INSTRUCTION", 1);
   if (device_.kind() == DeviceKind::cpu) all.set("CPU", 1);
+  const DriverLimits& limits = driver_limits(device_);
+  if (!limits.fuses_multiply_add) all.set("SLOW_FMA", 1);
+  if (!limits.long_loops) all.set("COPIES_STRUCTS", 1);  // see there
   if (device_.facts().lacks_intrinsics) all.set("LACKS_INTRINSICS", 1);
   if (device_.facts().fails_on_calls_of_choices) all.set("FAILS_ON_CALLS_OF_CHOICES", 1);
   if (const char* check = std::getenv("DLPRIM_CHECK_ACCESS"); check && std::string(check) == "1")
@@ -192,10 +199,10 @@ Kernel ProgramCache::kernel_of(const std::string& name, const std::string& sourc
   Entry* entry = find(key);
   const bool kept =
       entry && entry->built.valid() && entry->program.lock() == built;  // it may have gone meanwhile
-  if (!kept) return Kernel(make_kernel(built, kernel, device_.cl()()));
+  if (!kept) return Kernel(make_kernel(built, kernel, device_));
   auto found = entry->kernels.find(kernel);
   if (found == entry->kernels.end())
-    found = entry->kernels.emplace(kernel, make_kernel(built, kernel, device_.cl()())).first;
+    found = entry->kernels.emplace(kernel, make_kernel(built, kernel, device_)).first;
   if (!form.empty()) {
     if (forms_.size() >= kMostForms) forms_.clear();
     forms_[form] = {found->second.handle(), entry};

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/check.hpp"
+#include "core/device_probe.hpp"
 #include "core/engine.hpp"
 #include "core/live_queues.hpp"
 #include "core/log.hpp"
@@ -45,6 +46,10 @@ double device_seconds(const cl::Event& event) {
       clGetEventProfilingInfo(event(), CL_PROFILING_COMMAND_END, sizeof end, &end, nullptr) != CL_SUCCESS)
     return 0;
   return static_cast<double>(end - start) * 1e-9;
+}
+
+bool tells_times(const detail::StreamState& state) {
+  return state.measures && detail::driver_limits(state.context.device()).measures_time;
 }
 
 void report_record(const detail::Log& log, const detail::OperatorRecord& record, bool measured) {
@@ -139,6 +144,14 @@ namespace detail {
 
 cl_int QueueState::finish() noexcept {
   const uint64_t before = submitted.load();
+  cl_device_id device = nullptr;
+  clGetCommandQueueInfo(queue(), CL_QUEUE_DEVICE, sizeof device, &device, nullptr);
+  if (!known_limits(device).waits_for_flushed) {  // it does for the last of what it was not handed
+    cl_event last = nullptr;
+    if (const cl_int code = clEnqueueMarkerWithWaitList(queue(), 0, nullptr, &last); code != CL_SUCCESS)
+      return code;
+    clReleaseEvent(last);
+  }
   if (const cl_int code = clFinish(queue()); code != CL_SUCCESS) return code;
   done(before);
   return CL_SUCCESS;
@@ -175,14 +188,15 @@ void StreamState::report(bool everything) {
     bool over = true;
     for (const auto& [name, event] : kernels) over &= ended(event);
     if (!over && !everything) break;
-    report_record(context.state().log, records[reported], measures);
+    report_record(context.state().log, records[reported], tells_times(*this));
   }
   records.erase(records.begin(), records.begin() + static_cast<std::ptrdiff_t>(reported));
 }
 
 void StreamState::report_all() {
   if (logs)
-    for (const OperatorRecord& record : records) report_record(context.state().log, record, measures);
+    for (const OperatorRecord& record : records)
+      report_record(context.state().log, record, tells_times(*this));
   records.clear();
 }
 

@@ -7,6 +7,7 @@
 #include <dlprim/rehearsal.hpp>
 
 #include "core/composed.hpp"
+#include "core/device_probe.hpp"
 #include "core/recorder.hpp"
 #include "core/rehearsed.hpp"
 #include "core/state.hpp"
@@ -485,6 +486,8 @@ Model::Plan ModelState::explain(const Stream& stream, const std::vector<Slot>& g
 /// recording is replayed: its launches are those of the run, in their order.
 Model::Trace ModelState::trace(const Stream& stream, const std::vector<Slot>& given, const Options& options) {
   { const Profile measures(stream); }  // refused before anything runs
+  require(driver_limits(stream.context().device()).measures_time, "stream",
+          "is on a device that tells no times");
   RunKinds& kinds = kinds_in(stream.context());
   const std::lock_guard<std::recursive_mutex> lock(kinds.mutex);
   std::vector<Slot> inputs = given;

@@ -2,6 +2,7 @@
 // of runs enqueued together are timed as a user's program meets them, launches included; between them turns
 // whose kernels the device times.
 #include <algorithm>
+#include <cmath>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -72,8 +73,8 @@ void print(const OperatorTimes& t, const TraceSum& rates, const std::string& dev
                       t.device.size(), time_text(t.median()).c_str(),
                       time_text(percentile(t.device, 0.9)).c_str(), time_text(t.device.front()).c_str(),
                       static_cast<long long>(rates.launches), rates.launches == 1 ? "launch" : "launches");
-  if (rates.flops > 0) std::cout << format(", %.4g GFLOP/s", rates.gflops());
-  if (rates.bytes > 0) std::cout << format(", %.4g GB/s", rates.gbytes());
+  if (rates.flops > 0 && !std::isnan(rates.us)) std::cout << format(", %.4g GFLOP/s", rates.gflops());
+  if (rates.bytes > 0 && !std::isnan(rates.us)) std::cout << format(", %.4g GB/s", rates.gbytes());
   std::cout << "\n"
             << format("as a program meets it, launches included: %s\n",
                       time_text(percentile(t.runs, 0.5)).c_str());

@@ -75,6 +75,7 @@ double rounded(double us) {
 }
 
 std::string time_text(double us) {
+  if (std::isnan(us)) return "an unknown time";
   return us >= 1000 ? format("%.4g ms", us * 1e-3) : format("%.4g us", us);
 }
 

@@ -14,15 +14,15 @@ struct TraceReport {
   Model::Trace trace;
 };
 
-/// A row of a table. Times are of kernels, in microseconds.
+/// A row of a table. Times are of kernels, in microseconds; NaN where the device tells none.
 struct TraceSum {
   std::string name;
   int64_t launches = 0;
   double us = 0, flops = 0, bytes = 0;
 
   void add(const OperatorTime& op);
-  double gflops() const { return us > 0 ? flops / us * 1e-3 : 0; }
-  double gbytes() const { return us > 0 ? bytes / us * 1e-3 : 0; }
+  double gflops() const { return us > 0 ? flops / us * 1e-3 : us; }
+  double gbytes() const { return us > 0 ? bytes / us * 1e-3 : us; }
 };
 
 /// Of all nodes.
@@ -36,7 +36,7 @@ double span_of(const Model::Trace& trace);
 
 /// To nanoseconds, which devices count in.
 double rounded(double us);
-/// "12.34 ms", "812.3 us"
+/// "12.34 ms", "812.3 us", "an unknown time"
 std::string time_text(double us);
 
 /// In the Trace Event Format, which chrome://tracing and Perfetto open: a track of nodes, one of operators

@@ -125,7 +125,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv_winograd_f
 #pragma unroll
         for (int i = 0; i < RM; i++)
 #pragma unroll
-          for (int j = 0; j < RN; j++) sums[i][j] = fma(a[i], b[j], sums[i][j]);
+          for (int j = 0; j < RN; j++) sums[i][j] = MULTIPLY_ADD(a[i], b[j], sums[i][j]);
       }
       barrier(CLK_LOCAL_MEM_FENCE);
     }

@@ -86,12 +86,15 @@ typedef Run8 LooseRun8 __attribute__((aligned(sizeof(Scalar))));
 #define A_K_STEP MR
 #endif
 
-// FETCH(p): a cache line that will be written soon is fetched. FETCHES: the device may have an instruction for it, and its
-// compiler clang's builtin. (OpenCL's own prefetch() does nothing in PoCL.)
+// FETCH(p): a cache line that will be written soon is fetched. FETCHES: the device may have an instruction for it. OpenCL's own
+// prefetch() does nothing in PoCL, where clang's builtin does; SPIR-V has prefetch() alone: a translator
+// to it may end at the builtin.
 #ifndef FETCHES
 #define FETCHES 0
 #endif
-#if FETCHES && defined(__has_builtin)
+#if FETCHES && (defined(__SPIR__) || defined(__SPIR32__) || defined(__SPIR64__))
+#define FETCH(p) prefetch(p, 1)
+#elif FETCHES && defined(__has_builtin)
 #if __has_builtin(__builtin_prefetch)
 #define FETCH(p) __builtin_prefetch((const void*)(size_t)(p), 1)
 #endif

@@ -42,7 +42,7 @@
 #define STORE_EPILOGUE(p, i, v) STORE_C(p, i, v)
 #include "lib/epilogue.cl"
 
-#ifdef INTEGER_REAL
+#if defined(INTEGER_REAL) || defined(SLOW_FMA)
 #define MULTIPLY_ADD(a, b, c) ((a) * (b) + (c))
 #else
 #define MULTIPLY_ADD(a, b, c) fma(a, b, c)

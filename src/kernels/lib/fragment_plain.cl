@@ -64,7 +64,7 @@ static void fragment_multiply_add(const frag_a* a, const frag_b* b, frag_c* c, _
     UNROLL
     for (int k = 0; k < FRAG_K; k++) {
       const FRAG_SUM x = fragment_value(of_a, A_AT(m, k)), y = fragment_value(of_b, B_AT(k, n));
-#if FRAG_TYPE == FRAG_I8
+#if FRAG_TYPE == FRAG_I8 || defined(SLOW_FMA)
       sum += x * y;
 #else
       sum = fma(x, y, sum);

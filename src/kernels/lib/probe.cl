@@ -12,6 +12,20 @@ __kernel void probe(__global int* y) {
 }
 #endif
 
+#ifdef PROBE_LIMITS
+// As many steps of one work-item as STEPS and memory say together, so that no compiler counts them.
+__kernel void probe(__global int* y) {
+  const int i = (int)get_global_id(0), steps = STEPS - y[i];
+  uint v = 1;
+  if (i == 0)
+    for (int s = 0; s < steps; s++) {
+      v = v * 5u + 3u;
+      v ^= v >> 9;
+    }
+  y[i] = i == 0 ? v == LAST : 3 * i + 1;
+}
+#endif
+
 #ifdef PROBE_FP16
 // Asked for although the driver may not list it: some know it all the same.
 #pragma OPENCL EXTENSION cl_khr_fp16 : enable
