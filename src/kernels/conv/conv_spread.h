@@ -5,4 +5,5 @@ typedef struct {
   Divisor c, d, h, w;  // y's sizes
   Divisor stride_d, stride_h, stride_w;
   AxisSizes x;
+  int unused;  // see check-kernels
 } SpreadShape;

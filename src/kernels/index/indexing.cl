@@ -116,12 +116,12 @@ struct Place {
   }
 
 // Adds to `at` what the indices say, which lie `step` elements from where `place` is; `ok` becomes false if one
-// is outside. A negative one counts from the end.
+// is outside. A negative one counts from the end. (A driver may misjudge a long that was an int beside a constant.)
 #define FOLLOW_INDEX(k, more)                             \
   {                                                       \
-    long v_ = (long)(i##k + i##k##_o)[place.index[k] + more(k)]; \
-    v_ += v_ < 0 ? i##k##_size : 0;                       \
-    ok &= v_ >= 0 && v_ < i##k##_size && !SKIPPED(v_);                    \
+    const INDEX given_ = (i##k + i##k##_o)[place.index[k] + more(k)]; \
+    const long v_ = (long)given_ + (given_ < 0 ? i##k##_size : 0);    \
+    ok &= (ulong)v_ < (ulong)i##k##_size && !SKIPPED(v_); \
     at += (OFFSET)v_ * i##k##_step;                       \
   }
 #define NO_MORE(k) 0

@@ -109,8 +109,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void scatter_local(
     for (int u = 0; u < AHEAD; u++) {
       // Two slots, so that one barrier a step is enough: who writes to one has left it two steps ago.
       const int slot = AHEAD == 1 ? (int)(i / TEAM) % 2 : u % 2;
-      long v = (long)now[u];
-      v += v < 0 ? i0_size : 0;
+      const long v = (long)now[u] + (now[u] < 0 ? i0_size : 0);
       const bool here = v >= begin && v < begin + (long)count && !SKIPPED(v);
       ((__local int*)keys[slot])[loaded * PITCH + member] = here ? (int)(v - begin) : -1;
       values[slot][loaded * PITCH + member] = current[u];

@@ -29,7 +29,7 @@ REAL silu(REAL v) {
   return v * sigmoid(v);
 }
 REAL hardswish(REAL v) {
-  return v <= -3 ? v * 0 : v >= 3 ? v : v * (v + 3) / 6;
+  return v >= 3 ? v : v * (v > -3 ? v + 3 : (REAL)0) / 6;
 }
 REAL gelu(REAL v) {
   return v * normal_cdf(v, exp(v * v * (REAL)-0.5));

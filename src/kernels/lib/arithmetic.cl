@@ -43,20 +43,27 @@ ulong __attribute__((overloadable, always_inline)) whole_power(ulong a, ulong b)
 #define trunc_quotient(a, b) COMMON(whole_quotient, a, b)
 #define trunc_rest(a, b) COMMON(whole_rest, a, b)
 #define power_of(a, b) COMMON(whole_power, a, b)
-// `rest` is a's beyond trunc_quotient.
-#define floor_quotient(a, b, rest) (trunc_quotient(a, b) - ((rest) != 0 && ((rest) < 0) != ((b) < 0)))
+// `rest` is a's beyond trunc_quotient. Signs are compared by their bits: a driver may misjudge an int that was made a long beside a
+// constant.
+#define floor_quotient(a, b, rest) (trunc_quotient(a, b) - IS_BEYOND(b, rest))
+#define floor_rest(b, rest) ((rest) + (IS_BEYOND(b, rest) ? (b) : 0))
+#ifdef UNSIGNED_REAL
+#define IS_BEYOND(b, rest) 0
+#else
+#define IS_BEYOND(b, rest) ((rest) != 0 && ((rest) ^ (b)) < 0)
+#endif
 
 // In 64 bits. All bits are shifted out by 64 places and more, and by less than none.
 long __attribute__((always_inline)) shifted_left(long a, long places) {
-  return places < 0 || places > 63 ? 0 : (long)((ulong)a << (places & 63));
+  return (ulong)places > 63 ? 0 : (long)((ulong)a << (places & 63));
 }
 #ifdef UNSIGNED_REAL
 ulong __attribute__((always_inline)) shifted_right(ulong a, long places) {
-  return places < 0 || places > 63 ? 0 : a >> (places & 63);
+  return (ulong)places > 63 ? 0 : a >> (places & 63);
 }
 #else
 long __attribute__((always_inline)) shifted_right(long a, long places) {
-  return a >> (places < 0 || places > 63 ? 63 : (places & 63));
+  return a >> ((ulong)places > 63 ? 63 : (places & 63));
 }
 #endif
 #else
@@ -71,4 +78,5 @@ REAL __attribute__((always_inline)) floor_quotient(REAL a, REAL b, REAL rest) {
   const REAL exact = a / b, floored = rint((a - rest) / b) - (rest != 0 && (rest < 0) != (b < 0));
   return b == 0 ? exact : floored == 0 ? copysign((REAL)0, exact) : floored;
 }
+#define floor_rest(b, rest) ((rest) != 0 && ((rest) < 0) != ((b) < 0) ? (rest) + (b) : (rest))
 #endif

@@ -66,7 +66,7 @@
 #define LABEL(s) ((s)&1 ? (long)labels[((s) >> 1) * labels_s] : blank)
 // The logarithm of a state's class' probability; of a label that is no class, of 0.
 #define X_AT(time, label) \
-  ((label) >= 0 && (label) < classes ? LOAD(A_DTYPE, x, (time) * x_t + (label) * x_c) : -INFINITY)
+  ((ulong)(label) < (ulong)classes ? LOAD(A_DTYPE, x, (time) * x_t + (label) * x_c) : -INFINITY)
 
 // e^v of v up to 0, as a term of a sum of 1 and more: below -80 it is as good as what it is at -80, and takes no denormal numbers.
 // Without calls, so that a loop over it becomes vector instructions.
@@ -96,7 +96,7 @@ real loss_of(__global const real* alpha, int end, int states, int pitch) {
   __local real emitted[STATES], rows[2][STATES + FRONT];                                                       \
   for (int s = 0; s < WHOLE(states); s++) {                                                                    \
     const long c = s < states ? LABEL(STATE(s)) : -1;                                                          \
-    at[s] = c >= 0 && c < classes ? c * x_c : -1;                                                              \
+    at[s] = (ulong)c < (ulong)classes ? c * x_c : -1;                                                              \
     jumps[s] = (s & 1) && s < states && (s < 2 || c != LABEL(STATE(s - 2)));                                   \
   }                                                                                                            \
   for (int s = 0; s < 2 * (STATES + FRONT); s++) rows[s / (STATES + FRONT)][s % (STATES + FRONT)] = -INFINITY; \
@@ -249,7 +249,7 @@ __kernel __attribute__((reqd_work_group_size(LANES, 1, 1))) void ctc_gradient(
   }
   for (int i = -1; i < size; i++) {
     const long c = i < 0 ? blank : (long)labels[i * labels_s];
-    if (i >= 0 && (links[i] < 0 || c < 0 || c >= classes || c == blank)) continue;
+    if (i >= 0 && (links[i] < 0 || (ulong)c >= (ulong)classes || c == blank)) continue;
     real sum = 0;
     if (i < 0)
       for (int s = 0; s < states; s += 2) sum += shares[s];
@@ -274,7 +274,7 @@ __kernel __attribute__((reqd_work_group_size(LANES, 1, 1))) void ctc_gradient(
   for (int i = lane == 0 ? -1 : lane; i < size; i = i < 0 ? 0 : i + LANES) {
     const long c = i < 0 ? blank : (long)labels[i * labels_s];
     if (i >= 0) {
-      if (links[i] < 0 || c < 0 || c >= classes || c == blank) continue;
+      if (links[i] < 0 || (ulong)c >= (ulong)classes || c == blank) continue;
       most = -INFINITY;
       sum = 0;
       for (int j = i; j < size; j = abs(links[j]) - 1) ADD_TERM(alpha[2 * j + 1] + beta[2 * j + 1], most, sum)

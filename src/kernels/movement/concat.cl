@@ -8,6 +8,7 @@
 #define UNROLL 4
 #endif
 #include "lib/access.cl"
+#include "lib/arguments.cl"
 #include "lib/divisor.cl"
 
 // All in words. Input k has groups first[k] to first[k + 1] - 1; of inputs that there are not, none.
@@ -28,10 +29,12 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void concat(
     PARAMETER(0) PARAMETER(1) PARAMETER(2) PARAMETER(3) PARAMETER(4) PARAMETER(5) PARAMETER(6) PARAMETER(7) PARAMETER(8)
         PARAMETER(9) PARAMETER(10) PARAMETER(11) PARAMETER(12) PARAMETER(13) PARAMETER(14) PARAMETER(15)
             __global WORD* restrict y,
-    Table table) {
+    Table STRUCT_ARGUMENT(table)) {
+  COPY_STRUCT(Table, table)
   const int group = (int)get_group_id(0);
   int k = 0;
-  while (group >= table.first[k + 1]) k++;
+  // Without its bound a driver makes a wrong loop of it.
+  while (k + 1 < INPUTS && group >= table.first[k + 1]) k++;
   __global const WORD* x = x0;
   switch (k) {
     CHOOSE(1) CHOOSE(2) CHOOSE(3) CHOOSE(4) CHOOSE(5) CHOOSE(6) CHOOSE(7) CHOOSE(8)

@@ -7,4 +7,5 @@ typedef struct {
   int first, lead;  // the first slice goes to place first * step + lead, lead < step
   int filled;       // slices
   int count;        // words
+  int unused;       // see check-kernels
 } SliceBackwardNest;

@@ -18,6 +18,7 @@
 #endif
 #include "lib/types.cl"
 #include "lib/add_part.cl"
+#include "lib/arguments.cl"
 #include "optim/norm_places.h"
 
 REAL joined(REAL sum, REAL part) {
@@ -68,8 +69,9 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void finish_norm(
 
 // A group for each place.
 __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void finish_norms(__global const REAL* parts, long parts_o,
-                                                                              NormPlaces places, __global Y_T* y, long y_o,
+                                                                              NormPlaces STRUCT_ARGUMENT(places), __global Y_T* y, long y_o,
                                                                               long y_step) {
+  COPY_STRUCT(NormPlaces, places)
   __local REAL sums[LOCAL];
   const int place = (int)get_group_id(0);
   const REAL value = norm_of_parts(parts + parts_o, places.first[place], places.first[place + 1], sums);

@@ -14,6 +14,7 @@
 #define PLACE_SCALARS 0
 //$ END
 #include "lib/types.cl"
+#include "lib/arguments.cl"
 #ifdef CPU
 #include "lib/math_cpu_quick.cl"
 #endif
@@ -53,33 +54,38 @@
   if (lane == 0) parts[get_group_id(0)] = shared_sums[0];
 #endif
 
-// The tensor of a list at a place starts `low` bytes behind 2^32 * high[b] of buffer b.
+// The tensor of a list at a place starts `low` bytes behind 2^32 * high[b] of buffer b. Arrays of arrays have another size for
+// some drivers.
 typedef struct {
 #if PLACE_SCALARS
-  real scalar[PLACE_SCALARS][PLACES];
+  real scalar[PLACE_SCALARS * PLACES];
 #endif
   int first[PLACES + 1];  // group of each place, and the number of groups
   uint high[BUFFERS];
-  uint low[LISTS][PLACES];
+  uint low[LISTS * PLACES];
   ushort rest[PLACES];  // elements of the place's last group
-  uchar buffer[LISTS][PLACES];
+  uchar buffer[LISTS * PLACES];
+#if PADDING
+  uchar padding[PADDING];  // to whole words: some drivers count what is behind the last member, some do not
+#endif
 } Table;
 
 // The list's tensor at the place; the name of its type's pointer, and the buffer's start.
 #define FIRST(list, T, start) \
-  ((__global T*)((start) + ((ulong)table.high[table.buffer[list][place]] << 32) + table.low[list][place]))
+  ((__global T*)((start) + ((ulong)table.high[table.buffer[(list) * PLACES + place]] << 32) + table.low[(list) * PLACES + place]))
 // Whether V elements at a multiple of V may be moved at once.
-#define IS_ALIGNED(list, T) (table.low[list][place] % (V * sizeof(T)) == 0)
+#define IS_ALIGNED(list, T) (table.low[(list) * PLACES + place] % (V * sizeof(T)) == 0)
 
 // `multiplier` is *factor / *scale, of those that there are. With `skips` nothing happens where *flag is not 0.
 __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void multi_tensor(
     //$ PARAMETERS
     __global char* buffer_0, __global char* buffer_1, real s0,
     //$ END
-    Table table, int places, int chunk, __global const float* factor, long factor_o, int has_factor,
+    Table STRUCT_ARGUMENT(table), int places, int chunk, __global const float* factor, long factor_o, int has_factor,
     __global const float* scale, long scale_o, int has_scale, __global float* flag, long flag_o, int skips,
     __global real* parts, long parts_o) {
   BRING_CONSTANTS_IN
+  COPY_STRUCT(Table, table)
   if (skips && flag[flag_o] != 0) return;
   real multiplier = has_factor ? factor[factor_o] : 1;
   if (has_scale) multiplier /= scale[scale_o];
@@ -98,7 +104,7 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void multi_tensor(
   const int count = group + 1 == table.first[place + 1] ? table.rest[place] : chunk;
   //$ CHOOSE
   __global char* start_0 = buffer_0;
-  if (table.buffer[0][place] == 1) start_0 = buffer_1;
+  if (table.buffer[place] == 1) start_0 = buffer_1;
   __global float* list0_p = FIRST(0, float, start_0) + begin;
   const int aligned = IS_ALIGNED(0, float);
   //$ END

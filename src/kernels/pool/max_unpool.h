@@ -15,6 +15,7 @@ typedef struct {
   Int64 first;
   int count;
   Divisor inner, outer;
+  int unused;  // see check-kernels
 } UnpoolPart;
 
 // Of max_unpool_tiles.cl.

@@ -8,4 +8,5 @@ typedef struct {
   Divisor lane_words, chunks;  // words of the lanes, chunks of a run
   int count;                   // work-items
   int lanes, run;              // elements
+  int unused;                  // see check-kernels
 } RandomTilesNest;

@@ -18,7 +18,8 @@ static Key select_key(__global Key* a, int n, int rank) {
     for (int d = 0; d <= mask; d++) counts[d] = 0;
     for (int e = 0; e < n; e++) counts[(int)(a[e] >> shift) & mask]++;
     int digit = 0;
-    for (; rank >= (int)counts[digit]; digit++) rank -= (int)counts[digit];
+    // Without its bound a driver makes a wrong loop of it.
+    for (; digit < mask && rank >= (int)counts[digit]; digit++) rank -= (int)counts[digit];
     int found = 0;
     for (int e = 0; e < n; e++) {
       const Key key = a[e];

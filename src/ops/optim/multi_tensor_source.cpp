@@ -76,12 +76,13 @@ struct PlaceTexts {
     }
     for (int s = 0; s < form.scalars; s++) parameters += cat("real s", s, ",\n");
     for (int s = 0; s < form.place_scalars; s++)
-      choose += cat("const real s", form.scalars + s, " = table.scalar[", s, "][place];\n");
+      choose += cat("const real s", form.scalars + s, " = table.scalar[", s, " * PLACES + place];\n");
     std::string aligned = "const int aligned = 1";
     for (size_t k = 0; k < form.lists.size(); k++) {
       const TensorList& list = form.lists[k];
       const char* type = storage_type(list.dtype);
-      choose += cat("__global char* start_", k, " = buffer_0;\nswitch (table.buffer[", k, "][place]) {\n");
+      choose += cat("__global char* start_", k, " = buffer_0;\nswitch (table.buffer[", k,
+                    " * PLACES + place]) {\n");
       for (size_t b = 1; b < buffers; b++)
         choose += cat("case ", b, ": start_", k, " = buffer_", b, "; break;\n");
       choose += "}\n";
@@ -117,7 +118,8 @@ std::string multi_tensor_source(const MultiTensorForm& form, DType real, const T
       (cpu ? choice_head(form.body, real) : "") +
       cat("#define V 4\n#define LOCAL ", cpu ? 1 : 256, "\n#define ROUNDS ", moved <= 2 ? 4 : 2,
           "\n#define LISTS ", table.lists, "\n#define PLACES ", table.places, "\n#define BUFFERS ",
-          table.buffers, "\n#define PLACE_SCALARS ", table.scalars, '\n');
+          table.buffers, "\n#define PLACE_SCALARS ", table.scalars, "\n#define PADDING ",
+          table.bytes() - table.buffer() - table.lists * table.places, '\n');
   return fill_slots(kernel_source("multi_tensor"), {{"HEAD", head},
                                                     {"PARAMETERS", place.parameters},
                                                     {"CHOOSE", place.choose},

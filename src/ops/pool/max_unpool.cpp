@@ -168,7 +168,7 @@ struct Gpu : Impl {
   void over(Launch& l, int64_t first, int64_t count, const Five& t) const {
     const auto plane = static_cast<int>(t.plane()), channels = static_cast<int>(x.size[1]);
     l.arg(sizes()).arg(UnpoolPart{first, static_cast<int>(count), divisor_of(last ? channels : plane),
-                                  divisor_of(last ? plane : channels)});
+                                  divisor_of(last ? plane : channels), 0});
     l.run({items_in_groups(count, local)}, {static_cast<size_t>(local)});
   }
 
