@@ -93,10 +93,13 @@ def test_copies_do_not_wait(seconds):
         there = torch.ones(MIB, device="ocl")
         copy()
         torch.ocl.synchronize()
-        busy()
-        took, result = measured(copy)
-        assert took < seconds / 2, (took, seconds)
-        torch.ocl.synchronize()
+        times = []
+        for _ in range(3):  # other programs may take a processor away
+            busy()
+            took, result = measured(copy)
+            times.append(took)
+            torch.ocl.synchronize()
+        assert min(times) < seconds / 2, (times, seconds)
         torch.testing.assert_close(result.cpu(), x if result.device.type == "ocl" else torch.ones(MIB))
 
 
