@@ -121,7 +121,7 @@ TEST_CASE("what a file says wrong is refused with its place and what stands ther
       {"\"version\": 1", "\"version\": 1.0", "version: 1.0 must be an integer"},
       {"\"metadata\"", "\"meta\"",
        "unknown key 'meta'; there are format, version, weights, metadata, inputs, outputs, values, "
-       "constants, nodes"},
+       "constants, defaults, nodes"},
       {"\"hand\"", "7", "metadata.by: 7 must be a text"},
       {"\"weights\": \"w", "\"weights\": \"../w",
        "weights: '../w.safetensors' must be the name of a file in the model's folder, without '/'"},
@@ -228,7 +228,7 @@ TEST_CASE("what a file says wrong is refused with its place and what stands ther
        "nodes[0].attributes.a: unknown key 'integers'; there are number, numbers, strings"},
       {"\"bodies\": [\n      {", "\"bodies\": [\n      {\"version\": 1, ",
        "nodes[1].bodies[0]: unknown key 'version'; there are metadata, inputs, outputs, values, constants, "
-       "nodes"},
+       "defaults, nodes"},
       {"\"bodies\": [\n      {", "\"bodies\": [3, {", "nodes[1].bodies[0]: 3 must be an object"},
       {"\"nodes\": [\n    {", "\"nodes\": [\n    true, {", "nodes[0]: true must be an object"},
   };
