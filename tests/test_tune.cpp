@@ -270,7 +270,7 @@ TEST_CASE("tune: times that spread are told, and stand beside what is stored") {
   const std::vector<TuneAnswer> answers = look_up(result.problem, chip(), {row}, kSheets);
   REQUIRE(!answers.empty());
   CHECK(answers[0].source ==
-        "the user's measurements (on a busy device: times spread by 38 %), this problem");
+        "the user's measurements, this problem (on a busy device: times spread by 38 %)");
   CHECK(tuning_json(context(), {result}).find("\"spread\": ") != std::string::npos);
 }
 

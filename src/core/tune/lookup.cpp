@@ -67,11 +67,11 @@ bool can_be_near(const TuneProblem& row, const TuneProblem& asked) {
 
 std::string source_of(const Hit& hit, const TuneProblem& problem) {
   std::string text = hit.file ? cat(hit.file, " by ", kLevelNames[hit.level]) : "the user's measurements";
+  text += hit.distance == 0 ? ", this problem" : ", nearest problem";
+  if (hit.distance != 0)
+    for (size_t i = 0; i < hit.sizes.size(); i++) text += cat(' ', problem.sizes[i].first, '=', hit.sizes[i]);
   if (hit.spread > kUnsteady)
     text += cat(" (on a busy device: times spread by ", static_cast<int>(100 * hit.spread), " %)");
-  if (hit.distance == 0) return text + ", this problem";
-  text += ", nearest problem";
-  for (size_t i = 0; i < hit.sizes.size(); i++) text += cat(' ', problem.sizes[i].first, '=', hit.sizes[i]);
   return text;
 }
 
