@@ -351,7 +351,7 @@ TEST_CASE("tune measures problems of a file, keeps the best, and shows and expor
   CHECK(!contains(result.out, "\033"));
   CHECK(contains(result.out, "database  " + (folder / "tune.sqlite") + "\n"));
   CHECK(contains(result.out, "2/2  100 %  "));
-  CHECK(contains(line_with(result.out, "before"), "gain  engine"));
+  CHECK(contains(line_with(result.out, "best us"), "gain  engine"));
   CHECK(!line_with(result.out, "f32 mk-nk 48x40x32").empty());
   CHECK(!line_with(result.out, "bf16 mk-kn 8x8x8").empty());
   CHECK(contains(result.out, "over 2 problems"));

@@ -13,13 +13,13 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void check_index(__g
                                                                              long index_o, __global long* restrict record,
                                                                              IndexSearch search) {
   __local long first[GROUP];
-  __local int found_before;  // one item reads the record, as one writes it
+  __local int found_before[1];  // one item reads the record, as one writes it
   const int item = (int)get_local_id(0);
   index += index_o;
-  if (item == 0) found_before = record[0] != 0;
+  if (item == 0) found_before[0] = record[0] != 0;
   barrier(CLK_LOCAL_MEM_FENCE);
   long found = LONG_MAX;
-  if (!found_before)
+  if (!found_before[0])
     for (long i = item; i < search.count && found == LONG_MAX; i += GROUP) {
       long rest = i, at = 0;
       for (int d = 7; d >= 0; d--) {
