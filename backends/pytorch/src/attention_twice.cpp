@@ -17,7 +17,7 @@ namespace {
 using Backward = at::_ops::_scaled_dot_product_fused_attention_overrideable_backward;
 using Gradients = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
 
-/// What the forward pass multiplied the weights by, [B, Hk, G, Lq, Lk].
+/// The factors of the weights in the forward pass, [B, Hk, G, Lq, Lk].
 at::Tensor dropout_mask(const Problem& p, dlprim::RandomState state) {
   const at::NoGradGuard no_grad;
   const at::Tensor mask = at::zeros({p.batch, p.heads, p.group, p.queries, p.keys}, p.scores.dtype(p.type));

@@ -124,7 +124,7 @@ Stack call_part(const c10::OperatorHandle& op, const Stack& arguments, Part part
   return stack;
 }
 
-/// Whether both parts can be computed alone: no factor is complex, and no result gets other sizes.
+/// True if both parts can be computed alone: no factor is complex, and no result gets other sizes.
 bool separates(const c10::OperatorHandle& op, const Stack& arguments) {
   const std::vector<c10::Argument>& schema = op.schema().arguments();
   for (size_t i = 0; i < arguments.size(); i++) {

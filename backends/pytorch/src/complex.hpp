@@ -19,7 +19,7 @@ void fill_complex(const at::Tensor& self, const at::Scalar& value);
 /// dst = src, one of them complex, of two dtypes, on one device. Imaginary parts are lost, or 0.
 void convert_complex(const at::Tensor& src, const at::Tensor& dst);
 
-/// What an elementwise operator computes of inputs x, or a and b, or x, a and b, and scalars p and q. Real
+/// The function of an elementwise operator, of inputs x, or a and b, or x, a and b, and scalars p and q. Real
 /// and imaginary parts are called xr and xi, and so on; the statements set yr and yi.
 struct ComplexRow {
   const char* text;

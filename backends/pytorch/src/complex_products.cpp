@@ -1,4 +1,4 @@
-// What is made of several complex numbers: products of matrices as four real ones, concatenation, choices,
+// Operators over several complex numbers: products of matrices as four real ones, concatenation, choices,
 // norms, products of elements.
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>

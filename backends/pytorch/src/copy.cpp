@@ -67,7 +67,7 @@ void write_bytes(const at::Tensor& host, const at::Tensor& dst, bool from_pinned
   });
 }
 
-/// Whether a tensor on the host takes part in a copy that the caller does not wait for.
+/// True if a tensor on the host takes part in a copy that the caller does not wait for.
 bool in_flight(const at::Tensor& host, bool non_blocking) {
   return non_blocking && host.is_non_overlapping_and_dense() && is_pinned(host.const_data_ptr());
 }
@@ -147,7 +147,7 @@ at::Tensor copy_from(const at::Tensor& src, const at::Tensor& dst, bool non_bloc
   if (dst.numel() == 0) return dst;
   const at::Tensor from = plain(src.sizes() == dst.sizes() ? src : src.expand_as(dst));
   const at::Tensor to = plain(dst);
-  // What is negated on the host after the copy waits for it.
+  // The host negates such numbers after the copy, and so waits for it.
   const bool marked = src.is_conj() != dst.is_conj() || src.is_neg() != dst.is_neg();
   if (on_ocl(from) && on_ocl(to) && from.device() == to.device())
     copy_on_device(from, to);

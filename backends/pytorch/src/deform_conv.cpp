@@ -115,7 +115,7 @@ Neighbours neighbours_of(const at::Tensor& offset, const Sizes& s) {
   return result;
 }
 
-/// What belongs to an offset group, for each of its channels: [N, G, C / G, taps OH OW].
+/// The values of an offset group, for each of its channels: [N, G, C / G, taps OH OW].
 at::Tensor for_channels(const at::Tensor& t, const Sizes& s) {
   return t.reshape({s.n, s.offset_groups, 1, s.taps() * s.places()})
       .expand({s.n, s.offset_groups, s.c / s.offset_groups, s.taps() * s.places()});

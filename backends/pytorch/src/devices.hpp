@@ -1,4 +1,4 @@
-// Whether an operator's tensors are on one device, as PyTorch checks it for devices of its own, in its words.
+// Checks that an operator's tensors are on one device, as PyTorch does for its own devices, in its words.
 // A tensor without dimensions may be on the CPU: it is a number. The argument's name comes from the schema.
 #pragma once
 
