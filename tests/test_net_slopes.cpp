@@ -115,6 +115,72 @@ std::vector<Case> cases() {
   list.push_back({"gather along 1", {{2, 5}}, [](NetGraph& g, const std::vector<int>& x) {
                     return g.add("gather", {x[0], g.add_constant(whole({}, {3}))}, {{"axis", 1}});
                   }});
+  list.push_back(
+      {"gather elements, repeated, negative", {{4, 3}}, [](NetGraph& g, const std::vector<int>& x) {
+         const int places = g.add_constant(whole({3, 2}, {3, 0, 3, -4, -1, 2}));
+         return g.add("gather_elements", {x[0], places});
+       }});
+  list.push_back({"gather elements along the last", {{2, 5}}, [](NetGraph& g, const std::vector<int>& x) {
+                    const int places = g.add_constant(whole({2, 3}, {4, 0, 4, -5, 1, -2}));
+                    return g.add("gather_elements", {x[0], places}, {{"axis", -1}});
+                  }});
+  list.push_back(
+      {"gather nd, elements, repeated, negative", {{3, 4}}, [](NetGraph& g, const std::vector<int>& x) {
+         const int places = g.add_constant(whole({2, 2, 2}, {2, 3, 0, 1, -1, -1, 0, 1}));
+         return g.add("gather_nd", {x[0], places});
+       }});
+  list.push_back({"gather nd, slices", {{3, 2, 4}}, [](NetGraph& g, const std::vector<int>& x) {
+                    return g.add("gather_nd", {x[0], g.add_constant(whole({4, 1}, {2, 0, -1, 2}))});
+                  }});
+  for (int64_t batch : {1, 2})
+    list.push_back({batch == 1 ? "gather nd, a batch" : "gather nd, batches of two axes",
+                    {{2, 3, 4}},
+                    [=](NetGraph& g, const std::vector<int>& x) {
+                      const int places = g.add_constant(batch == 1 ? whole({2, 2, 1}, {2, -1, 0, 0})
+                                                                   : whole({2, 3, 1}, {3, 1, -4, 0, 2, 2}));
+                      return g.add("gather_nd", {x[0], places}, {{"batch", batch}});
+                    }});
+  for (const bool largest : {true, false})
+    list.push_back({largest ? "top k" : "smallest k", {{3, 5}}, [=](NetGraph& g, const std::vector<int>& x) {
+                      return g.add("top_k", {x[0], whole_value(g, {2})},
+                                   {{"axis", largest ? -1 : 0}, {"largest", largest}});
+                    }});
+  for (const char* reduce : {"none", "sum"}) {
+    list.push_back({std::string("scatter elements, ") + reduce,
+                    {{4, 3}, {2, 3}},
+                    [=](NetGraph& g, const std::vector<int>& x) {
+                      const int places = g.add_constant(whole({2, 3}, {3, 0, -1, 1, 2, 0}));
+                      return g.add("scatter_elements", {x[0], places, x[1]}, {{"reduce", reduce}});
+                    }});
+    list.push_back({std::string("scatter nd, ") + reduce,
+                    {{3, 4, 2}, {2, 2}},
+                    [=](NetGraph& g, const std::vector<int>& x) {
+                      const int places = g.add_constant(whole({2, 2}, {2, -1, 0, 1}));
+                      return g.add("scatter_nd", {x[0], places, x[1]}, {{"reduce", reduce}});
+                    }});
+  }
+  list.push_back({"scatter nd, sum, repeated", {{3, 2}, {3}}, [](NetGraph& g, const std::vector<int>& x) {
+                    const int places = g.add_constant(whole({3, 2}, {2, 1, 0, 0, -1, -1}));
+                    return g.add("scatter_nd", {x[0], places, x[1]}, {{"reduce", "sum"}});
+                  }});
+  for (const bool channels_first : {false, true}) {
+    const Attributes blocks{{"block", 2}, {"channels_first", channels_first}};
+    list.push_back({"depth to space", {{2, 8, 2, 3}}, kind("depth_to_space", blocks)});
+    list.push_back({"space to depth", {{2, 3, 4, 6}}, kind("space_to_depth", blocks)});
+  }
+  for (const bool upper : {false, true})
+    list.push_back({upper ? "upper triangle" : "lower triangle",
+                    {{2, 3, 4}},
+                    [=](NetGraph& g, const std::vector<int>& x) {
+                      const int diagonal = g.add_constant(whole({}, {1}));
+                      return g.add("triangle", {x[0], diagonal}, {{"upper", upper}});
+                    }});
+  for (const bool exclusive : {false, true})
+    for (const bool reverse : {false, true})
+      list.push_back({"sums up to each", {{3, 4}}, [=](NetGraph& g, const std::vector<int>& x) {
+                        return g.add("cumulate", {x[0], whole_value(g, {1})},
+                                     {{"exclusive", exclusive}, {"reverse", reverse}});
+                      }});
   list.push_back({"pad", {{2, 3}}, [](NetGraph& g, const std::vector<int>& x) {
                     return g.add("pad", {x[0], whole_value(g, {1, 0, -1, 2})});
                   }});
@@ -141,6 +207,26 @@ std::vector<Case> cases() {
   list.push_back({"matmul, row", {{3}, {2, 3, 4}}, kind("matmul", {})});
   list.push_back({"matmul, column", {{2, 4, 3}, {3}}, kind("matmul", {})});
   list.push_back({"matmul, numbers", {{3}, {3}}, kind("matmul", {})});
+  const auto einsum = [&](const char* equation, std::vector<Shape> inputs) {
+    Case c{std::string("einsum ") + equation, std::move(inputs), kind("einsum", {{"equation", equation}})};
+    list.push_back(std::move(c));
+  };
+  einsum("ij,jk->ik", {{2, 3}, {3, 4}});
+  einsum("B G H I D, B G H J D -> B G H I J", {{2, 1, 2, 3, 2}, {2, 1, 2, 4, 2}});
+  einsum("bij,kjb", {{2, 3, 4}, {5, 4, 2}});       // implied: ik
+  einsum("ij,kl->jl", {{2, 3}, {2, 4}});           // i and k are summed alone
+  einsum("i,ij,j->", {{2}, {2, 3}, {3}});          // one number
+  einsum("...ij,jk->...ik", {{2, 2, 3}, {3, 2}});  // an ellipsis that one input has
+  einsum("...i,...i->...", {{3, 1, 2}, {4, 2}});   // two that broadcast
+  einsum("ij,ij->ij", {{2, 3}, {1, 3}});           // an axis that stretches
+  einsum("ijk->ki", {{2, 3, 4}});
+  list.push_back(
+      {"a factor from a shape", {{2, 3}}, [](NetGraph& g, const std::vector<int>& x) {
+         const int y = g.add("elementwise", {x[0]}, {{"function", "tanh"}});
+         const int sizes = g.add("slice", {g.add("shape", {y}), whole_value(g, {1}), whole_value(g, {2})});
+         const int root = g.add("elementwise", {g.add("cast", {sizes, y})}, {{"function", "sqrt"}});
+         return g.add("elementwise", {y, root}, {{"function", "mul"}});
+       }});
   list.push_back({"max pool",
                   {{2, 3, 7, 6}},
                   kind("pool", {{"mode", "max"},
@@ -319,4 +405,33 @@ TEST_CASE("gradients of a graph are the slopes of its result", "[net_slopes]") {
     INFO(c.name);
     CHECK(worst_difference(c) < 2e-6);
   }
+}
+
+TEST_CASE("gradients of layer norm in f64 are as exact as f64", "[net_slopes]") {
+  if (!has_doubles()) return;
+  constexpr int kRows = 3, kColumns = 5;
+  Rng rng(5);
+  NetGraph g;
+  const int x = g.add_input("x", DType::f64, {{kRows}, {kColumns}});
+  std::vector<double> numbers, dy, dx;
+  for (int i = 0; i < kRows * kColumns; i++)
+    numbers.push_back(rng.real(-1, 1)), dy.push_back(rng.real(-1, 1));
+  const int y = g.add("layer_norm", {x}, {{"epsilon", 0.01}});
+  const int seed = g.add_constant(host_tensor(DType::f64, {kRows, kColumns}, dy));
+  g.add_output("dx", add_gradients(g, y, {x}, seed)[0]);
+  for (int r = 0; r < kRows; r++) {
+    const double *row = numbers.data() + r * kColumns, *slope = dy.data() + r * kColumns;
+    double mean = 0, variance = 0, mean_dy = 0, mean_product = 0;
+    for (int c = 0; c < kColumns; c++) mean += row[c] / kColumns, mean_dy += slope[c] / kColumns;
+    for (int c = 0; c < kColumns; c++) variance += (row[c] - mean) * (row[c] - mean) / kColumns;
+    const double inverse = 1 / std::sqrt(variance + 0.01);
+    for (int c = 0; c < kColumns; c++) mean_product += slope[c] * (row[c] - mean) * inverse / kColumns;
+    for (int c = 0; c < kColumns; c++)
+      dx.push_back(inverse * (slope[c] - mean_dy - (row[c] - mean) * inverse * mean_product));
+  }
+  const Tensor fed = to_device(stream(), host_tensor(DType::f64, {kRows, kColumns}, numbers));
+  const std::vector<double> given =
+      numbers_of(to_host(stream(), Model(g).run(stream(), {{"x", fed}}).at("dx")));
+  // Some 30 roundings of numbers below 10, by 2^-53 each, on both sides.
+  for (size_t i = 0; i < dx.size(); i++) CHECK(std::abs(given[i] - dx[i]) < 60 * 10 * std::ldexp(1, -53));
 }

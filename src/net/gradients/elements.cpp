@@ -124,9 +124,18 @@ void reduce_rule(GradientStep& step) {
   step.refuse("of reductions '" + function + "' has none");
 }
 
+/// Sums up to each element: dy is added up from the other end.
+void cumulate_rule(GradientStep& step) {
+  const auto* name = attribute<std::string>(step.node(), "function");
+  if (name && *name != "sum") step.refuse("of its functions only sum has one");
+  Attributes attributes = step.taken({"exclusive"});
+  attributes.emplace("reverse", !has_flag(step.node(), "reverse"));
+  step.give(0, step.add("cumulate", {step.dy(), step.x(1)}, std::move(attributes)));
+}
+
 constexpr NamedRule kRules[] = {
     {"elementwise", elementwise_rule}, {"pointwise", pointwise_rule}, {"cast", cast_rule},
-    {"dropout", dropout_rule},         {"reduce", reduce_rule},
+    {"dropout", dropout_rule},         {"reduce", reduce_rule},       {"cumulate", cumulate_rule},
 };
 
 }  // namespace

@@ -1,5 +1,8 @@
 // Reverse differentiation of a graph: gradients flow from the loss back through the nodes, each of which has
 // a rule. Where a value was used more than once its gradients are added, those of later uses first.
+#include <algorithm>
+#include <iterator>
+
 #include <dlprim/net_host.hpp>
 #include <dlprim/net_training.hpp>
 
@@ -61,6 +64,9 @@ int GradientStep::reshaped(int gradient, int like) {
 }
 int GradientStep::whole(const Attribute::Integers& numbers) {
   return graph_.graph.add_constant(host_tensor(DType::i64, {static_cast<int64_t>(numbers.size())}, numbers));
+}
+int GradientStep::number(double value) {
+  return graph_.graph.add_constant(host_tensor(DType::f32, {}, std::vector<double>{value}));
 }
 
 bool GradientStep::made_by(int value, const std::string& kind) const {
@@ -131,6 +137,13 @@ void GradientGraph::finish() {
 
 namespace {
 
+/// Kinds whose results are whole numbers, or depend on nothing but their inputs' shapes: no gradient flows.
+bool is_constant_nearly_everywhere(const std::string& kind) {
+  constexpr const char* kKinds[] = {"arg_extreme", "bernoulli", "eye",   "multinomial",
+                                    "nonzero",     "random",    "shape", "size"};
+  return std::any_of(std::begin(kKinds), std::end(kKinds), [&](const char* name) { return kind == name; });
+}
+
 /// Values that depend on one of `of`: gradients must flow to them.
 std::vector<bool> led_to(const NetGraph& graph, const std::vector<int>& of) {
   std::vector<bool> leads(graph.values.size(), false);
@@ -139,6 +152,7 @@ std::vector<bool> led_to(const NetGraph& graph, const std::vector<int>& of) {
     bool any = false;
     for (int value : node.inputs)
       any = any || (value != NetGraph::kNone && leads[static_cast<size_t>(value)]);
+    if (is_constant_nearly_everywhere(node.kind)) any = false;
     for (int value : node.outputs)
       if (value != NetGraph::kNone) leads[static_cast<size_t>(value)] = any;
   }

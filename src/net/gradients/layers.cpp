@@ -1,4 +1,7 @@
 // Rules of layers: convolutions, products, pooling, normalisations, softmax, attention, losses.
+#include <algorithm>
+#include <cctype>
+
 #include <dlprim/activation.hpp>
 
 #include "net/gradients/rule.hpp"
@@ -34,6 +37,60 @@ void matmul_rule(GradientStep& step) {
     step.give(k, step.add("matmul_backward", {dy, step.x(1 - k), step.sizes(step.x(k))}, attributes));
   }
   if (step.wanted(2)) step.give(2, step.add("sum_to", {dy, step.sizes(step.x(2))}));
+}
+
+/// The terms of an equation without spaces, and the output's term last: written, or implied by the letters
+/// that stand once, in their order.
+std::vector<std::string> einsum_terms(std::string text) {
+  text.erase(std::remove(text.begin(), text.end(), ' '), text.end());
+  const size_t arrow = text.find("->");
+  const std::string inputs = text.substr(0, arrow);
+  std::vector<std::string> terms{""};
+  for (const char c : inputs) {
+    if (c == ',')
+      terms.emplace_back();
+    else
+      terms.back() += c;
+  }
+  if (arrow != std::string::npos) {
+    terms.push_back(text.substr(arrow + 2));
+    return terms;
+  }
+  std::string implied = inputs.find("...") == std::string::npos ? "" : "...";
+  for (int c = 0; c < 128; c++)
+    if (std::isalpha(c) && std::count(inputs.begin(), inputs.end(), c) == 1) implied += static_cast<char>(c);
+  terms.push_back(implied);
+  return terms;
+}
+
+/// The gradient of an input is the product of dy and the other inputs, summed to the input's axes. An axis
+/// that this input alone has was summed away: ones spread dy over it.
+void einsum_rule(GradientStep& step) {
+  const auto* equation = attribute<std::string>(step.node(), "equation");
+  const std::vector<std::string> terms = einsum_terms(equation ? *equation : "");
+  const size_t count = step.node().inputs.size();
+  if (terms.size() != count + 1) step.refuse("its equation does not fit its inputs");
+  const bool dots = terms.back().find("...") != std::string::npos;
+  for (size_t k = 0; k < count; k++) {
+    if (!step.wanted(k)) continue;
+    std::string letters, text = terms.back();
+    for (const char c : terms[k]) {
+      if (c == '.') continue;
+      if (letters.find(c) != std::string::npos) step.refuse("an axis stands twice in one of its inputs");
+      letters += c;
+    }
+    std::vector<int> inputs{step.dy()};
+    for (size_t i = 0; i < count; i++)
+      if (i != k) text += "," + terms[i], inputs.push_back(step.x(i));
+    if (letters.find_first_not_of(text) != std::string::npos) {
+      text += "," + letters;
+      const int ones = step.add("fill", {step.add("shape", {step.x(k)}), step.number(1)});
+      inputs.push_back(step.add("cast", {ones, step.dy()}));
+    }
+    text += "->" + (dots ? "..." + letters : letters);
+    const int dx = step.add("einsum", std::move(inputs), {{"equation", text}});
+    step.give(k, step.add("sum_to", {dx, step.sizes(step.x(k))}));
+  }
 }
 
 void pool_rule(GradientStep& step) {
@@ -131,6 +188,7 @@ void class_loss_rule(GradientStep& step) {
 constexpr NamedRule kRules[] = {
     {"conv", conv_rule},
     {"matmul", matmul_rule},
+    {"einsum", einsum_rule},
     {"pool", pool_rule},
     {"global_pool", pool_rule},
     {"batch_norm", batch_norm_rule},

@@ -41,6 +41,7 @@ class GradientStep {
   int sizes(int value);
   int reshaped(int gradient, int like);
   int whole(const Attribute::Integers& numbers);
+  int number(double value);  ///< a constant of f32
   /// Whether a node of that kind writes the value, which the graph had before it grew.
   bool made_by(int value, const std::string& kind) const;
   /// The node's attributes of these names, those that it has.

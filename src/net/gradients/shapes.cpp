@@ -54,16 +54,23 @@ void concat_rule(GradientStep& step) {
     if (wanted[k]) step.give(k, parts[k]);
 }
 
+/// Zeros of the value's shape and of the gradient's dtype. The value is not read: it may hold infinities.
+int zeros(GradientStep& step, int value, int gradient) {
+  return step.add("cast", {step.add("fill", {step.sizes(value), step.number(0)}), gradient});
+}
+
 void split_rule(GradientStep& step) {
   const size_t count = step.node().outputs.size();
+  int flowing = NetGraph::kNone;  // the gradient of one output
+  for (size_t k = 0; k < count; k++)
+    if (step.dy(k) != NetGraph::kNone) flowing = step.dy(k);
   std::vector<int> parts;
   for (size_t k = 0; k < count; k++) {
     if (step.dy(k) != NetGraph::kNone) {
       parts.push_back(step.dy(k));
       continue;
     }
-    const int zero = step.pointwise("y0 = x0 * 0", {step.y(k)});
-    parts.push_back(zero);
+    parts.push_back(zeros(step, step.y(k), flowing));
   }
   step.give(0, step.add("concat", std::move(parts), {{"axis", axis_of(step)}}));
 }
@@ -80,6 +87,59 @@ void gather_rule(GradientStep& step) {
                         {{"axis", axis_of(step)}}));
 }
 
+/// The gradient of what is taken at places that input 1 says: dy added up there, by that kind.
+int put_back(GradientStep& step, const char* kind, int dy, int places,
+             std::initializer_list<const char*> of) {
+  return step.add(kind, {dy, places, step.sizes(step.x(0))}, step.taken(of));
+}
+void gather_elements_rule(GradientStep& step) {
+  step.give(0, put_back(step, "gather_elements_backward", step.dy(), step.x(1), {"axis"}));
+}
+void gather_nd_rule(GradientStep& step) {
+  step.give(0, put_back(step, "gather_nd_backward", step.dy(), step.x(1), {"batch"}));
+}
+void top_k_rule(GradientStep& step) {
+  const auto* axis = attribute<int64_t>(step.node(), "axis");
+  step.give(0, step.add("gather_elements_backward", {step.dy(), step.y(1), step.sizes(step.x(0))},
+                        {{"axis", axis ? *axis : -1}}));
+}
+
+/// src's gradient is read where src was written. The gradient of x is dy: with src added, all of it; with src
+/// in place of x's elements, 0 there. Places written twice without a reduction are undefined (ONNX).
+void scatter_rule(GradientStep& step, const char* gather, std::initializer_list<const char*> of) {
+  const auto* reduce = attribute<std::string>(step.node(), "reduce");
+  const bool sum = reduce && *reduce == "sum";
+  if (reduce && !sum && *reduce != "none") step.refuse("of its reductions only sum has one");
+  if (step.wanted(0)) {
+    const Attributes attributes = step.taken(of);
+    const std::string kind = step.node().kind;
+    step.give(0, sum ? step.dy()
+                     : step.add(kind.c_str(), {step.dy(), step.x(1), zeros(step, step.x(2), step.dy())},
+                                attributes));
+  }
+  if (step.wanted(2)) step.give(2, step.add(gather, {step.dy(), step.x(1)}, step.taken(of)));
+}
+void scatter_elements_rule(GradientStep& step) {
+  scatter_rule(step, "gather_elements", {"axis"});
+}
+void scatter_nd_rule(GradientStep& step) {
+  scatter_rule(step, "gather_nd", {});
+}
+
+/// Blocks that become channels go back by the other kind, and the other way round.
+void depth_to_space_rule(GradientStep& step) {
+  step.give(0, step.add("space_to_depth", {step.dy()}, step.taken({"block", "channels_first"})));
+}
+void space_to_depth_rule(GradientStep& step) {
+  step.give(0, step.add("depth_to_space", {step.dy()}, step.taken({"block", "channels_first"})));
+}
+
+void triangle_rule(GradientStep& step) {
+  std::vector<int> inputs{step.dy()};
+  if (step.has(1)) inputs.push_back(step.x(1));
+  step.give(0, step.add("triangle", std::move(inputs), step.taken({"upper"})));
+}
+
 /// What was put around goes again: widths of the other sign crop.
 void pad_rule(GradientStep& step) {
   const auto* mode = attribute<std::string>(step.node(), "mode");
@@ -91,10 +151,26 @@ void pad_rule(GradientStep& step) {
 }
 
 constexpr NamedRule kRules[] = {
-    {"identity", identity_rule}, {"reshape", reshape_rule},   {"flatten", reshape_rule},
-    {"squeeze", reshape_rule},   {"unsqueeze", reshape_rule}, {"transpose", transpose_rule},
-    {"expand", expand_rule},     {"concat", concat_rule},     {"split", split_rule},
-    {"slice", slice_rule},       {"gather", gather_rule},     {"pad", pad_rule},
+    {"identity", identity_rule},
+    {"reshape", reshape_rule},
+    {"flatten", reshape_rule},
+    {"squeeze", reshape_rule},
+    {"unsqueeze", reshape_rule},
+    {"transpose", transpose_rule},
+    {"expand", expand_rule},
+    {"concat", concat_rule},
+    {"split", split_rule},
+    {"slice", slice_rule},
+    {"gather", gather_rule},
+    {"gather_elements", gather_elements_rule},
+    {"gather_nd", gather_nd_rule},
+    {"top_k", top_k_rule},
+    {"scatter_elements", scatter_elements_rule},
+    {"scatter_nd", scatter_nd_rule},
+    {"depth_to_space", depth_to_space_rule},
+    {"space_to_depth", space_to_depth_rule},
+    {"triangle", triangle_rule},
+    {"pad", pad_rule},
 };
 
 }  // namespace

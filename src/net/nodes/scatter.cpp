@@ -64,27 +64,26 @@ void run_scatter_elements(NodeStep& step) {
           scatter_params(step), step.y(), step.options);
 }
 
-/// How many coordinates each entry of input 1 has, for axes of x from `batch` on.
-int coordinate_count(const NodeStep& step, int batch) {
+/// How many coordinates each entry of input 1 has, for axes of x, which has `rank`, from `batch` on.
+int coordinate_count(const NodeStep& step, int rank, int batch) {
   require(step.rank(1) > batch, "indices", "are ", step.shape(1), ", must have more than ", batch,
           " dimensions");
   const int64_t count = step.shape(1).back();
-  require(count >= 1 && count <= step.rank(0) - batch, "indices", "have ", count, " coordinates for ",
-          step.rank(0) - batch, " axes");
+  require(count >= 1 && count <= rank - batch, "indices", "have ", count, " coordinates for ", rank - batch,
+          " axes");
   return static_cast<int>(count);
 }
 /// The shape of x[indices]: that of the entries, then the axes of x that no coordinate names.
-Shape shape_of_entries(const NodeStep& step, int batch) {
+Shape shape_of_entries(const NodeStep& step, const Shape& x, int batch) {
   Shape shape;
   for (int i = 0; i + 1 < step.rank(1); i++) shape.push_back(step.shape(1)[i]);
-  for (int i = batch + coordinate_count(step, batch); i < step.rank(0); i++)
-    shape.push_back(step.shape(0)[i]);
+  for (int i = batch + coordinate_count(step, x.size(), batch); i < x.size(); i++) shape.push_back(x[i]);
   return shape;
 }
 /// An index tensor for each axis that is named, the first `batch` of them by their own places.
-std::vector<Tensor> index_tensors(NodeStep& step, int batch) {
+std::vector<Tensor> index_tensors(NodeStep& step, int rank_of_x, int batch) {
   const Tensor& all = step.x(1);
-  const int rank = all.rank() - 1, count = coordinate_count(step, batch);
+  const int rank = all.rank() - 1, count = coordinate_count(step, rank_of_x, batch);
   Shape entries, strides;
   for (int i = 0; i < rank; i++) {
     entries.push_back(all.shape()[i]);
@@ -105,25 +104,52 @@ void infer_gather_nd(NodeStep& step) {
   for (int i = 0; i < batch; i++)
     require(i < step.rank(1) && step.shape(1)[i] == step.shape(0)[i], "inputs", "x is ", step.shape(0),
             ", indices ", step.shape(1), ": their first ", batch, " sizes must be equal");
-  step.output(0, step.dtype(0), shape_of_entries(step, batch));
+  step.output(0, step.dtype(0), shape_of_entries(step, step.shape(0), batch));
 }
 void run_gather_nd(NodeStep& step) {
   const Tensor& y = step.y();
   if (y.numel() == 0) return;
   const auto batch = static_cast<int>(step.integer("batch", 0));
-  index(step.stream, step.x(0), index_tensors(step, batch), y, step.options);
+  index(step.stream, step.x(0), index_tensors(step, step.rank(0), batch), y, step.options);
+}
+
+/// The output is a gradient of what has the sizes of input 2, of dy's dtype.
+void infer_gradient(NodeStep& step) {
+  step.output(0, step.dtype(0), Shape(step.integers(2)));
+}
+/// True if nothing was taken: dx is 0, or of no elements.
+bool took_nothing(NodeStep& step) {
+  if (step.y().numel() == 0) return true;
+  if (element_count(step.shape(0)) != 0) return false;
+  fill(step.stream, 0, step.y(), step.options);
+  return true;
+}
+
+/// Inputs: dy, indices, sizes of x. Attribute: axis. dx is 0 but where x was taken: there dy is added up.
+void run_gather_elements_backward(NodeStep& step) {
+  if (took_nothing(step)) return;
+  gather_backward(step.stream, step.x(0), step.x(1), step.axis("axis", 0, step.out(0).shape.size()), step.y(),
+                  step.options);
+}
+
+/// Inputs: dy, indices: [..., n], sizes of x. batch. dx is 0 but where x was taken: there dy is added up.
+void run_gather_nd_backward(NodeStep& step) {
+  if (took_nothing(step)) return;
+  const auto batch = static_cast<int>(step.integer("batch", 0));
+  index_backward(step.stream, step.x(0), index_tensors(step, step.out(0).shape.size(), batch), step.y(),
+                 step.options);
 }
 
 /// Inputs: x, indices: [..., n], src: of the shape of what they name. reduce.
 void infer_scatter_nd(NodeStep& step) {
-  const Shape named = shape_of_entries(step, 0);
+  const Shape named = shape_of_entries(step, step.shape(0), 0);
   require(step.shape(2) == named, "src", "is ", step.shape(2), ", must be ", named);
   step.output(0, step.dtype(0), step.shape(0));
 }
 void run_scatter_nd(NodeStep& step) {
   if (element_count(step.shape(2)) == 0) return step.set(0, step.x(0));
-  index_put(step.stream, step.x(0), index_tensors(step, 0), step.x(2), scatter_params(step), step.y(),
-            step.options);
+  index_put(step.stream, step.x(0), index_tensors(step, step.rank(0), 0), step.x(2), scatter_params(step),
+            step.y(), step.options);
 }
 
 /// Inputs: x: [N, ...], update (shorter along "axis"), where it begins in each of the N, [N] (0). circular:
@@ -229,7 +255,9 @@ void run_nonzero(NodeStep& step) {
 constexpr NodeKind kKinds[] = {
     {"gather_elements", 2, 2, infer_gather_elements, run_gather_elements},
     {"scatter_elements", 3, 3, infer_scatter_elements, run_scatter_elements},
+    {"gather_elements_backward", 3, 3, infer_gradient, run_gather_elements_backward},
     {"gather_nd", 2, 2, infer_gather_nd, run_gather_nd},
+    {"gather_nd_backward", 3, 3, infer_gradient, run_gather_nd_backward},
     {"scatter_nd", 3, 3, infer_scatter_nd, run_scatter_nd},
     {"write_at", 2, 3, infer_write_at, run_write_at},
     {"reverse_sequence", 2, 2, infer_reverse_sequence, run_reverse_sequence},
