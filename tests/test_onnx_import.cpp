@@ -388,8 +388,45 @@ TEST_CASE("sequences of known length are their members") {
   CHECK_THAT(complaint(model(graph(g))), Catch::Contains("does not take its input 0, a sequence"));
   g.nodes.back() = node("SequenceAt", {"x", "first"}, {"z"});
   CHECK_THAT(complaint(model(graph(g))), Catch::Contains("no sequence made in this graph"));
-  g.nodes.back() = node("SplitToSequence", {"four", "first"}, {"z"});
+  g.nodes.back() = node("SplitToSequence", {"four", "n"}, {"z"});
   CHECK_THAT(complaint(model(graph(g))), Catch::Contains("how many parts there are is not known"));
+}
+
+TEST_CASE("sequences of parts of one size are as long as the declared shape says") {
+  // x is [3, -4]: parts of 2 of [3, -4, 3, -4, 3] are [3, -4], [3, -4], [3].
+  Graph g =
+      around({node("Slice", {"x", "zero", "one"}, {"begin"}),
+              node("Concat", {"x", "x", "begin"}, {"five"}, {attribute("axis", 0)}),
+              node("SplitToSequence", {"five", "two"}, {"parts"}, {attribute("axis", -1)}),
+              node("SequenceLength", {"parts"}, {"n"}), node("Cast", {"n"}, {"scalar"}, {attribute("to", 1)}),
+              node("Reshape", {"scalar", "one"}, {"real"}), node("SequenceAt", {"parts", "first"}, {"a"}),
+              node("SequenceAt", {"parts", "last"}, {"end"}),
+              node("Concat", {"a", "real", "end"}, {"y"}, {attribute("axis", 0)})});
+  const auto integer = [](const char* name, const std::vector<int64_t>& shape, int64_t value) {
+    return tensor(name, ElementType::i64, shape, raw_bytes<int64_t>({value}));
+  };
+  g.initializers = {integer("two", {}, 2), integer("first", {}, 0), integer("last", {}, -1),
+                    integer("zero", {1}, 0), integer("one", {1}, 1)};
+  g.outputs = {input("y", {4})};
+  const auto declared = [&](int64_t size) {
+    Graph with = g;
+    with.values = {value("five", ElementType::f32, {size})};
+    return model(graph(with));
+  };
+  CHECK(run(declared(5)) == std::vector<float>{3, -4, 3, 3});
+  CHECK_THAT(complaint(model(graph(g))), Catch::Contains("whose size the file does not declare"));
+  CHECK_THAT(complaint(declared(int64_t{1} << 40)), Catch::Contains("more than 65536 parts"));
+  CHECK_THROWS_WITH(run(declared(6)), Catch::Contains("is not that of axis"));  // it is not believed
+  g.initializers[0] = integer("two", {}, 0);
+  CHECK_THAT(complaint(declared(5)), Catch::Contains("parts of size 0"));
+  // Without a size parts are of one place; without keepdims they lose the axis.
+  g.nodes[2] = node("SplitToSequence", {"five"}, {"parts"}, {attribute("keepdims", 0)});
+  g.nodes[8] = node("Sub", {"a", "end"}, {"difference"});
+  g.nodes.push_back(node("Reshape", {"difference", "one"}, {"row"}));
+  g.nodes.push_back(node("Concat", {"row", "real"}, {"y"}, {attribute("axis", 0)}));
+  g.outputs = {input("y", {2})};
+  g.initializers[2] = integer("last", {}, -2);
+  CHECK(run(declared(5)) == std::vector<float>{7, 5});  // 3 - -4, and five parts
 }
 
 TEST_CASE("a convolution takes a bias that is a view") {

@@ -131,6 +131,8 @@ void GraphImport::import(const GraphMessage& message) {
             "' stands twice");
   for (const SparseTensorMessage& tensor : message.sparse_initializers)
     own_.sparse_initializers.emplace(tensor.values.name, &tensor);
+  for (const auto* list : {&message.inputs, &message.value_infos})
+    for (const ValueInfoMessage& value : *list) own_.types.emplace(value.name, &value.type);
   std::vector<const ValueInfoMessage*> defaults;
   for (const ValueInfoMessage& input : message.inputs) {
     // Initializers may be inputs, too, and are so before IR 4: values that hold where nothing is fed.

@@ -45,6 +45,7 @@ struct Names {
   std::unordered_map<std::string, const TensorMessage*>
       initializers;  ///< those that nobody has asked for yet
   std::unordered_map<std::string, const SparseTensorMessage*> sparse_initializers;
+  std::unordered_map<std::string, const TypeMessage*> types;  ///< as the graph declares them, unchecked
   std::map<std::string, const AttributeMessage*> attributes;  ///< of the function's call
   const std::vector<OpsetMessage>* opsets = nullptr;
   bool is_function = false;  ///< sees no names but its own
@@ -119,6 +120,8 @@ class NodeImport {
   const std::vector<int>& sequence_in(int k);
   /// The input if it is a constant of the file; null otherwise.
   const HostTensor* constant_in(int k);
+  /// The shape that the file declares for the input, which nothing has checked; null if it declares none.
+  const std::vector<DimensionMessage>* declared_shape(int k) const;
 
   // Attributes.
   bool has(const char* name);

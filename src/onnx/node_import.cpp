@@ -71,6 +71,13 @@ const HostTensor* NodeImport::constant_in(int k) {
   return found == constants.end() ? nullptr : found->second.get();
 }
 
+const std::vector<DimensionMessage>* NodeImport::declared_shape(int k) const {
+  const auto& types = graph_.names().types;
+  const auto found = has(k) ? types.find(message.inputs[static_cast<size_t>(k)]) : types.end();
+  const bool known = found != types.end() && found->second->has_shape;
+  return known ? &found->second->shape : nullptr;
+}
+
 const AttributeMessage* NodeImport::find(const char* name) {
   for (const AttributeMessage& attribute : message.attributes) {
     if (attribute.name != name) continue;
