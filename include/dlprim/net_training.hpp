@@ -65,14 +65,14 @@ struct DLPRIM_API LearningRate {
 };
 
 /// Trains a graph. Constants with a name, of f32 and more than one element, to which the loss has a gradient,
-/// are its parameters; BatchNorm works by the batch and records its statistics, dropout drops. One thread at
-/// a time may use it; everything is asynchronous but save(), load(), graph() and the first step, which
-/// compiles.
+/// are its parameters, or those of f64 if there are none; BatchNorm works by the batch and records its
+/// statistics, dropout drops. One thread at a time may use it; everything is asynchronous but save(), load(),
+/// graph() and the first step, which compiles.
 class DLPRIM_API Trainer {
  public:
   struct Config {
     std::string loss = "loss";  ///< the graph's output that is to be small, of one element
-    OptimizerDesc optimizer;    ///< its dtypes are not read: parameters and their gradients are f32
+    OptimizerDesc optimizer;    ///< its dtypes are not read: they are the parameters'
     OptimizerStep numbers;      ///< its learning rate, step and tensors are not read
     LearningRate rate;
     DType precision = DType::f32;        ///< of products and what follows them, as Model has it

@@ -61,9 +61,13 @@ void layer_norm(NodeImport& node) {
   std::vector<int> inputs{node.in(0), node.in(1)};
   if (!rms) inputs.push_back(node.in(2));
   const size_t outputs = !rms && node.wants(2) ? 3 : node.wants(1) ? 2 : 1;
-  node.results(node.emit_many(
+  const std::vector<int> values = node.emit_many(
       "layer_norm", inputs, outputs,
-      {{"axis", node.integer("axis", -1)}, {"epsilon", node.number("epsilon", 1e-5)}, {"rms", rms}}));
+      {{"axis", node.integer("axis", -1)}, {"epsilon", node.number("epsilon", 1e-5)}, {"rms", rms}});
+  node.result(values[0]);
+  for (size_t k = 1; k < outputs; k++)  // f64 of f64 in the net, f32 in ONNX
+    if (node.wants(static_cast<int>(k)))
+      node.result(node.emit("cast", {values[k]}, {{"dtype", "f32"}}), static_cast<int>(k));
 }
 
 void lp_norm(NodeImport& node) {

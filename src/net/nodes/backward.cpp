@@ -245,16 +245,12 @@ void run_layer_norm_backward(NodeStep& step) {
   const int axes = step.rank(1) - step.axis("axis", -1, step.rank(1));
   const auto wanted = [&](int k) { return step.wanted(k) ? step.y(k) : Tensor(); };
   const Tensor weight = step.has(2) ? step.dense(2) : Tensor();
-  const auto statistic = [&](int k) {  // f32 of any x, but the library wants f64 of f64
-    const Tensor& own = step.x(k);
-    return step.dtype(1) == DType::f64 ? cast(step.stream, own, DType::f64, step.options) : own;
-  };
   if (step.flag("rms"))
-    rms_norm_backward(step.stream, step.x(0), step.x(1), weight, statistic(4), axes, wanted(0), wanted(1),
+    rms_norm_backward(step.stream, step.x(0), step.x(1), weight, step.x(4), axes, wanted(0), wanted(1),
                       step.options);
   else
-    layer_norm_backward(step.stream, step.x(0), step.x(1), weight, statistic(3), statistic(4), axes,
-                        wanted(0), wanted(1), wanted(2), step.options);
+    layer_norm_backward(step.stream, step.x(0), step.x(1), weight, step.x(3), step.x(4), axes, wanted(0),
+                        wanted(1), wanted(2), step.options);
 }
 
 /// Inputs: dy, x, weight [C], mean and 1 / standard deviation of each group. Outputs: dx, dweight, dbias.

@@ -207,8 +207,8 @@ Tensor fitting(NodeStep& step, int k, int axes) {
 
 /// Inputs: x, weight, bias (may be left out), both broadcast to x. Attributes: axis (-1), the first of those
 /// that are normalised; epsilon; rms: the mean is not taken off. Outputs: y; mean; 1 / sqrt(variance +
-/// epsilon); these two f32, of x's shape with 1 for each normalised axis. RMS has y, of the
-/// weight's dtype, and the latter.
+/// epsilon); these two f32, or f64 of f64, of x's shape with 1 for each normalised axis. RMS has y,
+/// of the weight's dtype, and the latter.
 void infer_layer_norm(NodeStep& step) {
   const Shape& x = step.shape(0);
   const int first = step.axis("axis", -1, x.size());
@@ -217,7 +217,8 @@ void infer_layer_norm(NodeStep& step) {
       require(broadcast_shapes(x, step.shape(k)) == x, "inputs", "input ", k, " is ", step.shape(k),
               ", which does not broadcast to x, ", x);
   step.output(0, step.dtype(step.flag("rms") && step.has(1) ? 1 : 0), x);
-  for (int k : {1, 2}) step.output(k, DType::f32, reduced(x, [&](int i) { return i < first; }));
+  const DType dtype = wide(step.dtype(0));
+  for (int k : {1, 2}) step.output(k, dtype, reduced(x, [&](int i) { return i < first; }));
 }
 void run_layer_norm(NodeStep& step) {
   const int axes = step.rank(0) - step.axis("axis", -1, step.rank(0));
@@ -243,11 +244,8 @@ void run_layer_norm(NodeStep& step) {
     pointwise(step.stream, {y, step.x(1), step.x(2)}, {step.y()}, {}, "y0 = x0 * x1 + x2", step.options);
   else if (!fused)
     pointwise(step.stream, {y, step.x(1)}, {step.y()}, {}, "y0 = x0 * x1", step.options);
-  const auto give = [&](int k, const Tensor& tensor) {
-    if (step.wanted(k)) step.set(k, dtype == DType::f32 ? tensor : cast(step.stream, tensor, DType::f32));
-  };
-  if (!rms) give(1, mean);
-  give(rms ? 1 : 2, inv_std);
+  if (!rms && step.wanted(1)) step.set(1, mean);
+  if (const int k = rms ? 1 : 2; step.wanted(k)) step.set(k, inv_std);
 }
 
 /// x / (sum of |x|^p)^(1/p) along an axis; 0 where that is 0. Attributes: axis (-1), p (2).

@@ -47,8 +47,8 @@ Tensor number(const Stream& stream, const Shape& shape, double value, DType dtyp
   return tensor;
 }
 
-OptimizerDesc f32_desc(OptimizerDesc desc) {
-  desc.w = desc.dw = DType::f32;
+OptimizerDesc desc_of(OptimizerDesc desc, const std::vector<Trainer::Parameter>& parameters) {
+  desc.w = desc.dw = parameters.front().value.dtype();
   desc.master = false;
   return desc;
 }
@@ -83,7 +83,7 @@ Trainer::State::State(const Stream& stream_, const NetGraph& given_, Config conf
       statistics(on_device(stream, graphs.statistics)),
       seed(number(stream, {}, 1.0 / static_cast<double>(config.accumulate))),
       step_model(std::move(graphs.step), passes_left_out(config), config.precision) {
-  config.optimizer = f32_desc(config.optimizer);
+  config.optimizer = desc_of(config.optimizer, parameters);
   step_model.lends = step_model.rewritten_first = true;
   states.resize(static_cast<size_t>(Optimizer::states(config.optimizer)));
   // Numbers are checked here, without a tensor.
@@ -91,9 +91,9 @@ Trainer::State::State(const Stream& stream_, const NetGraph& given_, Config conf
   numbers.learning_rate = config.rate.at(0);
   optimize(stream, config.optimizer, numbers, {{}, {}, {}, std::vector<std::vector<Tensor>>(states.size())});
   for (std::vector<Tensor>& list : states)
-    for (const Parameter& p : parameters) list.push_back(number(stream, p.value.shape(), 0));
+    for (const Parameter& p : parameters) list.push_back(number(stream, p.value.shape(), 0, p.value.dtype()));
   if (config.accumulate > 1)
-    for (const Parameter& p : parameters) sums.push_back(number(stream, p.value.shape(), 0));
+    for (const Parameter& p : parameters) sums.push_back(number(stream, p.value.shape(), 0, p.value.dtype()));
   if (config.clip_norm > 0) norm = number(stream, {1}, 0), factor = number(stream, {1}, 1);
   if (config.scaling) {
     scale = number(stream, {1}, config.first_scale);

@@ -132,7 +132,8 @@ std::vector<TrainingGraph::State> statistics_of(const NetGraph& graph) {
 
 /// What may learn; whether it does, its gradient says.
 std::vector<TrainingGraph::State> candidates(const NetGraph& graph, const Trainer::Config& config,
-                                             const std::vector<TrainingGraph::State>& statistics) {
+                                             const std::vector<TrainingGraph::State>& statistics,
+                                             DType dtype) {
   std::vector<TrainingGraph::State> states;
   std::set<std::string> names;
   for (const auto& [value, constant] : graph.constants) {
@@ -140,8 +141,7 @@ std::vector<TrainingGraph::State> candidates(const NetGraph& graph, const Traine
     const bool statistic = std::any_of(statistics.begin(), statistics.end(),
                                        [&, v = value](const auto& s) { return s.value == v; });
     const bool frozen = std::count(config.frozen.begin(), config.frozen.end(), name) != 0;
-    if (name.empty() || statistic || frozen || constant->dtype != DType::f32 ||
-        element_count(constant->shape) < 2)
+    if (name.empty() || statistic || frozen || constant->dtype != dtype || element_count(constant->shape) < 2)
       continue;
     require(names.insert(name).second, "graph", "two constants are called '", name, "'");
     states.push_back({name, constant, value});
@@ -186,7 +186,6 @@ TrainingGraph training_graph(const NetGraph& given, const Trainer::Config& confi
   training.inference = given;
   NetGraph& step = training.step = given;
   training.statistics = statistics_of(step);
-  const std::vector<TrainingGraph::State> all = candidates(step, config, training.statistics);
 
   std::vector<int> new_statistics;
   const int truth = step.add_constant(host_tensor(DType::boolean, {}, std::vector<double>{1}));
@@ -201,16 +200,23 @@ TrainingGraph training_graph(const NetGraph& given, const Trainer::Config& confi
 
   const int loss = output_named(step, config.loss, "loss");
   const int seed = step.add_input("training.seed", DType::f32, {});
-  std::vector<int> of;
-  for (const TrainingGraph::State& state : all) of.push_back(state.value);
-  const std::vector<int> gradients = add_gradients(step, loss, of, seed);
-  if (config.recompute) recompute_segments(step, seed);
+  const NetGraph forward = step;
   std::vector<int> outputs;
-  for (size_t i = 0; i < all.size(); i++) {
-    if (gradients[i] == NetGraph::kNone) continue;
-    training.parameters.push_back(all[i]);
-    outputs.push_back(gradients[i]);
+  for (const DType dtype : {DType::f32, DType::f64}) {  // constants of f64 learn where none of f32 does
+    const std::vector<TrainingGraph::State> all = candidates(forward, config, training.statistics, dtype);
+    if (all.empty()) continue;
+    std::vector<int> of;
+    for (const TrainingGraph::State& state : all) of.push_back(state.value);
+    step = forward;
+    const std::vector<int> gradients = add_gradients(step, loss, of, seed);
+    for (size_t i = 0; i < all.size(); i++) {
+      if (gradients[i] == NetGraph::kNone) continue;
+      training.parameters.push_back(all[i]);
+      outputs.push_back(gradients[i]);
+    }
+    if (!outputs.empty()) break;
   }
+  if (config.recompute) recompute_segments(step, seed);
   require(!outputs.empty(), "graph", "no constant with a name leads to '", config.loss,
           "': there is nothing to train");
   open(step, training.parameters);
