@@ -168,6 +168,15 @@ std::vector<Case> cases() {
     list.push_back({"depth to space", {{2, 8, 2, 3}}, kind("depth_to_space", blocks)});
     list.push_back({"space to depth", {{2, 3, 4, 6}}, kind("space_to_depth", blocks)});
   }
+  list.push_back({"tile", {{2, 1, 3}}, [](NetGraph& g, const std::vector<int>& x) {
+                    return g.add("tile", {x[0], whole_value(g, {3, 1, 2})});
+                  }});
+  list.push_back({"tile once", {{2, 3}}, [](NetGraph& g, const std::vector<int>& x) {
+                    return g.add("tile", {x[0], whole_value(g, {1, 1})});
+                  }});
+  list.push_back({"reverse sequence", {{4, 3, 2}}, [](NetGraph& g, const std::vector<int>& x) {
+                    return g.add("reverse_sequence", {x[0], whole_value(g, {3, 1, 4})});
+                  }});
   for (const bool upper : {false, true})
     list.push_back({upper ? "upper triangle" : "lower triangle",
                     {{2, 3, 4}},

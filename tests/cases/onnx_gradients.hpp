@@ -30,6 +30,7 @@ inline std::vector<onnx_writer::Message> needed_attributes(const std::string& op
   if (op == "BitCast") return {attribute("to", 6)};
   if (op == "BitShift") return {attribute("direction", "LEFT")};
   if (op == "DepthToSpace" || op == "SpaceToDepth") return {attribute("blocksize", 2)};
+  if (op == "GroupNormalization") return {attribute("num_groups", 1)};
   if (op == "Einsum") return {attribute("equation", "ij,jk->ik")};
   if (op == "LinearAttention" || op == "Attention" || op == "GroupQueryAttention")
     return {attribute("q_num_heads", 1), attribute("kv_num_heads", 1)};

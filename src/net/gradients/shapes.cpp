@@ -134,6 +134,15 @@ void space_to_depth_rule(GradientStep& step) {
   step.give(0, step.add("depth_to_space", {step.dy()}, step.taken({"block", "channels_first"})));
 }
 
+/// Reversing each sequence once more puts its elements back.
+void reverse_sequence_rule(GradientStep& step) {
+  step.give(0, step.add("reverse_sequence", {step.dy(), step.x(1)}, step.taken({"time_axis", "batch_axis"})));
+}
+
+void tile_rule(GradientStep& step) {
+  step.give(0, step.add("tile_backward", {step.dy(), step.sizes(step.x(0))}));
+}
+
 void triangle_rule(GradientStep& step) {
   std::vector<int> inputs{step.dy()};
   if (step.has(1)) inputs.push_back(step.x(1));
@@ -169,6 +178,8 @@ constexpr NamedRule kRules[] = {
     {"scatter_nd", scatter_nd_rule},
     {"depth_to_space", depth_to_space_rule},
     {"space_to_depth", space_to_depth_rule},
+    {"reverse_sequence", reverse_sequence_rule},
+    {"tile", tile_rule},
     {"triangle", triangle_rule},
     {"pad", pad_rule},
 };

@@ -6,6 +6,7 @@
 #include <dlprim/index.hpp>
 #include <dlprim/movement.hpp>
 #include <dlprim/patterns.hpp>
+#include <dlprim/reduction.hpp>
 
 #include "net/nodes/families.hpp"
 #include "net/nodes/host.hpp"
@@ -140,6 +141,35 @@ void run_tile(NodeStep& step) {
   if (y.numel() != 0) tile(step.stream, step.x(0), y, step.options);
 }
 
+/// Inputs: dy, the sizes of x, which was repeated: the sum over all repeats, axis by axis.
+void infer_tile_backward(NodeStep& step) {
+  step.output(0, step.dtype(0), Shape(step.integers(1)));
+  const Shape &x = step.out(0).shape, &dy = step.shape(0);
+  bool fits = x.size() == dy.size();
+  for (int i = 0; fits && i < x.size(); i++) fits = x[i] == 0 ? dy[i] == 0 : dy[i] % x[i] == 0;
+  require(fits, "inputs", "dy is ", dy, ", no repeats of ", x);
+}
+void run_tile_backward(NodeStep& step) {
+  const Shape x = step.out(0).shape;
+  if (element_count(step.shape(0)) == 0) {
+    if (step.y().numel() != 0) fill(step.stream, 0, step.y(), step.options);
+    return;
+  }
+  Tensor sums = step.x(0);
+  for (int i = 0; i < x.size(); i++) {
+    if (sums.size(i) == x[i]) continue;
+    Shape shape = sums.shape(), repeats{1, sums.size(i) / x[i], x[i], 1};
+    shape[i] = x[i];
+    for (int k = 0; k < x.size(); k++)
+      if (k != i) repeats[k < i ? 0 : 3] *= shape[k];
+    const Tensor of = step.dense(sums).reshape(repeats);
+    sums = step.scratch(shape, step.dtype(0));
+    repeats[1] = 1;
+    reduction(step.stream, "sum", of, {}, {sums.reshape(repeats)}, step.options);
+  }
+  step.set(0, sums);
+}
+
 /// Inputs: sizes, a tensor of one element, which y is full of.
 void infer_fill(NodeStep& step) {
   require(element_count(step.shape(1)) == 1, "inputs", "the element is ", step.shape(1), ", must be one");
@@ -203,6 +233,7 @@ constexpr NodeKind kKinds[] = {
     {"slice_backward", 3, 6, infer_slice_backward, run_slice_backward},
     {"gather", 2, 2, infer_gather, run_gather, gather_on_host},
     {"tile", 2, 2, infer_tile, run_tile},
+    {"tile_backward", 2, 2, infer_tile_backward, run_tile_backward},
     {"fill", 2, 2, infer_fill, run_fill, fill_on_host},
     {"range", 3, 3, infer_range, run_range, range_on_host},
 };
