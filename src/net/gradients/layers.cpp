@@ -84,7 +84,7 @@ void einsum_rule(GradientStep& step) {
       if (i != k) text += "," + terms[i], inputs.push_back(step.x(i));
     if (letters.find_first_not_of(text) != std::string::npos) {
       text += "," + letters;
-      const int ones = step.add("fill", {step.add("shape", {step.x(k)}), step.number(1)});
+      const int ones = step.add("fill", {step.sizes(step.x(k)), step.number(1)});
       inputs.push_back(step.add("cast", {ones, step.dy()}));
     }
     text += "->" + (dots ? "..." + letters : letters);

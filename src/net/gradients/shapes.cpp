@@ -87,16 +87,13 @@ void gather_rule(GradientStep& step) {
                         {{"axis", axis_of(step)}}));
 }
 
-/// The gradient of what is taken at places that input 1 says: dy added up there, by that kind.
-int put_back(GradientStep& step, const char* kind, int dy, int places,
-             std::initializer_list<const char*> of) {
-  return step.add(kind, {dy, places, step.sizes(step.x(0))}, step.taken(of));
-}
 void gather_elements_rule(GradientStep& step) {
-  step.give(0, put_back(step, "gather_elements_backward", step.dy(), step.x(1), {"axis"}));
+  step.give(0, step.add("gather_elements_backward", {step.dy(), step.x(1), step.sizes(step.x(0))},
+                        step.taken({"axis"})));
 }
 void gather_nd_rule(GradientStep& step) {
-  step.give(0, put_back(step, "gather_nd_backward", step.dy(), step.x(1), {"batch"}));
+  step.give(0, step.add("gather_nd_backward", {step.dy(), step.x(1), step.sizes(step.x(0))},
+                        step.taken({"batch"})));
 }
 void top_k_rule(GradientStep& step) {
   const auto* axis = attribute<int64_t>(step.node(), "axis");
