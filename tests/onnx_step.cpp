@@ -1,7 +1,8 @@
 // One step of training on an ONNX model, for scripts/check-training.
-//   onnx_step MODEL.onnx INPUT.pb LABELS.pb RATE RESULT.safetensors
-// The model's input and its first output, logits, take part; labels are i64. Plain descent by RATE. The
-// result has the loss, and each parameter and running statistic after the step, by name.
+//   onnx_step MODEL.onnx INPUT.pb LABELS.pb RATE RESULT.safetensors [FROZEN ...]
+// The model's input and its first output, logits, take part; labels are i64. Plain descent by RATE, of all
+// parameters but the frozen. The result has the loss, and each parameter and running statistic after the
+// step, by name.
 #include <cstdlib>
 #include <iostream>
 
@@ -15,8 +16,8 @@
 using namespace dlprim;
 
 int main(int argc, char** argv) {
-  if (argc != 6) {
-    std::cerr << "onnx_step MODEL.onnx INPUT.pb LABELS.pb RATE RESULT.safetensors\n";
+  if (argc < 6) {
+    std::cerr << "onnx_step MODEL.onnx INPUT.pb LABELS.pb RATE RESULT.safetensors [FROZEN ...]\n";
     return 2;
   }
   try {
@@ -26,6 +27,7 @@ int main(int argc, char** argv) {
     add_class_loss(graph, logits, "labels");
     Trainer::Config config;
     config.rate.rate = std::strtod(argv[4], nullptr);
+    config.frozen.assign(argv + 6, argv + argc);
     Trainer trainer(test::stream(), graph, config);
     const auto fed = [](const char* path) { return to_device(test::stream(), onnx::load_tensor(path)); };
     const Model::Tensors outputs = trainer.step({{input, fed(argv[2])}, {"labels", fed(argv[3])}});
