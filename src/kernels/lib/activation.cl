@@ -8,33 +8,33 @@
 #define REAL float
 #endif
 
-REAL identity(REAL v) {
+static REAL identity(REAL v) {
   return v;
 }
 // Written so that NaN passes through: a comparison with NaN is false.
-REAL relu(REAL v) {
+static REAL relu(REAL v) {
   return v <= 0 ? (REAL)0 : v;
 }
-REAL relu6(REAL v) {
+static REAL relu6(REAL v) {
   return v <= 0 ? (REAL)0 : v >= 6 ? (REAL)6 : v;
 }
 #ifndef INTEGER_REAL
-REAL sigmoid(REAL v) {
+static REAL sigmoid(REAL v) {
   return 1 / (1 + exp(-v));
 }
-REAL hardsigmoid(REAL v) {
+static REAL hardsigmoid(REAL v) {
   return v <= -3 ? (REAL)0 : v >= 3 ? (REAL)1 : v / 6 + (REAL)0.5;
 }
-REAL silu(REAL v) {
+static REAL silu(REAL v) {
   return v * sigmoid(v);
 }
-REAL hardswish(REAL v) {
+static REAL hardswish(REAL v) {
   return v >= 3 ? v : v * (v > -3 ? v + 3 : (REAL)0) / 6;
 }
-REAL gelu(REAL v) {
+static REAL gelu(REAL v) {
   return v * normal_cdf(v, exp(v * v * (REAL)-0.5));
 }
-REAL gelu_tanh(REAL v) {
+static REAL gelu_tanh(REAL v) {
   return v * sigmoid((REAL)1.5957691216057308 * (v + (REAL)0.044715 * v * v * v));
 }
 #endif

@@ -5,15 +5,15 @@
 #ifdef INTEGER_REAL
 #define COMMON(f, a, b) f(1 ? (a) : (b), 1 ? (b) : (a))
 #define WHOLE_NUMBERS(T, U)                                                                    \
-  T __attribute__((overloadable, always_inline)) whole_quotient(T a, T b) {                    \
+  static __attribute__((overloadable, always_inline)) T whole_quotient(T a, T b) {             \
     const T quotient = a / (b == 0 || b == -1 ? 1 : b);                                        \
     return b == 0 ? 0 : b == -1 ? (T)(0 - (U)a) : quotient;                                    \
   }                                                                                            \
-  T __attribute__((overloadable, always_inline)) whole_rest(T a, T b) {                        \
+  static __attribute__((overloadable, always_inline)) T whole_rest(T a, T b) {                 \
     return a % (b == 0 || b == -1 ? 1 : b);                                                    \
   }                                                                                            \
   /* Of a negative exponent what is left of 1 / a^-b without its fraction. */                  \
-  T __attribute__((overloadable, always_inline)) whole_power(T a, T b) {                       \
+  static __attribute__((overloadable, always_inline)) T whole_power(T a, T b) {                \
     U power = 1, factor = (U)a;                                                                \
     for (T rest = b; rest > 0; rest >>= 1) {                                                   \
       if (rest & 1) power *= factor;                                                           \
@@ -24,14 +24,14 @@
 WHOLE_NUMBERS(int, uint)
 WHOLE_NUMBERS(long, ulong)
 #ifdef UNSIGNED_REAL
-ulong __attribute__((overloadable, always_inline)) whole_quotient(ulong a, ulong b) {
+static __attribute__((overloadable, always_inline)) ulong whole_quotient(ulong a, ulong b) {
   const ulong quotient = a / (b == 0 ? 1 : b);
   return b == 0 ? 0 : quotient;
 }
-ulong __attribute__((overloadable, always_inline)) whole_rest(ulong a, ulong b) {
+static __attribute__((overloadable, always_inline)) ulong whole_rest(ulong a, ulong b) {
   return a % (b == 0 ? 1 : b);
 }
-ulong __attribute__((overloadable, always_inline)) whole_power(ulong a, ulong b) {
+static __attribute__((overloadable, always_inline)) ulong whole_power(ulong a, ulong b) {
   ulong power = 1;
   for (ulong rest = b; rest > 0; rest >>= 1) {
     if (rest & 1) power *= a;
@@ -54,15 +54,15 @@ ulong __attribute__((overloadable, always_inline)) whole_power(ulong a, ulong b)
 #endif
 
 // In 64 bits. All bits are shifted out by 64 places and more, and by less than none.
-long __attribute__((always_inline)) shifted_left(long a, long places) {
+static __attribute__((always_inline)) long shifted_left(long a, long places) {
   return (ulong)places > 63 ? 0 : (long)((ulong)a << (places & 63));
 }
 #ifdef UNSIGNED_REAL
-ulong __attribute__((always_inline)) shifted_right(ulong a, long places) {
+static __attribute__((always_inline)) ulong shifted_right(ulong a, long places) {
   return (ulong)places > 63 ? 0 : a >> (places & 63);
 }
 #else
-long __attribute__((always_inline)) shifted_right(long a, long places) {
+static __attribute__((always_inline)) long shifted_right(long a, long places) {
   return a >> ((ulong)places > 63 ? 63 : (places & 63));
 }
 #endif
@@ -74,7 +74,7 @@ long __attribute__((always_inline)) shifted_right(long a, long places) {
 #define trunc_rest(a, b) fmod((REAL)(a), (REAL)(b))
 #define power_of(a, b) pow((REAL)(a), (REAL)(b))
 // `rest` is fmod's. What a has beyond it is a multiple of b, but for rounding.
-REAL __attribute__((always_inline)) floor_quotient(REAL a, REAL b, REAL rest) {
+static __attribute__((always_inline)) REAL floor_quotient(REAL a, REAL b, REAL rest) {
   const REAL exact = a / b, floored = rint((a - rest) / b) - (rest != 0 && (rest < 0) != (b < 0));
   return b == 0 ? exact : floored == 0 ? copysign((REAL)0, exact) : floored;
 }

@@ -17,7 +17,7 @@
 #define FAR_TERMS 13
 #endif
 
-static REAL __attribute__((always_inline)) scaled_bessel_i(int order, REAL given) {
+static __attribute__((always_inline)) REAL scaled_bessel_i(int order, REAL given) {
   const REAL x = fabs(given), quarter = x * x / 4;
   REAL near = 1, term = 1;
 #pragma unroll
@@ -40,18 +40,18 @@ static REAL __attribute__((always_inline)) scaled_bessel_i(int order, REAL given
 }
 
 // With NaN for NaN, in both: the comparison above lets it through to `far`.
-REAL __attribute__((always_inline)) bessel_i0e(REAL x) {
+static __attribute__((always_inline)) REAL bessel_i0e(REAL x) {
   return scaled_bessel_i(0, x);
 }
-REAL __attribute__((always_inline)) bessel_i1e(REAL x) {
+static __attribute__((always_inline)) REAL bessel_i1e(REAL x) {
   return scaled_bessel_i(1, x);
 }
 // exp(|x| / 2) twice: exp(|x|) is infinite a little before the product is.
-REAL __attribute__((always_inline)) bessel_i0(REAL x) {
+static __attribute__((always_inline)) REAL bessel_i0(REAL x) {
   const REAL e = exp(fabs(x) / 2);
   return fabs(x) == INFINITY ? INFINITY : scaled_bessel_i(0, x) * e * e;
 }
-REAL __attribute__((always_inline)) bessel_i1(REAL x) {
+static __attribute__((always_inline)) REAL bessel_i1(REAL x) {
   const REAL e = exp(fabs(x) / 2);
   return fabs(x) == INFINITY ? x : scaled_bessel_i(1, x) * e * e;
 }

@@ -56,7 +56,7 @@
 #define LOAD_RESIDUAL(at) LOAD_EPILOGUE(residual, residual_offset + (at))
 #endif
 #if PREACTIVATION && !defined(KEEP)
-REAL keep(__global EPILOGUE_STORAGE* at, REAL v) {
+static REAL keep(__global EPILOGUE_STORAGE* at, REAL v) {
   STORE_EPILOGUE(at, 0, v);
   return v;
 }

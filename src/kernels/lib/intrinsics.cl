@@ -16,7 +16,7 @@
 #undef fmin
 #undef fmax
 
-#define INTRINSIC __attribute__((always_inline, overloadable))
+#define INTRINSIC static __attribute__((always_inline, overloadable))
 #ifdef cl_khr_fp64
 #define INTRINSIC_OF_DOUBLE(name, parameters, arguments) \
   double INTRINSIC intrinsic_##name parameters {         \
@@ -36,7 +36,7 @@
   }                                                  \
   INTRINSIC_OF_DOUBLE(name, (double x, double y), (x, y))
 
-float INTRINSIC intrinsic_fma(float a, float b, float c) {
+INTRINSIC float intrinsic_fma(float a, float b, float c) {
   return __builtin_fmaf(a, b, c);
 }
 INTRINSIC_OF_DOUBLE(fma, (double a, double b, double c), (a, b, c))

@@ -8,118 +8,118 @@
 
 // `value` is the logarithm of a positive finite x.
 #define LOGARITHMS(R)                                                                                          \
-  R OVERLOADED log_of(R x, R value) {                                                                          \
+  OVERLOADED R log_of(R x, R value) {                                                                          \
     return x > 0 ? (x < INFINITY ? value : x) : x == 0 ? -INFINITY : NAN;                                      \
   }                                                                                                            \
-  R OVERLOADED vectorized_log(R x) {                                                                           \
+  OVERLOADED R vectorized_log(R x) {                                                                           \
     R m;                                                                                                       \
     const R e = log_parts(x, &m);                                                                              \
     return log_of(x, fma(e, LN2_##R, m + fma(e, LN2_REST_##R, log_rest(m))));                                  \
   }                                                                                                            \
-  R OVERLOADED vectorized_log2(R x) {                                                                          \
+  OVERLOADED R vectorized_log2(R x) {                                                                          \
     R m;                                                                                                       \
     const R e = log_parts(x, &m);                                                                              \
     return log_of(x, e + fma(m, (R)1.4375f, fma(log_rest(m), LOG2E_##R, m * LOG2E_LOW_##R)));                  \
   }                                                                                                            \
-  R OVERLOADED vectorized_log10(R x) {                                                                         \
+  OVERLOADED R vectorized_log10(R x) {                                                                         \
     return vectorized_log(x) * LOG10E_##R;                                                                     \
   }                                                                                                            \
-  R OVERLOADED vectorized_log1p(R x) {                                                                         \
+  OVERLOADED R vectorized_log1p(R x) {                                                                         \
     const R u = 1 + x, value = vectorized_log(u) + (x - (u - 1)) / u;                                          \
     return u == 1 ? x : x == INFINITY || u == 0 ? vectorized_log(u) : value;                                   \
   }
 
 // exp_of: exp(r) 2^k.
 #define EXPONENTIALS(R)                                                                                        \
-  R OVERLOADED exp_of(R r, R k) {                                                                              \
+  OVERLOADED R exp_of(R r, R k) {                                                                              \
     R rest;                                                                                                    \
     const R scale = power_of_two(k, &rest);                                                                    \
     return fma(r, fma(r, fma(r, exp_tail(r), (R)0.5f), (R)1), (R)1) * scale * rest;                            \
   }                                                                                                            \
-  R OVERLOADED vectorized_exp(R x) {                                                                           \
+  OVERLOADED R vectorized_exp(R x) {                                                                           \
     const R near = x > EXP_MOST_##R ? EXP_MOST_##R : x < EXP_LEAST_##R ? EXP_LEAST_##R : x;                    \
     const R k = nearest(near * LOG2E_##R);                                                                     \
     return exp_of(fma(k, -LN2_REST_##R, fma(k, -LN2_##R, near)), k);                                           \
   }                                                                                                            \
-  R OVERLOADED vectorized_exp2(R x) {                                                                          \
+  OVERLOADED R vectorized_exp2(R x) {                                                                          \
     const R near = x > EXP2_MOST_##R ? EXP2_MOST_##R : x < -EXP2_MOST_##R ? -EXP2_MOST_##R : x;                \
     const R k = nearest(near);                                                                                 \
     return exp_of((near - k) * LN2_##R, k);                                                                    \
   }                                                                                                            \
-  R OVERLOADED vectorized_expm1(R x) {                                                                         \
+  OVERLOADED R vectorized_expm1(R x) {                                                                         \
     const R near = x * fma(x, fma(x, exp_tail(x), (R)0.5f), (R)1), far = vectorized_exp(x) - 1;                \
     return fabs(x) < (R)0.5f ? near : far;                                                                     \
   }
 
 #define ERRORS(R)                                                                                              \
-  R OVERLOADED erfc_far(R given) {                                                                             \
+  OVERLOADED R erfc_far(R given) {                                                                             \
     const R a = given > ERFC_LEAST_##R ? ERFC_LEAST_##R : given, square = a * a, rest = fma(a, a, -square);    \
     const R k = nearest(square * -LOG2E_##R), r = fma(k, -LN2_REST_##R, fma(k, -LN2_##R, -square)) - rest;     \
     return exp_of(r, k) * erfc_factor(a);                                                                      \
   }                                                                                                            \
-  R OVERLOADED vectorized_erf(R x) {                                                                           \
+  OVERLOADED R vectorized_erf(R x) {                                                                           \
     const R a = fabs(x), near = erf_near(x), far = vectorized_copysign(1 - erfc_far(a), x);                    \
     return a < 1 ? near : far;                                                                                 \
   }                                                                                                            \
-  R OVERLOADED vectorized_erfc(R x) {                                                                          \
+  OVERLOADED R vectorized_erfc(R x) {                                                                          \
     const R a = fabs(x), far = erfc_far(a);                                                                    \
     return a < (R)0.5f ? 1 - erf_near(x) : x < 0 ? 2 - far : far;                                              \
   }
 
 #define HYPERBOLIC(R)                                                                                          \
-  R OVERLOADED vectorized_tanh(R x) {                                                                          \
+  OVERLOADED R vectorized_tanh(R x) {                                                                          \
     const R a = fabs(x), t = vectorized_expm1(a > 20 ? 40 : 2 * a);                                            \
     return x != x ? x : vectorized_copysign(t / (t + 2), x);                                                   \
   }                                                                                                            \
-  R OVERLOADED vectorized_sinh(R x) {                                                                          \
+  OVERLOADED R vectorized_sinh(R x) {                                                                          \
     const R a = fabs(x), t = vectorized_expm1(a), root = vectorized_exp(a * (R)0.5f);                          \
     return vectorized_copysign(a > 20 ? (R)0.5f * root * root : (R)0.5f * (t + t / (t + 1)), x);               \
   }                                                                                                            \
-  R OVERLOADED vectorized_cosh(R x) {                                                                          \
+  OVERLOADED R vectorized_cosh(R x) {                                                                          \
     const R a = fabs(x), e = vectorized_exp(a), root = vectorized_exp(a * (R)0.5f);                            \
     return a > 20 ? (R)0.5f * root * root : (R)0.5f * (e + 1 / e);                                             \
   }                                                                                                            \
-  R OVERLOADED vectorized_asinh(R x) {                                                                         \
+  OVERLOADED R vectorized_asinh(R x) {                                                                         \
     const R a = fabs(x), square = a * a;                                                                       \
     const R near = vectorized_log1p(a + square / (1 + sqrt(square + 1)));                                      \
     return vectorized_copysign(a > LARGE_##R ? vectorized_log(a) + LN2_##R : near, x);                         \
   }                                                                                                            \
-  R OVERLOADED vectorized_acosh(R x) {                                                                         \
+  OVERLOADED R vectorized_acosh(R x) {                                                                         \
     const R t = x - 1, near = vectorized_log1p(t + sqrt(t * (2 + t)));                                         \
     return x < 1 ? NAN : x > LARGE_##R ? vectorized_log(x) + LN2_##R : near;                                   \
   }                                                                                                            \
-  R OVERLOADED vectorized_atanh(R x) {                                                                         \
+  OVERLOADED R vectorized_atanh(R x) {                                                                         \
     const R a = fabs(x);                                                                                       \
     return vectorized_copysign((R)0.5f * vectorized_log1p(2 * a / (1 - a)), a > 1 ? NAN : x);                  \
   }
 
 // less_than_quarter: pi / 2 - angle. Beyond 1/2, asin and acos go by the half angle.
 #define ARCS(R)                                                                                                \
-  R OVERLOADED less_than_quarter(R angle) {                                                                    \
+  OVERLOADED R less_than_quarter(R angle) {                                                                    \
     return (R)0.5f * PI_##R - (angle - (R)0.5f * PI_REST_##R);                                                 \
   }                                                                                                            \
-  R OVERLOADED atan_near(R z) {                                                                                \
+  OVERLOADED R atan_near(R z) {                                                                                \
     const R w = z * z;                                                                                         \
     return fma(atan_tail(w), w * z, z);                                                                        \
   }                                                                                                            \
-  R OVERLOADED vectorized_atan(R x) {                                                                          \
+  OVERLOADED R vectorized_atan(R x) {                                                                          \
     const R a = fabs(x), near = atan_near(a > 1 ? 1 / a : a);                                                  \
     return vectorized_copysign(a > 1 ? less_than_quarter(near) : near, x);                                     \
   }                                                                                                            \
-  R OVERLOADED vectorized_atan2(R y, R x) {                                                                    \
+  OVERLOADED R vectorized_atan2(R y, R x) {                                                                    \
     const R a = fabs(y), b = fabs(x), most = a > b ? a : b, least = a > b ? b : a;                             \
     const R near = atan_near(most == 0 ? 0 : least == INFINITY ? 1 : least / most);                            \
     const R steep = a > b ? less_than_quarter(near) : near;                                                    \
     const R angle = has_sign(x) ? PI_##R - (steep - PI_REST_##R) : steep;                                      \
     return x != x || y != y ? NAN : vectorized_copysign(angle, y);                                             \
   }                                                                                                            \
-  R OVERLOADED vectorized_asin(R x) {                                                                          \
+  OVERLOADED R vectorized_asin(R x) {                                                                          \
     const R a = fabs(x), half_square = (R)0.5f * (1 - a), root = sqrt(half_square);                            \
     const R w = a > (R)0.5f ? half_square : a * a, r = a > (R)0.5f ? root : a;                                 \
     const R near = fma(r * w, asin_tail(w), r);                                                                \
     return vectorized_copysign(a > (R)0.5f ? less_than_quarter(2 * near) : near, x);                           \
   }                                                                                                            \
-  R OVERLOADED vectorized_acos(R x) {                                                                          \
+  OVERLOADED R vectorized_acos(R x) {                                                                          \
     const R a = fabs(x), half_square = (R)0.5f * (1 - a), root = sqrt(half_square);                            \
     const R w = a > (R)0.5f ? half_square : a * a, r = a > (R)0.5f ? root : x;                                 \
     const R near = fma(r * w, asin_tail(w), r);                                                                \
@@ -135,7 +135,7 @@ FUNCTIONS(double)
 
 // a^b, if |a|^b is `size`.
 #define SIGNED_POWER(R)                                                                                        \
-  R OVERLOADED signed_power(R a, R b, R size) {                                                                \
+  OVERLOADED R signed_power(R a, R b, R size) {                                                                \
     const R half_way = b * (R)0.5f, whole = trunc(b), whole_half = trunc(half_way);                            \
     const bool is_whole = whole == b, odd = is_whole & (whole_half != half_way);                               \
     const R result = has_sign(a) && odd ? -size : size;                                                        \
@@ -148,12 +148,12 @@ SIGNED_POWER(float)
 SIGNED_POWER(double)
 
 // For float in double, whose numbers have room for what float's lose: log2|a| b may be 127, and its error counts as many times.
-float OVERLOADED vectorized_hypot(float a, float b) {
+OVERLOADED float vectorized_hypot(float a, float b) {
   const double x = a, y = b;
   const float root = (float)sqrt(x * x + y * y);
   return fabs(a) == INFINITY || fabs(b) == INFINITY ? INFINITY : root;
 }
-float OVERLOADED vectorized_pow(float a, float b) {
+OVERLOADED float vectorized_pow(float a, float b) {
   // log2(m 2^e) with m between the roots of 1/2 and 2, by the series of atanh. (log_parts would look for denormals
   // too, which no float is in double: a tenth of the time.)
   const double x = fabs(a);
@@ -171,13 +171,13 @@ float OVERLOADED vectorized_pow(float a, float b) {
 }
 
 // As the larger times a root of at most 2: squares might overflow.
-double OVERLOADED vectorized_hypot(double a, double b) {
+OVERLOADED double vectorized_hypot(double a, double b) {
   const double x = fabs(a), y = fabs(b), most = x > y ? x : y, least = x > y ? y : x;
   const double share = most > 0 ? least / most : 0, root = most * sqrt(fma(share, share, 1.0));
   return x == INFINITY || y == INFINITY ? INFINITY : x != x || y != y ? NAN : root;
 }
 // By pairs of numbers, of which the second holds what the first one's rounding lost.
-double OVERLOADED vectorized_pow(double a, double b) {
+OVERLOADED double vectorized_pow(double a, double b) {
   // log|a| = e log(2) + 2 s + 2/3 s^3 + s^5 P(s^2), s = m / (2 + m).
   double m;
   const double x = fabs(a), e = log_parts(x, &m), below = 2 + m, below_low = m - (below - 2);

@@ -4,8 +4,8 @@
 #include "lib/intrinsics.cl"
 
 // A call that is left is a loop that stays scalar.
-#define INLINED __attribute__((always_inline))
-#define OVERLOADED __attribute__((always_inline, overloadable))
+#define INLINED static __attribute__((always_inline))
+#define OVERLOADED static __attribute__((always_inline, overloadable))
 #define POLYNOMIAL_4(x, a, b, c, d, e) fma(fma(fma(fma(e, x, d), x, c), x, b), x, a)
 
 #define LN2_float 0.693147182f  // and its rest
@@ -20,21 +20,21 @@
 #define EXP2_MOST_float 200.0f  // from which on, up and down, it is nothing else
 #define LARGE_float 1e4f        // the square of it and 1 are the square
 
-bool OVERLOADED has_sign(float x) {
+OVERLOADED bool has_sign(float x) {
   return as_int(x) < 0;
 }
 // (One of the compilers for CPUs ends in a segmentation fault with some calls behind a select, or under a condition: this one's,
 // and those of square roots, which are taken before they are chosen.)
-float OVERLOADED vectorized_copysign(float size, float sign) {
+OVERLOADED float vectorized_copysign(float size, float sign) {
   return as_float((as_uint(size) & 0x7fffffffu) | (as_uint(sign) & 0x80000000u));
 }
 // rint, of numbers up to 2^22, and of double up to 2^51: the builtin one of double is a call.
-float OVERLOADED nearest(float v) {
+OVERLOADED float nearest(float v) {
   return (v + 12582912.0f) - 12582912.0f;
 }
 
 // What log does, of a positive number: x = 2^e (1 + m), with 1 + m between the roots of 1/2 and 2.
-float OVERLOADED log_parts(float x, float* m) {
+OVERLOADED float log_parts(float x, float* m) {
   const bool denormal = x < 1.17549435e-38f;
   const uint bits = as_uint(denormal ? x * 8388608.0f : x);
   const int e = (int)(bits - 0x3f3504f3u) >> 23;
@@ -42,7 +42,7 @@ float OVERLOADED log_parts(float x, float* m) {
   return (float)(e - (denormal ? 23 : 0));
 }
 // log(1 + m) - m, up to 3e-8 of m^3.
-float OVERLOADED log_rest(float m) {
+OVERLOADED float log_rest(float m) {
   const float high = fma(fma(fma(0.0733238841f, m, -0.116598651f), m, 0.116346851f), m, -0.123967109f);
   const float tail = POLYNOMIAL_4(m, 0.333333313f, -0.249999812f, 0.200006881f, -0.166691505f, 0.142511544f) +
                      m * m * (m * m) * m * high;
@@ -50,23 +50,23 @@ float OVERLOADED log_rest(float m) {
 }
 
 // (exp(r) - 1 - r - r^2 / 2) / r^3 for r up to 1/2.
-float OVERLOADED exp_tail(float r) {
+OVERLOADED float exp_tail(float r) {
   return POLYNOMIAL_4(r, 0.166666669f, 0.0416661804f, 0.00833319286f, 0.00139666191f, 0.000199621826f);
 }
 // 2^k, as two factors, for a whole number k from -300 to 300.
-float OVERLOADED power_of_two(float k, float* rest) {
+OVERLOADED float power_of_two(float k, float* rest) {
   const int half_way = (int)k >> 1, other = (int)k - half_way;
   *rest = as_float((uint)(other + 127) << 23);
   return as_float((uint)(half_way + 127) << 23);
 }
 
 // erf(x) of x up to 1; exp(a^2) erfc(a) of a from 1/2 on: 1 / (1 + 2 a) times a polynomial in (a - 2) / (a + 2).
-float OVERLOADED erf_near(float x) {
+OVERLOADED float erf_near(float x) {
   const float z = x * x;
   const float high = fma(fma(7.85385494e-05f, z, -0.000801019168f), z, 0.00518832746f);
   return x * fma(fma(fma(fma(high, z, -0.0268538118f), z, 0.112835851f), z, -0.376126258f), z, 1.12837917f);
 }
-float OVERLOADED erfc_factor(float a) {
+OVERLOADED float erfc_factor(float a) {
   const float u = (a - 2) / (a + 2);
   const float high = POLYNOMIAL_4(u, -0.0542185712f, -0.00794723224f, 0.00869564158f, 0.000948607519f, -0.00132044733f);
   const float p = fma(fma(fma(fma(high, u, 0.164042295f), u, -0.16603038f), u, -0.092763571f), u, 1.27697838f);
@@ -75,11 +75,11 @@ float OVERLOADED erfc_factor(float a) {
 #define ERFC_LEAST_float 10.2f  // where erfc is 0
 
 // (atan(z) / z - 1) / z^2 of z^2, z up to 1.
-float OVERLOADED atan_tail(float w) {
+OVERLOADED float atan_tail(float w) {
   const float high = POLYNOMIAL_4(w, -0.0837729803f, 0.0575518052f, -0.0308043024f, 0.0107267864f, -0.00175389502f);
   return POLYNOMIAL_4(w, -0.333332836f, 0.199982659f, -0.142619319f, 0.109420247f, high);
 }
 // (asin(z) / z - 1) / z^2 of z^2, z up to 1/2.
-float OVERLOADED asin_tail(float w) {
+OVERLOADED float asin_tail(float w) {
   return fma(POLYNOMIAL_4(w, 0.0750010316f, 0.0445966247f, 0.0311319205f, 0.0170057915f, 0.0339210635f), w, 0.166666663f);
 }

@@ -7,7 +7,7 @@
 #ifndef INTEGER_REAL
 // The normal distribution's function, of v and e = exp(-v * v / 2): with a = |v| it is e t Q(t) at -a, where t is
 // 1 / (1 + 0.35 a) and Q a least-squares fit, weighted so that the largest relative error is smallest, 3.2e-8.
-REAL __attribute__((always_inline)) normal_cdf(REAL v, REAL e) {
+static __attribute__((always_inline)) REAL normal_cdf(REAL v, REAL e) {
 #ifdef DOUBLE_REAL
   return erfc(v * -0.70710678118654752) / 2;
 #else

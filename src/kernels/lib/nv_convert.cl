@@ -2,12 +2,12 @@
 // compiler makes PTX: it moves them one by one. types.cl has what others make of OpenCL C. A word is two, the first its lower half.
 
 #ifdef BF16_INSTRUCTION
-ushort bf16_bits(float v) {
+static ushort bf16_bits(float v) {
   ushort bits;
   __asm__("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(v));
   return bits;
 }
-uint bf16_word(float first, float second) {
+static uint bf16_word(float first, float second) {
   uint word;
   __asm__("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(second), "f"(first));
   return word;

@@ -6,10 +6,10 @@
 #ifndef REAL
 #define REAL float
 #endif
-#define POLYNOMIAL REAL __attribute__((always_inline))
+#define POLYNOMIAL static __attribute__((always_inline)) REAL
 
 // p[0] = 1, p[1] = `first`, p[k + 1] = ((a1 k + a0) x + c1 k + c0) p[k] / (d k + 1) - (b1 k + b0) p[k - 1] / (d k + 1)
-static POLYNOMIAL by_recurrence(REAL x, REAL degree, REAL first, REAL a1, REAL a0, REAL c1, REAL c0, REAL b1, REAL b0, REAL d) {
+POLYNOMIAL by_recurrence(REAL x, REAL degree, REAL first, REAL a1, REAL a0, REAL c1, REAL c0, REAL b1, REAL b0, REAL d) {
   REAL before = 1, here = first;
   for (REAL k = 1; k < degree && here == here; k += 1) {
     const REAL next = (((a1 * k + a0) * x + c1 * k + c0) * here - (b1 * k + b0) * before) / (d * k + 1);
@@ -19,7 +19,7 @@ static POLYNOMIAL by_recurrence(REAL x, REAL degree, REAL first, REAL a1, REAL a
   return degree < 0 ? 0 : degree < 1 ? 1 : here;
 }
 // All four of Chebyshev's have p[k + 1] = 2 x p[k] - p[k - 1].
-static POLYNOMIAL chebyshev(REAL x, REAL degree, REAL first) {
+POLYNOMIAL chebyshev(REAL x, REAL degree, REAL first) {
   return by_recurrence(x, degree, first, 0, 2, 0, 0, 0, 1, 0);
 }
 static int closed_form(REAL x, REAL degree) {

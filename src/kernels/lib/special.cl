@@ -10,7 +10,7 @@
 #ifndef REAL
 #define REAL float
 #endif
-#define SPECIAL_FUNCTION REAL __attribute__((always_inline))
+#define SPECIAL_FUNCTION static __attribute__((always_inline)) REAL
 #define NEXT(c) p = fma(p, v, (REAL)(c));
 
 // log(gamma(2 + v)) for |v| <= 1/2: v (1 - Euler's constant) + the sum of (-v)^k (zeta(k) - 1) / k, 5.7.3.

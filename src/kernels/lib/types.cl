@@ -30,10 +30,10 @@
 #ifdef CPU
 HALF_CONVERSIONS(, __attribute__((always_inline)))
 #define HALF_ACCESS(SPACE)                                                                \
-  float __attribute__((always_inline, overloadable)) half_load(SPACE const half* p) {     \
+  static __attribute__((always_inline, overloadable)) float half_load(SPACE const half* p) {     \
     return half_floats(*(SPACE const ushort*)p);                                          \
   }                                                                                       \
-  void __attribute__((always_inline, overloadable)) half_store(SPACE half* p, float v) {  \
+  static __attribute__((always_inline, overloadable)) void half_store(SPACE half* p, float v) {  \
     *(SPACE ushort*)p = half_words(v);                                                    \
   }
 HALF_ACCESS(__global)
@@ -57,14 +57,14 @@ __constant uint brought_in = 1;
 
 // Round to nearest even; a NaN stays one. Two are a word, the first one its lower half.
 #ifndef BF16_INSTRUCTION
-uint bf16_rounded(float v) {
+static uint bf16_rounded(float v) {
   const uint bits = as_uint(v);
   return v != v ? bits | 0x400000u : bits + 0x7fffu + ((bits >> 16) & 1u);
 }
-ushort bf16_bits(float v) {
+static ushort bf16_bits(float v) {
   return (ushort)(bf16_rounded(v) >> 16);
 }
-uint bf16_word(float first, float second) {
+static uint bf16_word(float first, float second) {
   return (bf16_rounded(first) >> 16) | (bf16_rounded(second) & 0xffff0000u);
 }
 #endif

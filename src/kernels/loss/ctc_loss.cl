@@ -71,12 +71,12 @@
 // e^v of v up to 0, as a term of a sum of 1 and more: below -80 it is as good as what it is at -80, and takes no denormal numbers.
 // Without calls, so that a loop over it becomes vector instructions.
 #define INTO_ONE(v) exp((v) < -80 ? -80 : (v))
-__attribute__((always_inline)) real log_add(real a, real b, real c) {
+static __attribute__((always_inline)) real log_add(real a, real b, real c) {
   const real larger = a > b ? a : b, most = larger > c ? larger : c;
   const real sum = INTO_ONE(a - most) + INTO_ONE(b - most) + INTO_ONE(c - most);
   return most == -INFINITY ? most : most + log(sum);
 }
-real loss_of(__global const real* alpha, int end, int states, int pitch) {
+static real loss_of(__global const real* alpha, int end, int states, int pitch) {
   if (end == 0) return states == 1 ? 0 : INFINITY;
   __global const real* last = alpha + (long)(end - 1) * pitch;
   return -log_add(last[states - 1], states > 1 ? last[states - 2] : -INFINITY, -INFINITY);

@@ -42,7 +42,7 @@
 #endif
 
 // The sum of v over the LX work-items of a row, the same bits for each of them. `lanes` are the row's.
-SUMMED total(SUMMED v, int lane, __local SUMMED* lanes) {
+static SUMMED total(SUMMED v, int lane, __local SUMMED* lanes) {
   lanes[lane] = v;
   barrier(CLK_LOCAL_MEM_FENCE);
 #pragma unroll

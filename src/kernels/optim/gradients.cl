@@ -21,14 +21,14 @@
 #include "lib/arguments.cl"
 #include "optim/norm_places.h"
 
-REAL joined(REAL sum, REAL part) {
+static REAL joined(REAL sum, REAL part) {
 #if LARGEST
   return part > sum || part != part ? part : sum;
 #else
   return sum + part;
 #endif
 }
-void add_part(REAL* sum, REAL* low, REAL part) {
+static void add_part(REAL* sum, REAL* low, REAL part) {
 #if LARGEST
   *sum = joined(*sum, part);
 #else
@@ -37,7 +37,7 @@ void add_part(REAL* sum, REAL* low, REAL part) {
 }
 
 // Of the group's parts, first to end; its first work-item has it.
-REAL norm_of_parts(__global const REAL* parts, int first, int end, __local REAL* sums) {
+static REAL norm_of_parts(__global const REAL* parts, int first, int end, __local REAL* sums) {
   const int lane = (int)get_local_id(0);
   REAL sum = 0, low = 0;
   for (int i = first + lane; i < end; i += LOCAL) add_part(&sum, &low, parts[i]);

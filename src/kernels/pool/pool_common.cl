@@ -81,7 +81,7 @@ typedef int Product;
 struct Taps {
   int start, begin, end, counted;
 };
-struct Taps taps_of(PoolWindows a, int window) {
+static struct Taps taps_of(PoolWindows a, int window) {
   struct Taps t;
 #if ADAPTIVE
   t.start = (int)((Product)window * a.size / a.out);
@@ -102,7 +102,7 @@ struct Taps taps_of(PoolWindows a, int window) {
 struct Windows {
   int first, count;
 };
-struct Windows windows_of(PoolWindows a, int place) {
+static struct Windows windows_of(PoolWindows a, int place) {
   struct Windows result;
 #if ADAPTIVE
   result.first = (int)((Product)place * a.out / a.size);
@@ -113,7 +113,7 @@ struct Windows windows_of(PoolWindows a, int place) {
 #endif
   return result;
 }
-int holds(PoolWindows a, int window, int place) {
+static int holds(PoolWindows a, int window, int place) {
 #if ADAPTIVE
   return 1;
 #else
@@ -123,12 +123,12 @@ int holds(PoolWindows a, int window, int place) {
 }
 
 // The elements that an average divides by; of norms, those that the sum is of.
-int elements_of(struct Taps d, struct Taps h, struct Taps w) {
+static int elements_of(struct Taps d, struct Taps h, struct Taps w) {
   return max(1, d.counted * h.counted * w.counted);
 }
-int taps_in_all(PoolWindows d, PoolWindows h, PoolWindows w) { return d.taps * h.taps * w.taps; }
+static int taps_in_all(PoolWindows d, PoolWindows h, PoolWindows w) { return d.taps * h.taps * w.taps; }
 // What a norm's sum is multiplied by.
-REAL scale_of(int elements, int all) { return UNIFORM || ADAPTIVE ? 1 : (REAL)all / (REAL)elements; }
+static REAL scale_of(int elements, int all) { return UNIFORM || ADAPTIVE ? 1 : (REAL)all / (REAL)elements; }
 
 // v^norm, its root, and the slope (x / y)^(norm - 1) by the ratio; of numbers and of vectors.
 #if NORM == 1
@@ -174,7 +174,7 @@ REAL scale_of(int elements, int all) { return UNIFORM || ADAPTIVE ? 1 : (REAL)al
 #endif
 
 // Where the first element of a window lies in its plane; -1 if it has none.
-int first_place(PoolWindows h, PoolWindows w, PoolWindows d, struct Taps td, struct Taps th, struct Taps tw) {
+static int first_place(PoolWindows h, PoolWindows w, PoolWindows d, struct Taps td, struct Taps th, struct Taps tw) {
   if (td.begin >= td.end || th.begin >= th.end || tw.begin >= tw.end) return -1;
   const int depth = td.start + td.begin * d.dilation, row = th.start + th.begin * h.dilation;
   return (depth * h.size + row) * w.size + tw.start + tw.begin * w.dilation;
@@ -182,7 +182,7 @@ int first_place(PoolWindows h, PoolWindows w, PoolWindows d, struct Taps td, str
 
 // Whether a is the result rather than b: a NaN before a number, the greater one, the last NaN, the first of
 // equals. A place below 0 is none.
-int better(REAL a, int a_place, REAL b, int b_place) {
+static int better(REAL a, int a_place, REAL b, int b_place) {
   const int a_nan = a != a, b_nan = b != b;
   if (b_place < 0 || a_place < 0) return b_place < 0;
   if (a_nan || b_nan) return a_nan && (!b_nan || a_place > b_place);

@@ -114,7 +114,7 @@ __kernel void pool_forward(TENSOR(const T, x), TENSOR(T, y), TENSOR(PLACE_TYPE, 
 // What a window hands back to its elements in `sums`, which stand for the columns [first, last) of a row:
 // `handed` is its dy, divided where that is due; `hit` the column of its maximum.
 #define CHUNK 64
-void hand_back(__private REAL* sums, int first, int last, PoolWindows w, struct Taps tw, REAL handed, int hit,
+static void hand_back(__private REAL* sums, int first, int last, PoolWindows w, struct Taps tw, REAL handed, int hit,
                __global const T* x, INDEX x_step, REAL root, REAL norm) {
 #if MAXIMUM
   const int tap = hit - tw.start;

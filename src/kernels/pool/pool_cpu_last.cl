@@ -90,11 +90,11 @@ __kernel void pool_forward(TENSOR(const T, x), TENSOR(T, y), TENSOR(PLACE_TYPE, 
 #define T_AT (c * t_c + o * t_d + p * t_h + q * t_w)
 #define HANDED_LANES lanes_of_norm(NEAR(y_from + c * y_c + y_at, y_c) * scale, NEAR(s_from + c * s_c, s_c), NEAR(t_from + T_AT, t_c), norm)
 #define HANDED_ONE one_of_norm(LOAD(y_from, c * y_c + y_at) * scale, LOAD(s_from, c * s_c), LOAD(t_from, T_AT), norm)
-Reals lanes_of_norm(Reals handed, Reals x, Reals root, REAL norm) {
+static Reals lanes_of_norm(Reals handed, Reals x, Reals root, REAL norm) {
   const Reals ratio = x / root;
   return select(handed * SLOPE(ratio, norm), (Reals)(0), root == 0);
 }
-REAL one_of_norm(REAL handed, REAL x, REAL root, REAL norm) {
+static REAL one_of_norm(REAL handed, REAL x, REAL root, REAL norm) {
   const REAL ratio = x / root;
   return root == 0 ? 0 : handed * SLOPE(ratio, norm);
 }

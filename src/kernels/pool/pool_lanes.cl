@@ -38,22 +38,22 @@ JOIN(ushort, L) bf16_lanes(JOIN(uint, L) bits) {
 #define IOTA ((Places)(JOIN(IOTA_, L)))
 
 // Elements `step` apart.
-Reals load_by(__global const T* p, INDEX step) {
+static Reals load_by(__global const T* p, INDEX step) {
   REAL v[L];
   for (int k = 0; k < L; k++) v[k] = LOAD(p, k * step);
   return JOIN(vload, L)(0, v);
 }
-void store_by(__global T* p, INDEX step, Reals lanes) {
+static void store_by(__global T* p, INDEX step, Reals lanes) {
   REAL v[L];
   JOIN(vstore, L)(lanes, 0, v);
   for (int k = 0; k < L; k++) STORE(p, k * step, v[k]);
 }
-Places load_places_by(__global const PLACE_TYPE* p, INDEX step) {
+static Places load_places_by(__global const PLACE_TYPE* p, INDEX step) {
   LANE v[L];
   for (int k = 0; k < L; k++) v[k] = (LANE)p[k * step];
   return JOIN(vload, L)(0, v);
 }
-void store_places_by(__global PLACE_TYPE* p, INDEX step, Places lanes) {
+static void store_places_by(__global PLACE_TYPE* p, INDEX step, Places lanes) {
   LANE v[L];
   JOIN(vstore, L)(lanes, 0, v);
   for (int k = 0; k < L; k++) p[k * step] = (PLACE_TYPE)v[k];

@@ -13,7 +13,7 @@
 #endif
 
 // Whether the window with these taps holds a place along the axis.
-bool takes(PoolWindows a, struct Taps taps, int place) {
+static bool takes(PoolWindows a, struct Taps taps, int place) {
   const int tap = place - taps.start;
   return tap >= 0 && tap < taps.end * a.dilation && tap % a.dilation == 0;
 }

@@ -27,7 +27,7 @@ typedef struct {
   word s0, s1, s2, s3;
 } words;
 
-words philox(words c, uint2 key) {
+static words philox(words c, uint2 key) {
   uint k0 = key.s0, k1 = key.s1;
   for (int round = 0; round < 10; round++) {
     MULTIPLY(c.s0, 0xD2511F53u, high0, low0)
@@ -43,7 +43,7 @@ words philox(words c, uint2 key) {
 }
 
 // Words 4 block .. 4 block + 3 of a stream of `seed`, of which there are 2^32; the lanes hold neighbouring blocks.
-words philox_stream(ulong block, ulong seed, uint stream) {
+static words philox_stream(ulong block, ulong seed, uint stream) {
 #if WORDS == 8
   const product b = block + (product)(0, 1, 2, 3, 4, 5, 6, 7);
 #else

@@ -6,17 +6,10 @@
 
 #pragma OPENCL FP_CONTRACT OFF
 
-#define EXACT __attribute__((always_inline))
+#define EXACT static __attribute__((always_inline))
 
-// -log(u) of u = (w + 1/2) / 2^32: from 2^-33 to 22.9. From 3/4 on it is that of 1 - (1 - u), so that what is
-// near 1 keeps all its bits.
-float EXACT negative_log(uint w) {
-  const bool high = w >= 0xC0000000u;
-  const float u = fma((float)(high ? ~w : w), 0x1p-32f, 0x1p-33f);
-  const uint bits = as_uint(u);
-  const int exponent = high ? 0 : (int)(bits - 0x3f3504f3u) >> 23;
-  const float e = (float)exponent;
-  const float m = high ? -u : as_float(bits - ((uint)exponent << 23)) - 1.0f;  // u = 2^e (1 + m)
+// log(2^e (1 + m)), 1 + m between the square roots of 1/2 and 2.
+EXACT float logarithm_of(float e, float m) {
   float p = fma(0.06750956f, m, -0.11671449f);
   p = fma(p, m, 0.11883568f);
   p = fma(p, m, -0.12406032f);
@@ -26,11 +19,29 @@ float EXACT negative_log(uint w) {
   p = fma(p, m, -0.2500001f);
   p = fma(p, m, 0.33333313f);
   p = fma(p, m, -0.5f);
-  return -fma(e, 0.6931472f, fma(m * m, p, m));
+  return fma(e, 0.6931472f, fma(m * m, p, m));
+}
+
+// log(x) of a positive normal number.
+EXACT float logarithm(float x) {
+  const uint bits = as_uint(x);
+  const int exponent = (int)(bits - 0x3f3504f3u) >> 23;
+  return logarithm_of((float)exponent, as_float(bits - ((uint)exponent << 23)) - 1.0f);
+}
+
+// -log(u) of u = (w + 1/2) / 2^32: from 2^-33 to 22.9. From 3/4 on it is that of 1 - (1 - u), so that what is
+// near 1 keeps all its bits.
+EXACT float negative_log(uint w) {
+  const bool high = w >= 0xC0000000u;
+  const float u = fma((float)(high ? ~w : w), 0x1p-32f, 0x1p-33f);
+  const uint bits = as_uint(u);
+  const int exponent = high ? 0 : (int)(bits - 0x3f3504f3u) >> 23;
+  const float m = high ? -u : as_float(bits - ((uint)exponent << 23)) - 1.0f;  // u = 2^e (1 + m)
+  return -logarithm_of((float)exponent, m);
 }
 
 // The square root of a positive number.
-float EXACT square_root(float x) {
+EXACT float square_root(float x) {
   const float half_x = -0.5f * x;
   float y = as_float(0x5f3759dfu - (as_uint(x) >> 1));
   y *= fma(half_x * y, y, 1.5f);
@@ -40,24 +51,24 @@ float EXACT square_root(float x) {
 }
 
 // 1 / x of a positive number below 2^100, to 1.3e-4; and that made as exact as it can be.
-float EXACT near_reciprocal(float x) {
+EXACT float near_reciprocal(float x) {
   const float y = as_float(0x7ef311c7u - as_uint(x)), error = fma(-x, y, 1.0f);
   return fma(y * error, error + 1.0f, y);
 }
-float EXACT reciprocal(float x) {
+EXACT float reciprocal(float x) {
   const float y = near_reciprocal(x);
   return fma(fma(-x, y, 1.0f), y, y);
 }
 
 // Sine and cosine of r quarter turns, r from -1/2 to 1/2.
-float EXACT sine(float r) {
+EXACT float sine(float r) {
   const float t = r * r;
   float p = fma(0.0001546035f, t, -0.00467954f);
   p = fma(p, t, 0.079692334f);
   p = fma(p, t, -0.6459641f);
   return fma(r, 1.5707964f, r * fma(p, t, -4.371139e-8f));
 }
-float EXACT cosine(float r) {
+EXACT float cosine(float r) {
   const float t = r * r;
   float p = fma(0.00089350715f, t, -0.02085524f);
   p = fma(p, t, 0.25366852f);
@@ -66,7 +77,7 @@ float EXACT cosine(float r) {
 }
 
 // Cosine and sine of floor(w / 2^8) / 2^24 turns.
-void EXACT cosine_and_sine(uint w, float* c, float* s) {
+EXACT void cosine_and_sine(uint w, float* c, float* s) {
   const uint turn = w >> 8, quarter = (turn + (1u << 21)) >> 22;
   const float r = (float)((int)turn - (int)(quarter << 22)) * 0x1p-22f;
   const float along = cosine(r), across = sine(r);
@@ -76,7 +87,7 @@ void EXACT cosine_and_sine(uint w, float* c, float* s) {
 }
 
 // The tangent of pi (u - 1/2), u = (w + 1/2) / 2^32; beyond 1 that of the angle to pi / 2, turned over.
-float EXACT tangent(uint w) {
+EXACT float tangent(uint w) {
   const bool negative = w < 0x80000000u;
   const uint size = negative ? 0x7fffffffu - w : w - 0x80000000u;
   const bool beyond = size >= 0x40000000u;
@@ -88,7 +99,7 @@ float EXACT tangent(uint w) {
 }
 
 // exp(x); 0 where it would be below 2^-125.
-float EXACT exponential(float x) {
+EXACT float exponential(float x) {
   const float near = min(max(x, -86.6f), 88.8f);
   const float shifted = fma(near, 1.442695f, 12582912.0f), k = shifted - 12582912.0f;  // to the nearest integer
   const float r = fma(k, 1.90465430e-9f, fma(k, -0.6931472f, near));

@@ -21,35 +21,18 @@ typedef struct {
   uint stream;
 } Source;
 
-uint EXACT next_word(Source* source) {
+EXACT uint next_word(Source* source) {
   const words w = philox_stream(source->at / 4, source->seed, source->stream++);
   const uint pair = source->at & 2 ? w.s2 : w.s0, next = source->at & 2 ? w.s3 : w.s1;
   return source->at & 1 ? next : pair;
 }
 
 // In (0, 1), of 24 bits.
-float EXACT next_uniform(Source* source) {
+EXACT float next_uniform(Source* source) {
   return fma((float)(next_word(source) >> 8), 0x1p-24f, 0x1p-25f);
 }
 
-// log(x) of a positive normal number: negative_log's polynomial.
-float EXACT logarithm(float x) {
-  const uint bits = as_uint(x);
-  const int exponent = (int)(bits - 0x3f3504f3u) >> 23;
-  const float e = (float)exponent, m = as_float(bits - ((uint)exponent << 23)) - 1.0f;
-  float p = fma(0.06750956f, m, -0.11671449f);
-  p = fma(p, m, 0.11883568f);
-  p = fma(p, m, -0.12406032f);
-  p = fma(p, m, 0.14220327f);
-  p = fma(p, m, -0.16667996f);
-  p = fma(p, m, 0.20002073f);
-  p = fma(p, m, -0.2500001f);
-  p = fma(p, m, 0.33333313f);
-  p = fma(p, m, -0.5f);
-  return fma(e, 0.6931472f, fma(m * m, p, m));
-}
-
-float EXACT next_normal(Source* source) {
+EXACT float next_normal(Source* source) {
   const float r = square_root(2 * negative_log(next_word(source)));
   float along, across;
   cosine_and_sine(next_word(source), &along, &across);
@@ -59,7 +42,7 @@ float EXACT next_normal(Source* source) {
 #define LEAST 1.17549435e-38f
 
 #if !POISSON
-float EXACT sample(float shape, Source* source) {
+EXACT float sample(float shape, Source* source) {
   if (!(shape > 0.0f)) return NAN;
   if (shape > 0x1p60f) return shape;  // deviations are below its last bit
   float boost = 0;  // Below 1: a sample of shape + 1, times the shape's root of a uniform number.
@@ -86,7 +69,7 @@ float EXACT sample(float shape, Source* source) {
 }
 #else
 // t - log(1 + t), t > -1. By its series where the difference loses digits.
-float EXACT gap(float t) {
+EXACT float gap(float t) {
   if (fabs(t) >= 0.125f) return t - logarithm(1.0f + t);
   float p = fma(-0.1f, t, 0.11111111f);
   p = fma(p, t, -0.125f);
@@ -100,14 +83,14 @@ float EXACT gap(float t) {
 }
 
 // log of mean^k e^-mean / k!, by Stirling's formula: k is 1 and more.
-float EXACT log_probability(float k, float mean) {
+EXACT float log_probability(float k, float mean) {
   const float inverse = reciprocal(k), t = (mean - k) * inverse, inverse2 = inverse * inverse;
   float tail = fma(inverse2, 0.0007936508f, -0.0027777778f);
   tail = fma(tail, inverse2, 0.083333336f);
   return fma(-k, gap(t), fma(-inverse, tail, -0.5f * logarithm(6.2831855f * k)));
 }
 
-float EXACT sample(float mean, Source* source) {
+EXACT float sample(float mean, Source* source) {
   if (!(mean >= 0.0f)) return NAN;
   if (mean > 0x1p30f) return NAN;
   if (mean < 10.0f) {

@@ -72,7 +72,7 @@
 #define DRAW_PARAMETERS float a, float b, float top, ulong threshold, long low
 
 // Those of WORDS neighbouring blocks, in order.
-static void EXACT block_values(ulong block, ulong seed, DRAW_PARAMETERS, VALUE* ordered) {
+EXACT void block_values(ulong block, ulong seed, DRAW_PARAMETERS, VALUE* ordered) {
   const int some = threshold != 0;
   const uint last = (uint)(threshold - 1);
   uint word_of[4 * WORDS];

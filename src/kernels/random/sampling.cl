@@ -22,12 +22,12 @@
 #define STORE_INDEX(p, i, v) JOIN(STORE_, Y_DTYPE)(p, i, (Y_T)(v))
 
 // Word `at` of a stream of `seed`.
-uint random_word(ulong at, ulong seed, uint stream) {
+static uint random_word(ulong at, ulong seed, uint stream) {
   const words w = philox_stream(at / 4, seed, stream);
   const uint pair = at & 2 ? w.s2 : w.s0, next = at & 2 ? w.s3 : w.s1;
   return at & 1 ? next : pair;
 }
-ulong random_64(ulong at, ulong seed) {
+static ulong random_64(ulong at, ulong seed) {
   return (ulong)random_word(at, seed, 0) << 32 | random_word(at, seed, 1);
 }
 
@@ -48,7 +48,7 @@ __kernel void permute_by_rank(__global const ulong* keys, long keys_o, int n, __
 }
 
 // A number of 32 bits from another: a bijection whose result's bits depend on all bits (the finalizer of MurmurHash3).
-uint mixed(uint x) {
+static uint mixed(uint x) {
   x = (x ^ x >> 16) * 0x85ebca6bu;
   x = (x ^ x >> 13) * 0xc2b2ae35u;
   return x ^ x >> 16;
@@ -82,7 +82,7 @@ __kernel void permute_by_key(__global Y_T* y, long y_o, long step, uint n, int l
 }
 
 // A weight as a whole number of 24 bits times 2^(exponent - 150); 0 if it may not be drawn.
-uint weight_parts(float weight, int* exponent) {
+static uint weight_parts(float weight, int* exponent) {
   const uint bits = as_uint(weight);
   *exponent = 1;
   if (bits >= 0x7f800000u) return 0;
@@ -163,7 +163,7 @@ __kernel void draw_by_sums(__global const ulong* sums, long sums_o, int columns,
 }
 
 // What orders weight / e without overflow: exponents added, and the product of two numbers in [1, 2).
-uint race_key(float weight, uint w) {
+static uint race_key(float weight, uint w) {
   int exponent;
   uint whole = weight_parts(weight, &exponent);
   if (whole == 0) return 0;
@@ -190,7 +190,7 @@ __kernel void race_keys(__global const W_T* w, long w_o, long row_step, long ste
 
 // Of all work-items' values the largest, for each of them. PoCL makes wrong code of functions with barriers that it does not
 // inline.
-__attribute__((always_inline)) static ulong group_largest(ulong value, __local ulong* best, int lane) {
+static __attribute__((always_inline)) ulong group_largest(ulong value, __local ulong* best, int lane) {
   best[lane] = value;
   for (int k = LOCAL / 2; k > 0; k /= 2) {
     barrier(CLK_LOCAL_MEM_FENCE);

@@ -50,11 +50,11 @@
 
 // What is subtracted of a row with this maximum before exp: where nothing is above -infinity the sum is 0 then, and NaN or
 // -infinity comes out by itself. Of +infinity softmax gives NaN, logsumexp does not.
-real base_of(real most) {
+static real base_of(real most) {
   return (most == -INFINITY) | (ONE & (most == INFINITY)) ? 0 : most;
 }
 // The sum of elements up to `most`, as it is with another base.
-real moved(real sum, real most, real base) {
+static real moved(real sum, real most, real base) {
   return most == -INFINITY ? 0 : sum * exp(base_of(most) - base);
 }
 

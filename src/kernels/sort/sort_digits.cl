@@ -5,7 +5,7 @@
 #endif
 
 // PoCL makes wrong code of functions with barriers that it does not inline.
-#define INLINED __attribute__((always_inline)) static
+#define INLINED static __attribute__((always_inline))
 
 // The sum of `value` over the work-items before this one; `total` becomes that of all. All of them call it. The sums go
 // from one half of `sums`, of 2 * GROUP elements, to the other.

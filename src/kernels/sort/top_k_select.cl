@@ -29,7 +29,7 @@ typedef struct {
 
 // The sum of `value` over the work-items before this one, and over all. PoCL makes wrong code of functions with barriers
 // that it does not inline.
-__attribute__((always_inline)) static uint sum_before(uint value, __local uint* sums, uint* total) {
+static __attribute__((always_inline)) uint sum_before(uint value, __local uint* sums, uint* total) {
   const int item = (int)get_local_id(0);
   uint sum = value;
   sums[item] = sum;
