@@ -141,7 +141,8 @@ TEST_CASE("doctor: with a fault", "[.]") {
   Options asked;
   asked.engine = engine;
   CHECK_THAT(error_of<ValidationError>([&] { Gemm(context(), kProduct, asked); }),
-             Catch::StartsWith("engine: gemm: " + engine + " is switched off for this device: "));
+             Catch::StartsWith("engine: gemm: " + engine + " refused:") &&
+                 Catch::Contains("\n  " + engine + ": is switched off for this device: "));
   // So do other processes of the user's.
   const auto chosen = [&] {
     const Result result =

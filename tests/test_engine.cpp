@@ -70,7 +70,7 @@ std::string refused(const Problem& p, const Options& options = {}) {
 
 std::string tried(const Problem& p) {
   std::string text;
-  for (const std::string& name : candidates_of(kEngines, context(), p, {}, 1e18, false).timed)
+  for (const std::string& name : candidates_of("op", kEngines, context(), p, {}, 1e18, false).timed)
     text += name + " ";
   return text;
 }

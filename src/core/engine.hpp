@@ -65,6 +65,9 @@ struct EngineOptions : Options {
   EngineRequest request;  ///< what `engine` says
 };
 
+/// Why the device does without the operator's engine (dlprim/engines_off.hpp); empty if it does not.
+std::string switched_off(const Device& device, const char* op, const char* engine);
+
 template <class Problem, class Impl>
 struct Engine {
   using Text = std::string (*)(const Context&, const Problem&, const EngineOptions&);
@@ -86,11 +89,14 @@ struct Engine {
   /// Tuning tries it also where it avoids a problem.
   bool tried = false;
 
-  std::string refusal(const Context& context, const Problem& problem, const EngineOptions& options) const {
-    return refuse ? refuse(context, problem, options) : std::string();
+  std::string refusal(const char* op, const Context& context, const Problem& problem,
+                      const EngineOptions& options) const {
+    std::string off = switched_off(context.device(), op, name);
+    return off.empty() && refuse ? refuse(context, problem, options) : off;
   }
-  EngineVerdict judge(const Context& context, const Problem& problem, const EngineOptions& options) const {
-    EngineVerdict verdict{name, refusal(context, problem, options), {}};
+  EngineVerdict judge(const char* op, const Context& context, const Problem& problem,
+                      const EngineOptions& options) const {
+    EngineVerdict verdict{name, refusal(op, context, problem, options), {}};
     if (!verdict.refusal.empty()) return verdict;
     if (avoid) verdict.avoidance = avoid(context, problem, options);
     if (predict) verdict.prediction = predict(context, problem, options);
@@ -140,7 +146,7 @@ bool plain_is_cheap(const Device& device, double flops);
 /// where it does not take long, by the `flops` of a run. Results are compared with its, or where it would
 /// take long with those of the last engine before it.
 template <class Problem, class Impl>
-TuneCandidates candidates_of(const EngineList<Problem, Impl>& engines, const Context& context,
+TuneCandidates candidates_of(const char* op, const EngineList<Problem, Impl>& engines, const Context& context,
                              const Problem& problem, const Options& asked, double flops, bool times_plain) {
   TuneCandidates result;
   const EngineOptions options(asked);
@@ -148,7 +154,7 @@ TuneCandidates candidates_of(const EngineList<Problem, Impl>& engines, const Con
   const char* last = nullptr;
   const bool cheap = plain_is_cheap(context.device(), flops);
   for (const auto* engine : engines) {
-    const EngineVerdict verdict = engine->judge(context, problem, options);
+    const EngineVerdict verdict = engine->judge(op, context, problem, options);
     if (!verdict.refusal.empty() || !(engine->tried || verdict.avoidance.empty())) continue;
     if (engine == plain && last && !(times_plain && cheap)) continue;
     if (engine != plain) last = engine->name;
@@ -175,9 +181,9 @@ inline std::string workspace_refusal(size_t bytes, const Options& options) {
 
 /// The engine of the first row for `tuned` that serves; null if none does.
 template <class Problem, class Impl>
-std::unique_ptr<const Impl> tuned_engine(const EngineList<Problem, Impl>& engines, const Context& context,
-                                         const Problem& problem, const Options& options,
-                                         const TuneProblem& tuned, PlanInfo& info) {
+std::unique_ptr<const Impl> tuned_engine(const char* op, const EngineList<Problem, Impl>& engines,
+                                         const Context& context, const Problem& problem,
+                                         const Options& options, const TuneProblem& tuned, PlanInfo& info) {
   for (const TuneAnswer& answer : tuned_answers(context, tuned)) {
     Options asked = options;
     asked.engine = answer.engine;
@@ -186,7 +192,7 @@ std::unique_ptr<const Impl> tuned_engine(const EngineList<Problem, Impl>& engine
       const EngineOptions row(asked);
       for (const auto* engine : engines) {
         if (!row.request.names(engine->name)) continue;
-        reason = engine->refusal(context, problem, row);
+        reason = engine->refusal(op, context, problem, row);
         if (!reason.empty()) break;
         auto impl = engine->make(context, problem, row);
         reason = workspace_refusal(impl->workspace_size(), options);
@@ -240,9 +246,9 @@ std::unique_ptr<const Impl> ranked_engine(const EngineList<Problem, Impl>& engin
   }
 }
 
-/// Of the engines that accept: the one that `options.engine` names; else what the tables say of `tuned`, if
-/// it is given; else the one that ranks first. Fills `info`. Throws ValidationError when none accepts, or the
-/// named one does not exist or refuses.
+/// Of the engines that accept and are not switched off for the device: the one that `options.engine` names;
+/// else what the tables say of `tuned`, if it is given; else the one that ranks first. Fills `info`. Throws
+/// ValidationError when none accepts, or the named one does not exist or refuses.
 template <class Problem, class Impl>
 std::unique_ptr<const Impl> choose_engine(const char* op, const EngineList<Problem, Impl>& engines,
                                           const Context& context, const Problem& problem,
@@ -253,13 +259,13 @@ std::unique_ptr<const Impl> choose_engine(const char* op, const EngineList<Probl
   bool known = options.request.automatic();
   for (const auto* engine : engines) {
     known |= options.request.names(engine->name);
-    info.engines.push_back(engine->judge(context, problem, options));
+    info.engines.push_back(engine->judge(op, context, problem, options));
   }
   require(known, "engine", op, " has no engine '", options.engine, "'");
 
   std::unique_ptr<const Impl> chosen;
   if (tuned && options.request.automatic())
-    chosen = tuned_engine(engines, context, problem, options, *tuned, info);
+    chosen = tuned_engine(op, engines, context, problem, options, *tuned, info);
   if (!chosen) chosen = ranked_engine(engines, context, problem, options, info);
   std::string refusals;
   for (const EngineVerdict& verdict : info.engines)

@@ -15,7 +15,7 @@
 
 #include "core/binary_cache.hpp"
 #include "core/check.hpp"
-#include "core/engines_off.hpp"
+#include "core/engine.hpp"
 #include "core/regular_file.hpp"
 
 namespace dlprim {
@@ -55,6 +55,13 @@ std::vector<Fields> read_record() {
   return lines;
 }
 
+/// A device's identity as a field. Drivers' texts may hold anything.
+std::string field_of(std::string text) {
+  for (char& c : text)
+    if (c == '\t' || c == '\n' || c == '\r') c = ' ';
+  return text;
+}
+
 /// What this process knows of the record: read once, and again when it writes.
 class Record {
  public:
@@ -62,11 +69,14 @@ class Record {
     static Record* record = new Record;  // plans may be made while the process ends
     return *record;
   }
-  std::vector<Fields> lines() {
+  /// Why the engine is switched off; empty if it is not.
+  std::string reason(const Device& device, const char* op, const char* engine) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (!read_) lines_ = read_record();
     read_ = true;
-    return lines_;
+    for (const Fields& f : lines_)
+      if (f[1] == op && f[2] == engine && f[0] == field_of(device.identity())) return f[3];
+    return {};
   }
   void forget() {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -98,13 +108,6 @@ void write_record(const std::vector<Fields>& lines) {
   std::error_code ignored;
   fs::remove(temporary, ignored);
   throw Error(cat("cannot write '", path, "': ", code ? code.message() : std::strerror(reason)));
-}
-
-/// A device's identity as a field. Drivers' texts may hold anything.
-std::string field_of(std::string text) {
-  for (char& c : text)
-    if (c == '\t' || c == '\n' || c == '\r') c = ' ';
-  return text;
 }
 
 bool is_field(const std::string& text) {
@@ -156,12 +159,9 @@ AllEnginesOn::~AllEnginesOn() {
 
 namespace detail {
 
-std::string switched_off(const Device& device, const char* op, const std::string& engine) {
-  if (all_on) return {};
-  for (const Fields& f : Record::get().lines())
-    if (f[1] == op && f[2] == engine && f[0] == field_of(device.identity()))
-      return cat("is switched off for this device: ", f[3]);
-  return {};
+std::string switched_off(const Device& device, const char* op, const char* engine) {
+  const std::string reason = all_on ? "" : Record::get().reason(device, op, engine);
+  return reason.empty() ? "" : "is switched off for this device: " + reason;
 }
 
 }  // namespace detail

@@ -220,6 +220,11 @@ __kernel ONE_WORK_ITEM void gemm_pack_b(int N, int K, __global Scalar* restrict 
 #define B_SOURCE B_PARAMETERS
 #endif
 
+// 0: the file's program has the kernels that pack alone.
+#ifndef MULTIPLIES
+#define MULTIPLIES 1
+#endif
+#if MULTIPLIES
 // Where several blocks of k meet, beta's part is added with the block whose sum goes to C or comes from it first.
 #define BETA_BLOCK (SUMS_APART ? last : first)
 // Puts a tile of `height` rows to C, vectors of `width` columns.
@@ -310,3 +315,4 @@ __kernel ONE_WORK_ITEM void gemm_cpu(int M, int N, int K, int nc, int rows, A_SO
     k0 += KC;
   } while (k0 < K);
 }
+#endif

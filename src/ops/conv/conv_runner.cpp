@@ -1,6 +1,6 @@
 #include "ops/conv/conv_runner.hpp"
 
-#include "core/engines_off.hpp"
+#include "core/engine.hpp"
 #include "core/gen/arguments.hpp"
 #include "core/plan_record.hpp"
 #include "ops/conv/conv_tune.hpp"
@@ -82,7 +82,9 @@ std::string description_of(const ConvProblem& p, const ConvDesc& desc, Write wri
 }  // namespace
 
 TuneCandidates conv_candidates(const Context& context, const ConvProblem& p, const Options& options) {
-  return candidates_of(kEngines, context, p, options, conv_flops(p), false);
+  constexpr const char* kNames[] = {"conv", "conv_backward_data", "conv_backward_filter"};
+  const char* op = kNames[static_cast<size_t>(p.direction)];
+  return candidates_of(op, kEngines, context, p, options, conv_flops(p), false);
 }
 
 ConvRunner::ConvRunner(const char* op, ConvDirection direction, const Context& context, const ConvDesc& desc,
@@ -105,7 +107,7 @@ ConvRunner::ConvRunner(const char* op, ConvDirection direction, const Context& c
     measure_conv_on_first_use(context, direction, inner, rest);
   const TuneProblem tuned = conv_tune_problem(problem, options);
   auto info = std::make_shared<PlanInfo>();
-  impl_ = choose_enabled_engine(op, kEngines, context, problem, rest, *info, &tuned);
+  impl_ = choose_engine(op, kEngines, context, problem, rest, *info, &tuned);
   impl_at_ = parts_.add(impl_->workspace_size());
   info->workspace = parts_.size();
   info->text = cat("op=", op, " engine=", info->request, " ", conv_text(problem), text_beside(desc, write));

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "core/composed.hpp"
-#include "core/engines_off.hpp"
+#include "core/engine.hpp"
 #include "core/gen/arguments.hpp"
 #include "core/plan_record.hpp"
 #include "ops/gemm/gemm_batches.hpp"
@@ -224,7 +224,7 @@ GemmProblem gemm_problem(const GemmDesc& desc) {
 
 TuneCandidates gemm_candidates(const Context& context, const GemmProblem& p, const Options& options) {
   // The plain one is the fastest for 256^3 on an H200.
-  return candidates_of(kEngines, context, p, options, 2.0 * p.batch * p.m * p.n * p.k, true);
+  return candidates_of("gemm", kEngines, context, p, options, 2.0 * p.batch * p.m * p.n * p.k, true);
 }
 
 double predicted_gemm_time(const Context& context, const GemmProblem& p, const Options& asked) {
@@ -232,7 +232,7 @@ double predicted_gemm_time(const Context& context, const GemmProblem& p, const O
   const EngineOptions options(asked);
   for (const GemmEngine* engine : kEngines) {
     if (!options.request.automatic() && !options.request.names(engine->name)) continue;
-    const EngineVerdict verdict = engine->judge(context, p, options);
+    const EngineVerdict verdict = engine->judge("gemm", context, p, options);
     if (!verdict.refusal.empty() || !verdict.avoidance.empty()) continue;
     const double time = verdict.prediction;
     if (time > 0 && (least == 0 || time < least)) least = time;
@@ -240,12 +240,16 @@ double predicted_gemm_time(const Context& context, const GemmProblem& p, const O
   return least;
 }
 
-Defines gemm_defines(const GemmProblem& p) {
-  Defines defines;
+Defines& define_real(Defines& defines, const GemmProblem& p) {
   defines.set("AB_TYPE", name_of(p.dtype)).set("C_TYPE", name_of(p.c_dtype));
   if (p.dtype == DType::f64) defines.set("REAL", "double").set("DOUBLE_REAL", true);
   if (p.dtype == DType::i8) defines.set("REAL", "int").set("INTEGER_REAL", true);
-  defines.set("BIAS", static_cast<int>(p.bias)).set("SCALE", static_cast<int>(p.scale));
+  return defines;
+}
+
+Defines gemm_defines(const GemmProblem& p) {
+  Defines defines;
+  define_real(defines, p).set("BIAS", static_cast<int>(p.bias)).set("SCALE", static_cast<int>(p.scale));
   defines.set("RESIDUAL", p.residual).set("PREACTIVATION", p.preactivation);
   return defines.set("ACTIVATION", name_of(p.activation));
 }
@@ -271,7 +275,7 @@ Gemm::Gemm(const Context& context, const GemmDesc& desc, const Options& asked)
   const TuneProblem tuned = detail::gemm_tune_problem(detail::tuned_as(context, p, options), options);
   if (options.tune != TuneMode::table && options.engine == "auto" && !Rehearsal::active())
     detail::measure_gemm_on_first_use(context, batches_->product, p, options);
-  impl_ = detail::choose_enabled_engine("gemm", detail::kEngines, context, p, options, *info, &tuned);
+  impl_ = detail::choose_engine("gemm", detail::kEngines, context, p, options, *info, &tuned);
   const double m = p.m, n = p.n, k = p.k, batch = p.batch, count = static_cast<double>(batches_->count());
   info->text = detail::cat("op=gemm engine=", info->request, " ", detail::text_of(p));
   if (!batches_->outer.empty()) info->text += detail::cat(" batches=", batches_->count());

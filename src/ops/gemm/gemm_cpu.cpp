@@ -60,15 +60,7 @@ struct Cpu : Gemm::Impl {
     share =
         gemm_cpu_share_for(tiles, context.device(), slab, p.n, p.batch, {!keep_a && !pack_before, !keep_b});
 
-    Defines defines = gemm_defines(p);
-    tiles.define(defines);
-    defines.set("A_UNIT_K", p.a.unit_k).set("B_UNIT_K", p.b.unit_k).set("SUMS_APART", sums_apart(p));
-    defines.set("A_PACKED", keep_a || pack_before).set("A_ONE", p.a.batch == 0);
-    defines.set("B_PACKED", keep_b).set("B_ONE", p.b.batch == 0);
-    ProgramCache& programs = context.state().programs;
-    multiply = programs.kernel("gemm_cpu", "gemm_cpu", defines);
-    if (keep_a || pack_before) pack_a = programs.kernel("gemm_cpu", "gemm_pack_a", defines);
-    if (keep_b) pack_b = programs.kernel("gemm_cpu", "gemm_pack_b", defines);
+    make_kernels(context.state().programs);
     if (keep_a) constants_a = Constants(context, form_of("gemm_cpu a", p.a, p.m, tiles.mr));
     if (keep_b) constants_b = Constants(context, form_of("gemm_cpu b", p.b, p.n, tiles.nr()));
   }
@@ -134,6 +126,25 @@ struct Cpu : Gemm::Impl {
         size_of(real_type(p)) * static_cast<uint64_t>(tiles.kc * (int64_t{tiles.mc} + tiles.nc));
     require(bytes <= device.facts().local_memory, "engine", "blocks of ", bytes,
             " bytes, the device has local memory of ", device.facts().local_memory);
+  }
+
+  /// Each kernel is a program of its own, whose macros are those that it depends on: products share them.
+  void make_kernels(ProgramCache& programs) {
+    const bool a_packed = keep_a || pack_before;
+    Defines multiplies = gemm_defines(p);
+    tiles.define(multiplies);
+    multiplies.set("A_PACKED", a_packed).set("B_PACKED", keep_b).set("SUMS_APART", sums_apart(p));
+    multiplies.set(a_packed ? "A_ONE" : "A_UNIT_K", a_packed ? p.a.batch == 0 : p.a.unit_k);
+    multiplies.set(keep_b ? "B_ONE" : "B_UNIT_K", keep_b ? p.b.batch == 0 : p.b.unit_k);
+    multiply = programs.kernel("gemm_cpu", "gemm_cpu", multiplies);
+
+    Defines packs;
+    define_real(packs, p).set("VW", tiles.vw).set("KC", tiles.kc).set("MULTIPLIES", 0);
+    Defines packs_b = packs;
+    packs.set("A_PACKED", 1).set("A_UNIT_K", p.a.unit_k).set("A_ONE", p.a.batch == 0).set("MR", tiles.mr);
+    if (a_packed) pack_a = programs.kernel("gemm_cpu", "gemm_pack_a", packs);
+    packs_b.set("B_PACKED", 1).set("B_UNIT_K", p.b.unit_k).set("B_ONE", p.b.batch == 0).set("NV", tiles.nv);
+    if (keep_b) pack_b = programs.kernel("gemm_cpu", "gemm_pack_b", packs_b);
   }
 
   /// Of an operand's packed panels, each of `unit` of its `count` rows or columns.

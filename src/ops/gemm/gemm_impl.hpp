@@ -49,6 +49,8 @@ inline void bind_operands(Launch& launch, const GemmProblem& p, const Tensor& a,
 
 /// The macros of gemm_types.cl and epilogue.cl.
 Defines gemm_defines(const GemmProblem& problem);
+/// Adds those of the elements' types alone.
+Defines& define_real(Defines& defines, const GemmProblem& problem);
 /// Why an engine that never takes K in parts leaves a long K with few groups of work to one that does; empty
 /// if it need not.
 std::string avoid_long_and_few(const GemmProblem& problem, int64_t groups, int compute_units);

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "core/engines_off.hpp"
+#include "core/engine.hpp"
 #include "core/gen/arguments.hpp"
 #include "core/gen/expression.hpp"
 
@@ -138,7 +138,7 @@ IndexWrite::IndexWrite(const char* op, const Context& context, WriteProblem prob
   problem.accumulator = accumulator_of(problem.table.dtype, problem.dense.dtype);
   require_real(context, problem.accumulator);
   empty_ = problem.nest.count == 0 || element_count(problem.table.shape) == 0;
-  impl_ = choose_enabled_engine(op, kEngines, context, problem, options, info);
+  impl_ = choose_engine(op, kEngines, context, problem, options, info);
   info.text = cat("op=", op, " engine=", info.engine, " ", info.text);
 }
 

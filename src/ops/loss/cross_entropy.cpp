@@ -1,6 +1,6 @@
 // Cross-entropy from logits: one kernel that has log-softmax and the loss of a row, on GPUs (`row`) and CPUs
 // (`cpu`); a generated reduction sums rows up.
-#include "core/engines_off.hpp"
+#include "core/engine.hpp"
 #include "core/gen/expression.hpp"
 #include "ops/loss/class_loss.hpp"
 
@@ -107,7 +107,7 @@ constexpr EngineList<Problem, CrossEntropyImpl> kEngines = {&kRow, &kCpu};
 
 std::shared_ptr<const CrossEntropyImpl> choose(const Context& context, const Problem& p,
                                                const Options& options, PlanInfo& info) {
-  return choose_enabled_engine(kernel_name(p), kEngines, context, p, options, info);
+  return choose_engine(kernel_name(p), kEngines, context, p, options, info);
 }
 
 /// What a run's log shows, and the workspace that the sums want, within the limit.

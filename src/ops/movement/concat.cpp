@@ -2,7 +2,6 @@
 // (concat_words.cpp).
 #include <algorithm>
 
-#include "core/engines_off.hpp"
 #include "ops/lib/view.hpp"
 #include "ops/movement/concat_impl.hpp"
 
@@ -98,7 +97,7 @@ std::vector<Tensor> split(const Tensor& x, int64_t size, int axis) {
 Concat::Concat(const Context& context, const ConcatDesc& desc, const Options& options) : Plan(nullptr) {
   const ConcatDesc d = checked(desc);
   PlanInfo info;
-  impl_ = choose_enabled_engine("concat", kEngines, context, d, options, info);
+  impl_ = choose_engine("concat", kEngines, context, d, options, info);
   info.text =
       cat("op=concat engine=", info.engine, " inputs=", d.inputs.size(), " y=", brief(d.y), " axis=", d.axis);
   info.bytes = 2 * traffic({d.y});

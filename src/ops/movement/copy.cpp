@@ -5,7 +5,7 @@
 #include <dlprim/pointwise.hpp>
 
 #include "core/composed.hpp"
-#include "core/engines_off.hpp"
+#include "core/engine.hpp"
 #include "core/gen/arguments.hpp"
 #include "ops/movement/interleave.hpp"
 #include "ops/movement/transpose.hpp"
@@ -105,7 +105,7 @@ void check(const CopyDesc& d) {
 Copy::Copy(const Context& context, const CopyDesc& desc, const Options& options) : Plan(nullptr) {
   check(desc);
   PlanInfo info;
-  impl_ = choose_enabled_engine("copy", kEngines, context, desc, options, info);
+  impl_ = choose_engine("copy", kEngines, context, desc, options, info);
   info.text = cat("op=copy engine=", info.engine, " x=", brief(desc.x), " y=", brief(desc.y));
   info.bytes = 2 * traffic({desc.y});
   info_ = std::make_shared<const PlanInfo>(std::move(info));

@@ -1,7 +1,6 @@
 // The gradient of a slice: zeros and a copy into them, or one pass over dx (slice_backward_direct.cpp).
 #include <dlprim/movement.hpp>
 
-#include "core/engines_off.hpp"
 #include "ops/lib/view.hpp"
 #include "ops/movement/slice_backward_direct.hpp"
 
@@ -95,7 +94,7 @@ SliceBackward::SliceBackward(const Context& context, const SliceBackwardDesc& de
     : Plan(nullptr) {
   const SliceBackwardDesc d = checked(desc);
   PlanInfo info;
-  impl_ = choose_enabled_engine("slice_backward", kEngines, context, d, options, info);
+  impl_ = choose_engine("slice_backward", kEngines, context, d, options, info);
   info.text = cat("op=slice_backward engine=", info.engine, " dy=", brief(d.dy), " dx=", brief(d.dx),
                   " axis=", d.axis, " start=", d.start, " end=", d.end, " step=", d.step);
   info.bytes = traffic({d.dy, d.dx});

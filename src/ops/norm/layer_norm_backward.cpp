@@ -1,7 +1,6 @@
 // Layer and RMS normalisation, backward: checks, the plan with its list of engines, calls.
 #include <dlprim/layer_norm.hpp>
 
-#include "core/engines_off.hpp"
 #include "ops/norm/layer_norm_backward_impl.hpp"
 
 namespace dlprim::detail {
@@ -48,7 +47,7 @@ LayerNormBackward::LayerNormBackward(const Context& context, const LayerNormBack
   PlanInfo made;
   const char* op = desc.rms ? "rms_norm_backward" : "layer_norm_backward";
   std::shared_ptr<const LayerNormBackwardImpl> engine =
-      choose_enabled_engine(op, kEngines, context, p, options, made);
+      choose_engine(op, kEngines, context, p, options, made);
   made.text = cat("op=", op, " engine=", made.engine, " dy=", brief(desc.dy), " x=", brief(desc.x), " ",
                   optional_text(p), " axes=", desc.axes);
   made.flops = 12 * static_cast<double>(element_count(desc.x.shape));

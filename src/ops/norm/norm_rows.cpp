@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <climits>
 
-#include "core/engines_off.hpp"
+#include "core/engine.hpp"
 #include "core/gen/arguments.hpp"
 #include "ops/lib/divisor.hpp"
 
@@ -117,7 +117,7 @@ std::shared_ptr<const NormImpl> norm_plan(const char* op, const EngineList<NormP
                                           const Options& options, const std::string& text,
                                           std::shared_ptr<const PlanInfo>& info) {
   PlanInfo made;
-  std::shared_ptr<const NormImpl> impl = choose_enabled_engine(op, engines, context, problem, options, made);
+  std::shared_ptr<const NormImpl> impl = choose_engine(op, engines, context, problem, options, made);
   made.text = cat("op=", op, " engine=", made.engine, " x=", brief(problem.x), " y=", brief(problem.y),
                   " weight=", problem.weight.has_value(), " bias=", problem.bias.has_value(),
                   " epsilon=", problem.epsilon, text);

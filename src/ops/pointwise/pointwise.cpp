@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "core/composed.hpp"
-#include "core/engines_off.hpp"
 #include "core/gen/arguments.hpp"
 #include "core/gen/engines.hpp"
 #include "core/gen/expression_check.hpp"
@@ -94,7 +93,7 @@ Pointwise::Pointwise(const Context& context, const std::vector<TensorDesc>& inpu
                     {'s', 0, static_cast<size_t>(std::max(scalars, 0)), "scalar"}},
                    true);
   auto info = std::make_shared<PlanInfo>();
-  impl_ = choose_enabled_engine("pointwise", kEngines, context, p, options, *info);
+  impl_ = choose_engine("pointwise", kEngines, context, p, options, *info);
   info->text = cat("op=pointwise engine=", info->engine, generated_text(inputs, outputs, "body", body),
                    impl_->form_text);
   info->bytes = traffic(inputs) + traffic(outputs);

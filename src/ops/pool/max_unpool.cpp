@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "core/composed.hpp"
-#include "core/engines_off.hpp"
+#include "core/engine.hpp"
 #include "ops/index/indexing.hpp"
 #include "ops/lib/divisor.hpp"
 #include "ops/pool/max_unpool_impl.hpp"
@@ -191,8 +191,8 @@ std::shared_ptr<const Impl> plan(const Context& context, const Problem& problem,
   check(problem);
   const char* op = problem.backward ? "max_unpool_backward" : "max_unpool";
   PlanInfo made;
-  auto impl = choose_enabled_engine(op, problem.backward ? kBackwardEngines : kEngines, context, problem,
-                                    options, made);
+  auto impl =
+      choose_engine(op, problem.backward ? kBackwardEngines : kEngines, context, problem, options, made);
   const MaxUnpoolDesc& d = problem.desc;
   made.text = cat("op=", op, " engine=", made.engine, " x=", brief(d.x), " indices=", brief(d.indices),
                   " y=", brief(d.y));

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "core/composed.hpp"
-#include "core/engines_off.hpp"
+#include "core/engine.hpp"
 #include "ops/lib/axis_list.hpp"
 #include "ops/pool/pool_impl.hpp"
 
@@ -146,7 +146,7 @@ std::shared_ptr<const PoolPlan> plan(const Context& context, const PoolProblem& 
           context.device().name(), ", which has none");
   PlanInfo made;
   const char* op = problem.backward ? "pool_backward" : "pool";
-  std::shared_ptr<const PoolPlan> impl = choose_enabled_engine(op, kEngines, context, problem, options, made);
+  std::shared_ptr<const PoolPlan> impl = choose_engine(op, kEngines, context, problem, options, made);
   made.text =
       cat("op=", op, " engine=", made.engine, " mode=", mode_name(p.mode), " x=", brief(x), " y=", brief(y));
   const std::pair<const char*, const Dims&> lists[] = {

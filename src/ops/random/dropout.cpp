@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "core/composed.hpp"
-#include "core/engines_off.hpp"
+#include "core/engine.hpp"
 #include "ops/random/random_fill.hpp"
 #include "ops/random/random_tiles.hpp"
 
@@ -109,7 +109,7 @@ Dropout::Dropout(const Context& context, const DropoutDesc& desc, const Options&
   require_shape("y", desc.y, desc.x.shape);
   require_writable("y", desc.y);
   PlanInfo info;
-  impl_ = choose_enabled_engine("dropout", kEngines, context, desc, options, info);
+  impl_ = choose_engine("dropout", kEngines, context, desc, options, info);
   info.text = cat("op=dropout engine=", info.engine, " x=", brief(desc.x), " y=", brief(desc.y));
   info.bytes = traffic({desc.x, desc.y});
   info_ = std::make_shared<const PlanInfo>(std::move(info));

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "core/composed.hpp"
-#include "core/engines_off.hpp"
+#include "core/engine.hpp"
 #include "core/gen/arguments.hpp"
 #include "ops/random/random_draw.hpp"
 #include "ops/random/random_tiles.hpp"
@@ -97,7 +97,7 @@ Random::Random(const Context& context, const RandomDesc& desc, const Options& op
   require_real(context, desc.y.dtype);
   PlanInfo info;
   const char* distribution = names_of(desc.distribution).text;
-  impl_ = choose_enabled_engine("random", kEngines, context, desc, options, info);
+  impl_ = choose_engine("random", kEngines, context, desc, options, info);
   info.text = cat("op=random engine=", info.engine, " distribution=", distribution, " y=", brief(desc.y));
   info.bytes = traffic({desc.y});
   info_ = std::make_shared<const PlanInfo>(std::move(info));

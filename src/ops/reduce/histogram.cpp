@@ -7,7 +7,7 @@
 
 #include <dlprim/copy.hpp>
 
-#include "core/engines_off.hpp"
+#include "core/engine.hpp"
 #include "core/gen/arguments.hpp"
 #include "core/gen/expression.hpp"
 #include "ops/reduce/histogram_impl.hpp"
@@ -101,7 +101,7 @@ std::shared_ptr<const HistogramImpl> plan(const char* op, const Context& context
                                           const Options& options, std::shared_ptr<const PlanInfo>& info) {
   PlanInfo made;
   std::shared_ptr<const HistogramImpl> impl =
-      choose_enabled_engine(op, p.weights ? kWeighing : kCounting, context, p, options, made);
+      choose_engine(op, p.weights ? kWeighing : kCounting, context, p, options, made);
   made.text = cat("op=", op, " engine=", made.engine, " x=", brief(p.x), " y=", brief(p.y));
   if (p.weights) made.text += cat(" weights=", brief(*p.weights));
   if (p.ranged) made.text += cat(" low=", p.range.low, " high=", p.range.high);

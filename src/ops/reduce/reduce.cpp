@@ -4,7 +4,6 @@
 #include <dlprim/pointwise.hpp>
 
 #include "core/composed.hpp"
-#include "core/engines_off.hpp"
 #include "core/gen/arguments.hpp"
 #include "core/gen/engines.hpp"
 #include "core/gen/expression_check.hpp"
@@ -343,7 +342,7 @@ Reduce::Reduce(const Context& context, const std::vector<TensorDesc>& inputs,
   require_real(context, p.form.real);
   for (size_t i = 0; i < outputs.size(); i++) require_writable(ArgName("outputs", i), outputs[i]);
   auto info = std::make_shared<PlanInfo>();
-  impl_ = choose_enabled_engine("reduce", kEngines, context, p, options, *info);
+  impl_ = choose_engine("reduce", kEngines, context, p, options, *info);
   info->text = cat("op=reduce engine=", info->engine,
                    generated_text(inputs, outputs, "accumulate", reduction.accumulate), impl_->form_text);
   info->bytes = traffic(inputs) + traffic(outputs);

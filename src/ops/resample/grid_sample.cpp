@@ -2,7 +2,7 @@
 #include <dlprim/grid_sample.hpp>
 
 #include "core/composed.hpp"
-#include "core/engines_off.hpp"
+#include "core/engine.hpp"
 #include "core/gen/arguments.hpp"
 #include "ops/resample/grid_sample_impl.hpp"
 
@@ -92,7 +92,7 @@ std::shared_ptr<const GridSampleImpl> plan(const Context& context, const Problem
   const char* ops[] = {"grid_sample", "grid_sample_backward_input", "grid_sample_backward_grid"};
   const char* op = ops[static_cast<int>(problem.direction)];
   const GridSampleDesc& d = problem.desc;
-  auto impl = choose_enabled_engine(op, kEngines, context, problem, options, made);
+  auto impl = choose_engine(op, kEngines, context, problem, options, made);
   made.text = cat("op=", op, " engine=", made.engine, " mode=", name_of(d.params.mode),
                   " padding=", name_of(d.params.padding), " align_corners=", d.params.align_corners,
                   " x=", brief(d.x), " grid=", brief(d.grid), " y=", brief(d.y));

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "core/engines_off.hpp"
+#include "core/engine.hpp"
 #include "core/gen/arguments.hpp"
 #include "ops/resample/resample_pass.hpp"
 
@@ -122,7 +122,7 @@ std::shared_ptr<const Resample> choose_resample(const char* op, const Context& c
                                                 const ResampleProblem& problem, const Options& options,
                                                 PlanInfo& info) {
   require_real(context, resample_real(problem.x, problem.y));
-  return choose_enabled_engine(op, kEngines, context, problem, options, info);
+  return choose_engine(op, kEngines, context, problem, options, info);
 }
 
 void run_resample(const PlanInfo& info, const Resample& resample, const Stream& stream, const Named& x,

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "core/engines_off.hpp"
 #include "core/gen/arguments.hpp"
 #include "core/gen/engines.hpp"
 #include "ops/scan/scan_source.hpp"
@@ -144,7 +143,7 @@ std::shared_ptr<const ScanKernel> make_scan_kernel(const Context& context, const
   p.real = real_type(tensors, {});
   p.along = p.nest.reduced_innermost || p.nest.kept.empty();
   require_real(context, p.real);
-  return choose_enabled_engine("scan", kEngines, context, p, options, info);
+  return choose_engine("scan", kEngines, context, p, options, info);
 }
 
 void run_scan_kernel(const ScanKernel& kernel, const Stream& stream, const std::vector<Tensor>& tensors,

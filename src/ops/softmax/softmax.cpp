@@ -4,7 +4,7 @@
 #include <dlprim/softmax.hpp>
 
 #include "core/composed.hpp"
-#include "core/engines_off.hpp"
+#include "core/engine.hpp"
 #include "ops/lib/broadcast.hpp"
 #include "ops/lib/rows.hpp"
 #include "ops/softmax/softmax_impl.hpp"
@@ -47,8 +47,7 @@ std::shared_ptr<const SoftmaxImpl> plan(const Context& context, const SoftmaxPro
                                         const Options& options, std::shared_ptr<const PlanInfo>& info) {
   PlanInfo made;
   const std::string op = name_of(p);
-  std::shared_ptr<const SoftmaxImpl> impl =
-      choose_enabled_engine(op.c_str(), kEngines, context, p, options, made);
+  std::shared_ptr<const SoftmaxImpl> impl = choose_engine(op.c_str(), kEngines, context, p, options, made);
   made.text = cat("op=", op, " engine=", made.engine, " x=", brief(p.x), " y=", brief(p.y), " axis=", p.axis);
   if (p.mask) made.text += cat(" mask=", brief(*p.mask));
   made.flops = 4 * static_cast<double>(element_count(p.x.shape));

@@ -3,7 +3,7 @@
 #include <climits>
 
 #include "core/composed.hpp"
-#include "core/engines_off.hpp"
+#include "core/engine.hpp"
 #include "ops/sort/sort_impl.hpp"
 
 namespace dlprim::detail {
@@ -99,11 +99,11 @@ std::shared_ptr<const SortImpl> plan(const Context& context, const Asked& asked,
                                      std::shared_ptr<const PlanInfo>& info) {
   const SortProblem p = problem_of(asked);
   PlanInfo made;
-  std::shared_ptr<const SortImpl> impl = choose_enabled_engine(asked.op,
-                                                               asked.k     ? kKthEngines
-                                                               : asked.top ? kTopKEngines
-                                                                           : kSortEngines,
-                                                               context, p, options, made);
+  std::shared_ptr<const SortImpl> impl = choose_engine(asked.op,
+                                                       asked.k     ? kKthEngines
+                                                       : asked.top ? kTopKEngines
+                                                                   : kSortEngines,
+                                                       context, p, options, made);
   made.text = cat("op=", asked.op, " engine=", made.engine, " x=", brief(asked.x), " axis=", asked.axis);
   made.bytes = traffic({asked.x});
   for (const auto& [name, desc] : {std::pair("y", &asked.y), std::pair("indices", &asked.indices)})
