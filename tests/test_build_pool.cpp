@@ -90,7 +90,7 @@ TEST_CASE("build pool: threads are prepared before their first job, and wait for
   };
   BuildPool pool(2, prepare, milliseconds(200));
   pool.warm();
-  while (prepared < 2) std::this_thread::sleep_for(milliseconds(1));
+  while (prepared < 2 || !pool.idle()) std::this_thread::sleep_for(milliseconds(1));
   CHECK(asked == 6);
   pool.add(record.job(1));
   pool.add(record.job(1));
@@ -100,6 +100,16 @@ TEST_CASE("build pool: threads are prepared before their first job, and wait for
   pool.add(record.job(2));
   CHECK(record.becomes("run 1, run 1, run 2"));
   CHECK(prepared == 3);
+}
+
+TEST_CASE("build pool: it has nothing to do while a thread is ready and nothing waits", "[threads]") {
+  BuildPool pool(1, {}, milliseconds(60000));
+  CHECK_FALSE(pool.idle());  // there is no thread yet
+  Gate gate(pool);
+  CHECK_FALSE(pool.idle());
+  gate.open();
+  for (int i = 0; i < 2000 && !pool.idle(); i++) std::this_thread::sleep_for(milliseconds(5));
+  CHECK(pool.idle());
 }
 
 TEST_CASE("build pool: what has not begun is dropped, also where threads never get ready", "[threads]") {

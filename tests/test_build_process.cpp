@@ -1,6 +1,7 @@
 // Programs compiled by other processes: what is compiled where, and what happens when they fail.
 #include "core/build_process.hpp"
 
+#include <dlprim/compiling.hpp>
 #include <dlprim/copy.hpp>
 #include <dlprim/rehearsal.hpp>
 
@@ -87,11 +88,12 @@ struct Lines {
   std::mutex mutex;
   std::vector<std::string> lines;
 
+  void add(const std::string& line) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    lines.push_back(line);
+  }
   void in(ContextConfig& config) {
-    config.log = [this](const std::string& line) {
-      const std::lock_guard<std::mutex> lock(mutex);
-      lines.push_back(line);
-    };
+    config.log = [this](const std::string& line) { add(line); };
   }
   std::string all() {
     const std::lock_guard<std::mutex> lock(mutex);
@@ -141,6 +143,147 @@ TEST_CASE("build processes: they compile what a rehearsal asks for, and end with
   CHECK(log.count("load program=p ") == kPrograms);
 }
 
+TEST_CASE("build processes: a driver that keeps programs itself finds what they compiled", "[threads]") {
+  const Device& device = test::context().device();
+  if (!device.facts().keeps_programs) return;
+  const TempDir folder;
+  const std::string source = unique_source(kSet);
+  for (const bool known : {false, true}) {
+    INFO(known);
+    Lines log;
+    BinaryCache disk(folder / "cache", uint64_t{1} << 20, false);
+    const cl::Context& context = test::context().cl();
+    ProgramCache programs(context, device, {}, disk, Log(1, [&](const std::string& line) { log.add(line); }),
+                          2);
+    {
+      const Rehearsal rehearsal;
+      for (int value = 0; value < kPrograms; value++) {
+        const Kernel kernel = programs.generated("p", source, "set", Defines().set("VALUE", value));
+        REQUIRE((kernel.rehearsed() == nullptr) == known);
+        if (!known) programs.prefetch(*kernel.rehearsed(), "set 1 1 m v8");
+        if (!known) programs.prefetch(*kernel.rehearsed(), "set 1 2 m v8");
+      }
+    }
+    for (int i = 0; !known && i < 6000 && programs.stats().built < kPrograms; i++)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    CHECK(log.count("build elsewhere program=p ") == (known ? 0 : kPrograms));
+    const Stream stream(test::context());
+    const Tensor y(stream, {1}, DType::i32);
+    for (int value = 0; value < kPrograms; value++) {
+      const Kernel kernel = programs.generated("p", source, "set", Defines().set("VALUE", value));
+      Launch(stream, kernel).arg(y).run({1}, {1});
+      CHECK(read<int32_t>(stream, y).at(0) == value);
+    }
+    CHECK(log.count("build program=p ") == (known ? kPrograms : 0));
+    if (known) CHECK(children() == 0);
+  }
+}
+
+TEST_CASE("build processes: who needs a program while one has nothing to do has it compiled there",
+          "[threads]") {
+  const Device& device = test::context().device();
+  if (!device.facts().keeps_programs) return;
+  const TempDir folder;
+  const std::string source = unique_source(kSet);
+  Lines log;
+  BinaryCache disk(folder / "cache", uint64_t{1} << 20, false);
+  ProgramCache programs(test::context().cl(), device, {}, disk,
+                        Log(1, [&](const std::string& line) { log.add(line); }), 1);
+  int value = 0;  // the first is compiled here, and starts the process
+  for (; value < 1000 && log.count("build elsewhere program=p ") == 0; value++) {
+    programs.generated("p", source, "set", Defines().set("VALUE", value));
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  CHECK(log.count("build program=p ") == value - 1);
+  CHECK(log.count("build elsewhere program=p ") == 1);
+  const std::string broken = unique_source("__kernel void set(__global int* y) { y[0] = no_such_name; }");
+  CHECK_THROWS_AS(programs.generated("broken", broken, "set", {}), BuildError);
+}
+
+TEST_CASE("build processes: they make kernels by launching them on zeros", "[threads]") {
+  const DeviceFacts& facts = test::context().device().facts();
+  const auto request = [&](const std::string& launch) {
+    const std::string source = unique_source(R"(
+typedef struct { int n, of[4]; } Sizes;
+__kernel void add(int n, __global float* y, long offset, Sizes sizes, __local float* kept) {
+  const int i = (int)get_global_id(0);
+  kept[get_local_id(0)] = y[offset + i] / (float)sizes.n;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  if (i < n) y[offset + i] += kept[0];
+})");
+    return BuildRequest{
+        facts.platform, std::to_string(facts.device_index), "add", source, "", launch, "", "0", "k"};
+  };
+  BuildProcess process;
+  CHECK(process.build(request("add 1 4 v4 m v8 v20 l16")).empty());
+  CHECK(process.build(request("add 2 2 2 v4 m v8 v20 l16")).empty());
+  CHECK(process.build(request("")).empty());
+  CHECK(process.build(request("subtract 1 4 v4 m v8 v20 l16")).find("clCreateKernel") != std::string::npos);
+  CHECK(process.build(request("add 1 4 v8 m v8 v20 l16")).find("clSetKernelArg") != std::string::npos);
+  CHECK(process.build(request("add 1 4 v4 m v8 v20")).find("clEnqueueNDRangeKernel") != std::string::npos);
+  CHECK(process.build(request("add 1 4 v4 m v8 v20 l16")).empty());
+}
+
+TEST_CASE("build processes: one that ended is started again", "[threads]") {
+  const TempDir folder;
+  const DeviceFacts& facts = test::context().device().facts();
+  const BuildRequest only_device{
+      facts.platform, std::to_string(facts.device_index), "", "", "", "", "", "0", ""};
+  const char* const named = std::getenv("DLPRIM_COMPILER");
+  const std::string program =
+      named ? named : std::filesystem::canonical("/proc/self/exe").parent_path() / "dlprim-compiler";
+  test::put(folder / "compiler",
+            cat("#!/bin/sh\nmkdir '", folder / "once", "' && exit\nexec '", program, "'\n"));
+  std::filesystem::permissions(folder / "compiler", std::filesystem::perms::owner_all);
+  const Compiler compiler(folder / "compiler");
+  BuildProcess process;
+  CHECK(process.build(only_device) == "dlprim-compiler ended");
+  CHECK(process.build(only_device).empty());
+}
+
+TEST_CASE("what a rehearsal launches is made", "[.child]") {
+  const Context context(test::context().device());
+  const Stream stream(context);
+  const Tensor y(stream, {64}, DType::i32);
+  const std::string source = unique_source(R"(
+__kernel void set(__global int* y, long offset) { y[offset + get_global_id(0)] = VALUE + (int)get_local_id(0); })");
+  const auto launch = [&](int value, size_t group) {
+    const Kernel kernel =
+        context.state().programs.generated("p", source, "set", Defines().set("VALUE", value));
+    Launch(stream, kernel).arg(y).run({64}, {group});
+  };
+  for (const bool rehearsed : {true, false}) {
+    std::optional<Rehearsal> rehearsal;
+    if (rehearsed) rehearsal.emplace();
+    for (int value = 0; value < kPrograms; value++)
+      for (const size_t group : {1, 4, 16}) {
+        launch(value, group);
+        if (rehearsed) continue;
+        const std::vector<int32_t> values = read<int32_t>(stream, y);
+        for (int i = 0; i < 64; i++) CHECK(values[i] == value + i % static_cast<int>(group));
+      }
+    rehearsal.reset();
+    for (int i = 0; rehearsed && i < 6000 && compile_progress().pending > 0; i++)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  CHECK(context.program_stats().built >= kPrograms);
+}
+
+TEST_CASE("build processes: kernels that a rehearsal launches in groups of several sizes are right after it",
+          "[threads]") {
+  const TempDir
+      folder;  // without a name for it: DLPRIM_CACHE_DIR would have the library keep programs itself
+  const test::Child child =
+      test::run_child("what a rehearsal launches is made", {{"XDG_CACHE_HOME", folder / "cache"},
+                                                            {"DLPRIM_BUILD_PROCESSES", "2"},
+                                                            {"DLPRIM_CACHE_MB", "64"},
+                                                            {"DLPRIM_LOG", "1"}});
+  INFO(child.output);
+  CHECK(child.passed);
+  if (test::context().device().facts().keeps_programs && !std::getenv("DLPRIM_CACHE_DIR"))
+    CHECK(child.output.find("build elsewhere program=p ") != std::string::npos);
+}
+
 TEST_CASE("a list of drivers cut short", "[.child]") {
   char* const list = std::getenv("OCL_ICD_FILENAMES");
   const std::string whole = list;
@@ -150,7 +293,7 @@ TEST_CASE("a list of drivers cut short", "[.child]") {
             cat("#!/bin/sh\nprintf '%s' \"$OCL_ICD_FILENAMES\" > ", folder / "list", '\n'));
   std::filesystem::permissions(folder / "compiler", std::filesystem::perms::owner_all);
   const Compiler compiler(folder / "compiler");
-  BuildProcess().build({"platform", "0", "p", "", "", "", "0", "k"});
+  BuildProcess().build({"platform", "0", "p", "", "", "", "", "0", "k"});
   CHECK(test::bytes_of(folder / "list") == whole);
 }
 
@@ -259,7 +402,7 @@ TEST_CASE("build processes: one ends though a child of ours has its socket open"
   pid_t child = -1;
   {
     BuildProcess process;
-    const std::string failure = process.build({"no such platform", "0", "p", "", "", "", "0", "k"});
+    const std::string failure = process.build({"no such platform", "0", "p", "", "", "", "", "0", "k"});
     CHECK(failure == "device: no such platform has no device 0");
     child = fork();
     if (child == 0)
@@ -274,7 +417,8 @@ TEST_CASE("build processes: one ends though a child of ours has its socket open"
 TEST_CASE("build processes: requests arrive as they were sent, and nothing else does", "[small]") {
   int ends[2];
   REQUIRE(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
-  BuildRequest sent{"platform", "3", "", std::string(3000000, 'x'), std::string("a\0b", 3), "f", "1", "k"};
+  BuildRequest sent{"platform", "3", "", std::string(3000000, 'x'), std::string("a\0b", 3), "l 1",
+                    "f",        "1", "k"};
   std::thread sender([&] { send_request(ends[0], sent); });
   BuildRequest got;
   CHECK(receive_request(ends[1], got));

@@ -1,6 +1,7 @@
 // Compiled programs: one build for many threads, failures, the way over the disk, kernels from a folder.
 #include <sys/stat.h>
 #include <unistd.h>
+#include <dlprim/compiling.hpp>
 #include <dlprim/copy.hpp>
 #include <dlprim/rehearsal.hpp>
 
@@ -95,6 +96,28 @@ TEST_CASE(
     CHECK(made().built == 1);
     CHECK(made().from_disk == kept);
   }
+}
+
+TEST_CASE("program cache: who has waited for programs for long is told so, once", "[program_cache]") {
+  static std::vector<CompileProgress> told;
+  const Context context(test::context().device());
+  const auto wait_for = [&](int value) {
+    context.state().programs.generated("p", unique_source(kSet), "set", Defines().set("VALUE", value));
+  };
+  const auto tell = [](const CompileProgress& now) { told.push_back(now); };
+  on_long_compiling(std::chrono::hours(1), tell);
+  wait_for(1);
+  CHECK(told.empty());
+  on_long_compiling(std::chrono::milliseconds(0), tell);
+  const uint64_t before = compile_progress().done;
+  wait_for(2);
+  wait_for(3);
+  REQUIRE(told.size() == 1);
+  CHECK(told[0].done == before + 1);
+  on_long_compiling(std::chrono::milliseconds(0), tell);
+  on_long_compiling(std::chrono::milliseconds(0), nullptr);
+  wait_for(4);
+  CHECK(told.size() == 1);
 }
 
 TEST_CASE("program cache: in a rehearsal programs are built in the background, and nothing is launched",

@@ -55,6 +55,8 @@ struct ContextConfig {
   /// at a time (DeviceFacts::compiles_one_at_a_time). They are the program dlprim-compiler, from where it was
   /// installed or $DLPRIM_COMPILER says, and need a folder of compiled programs. They start when the context
   /// first compiles a program, each makes a context on the device, and end when there was none for 10 s.
+  /// Where the driver keeps programs itself, the folder has a mark for each, and programs with a mark start
+  /// none.
   std::optional<int> build_processes;
   /// File of the tuning database; empty: none. Without it, and without $DLPRIM_TUNE_DB or with a
   /// cache_folder: tuning.sqlite in the folder of compiled programs.

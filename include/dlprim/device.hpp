@@ -54,7 +54,7 @@ struct DeviceFacts {
   /// The driver keeps compiled programs on disk itself, and compiles them once more for who wants their
   /// binaries.
   bool keeps_programs = false;
-  /// The driver compiles one program at a time in a process, however many threads ask: NVIDIA's.
+  /// The driver compiles one program at a time in a process, however many threads ask: NVIDIA's, PoCL.
   bool compiles_one_at_a_time = false;
   /// Two builds at once in a context end the process, so nothing is built in the background: Oclgrind.
   bool builds_in_one_thread = false;

@@ -98,6 +98,11 @@ BuildPool::Job BuildPool::take(std::map<Ticket, Job>::iterator place) {
   return job;
 }
 
+bool BuildPool::idle() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return ready_ > busy_ + jobs_.size();
+}
+
 void BuildPool::run_here(Ticket ticket) {
   std::unique_lock<std::mutex> lock(mutex_);
   const auto place = jobs_.find(ticket);
@@ -114,6 +119,7 @@ void BuildPool::work() {
     ready = prepare_();
     lock.lock();
   }
+  ready_++;
   while (!ending_ && changed_.wait_for(lock, patience_, [this] { return ending_ || !jobs_.empty(); }) &&
          !ending_) {
     const Job job = take(jobs_.begin());
@@ -123,6 +129,7 @@ void BuildPool::work() {
     lock.lock();
     busy_--;
   }
+  ready_--;
   const auto self = threads_.find(std::this_thread::get_id());
   ended_.push_back(std::move(self->second));
   threads_.erase(self);

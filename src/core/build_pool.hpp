@@ -41,6 +41,8 @@ class BuildPool {
   Ticket add(Job job);
   /// Starts all threads, since jobs will come. Without threads to be had it starts fewer.
   void warm() noexcept;
+  /// Whether a thread is ready that has nothing to do, nor will have once the jobs that wait have begun.
+  bool idle();
   /// Runs the job here, if it was added and has not begun.
   void run_here(Ticket ticket);
   /// Drops what has not begun, and waits for the rest. So does the end of any thread that has called add() or
@@ -67,7 +69,8 @@ class BuildPool {
   uint64_t added_ = 0;
   std::map<std::thread::id, std::thread> threads_;
   std::vector<std::thread> ended_;
-  size_t busy_ = 0;  ///< threads that run a job
+  size_t ready_ = 0;  ///< threads that are prepared
+  size_t busy_ = 0;   ///< of those, the ones that run a job
   bool ending_ = false, stopped_ = false;
 };
 

@@ -174,6 +174,7 @@ std::string BuildProcess::build(const BuildRequest& request) {
   failed_ = !send_request(socket_, request) || !receive_verdict(socket_, failure);
   if (!failed_) return failure;
   end();
+  failed_ = --ends_left_ == 0;
   return "dlprim-compiler ended";
 }
 

@@ -13,15 +13,20 @@
 
 namespace dlprim::detail {
 
-/// A program to be compiled, and where its binary is to be kept; all as texts, as they travel. Without a key
-/// only a context is made for the device, which takes longer than compiling most programs.
+/// A program to be compiled, and where its binary is to be kept; all as texts, as they travel. Without a
+/// folder the driver keeps it. Without a key only a context is made for the device, which takes longer than
+/// compiling most programs.
 struct BuildRequest {
   std::string platform, device;  ///< the platform's name, the device's number among the platform's
   std::string name, source, options;
+  /// Empty, or a kernel that is to be made as well, where the driver makes it when it is launched: its name,
+  /// the number of axes, the group's size along each, and its arguments in order: "m" a buffer, "v8" a number
+  /// or struct of 8 bytes, "l64" local memory of 64.
+  std::string launch;
   std::string folder, bytes, key;  ///< of the BinaryCache: where, its limit, under what
 
-  std::array<std::string*, 8> fields() {
-    return {&platform, &device, &name, &source, &options, &folder, &bytes, &key};
+  std::array<std::string*, 9> fields() {
+    return {&platform, &device, &name, &source, &options, &launch, &folder, &bytes, &key};
   }
 };
 
@@ -47,7 +52,7 @@ class BuildProcess {
   /// Has it make a context for the device. False while it does; a call waits for 50 ms at most.
   bool prepare(const std::string& platform, const std::string& device);
   /// Empty if the program was compiled and is kept. Else why not, for the log: compile it here, where errors
-  /// can be told. A process that did not start, or ended, is not asked again.
+  /// can be told. A process that ended is started again, a few times; one that did not start is not.
   std::string build(const BuildRequest& request);
 
  private:
@@ -57,6 +62,7 @@ class BuildProcess {
   int socket_ = -1;
   pid_t process_ = -1;
   bool preparing_ = false, failed_ = false;
+  int ends_left_ = 8;  ///< so often it may still end
 };
 
 }  // namespace dlprim::detail

@@ -110,10 +110,14 @@ std::vector<int> sub_group_widths(cl_device_id id, const std::string& extensions
   return {widths.begin(), widths.end()};
 }
 
+bool is_pocl(const DeviceFacts& facts) {
+  return facts.platform == "Portable Computing Language";
+}
+
 /// PoCL; its users can switch that off.
 bool keeps_programs(const DeviceFacts& facts) {
   const char* asked = std::getenv("POCL_KERNEL_CACHE");
-  return facts.platform == "Portable Computing Language" && !(asked && std::string_view(asked) == "0");
+  return is_pocl(facts) && !(asked && std::string_view(asked) == "0");
 }
 
 DeviceFacts facts_of(cl_device_id id) {
@@ -143,7 +147,7 @@ DeviceFacts facts_of(cl_device_id id) {
       f.kind == DeviceKind::gpu && (device_info<cl_device_fp_config>(id, CL_DEVICE_SINGLE_FP_CONFIG) &
                                     CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;
   f.keeps_programs = keeps_programs(f);
-  f.compiles_one_at_a_time = f.platform == "NVIDIA CUDA";
+  f.compiles_one_at_a_time = f.platform == "NVIDIA CUDA" || is_pocl(f);
   f.builds_in_one_thread = f.platform == "Oclgrind";
   f.lacks_intrinsics = f.platform == "Oclgrind";
   f.fails_on_calls_of_choices = f.kind == DeviceKind::cpu && f.platform.find("Intel") != std::string::npos;

@@ -35,6 +35,9 @@ class Prober {
     cl_int code = CL_SUCCESS;
     context_ = cl::Context(clCreateContext(nullptr, 1, &id_, nullptr, nullptr, &code));
     cl_check(code, "clCreateContext");
+    cl_device_type type = 0;
+    cl_check(clGetDeviceInfo(id, CL_DEVICE_TYPE, sizeof type, &type, nullptr), "clGetDeviceInfo");
+    cpu_ = (type & CL_DEVICE_TYPE_CPU) != 0;
     queue_ = cl::CommandQueue(clCreateCommandQueue(context_(), id_, CL_QUEUE_PROFILING_ENABLE, &code));
     cl_check(code, "clCreateCommandQueue");
     buffer_ =
@@ -118,7 +121,8 @@ class Prober {
     cl::Program program(clCreateProgramWithSource(context_(), 1, &text, &size, &code));
     cl_check(code, "clCreateProgramWithSource");
     cl_check(clBuildProgram(program(), 1, &id_, options.c_str(), nullptr, nullptr), "clBuildProgram");
-    if (has_covered_ptx(program_binary(program))) program = uncover_ptx(context_, id_, program, macro);
+    if (!cpu_ && has_covered_ptx(program_binary(program)))
+      program = uncover_ptx(context_, id_, program, macro);
     cl::Kernel kernel(clCreateKernel(program(), "probe", &code));
     cl_check(code, "clCreateKernel");
     return kernel;
@@ -161,6 +165,7 @@ class Prober {
   }
 
   cl_device_id id_;
+  bool cpu_ = false;  ///< whose programs hold no PTX: binaries may cost a second compilation
   std::string source_;
   cl::Context context_;
   cl::CommandQueue queue_;
@@ -279,10 +284,6 @@ DriverLimits limits_of(cl_device_id id, const DeviceFacts& facts) {
   return result;
 }
 
-}  // namespace
-
-namespace {
-
 struct KnownLimits {
   std::mutex mutex;
   std::map<cl_device_id, DriverLimits> of;
@@ -300,13 +301,6 @@ const DriverLimits& driver_limits(cl_device_id id, const DeviceFacts& facts) {
   std::lock_guard<std::mutex> lock(known.mutex);
   const auto found = known.of.find(id);
   return found != known.of.end() ? found->second : known.of.emplace(id, limits_of(id, facts)).first->second;
-}
-
-DriverLimits known_limits(cl_device_id id) {
-  KnownLimits& known = KnownLimits::get();
-  std::lock_guard<std::mutex> lock(known.mutex);
-  const auto found = known.of.find(id);
-  return found != known.of.end() ? found->second : DriverLimits();
 }
 
 std::string identity_of(const DeviceFacts& f) {

@@ -21,8 +21,6 @@ struct DriverLimits {
 
 /// Runs the probe once in a process, or reads an earlier one's verdict from the binary cache. Never throws.
 DLPRIM_API const DriverLimits& driver_limits(cl_device_id id, const DeviceFacts& facts);
-/// Of a device that has been asked before; the defaults if it has not.
-DriverLimits known_limits(cl_device_id id);
 inline const DriverLimits& driver_limits(const Device& device) {
   return driver_limits(device.cl()(), device.facts());
 }

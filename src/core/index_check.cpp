@@ -87,9 +87,8 @@ void IndexChecks::search(const Stream& stream, const std::string& site, const Te
   search.least = range.least, search.end = range.end;
   search.skip = range.skip.value_or(0), search.skips = range.skip.has_value();
   search.site = number_of(site, index.shape(), range);
-  const cl_mem record = record_();
   Launch launch(stream, kernel);
-  launch.arg(index).bind(&record, sizeof record).arg(search);
+  launch.arg(index).buffer(record_()).arg(search);
   launch.run({static_cast<size_t>(group)}, {static_cast<size_t>(group)});
 }
 

@@ -31,10 +31,19 @@ Launch::~Launch() {
 }
 
 Launch& Launch::bind(const void* value, size_t size) {
-  if (borrowed_() == nullptr) return *this;
+  if (borrowed_() == nullptr) {
+    if (kernel_.rehearsed()) rehearsed_ += cat(' ', value ? 'v' : 'l', size);
+    return *this;
+  }
   const cl_int code = clSetKernelArg(borrowed_(), next_, size, value);
   if (code != CL_SUCCESS) throw DeviceError(cat("clSetKernelArg(", kernel_.name(), ", ", next_, ")"), code);
   next_++;
+  return *this;
+}
+
+Launch& Launch::buffer(cl_mem buffer) {
+  if (borrowed_() != nullptr) return bind(&buffer, sizeof buffer);
+  if (kernel_.rehearsed()) rehearsed_ += " m";
   return *this;
 }
 
@@ -47,9 +56,7 @@ Launch& Launch::arg(const Tensor& tensor) {
     buffer = tensor.buffer()();
     offset = tensor.offset();
   }
-  bind(&buffer, sizeof buffer);
-  bind(&offset, sizeof offset);
-  return *this;
+  return this->buffer(buffer).bind(&offset, sizeof offset);
 }
 
 Launch& Launch::arg(const RandomState& state) {
@@ -70,8 +77,24 @@ void Launch::record(RecordingState& recording, std::initializer_list<size_t> glo
   launch.kernel = std::move(borrowed_);
 }
 
+/// The kernel is made in the background for groups of this size.
+void Launch::rehearse(std::initializer_list<size_t> global, std::initializer_list<size_t> local) {
+  constexpr size_t kSpecial = 65535;  // groups along an axis up to which drivers make a kernel of its own
+  std::string text = cat(kernel_.rehearsed()->kernel, ' ', local.size());
+  bool common = global.size() == local.size();
+  for (size_t i = 0; i < local.size() && common; i++) {
+    const size_t groups = global.begin()[i] / std::max<size_t>(local.begin()[i], 1);
+    common = groups > 0 && groups < kSpecial;
+    text += cat(' ', local.begin()[i]);
+  }
+  if (common) stream_.context().state().programs.prefetch(*kernel_.rehearsed(), text + rehearsed_);
+}
+
 void Launch::run(std::initializer_list<size_t> global, std::initializer_list<size_t> local) {
-  if (borrowed_() == nullptr) return;
+  if (borrowed_() == nullptr) {
+    if (kernel_.rehearsed()) rehearse(global, local);
+    return;
+  }
   Kernel::Shared& kernel = kernel_.shared();
   require(next_ == kernel.arguments, "kernel", kernel.name, " got ", next_, " of ", kernel.arguments,
           " arguments");

@@ -57,16 +57,20 @@ class Launch {
   /// Throws ValidationError (missing arguments, ranges that do not divide or exceed the device),
   /// DeviceError, OutOfMemory.
   void run(std::initializer_list<size_t> global, std::initializer_list<size_t> local);
-  /// Any other argument, as clSetKernelArg takes it: a struct, or a buffer of storages that were touched.
+  /// Any other number or struct, as clSetKernelArg takes it; null: local memory.
   Launch& bind(const void* value, size_t size);
+  /// A buffer of storages that were touched.
+  Launch& buffer(cl_mem buffer);
 
  private:
+  void rehearse(std::initializer_list<size_t> global, std::initializer_list<size_t> local);
   void record(RecordingState& recording, std::initializer_list<size_t> global,
               std::initializer_list<size_t> local);
 
   const Stream& stream_;
   Kernel kernel_;
-  cl::Kernel borrowed_;  ///< null in a rehearsal: nothing is bound or enqueued
+  cl::Kernel borrowed_;    ///< null in a rehearsal: nothing is bound or enqueued
+  std::string rehearsed_;  ///< the arguments of a rehearsed kernel, see BuildRequest::launch
   unsigned next_ = 0;
   std::optional<OffsetArgument> continues_;
 };

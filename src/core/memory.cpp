@@ -100,7 +100,8 @@ Allocator::Allocator(cl::Context context, uint64_t limit, uint64_t max_allocatio
       max_allocation_(max_allocation),
       source_(std::move(source)),
       log_(std::move(log)),
-      give_back_(std::move(give_back)) {
+      give_back_(std::move(give_back)),
+      poisons_(poison_asked()) {
   stats_.limit = limit;
 }
 
@@ -187,7 +188,7 @@ Block* Allocator::grow(uint64_t size, bool small) {
   segment->first = block.get();
   block->segment = segment.get();
   block->size = wanted;
-  if (poison_asked()) poison_idle(context_, *block);
+  if (poisons_) poison_idle(context_, *block);
   Segment* key = segment.get();
   segments_.emplace(key, std::move(segment));
   stats_.held += wanted;
@@ -267,7 +268,7 @@ void Allocator::release(Block* block, std::vector<PendingUse> pending) {
   block->pending = std::move(pending);
   block->free = true;
   try {
-    if (poison_asked()) poison_freed(context_, *block);
+    if (poisons_) poison_freed(context_, *block);
   } catch (const Error&) {  // of a queue that failed: its user is told by it, and this memory stays as it was
   }
   for (Block* neighbour : {block->previous, block->next}) {

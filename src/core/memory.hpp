@@ -28,6 +28,7 @@ struct QueueState {
   cl::CommandQueue queue;
   std::atomic<uint64_t> submitted{0};
   std::atomic<uint64_t> drained{0};
+  bool waits_for_flushed = true;  ///< see DriverLimits
 
   /// Blocks until what has been submitted is done. Returns clFinish's code.
   cl_int finish() noexcept;
@@ -110,6 +111,7 @@ class Allocator {
   BufferSource source_;
   Log log_;
   std::function<bool()> give_back_;
+  const bool poisons_;
   std::map<Segment*, std::unique_ptr<Segment>> segments_;
   FreeList small_, large_;
   MemoryStats stats_;

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <limits>
 #include <system_error>
+#include <utility>
 
 #include "core/check.hpp"
 #include "core/compile.hpp"
@@ -23,11 +24,33 @@ namespace detail {
 namespace {
 
 constexpr const char* kKeyVersion = "program 1";
+constexpr const char* kMark = "program that the driver keeps 1";
 constexpr size_t kMostForms = 8192;
 /// After this time without a program to compile processes end: they hold memory of the device.
 constexpr std::chrono::seconds kPatience{10};
 
+using Clock = std::chrono::steady_clock;
+
 std::atomic<uint64_t> pending_programs{0}, done_programs{0};
+
+/// Whom to tell of long waits, and when.
+struct LongCompiling {
+  std::mutex mutex;
+  Clock::duration waited{}, patience{};
+  void (*tell)(const CompileProgress&) = nullptr;
+
+  static LongCompiling& get() {
+    static LongCompiling& known = *new LongCompiling;  // threads may wait while the process ends
+    return known;
+  }
+  void add(Clock::duration time) {
+    std::unique_lock<std::mutex> lock(mutex);
+    waited += time;
+    const auto due = waited >= patience ? std::exchange(tell, nullptr) : nullptr;
+    lock.unlock();
+    if (due) due(compile_progress());
+  }
+};
 
 /// The process that compiles for a thread of the pool, and ends with it.
 BuildProcess& own_process() {
@@ -40,6 +63,14 @@ BuildProcess& own_process() {
 
 CompileProgress compile_progress() noexcept {
   return {detail::done_programs, detail::pending_programs};
+}
+
+void on_long_compiling(std::chrono::milliseconds patience, void (*tell)(const CompileProgress&)) noexcept {
+  detail::LongCompiling& known = detail::LongCompiling::get();
+  const std::lock_guard<std::mutex> lock(known.mutex);
+  known.waited = {};
+  known.patience = patience;
+  known.tell = tell;
 }
 
 namespace detail {
@@ -81,7 +112,8 @@ ProgramCache::ProgramCache(cl::Context context, const Device& device, const Prog
       disk_(disk),
       log_(std::move(log)),
       limits_(limits),
-      processes_(keeps() ? build_processes(processes, device.facts()) : 0),
+      driver_keeps_(device.facts().keeps_programs && !disk.chosen()),
+      processes_(disk.keeps() ? build_processes(processes, device.facts()) : 0),
       background_(processes_,
                   processes_ > 0 ? BuildPool::Prepare([this] {
                     return own_process().prepare(device_.facts().platform, cat(device_.facts().device_index));
@@ -89,8 +121,8 @@ ProgramCache::ProgramCache(cl::Context context, const Device& device, const Prog
                                  : BuildPool::Prepare(),
                   processes_ > 0 ? kPatience : std::chrono::seconds(0)) {}
 
-bool ProgramCache::keeps() const {
-  return disk_.keeps() && (disk_.chosen() || !device_.facts().keeps_programs);
+bool ProgramCache::driver_has(const std::string& disk_key) const {
+  return driver_keeps_ && processes_ > 0 && disk_.load(disk_key).has_value();
 }
 
 ProgramStats ProgramCache::held() const {
@@ -189,14 +221,11 @@ Kernel ProgramCache::kernel_of(const std::string& name, const std::string& sourc
   std::string options = all.options();
   if (device_.facts().rounds_quotients && source.find(kRoundedQuotients) != std::string::npos)
     options += " -cl-fp32-correctly-rounded-divide-sqrt";
-  const std::string key = options + '\n' + source;
-  if (Rehearsal::active()) {
-    if (!device_.facts().builds_in_one_thread) prefetch(key, name, source, options);
-    return Kernel();
-  }
-  const std::shared_ptr<const Program> built = program(key, name, source, options);
+  const ProgramText text{options + '\n' + source, name, source, options};
+  if (Rehearsal::active()) return rehearsed(text, kernel);
+  const std::shared_ptr<const Program> built = program(text);
   std::lock_guard<std::mutex> lock(mutex_);
-  Entry* entry = find(key);
+  Entry* entry = find(text.key);
   const bool kept =
       entry && entry->built.valid() && entry->program.lock() == built;  // it may have gone meanwhile
   if (!kept) return Kernel(make_kernel(built, kernel, device_));
@@ -208,6 +237,47 @@ Kernel ProgramCache::kernel_of(const std::string& name, const std::string& sourc
     forms_[form] = {found->second.handle(), entry};
   }
   return found->second;
+}
+
+Kernel ProgramCache::rehearsed(const ProgramText& text, const std::string& kernel) {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    const Entry* entry = find(text.key);
+    if (entry && !entry->program.expired()) return Kernel();
+  }
+  if (device_.facts().builds_in_one_thread || driver_has(disk_key(text))) return Kernel();
+  if (driver_keeps_ && processes_ > 0)
+    return Kernel(std::make_shared<const RehearsedKernel>(RehearsedKernel{text, kernel}));
+  if (const auto promise = claim(text.key).promise) submit(promise, text, "");
+  return Kernel();
+}
+
+void ProgramCache::prefetch(const RehearsedKernel& kernel, const std::string& launch) {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (launches_.size() >= kMostForms) launches_.clear();
+    if (!launches_.insert(std::hash<std::string>()(launch + kernel.program.key)).second) return;
+  }
+  if (const auto promise = claim(kernel.program.key).promise) return submit(promise, kernel.program, launch);
+  BuildPool::Job job;
+  job.length = kernel.program.source.size();
+  job.run = [this, text = kernel.program, launch] { own_process().build(request_for(text, launch)); };
+  job.run_here = job.drop = [] {};
+  try {
+    background_.add(std::move(job));
+  } catch (const std::system_error&) {  // there is no thread to be had: it is made when it is launched
+  }
+}
+
+BuildRequest ProgramCache::request_for(const ProgramText& text, const std::string& launch) const {
+  const DeviceFacts& facts = device_.facts();
+  return {facts.platform, cat(facts.device_index),          text.name,          text.source,   text.options,
+          launch,         keeps() ? disk_.directory() : "", cat(disk_.limit()), disk_key(text)};
+}
+
+std::string ProgramCache::disk_key(const ProgramText& text) const {
+  return cat(driver_keeps_ ? kMark : kKeyVersion, '\n', device_.identity(), '\n', text.options, '\n',
+             text.source);
 }
 
 ProgramCache::Entry* ProgramCache::find(const std::string& key) {
@@ -277,36 +347,41 @@ void ProgramCache::disclaim(const std::string& key) {
   erase(key);
 }
 
-void ProgramCache::fulfil(std::promise<Outcome>& promise, const std::string& key, const std::string& name,
-                          const std::string& source, const std::string& options, BuildProcess* process) {
+void ProgramCache::fulfil(std::promise<Outcome>& promise, const ProgramText& text, const std::string& launch,
+                          BuildProcess* process) {
   try {
-    const std::shared_ptr<const Program> made = make(name, source, options, process);
+    const std::shared_ptr<const Program> made = make(text, launch, process);
     {
       std::lock_guard<std::mutex> lock(mutex_);
       pending_programs--;
       done_programs++;
-      find(key)->program = made;
+      find(text.key)->program = made;
       trim();
     }
     promise.set_value({made, {}});
   } catch (const BuildError& error) {
-    disclaim(key);
+    disclaim(text.key);
     promise.set_value({nullptr, error.log()});
   } catch (...) {
-    disclaim(key);
+    disclaim(text.key);
     promise.set_exception(std::current_exception());
   }
 }
 
-std::shared_ptr<const Program> ProgramCache::program(const std::string& key, const std::string& name,
-                                                     const std::string& source, const std::string& options) {
+std::shared_ptr<const Program> ProgramCache::program(const ProgramText& text) {
+  const auto start = Clock::now();
   for (;;) {
-    const Claim claimed = claim(key);
-    if (claimed.promise) fulfil(*claimed.promise, key, name, source, options);
+    const Claim claimed = claim(text.key);
+    // While another process compiles, this one's driver can make kernels of what is there.
+    if (claimed.promise && driver_keeps_ && background_.idle())
+      submit(claimed.promise, text, "");
+    else if (claimed.promise)
+      fulfil(*claimed.promise, text, "", nullptr);
     if (claimed.job) background_.run_here(*claimed.job);
     const Outcome& outcome = claimed.built.get();
     if (outcome.dropped) continue;
-    if (!outcome.program) throw BuildError(name, options, outcome.log);
+    LongCompiling::get().add(Clock::now() - start);
+    if (!outcome.program) throw BuildError(text.name, text.options, outcome.log);
     if (!claimed.promise) {
       std::lock_guard<std::mutex> lock(mutex_);
       stats_.reused++;
@@ -315,37 +390,35 @@ std::shared_ptr<const Program> ProgramCache::program(const std::string& key, con
   }
 }
 
-void ProgramCache::prefetch(const std::string& key, const std::string& name, const std::string& source,
-                            const std::string& options) {
-  const auto promise = claim(key).promise;
-  if (!promise) return;
+void ProgramCache::submit(const std::shared_ptr<std::promise<Outcome>>& promise, const ProgramText& text,
+                          const std::string& launch) {
   const auto build = std::make_shared<std::function<void(BuildProcess*)>>(
-      [=](BuildProcess* process) { fulfil(*promise, key, name, source, options, process); });
+      [=](BuildProcess* process) { fulfil(*promise, text, launch, process); });
   BuildPool::Job job;
-  job.length = source.size();  // long texts take longest
+  job.length = text.source.size();  // long texts take longest
   job.run = [this, build] { (*build)(processes_ > 0 ? &own_process() : nullptr); };
   job.run_here = [build] { (*build)(nullptr); };
-  job.drop = [=] {
+  job.drop = [this, promise, key = text.key] {
     disclaim(key);
     promise->set_value({nullptr, {}, true});
   };
   try {
     const BuildPool::Ticket ticket = background_.add(std::move(job));
     std::lock_guard<std::mutex> lock(mutex_);
-    if (Entry* entry = find(key)) entry->job = ticket;
+    if (Entry* entry = find(text.key)) entry->job = ticket;
   } catch (const std::system_error&) {  // there is no thread to be had
     (*build)(nullptr);
   }
 }
 
-std::shared_ptr<const Program> ProgramCache::make(const std::string& name, const std::string& source,
-                                                  const std::string& options, BuildProcess* process) {
-  using Clock = std::chrono::steady_clock;
+std::shared_ptr<const Program> ProgramCache::make(const ProgramText& text, const std::string& launch,
+                                                  BuildProcess* process) {
   const auto start = Clock::now();
-  const std::string key = cat(kKeyVersion, '\n', device_.identity(), '\n', options, '\n', source);
+  const std::string key = disk_key(text);
+  const std::string& options = text.options;
   auto result = std::make_shared<Program>();
-  result->name = name;
-  result->bytes = 2 * (options.size() + source.size());  // our key, and the driver's copy of the text
+  result->name = text.name;
+  result->bytes = 2 * (options.size() + text.source.size());  // our key, and the driver's copy of the text
   const auto load = [&] {
     if (const auto binary = disk_.load(key)) {
       result->program = program_from_binary(context_, device_.cl()(), *binary, options);
@@ -353,33 +426,33 @@ std::shared_ptr<const Program> ProgramCache::make(const std::string& name, const
     }
     return result->program() != nullptr;
   };
-  const bool loaded = load();
+  const bool loaded = keeps() && load(), driver_has_it = driver_has(key);
   bool elsewhere = false;
-  if (!loaded && process) {
-    const DeviceFacts& facts = device_.facts();
-    const std::string failure = process->build({facts.platform, cat(facts.device_index), name, source,
-                                                options, disk_.directory(), cat(disk_.limit()), key});
-    elsewhere = failure.empty() && load();
+  if (!loaded && !driver_has_it && process) {
+    const std::string failure = process->build(request_for(text, launch));
+    elsewhere = failure.empty() && (driver_keeps_ || load());
     if (!elsewhere && log_.level() >= 1)
-      log_.line(cat("not built elsewhere program=", name, ": ",
+      log_.line(cat("not built elsewhere program=", text.name, ": ",
                     failure.empty() ? "its binary is not in the folder, or does not load" : failure));
   }
-  if (!loaded && !elsewhere) {
-    if (!process && processes_ > 0 && !warmed_.exchange(true)) background_.warm();  // others will follow
-    result->program = compile_program(context_, device_.cl()(), name, source, options);
+  if (!result->program()) {
+    if (!process && processes_ > 0 && !driver_has_it && !warmed_.exchange(true))
+      background_.warm();  // others will follow
+    result->program = compile_program(context_, device_.cl()(), text.name, text.source, options);
     const std::string binary = keeps() ? program_binary(result->program) : "";
-    if (!binary.empty()) disk_.store(key, binary);
+    const bool to_be_marked = driver_keeps_ && processes_ > 0 && !driver_has_it;
+    if (!binary.empty() || to_be_marked) disk_.store(key, binary);
     result->bytes += binary.size();
   }
   if (log_.level() >= 1) {
     const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
     const char* how = loaded ? "load" : elsewhere ? "build elsewhere" : "build";
-    log_.line(cat(how, " program=", name, " seconds=", seconds, " options='", options, "'"));
+    log_.line(cat(how, " program=", text.name, " seconds=", seconds, " options='", options, "'"));
     // Compilers end even an empty log with a line end.
     const std::string remarks =
         loaded || log_.level() < 2 ? "" : program_log(result->program, device_.cl()());
     if (remarks.find_first_not_of(" \n") != std::string::npos)
-      log_.line(cat("remarks on ", name, ":\n", remarks));
+      log_.line(cat("remarks on ", text.name, ":\n", remarks));
   }
   std::lock_guard<std::mutex> lock(mutex_);
   (loaded ? stats_.from_disk : stats_.built)++;

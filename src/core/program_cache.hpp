@@ -14,6 +14,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include <dlprim/context.hpp>
@@ -29,6 +30,17 @@ namespace dlprim::detail {
 
 struct Program;
 
+/// What a program is made of.
+struct ProgramText {
+  std::string key, name, source, options;
+};
+
+/// A kernel that a rehearsal asked for, where the driver compiles kernels when they are launched.
+struct RehearsedKernel {
+  ProgramText program;
+  std::string kernel;
+};
+
 /// A kernel of a program; of a rehearsal an empty one, which cannot be launched. Copies share it; any number
 /// of threads may launch it, since each launch borrows a cl_kernel of its own.
 class Kernel {
@@ -42,9 +54,13 @@ class Kernel {
   explicit Kernel(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {}
   Shared& shared() const { return *shared_; }
   const std::shared_ptr<Shared>& handle() const { return shared_; }
+  explicit Kernel(std::shared_ptr<const RehearsedKernel> rehearsed) : rehearsed_(std::move(rehearsed)) {}
+  /// Null unless a launch in a rehearsal is to be told to the cache.
+  const RehearsedKernel* rehearsed() const { return rehearsed_.get(); }
 
  private:
   std::shared_ptr<Shared> shared_;
+  std::shared_ptr<const RehearsedKernel> rehearsed_;
 };
 
 struct Kernel::Shared {
@@ -87,6 +103,9 @@ class ProgramCache {
   /// bytes that name all that the source and the kernel depend on.
   Kernel generated(const std::string& name, const std::string& form,
                    const std::function<std::string()>& make_source, const std::string& kernel);
+  /// A kernel is launched in a rehearsal: has its program built in the background, and `launch`, a
+  /// BuildRequest's, made.
+  void prefetch(const RehearsedKernel& kernel, const std::string& launch);
   ProgramStats stats() const;
   /// True if more programs are in memory than the limits say, since plans hold those that went here.
   bool crowded() const;
@@ -125,19 +144,19 @@ class ProgramCache {
                    const Defines& defines, const std::string& form);
   /// Empty if it is not in memory.
   Kernel find_form(const std::string& form);
-  std::shared_ptr<const Program> program(const std::string& key, const std::string& name,
-                                         const std::string& source, const std::string& options);
+  /// The empty kernel that a rehearsal gets.
+  Kernel rehearsed(const ProgramText& text, const std::string& kernel);
+  std::shared_ptr<const Program> program(const ProgramText& text);
   Claim claim(const std::string& key);
+  /// Has what was claimed built in the background, unless who needs it before that has begun builds it.
+  void submit(const std::shared_ptr<std::promise<Outcome>>& promise, const ProgramText& text,
+              const std::string& launch);
   /// Takes a claim back: who asks later makes another.
   void disclaim(const std::string& key);
   /// Builds what was claimed. Whatever goes wrong is the promise's. `process`, if it is not null, is asked to
   /// compile it first.
-  void fulfil(std::promise<Outcome>& promise, const std::string& key, const std::string& name,
-              const std::string& source, const std::string& options, BuildProcess* process = nullptr);
-  /// Has the program built in the background, unless it is there or on its way. Who needs it before that has
-  /// begun builds it.
-  void prefetch(const std::string& key, const std::string& name, const std::string& source,
-                const std::string& options);
+  void fulfil(std::promise<Outcome>& promise, const ProgramText& text, const std::string& launch,
+              BuildProcess* process);
   /// The entry of a program that is kept or held; null if there is none. Under the lock, as those below.
   Entry* find(const std::string& key);
   Entry& insert(const std::string& key, Built built);
@@ -145,10 +164,14 @@ class ProgramCache {
   /// Lets the least recently used go, down to the limits, and forgets those that nobody holds any more.
   void trim();
   ProgramStats held() const;
-  std::shared_ptr<const Program> make(const std::string& name, const std::string& source,
-                                      const std::string& options, BuildProcess* process);
+  std::shared_ptr<const Program> make(const ProgramText& text, const std::string& launch,
+                                      BuildProcess* process);
+  BuildRequest request_for(const ProgramText& text, const std::string& launch) const;
+  std::string disk_key(const ProgramText& text) const;
   /// Whether binaries are kept on disk, by us.
-  bool keeps() const;
+  bool keeps() const { return disk_.keeps() && !driver_keeps_; }
+  /// Whether a process of ours has had the driver compile and keep the program before.
+  bool driver_has(const std::string& disk_key) const;
 
   cl::Context context_;
   Device device_;
@@ -158,9 +181,11 @@ class ProgramCache {
   ProgramLimits limits_;
   Entries programs_;
   std::unordered_map<std::string, Form> forms_;
-  std::list<const std::string*> ages_;  ///< of those that are kept, newest first
+  std::unordered_set<size_t> launches_;  ///< hashes of those that rehearsals have had made
+  std::list<const std::string*> ages_;   ///< of those that are kept, newest first
   ProgramStats stats_;
-  int processes_;  ///< that compile what is asked for in the background; 0: its threads do
+  const bool driver_keeps_;  ///< programs on disk; of ours there are only empty marks of those
+  const int processes_;      ///< that compile what is asked for in the background; 0: its threads do
   std::atomic<bool> warmed_{false};
   BuildPool background_;  ///< the last member: its jobs use the others until it ends
 };

@@ -11,6 +11,7 @@
 
 #include "core/binary_cache.hpp"
 #include "core/constants.hpp"
+#include "core/device_probe.hpp"
 #include "core/index_check.hpp"
 #include "core/kept.hpp"
 #include "core/log.hpp"
@@ -76,6 +77,7 @@ struct StreamState {
   StreamState(const Context& context_, const cl::CommandQueue& queue_, bool logs_, bool measures_)
       : context(context_), queue(std::make_shared<QueueState>()), logs(logs_), measures(measures_) {
     queue->queue = queue_;
+    queue->waits_for_flushed = driver_limits(context.device()).waits_for_flushed;
   }
   ~StreamState();
 

@@ -144,9 +144,7 @@ namespace detail {
 
 cl_int QueueState::finish() noexcept {
   const uint64_t before = submitted.load();
-  cl_device_id device = nullptr;
-  clGetCommandQueueInfo(queue(), CL_QUEUE_DEVICE, sizeof device, &device, nullptr);
-  if (!known_limits(device).waits_for_flushed) {  // it does for the last of what it was not handed
+  if (!waits_for_flushed) {  // it does for the last of what it was not handed
     cl_event last = nullptr;
     if (const cl_int code = clEnqueueMarkerWithWaitList(queue(), 0, nullptr, &last); code != CL_SUCCESS)
       return code;

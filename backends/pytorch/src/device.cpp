@@ -4,9 +4,12 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstdio>
 #include <vector>
 
 #include <c10/util/Exception.h>
+#include <dlprim/compiling.hpp>
 
 #include "memory.hpp"
 
@@ -62,6 +65,18 @@ cl::CommandQueue measuring_queue(const dlprim::Context& context) {
   return queue;
 }
 
+/// A process that waits for compilers says so, once.
+void tell_of_compiling() {
+  static const bool told = [] {
+    dlprim::on_long_compiling(std::chrono::seconds(2), [](const dlprim::CompileProgress& now) {
+      std::fprintf(stderr, "ocl: compiling kernels at their first use, %llu so far\n",
+                   static_cast<unsigned long long>(now.done));
+    });
+    return true;
+  }();
+  static_cast<void>(told);
+}
+
 }  // namespace
 
 void Queue::finish() {
@@ -95,7 +110,9 @@ Device::Device(c10::DeviceIndex index_, const dlprim::Device& device)
       context(device),
       fp64(device.probes().fp64),
       memory(std::make_unique<Memory>(*this)),
-      measures_(profiling.load()) {}
+      measures_(profiling.load()) {
+  tell_of_compiling();
+}
 
 Queue& Device::queue(c10::StreamId id) {
   std::atomic<Queue*>& slot = queues_.at(static_cast<size_t>(id));

@@ -133,14 +133,12 @@ void Words::launch(const Stream& stream, const Kernel& kernel, int64_t word, siz
     table.first[k + 1] =
         table.first[k] + (there ? static_cast<int32_t>(ceil_div(count, kLocal * kUnroll)) : 0);
     touch(stream.state(), inputs[part.input]);
-    const cl_mem buffer = inputs[part.input].storage()->buffer();
-    l.bind(&buffer, sizeof buffer);
+    l.buffer(inputs[part.input].storage()->buffer());
   }
   table.y_offset = first_byte(y) / word;
   table.y_run = static_cast<int32_t>(runs.y_run / word);
   touch(stream.state(), y);
-  const cl_mem buffer = y.storage()->buffer();
-  l.bind(&buffer, sizeof buffer).bind(&table, sizeof table);
+  l.buffer(y.storage()->buffer()).bind(&table, sizeof table);
   l.run({static_cast<size_t>(table.first[kInputs] * kLocal)}, {static_cast<size_t>(kLocal)});
 }
 

@@ -151,7 +151,7 @@ class Table {
     for (size_t b = 0; b < size_.buffers; b++) {
       const cl_mem buffer = b < buffers_.size() ? buffers_[b].first : nullptr;
       if (b < buffers_.size()) put(size_.high() + 4 * b, buffers_[b].second);
-      launch.bind(&buffer, sizeof buffer);
+      launch.buffer(buffer);
     }
   }
   const std::vector<char>& bytes() const { return bytes_; }
