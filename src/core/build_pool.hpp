@@ -41,7 +41,7 @@ class BuildPool {
   Ticket add(Job job);
   /// Starts all threads, since jobs will come. Without threads to be had it starts fewer.
   void warm() noexcept;
-  /// Whether a thread is ready that has nothing to do, nor will have once the jobs that wait have begun.
+  /// True if more threads are ready than jobs run and wait.
   bool idle();
   /// Runs the job here, if it was added and has not begun.
   void run_here(Ticket ticket);

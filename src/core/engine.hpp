@@ -246,7 +246,7 @@ std::unique_ptr<const Impl> ranked_engine(const EngineList<Problem, Impl>& engin
   }
 }
 
-/// Of the engines that accept and are not switched off for the device: the one that `options.engine` names;
+/// The engine that `options.engine` names, of those that accept and are not switched off for the device;
 /// else what the tables say of `tuned`, if it is given; else the one that ranks first. Fills `info`. Throws
 /// ValidationError when none accepts, or the named one does not exist or refuses.
 template <class Problem, class Impl>

@@ -30,7 +30,7 @@ namespace dlprim::detail {
 
 struct Program;
 
-/// What a program is made of.
+/// The source of a program, and what names it.
 struct ProgramText {
   std::string key, name, source, options;
 };
@@ -170,7 +170,7 @@ class ProgramCache {
   std::string disk_key(const ProgramText& text) const;
   /// Whether binaries are kept on disk, by us.
   bool keeps() const { return disk_.keeps() && !driver_keeps_; }
-  /// Whether a process of ours has had the driver compile and keep the program before.
+  /// True if an earlier process has had the driver compile and keep the program.
   bool driver_has(const std::string& disk_key) const;
 
   cl::Context context_;
