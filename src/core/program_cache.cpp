@@ -221,7 +221,7 @@ Kernel ProgramCache::kernel_of(const std::string& name, const std::string& sourc
   std::string options = all.options();
   if (device_.facts().rounds_quotients && source.find(kRoundedQuotients) != std::string::npos)
     options += " -cl-fp32-correctly-rounded-divide-sqrt";
-  const ProgramText text{options + '\n' + source, name, source, options};
+  const ProgramText text{name, options, options + '\n' + source};
   if (Rehearsal::active()) return rehearsed(text, kernel);
   const std::shared_ptr<const Program> built = program(text);
   std::lock_guard<std::mutex> lock(mutex_);
@@ -260,7 +260,7 @@ void ProgramCache::prefetch(const RehearsedKernel& kernel, const std::string& la
   }
   if (const auto promise = claim(kernel.program.key).promise) return submit(promise, kernel.program, launch);
   BuildPool::Job job;
-  job.length = kernel.program.source.size();
+  job.length = kernel.program.key.size();
   job.run = [this, text = kernel.program, launch] { own_process().build(request_for(text, launch)); };
   job.run_here = job.drop = [] {};
   try {
@@ -271,13 +271,12 @@ void ProgramCache::prefetch(const RehearsedKernel& kernel, const std::string& la
 
 BuildRequest ProgramCache::request_for(const ProgramText& text, const std::string& launch) const {
   const DeviceFacts& facts = device_.facts();
-  return {facts.platform, cat(facts.device_index),          text.name,          text.source,   text.options,
+  return {facts.platform, cat(facts.device_index),          text.name,          text.source(), text.options,
           launch,         keeps() ? disk_.directory() : "", cat(disk_.limit()), disk_key(text)};
 }
 
 std::string ProgramCache::disk_key(const ProgramText& text) const {
-  return cat(driver_keeps_ ? kMark : kKeyVersion, '\n', device_.identity(), '\n', text.options, '\n',
-             text.source);
+  return cat(driver_keeps_ ? kMark : kKeyVersion, '\n', device_.identity(), '\n', text.key);
 }
 
 ProgramCache::Entry* ProgramCache::find(const std::string& key) {
@@ -395,7 +394,7 @@ void ProgramCache::submit(const std::shared_ptr<std::promise<Outcome>>& promise,
   const auto build = std::make_shared<std::function<void(BuildProcess*)>>(
       [=](BuildProcess* process) { fulfil(*promise, text, launch, process); });
   BuildPool::Job job;
-  job.length = text.source.size();  // long texts take longest
+  job.length = text.key.size();  // long texts take longest
   job.run = [this, build] { (*build)(processes_ > 0 ? &own_process() : nullptr); };
   job.run_here = [build] { (*build)(nullptr); };
   job.drop = [this, promise, key = text.key] {
@@ -418,7 +417,7 @@ std::shared_ptr<const Program> ProgramCache::make(const ProgramText& text, const
   const std::string& options = text.options;
   auto result = std::make_shared<Program>();
   result->name = text.name;
-  result->bytes = 2 * (options.size() + text.source.size());  // our key, and the driver's copy of the text
+  result->bytes = 2 * text.key.size();  // our key, and the driver's copy of the text
   const auto load = [&] {
     if (const auto binary = disk_.load(key)) {
       result->program = program_from_binary(context_, device_.cl()(), *binary, options);
@@ -438,7 +437,7 @@ std::shared_ptr<const Program> ProgramCache::make(const ProgramText& text, const
   if (!result->program()) {
     if (!process && processes_ > 0 && !driver_has_it && !warmed_.exchange(true))
       background_.warm();  // others will follow
-    result->program = compile_program(context_, device_.cl()(), text.name, text.source, options);
+    result->program = compile_program(context_, device_.cl()(), text.name, text.source(), options);
     const std::string binary = keeps() ? program_binary(result->program) : "";
     const bool to_be_marked = driver_keeps_ && processes_ > 0 && !driver_has_it;
     if (!binary.empty() || to_be_marked) disk_.store(key, binary);

@@ -32,7 +32,10 @@ struct Program;
 
 /// The source of a program, and what names it.
 struct ProgramText {
-  std::string key, name, source, options;
+  std::string name, options;
+  std::string key;  ///< the options, a line end, the source
+
+  std::string source() const { return key.substr(options.size() + 1); }
 };
 
 /// A kernel that a rehearsal asked for, where the driver compiles kernels when they are launched.
