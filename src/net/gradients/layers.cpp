@@ -1,9 +1,7 @@
 // Rules of layers: convolutions, products, pooling, normalisations, softmax, attention, losses.
-#include <algorithm>
-#include <cctype>
-
 #include <dlprim/activation.hpp>
 
+#include "net/einsum.hpp"
 #include "net/gradients/rule.hpp"
 
 namespace dlprim::detail {
@@ -37,30 +35,6 @@ void matmul_rule(GradientStep& step) {
     step.give(k, step.add("matmul_backward", {dy, step.x(1 - k), step.sizes(step.x(k))}, attributes));
   }
   if (step.wanted(2)) step.give(2, step.add("sum_to", {dy, step.sizes(step.x(2))}));
-}
-
-/// The terms of an equation without spaces, and the output's term last: written, or implied by the letters
-/// that stand once, in their order.
-std::vector<std::string> einsum_terms(std::string text) {
-  text.erase(std::remove(text.begin(), text.end(), ' '), text.end());
-  const size_t arrow = text.find("->");
-  const std::string inputs = text.substr(0, arrow);
-  std::vector<std::string> terms{""};
-  for (const char c : inputs) {
-    if (c == ',')
-      terms.emplace_back();
-    else
-      terms.back() += c;
-  }
-  if (arrow != std::string::npos) {
-    terms.push_back(text.substr(arrow + 2));
-    return terms;
-  }
-  std::string implied = inputs.find("...") == std::string::npos ? "" : "...";
-  for (int c = 0; c < 128; c++)
-    if (std::isalpha(c) && std::count(inputs.begin(), inputs.end(), c) == 1) implied += static_cast<char>(c);
-  terms.push_back(implied);
-  return terms;
 }
 
 /// The gradient of an input is the product of dy and the other inputs, summed to the input's axes. An axis

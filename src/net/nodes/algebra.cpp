@@ -9,9 +9,33 @@
 #include <dlprim/pointwise.hpp>
 #include <dlprim/reduction.hpp>
 
+#include "net/einsum.hpp"
 #include "net/nodes/families.hpp"
 
 namespace dlprim::detail {
+
+std::vector<std::string> einsum_terms(std::string equation) {
+  equation.erase(std::remove(equation.begin(), equation.end(), ' '), equation.end());
+  const size_t arrow = equation.find("->");
+  const std::string inputs = equation.substr(0, arrow);
+  std::vector<std::string> terms{""};
+  for (const char c : inputs) {
+    if (c == ',')
+      terms.emplace_back();
+    else
+      terms.back() += c;
+  }
+  if (arrow != std::string::npos) {
+    terms.push_back(equation.substr(arrow + 2));
+    return terms;
+  }
+  std::string implied = inputs.find("...") == std::string::npos ? "" : "...";
+  for (int c = 0; c < 128; c++)
+    if (std::isalpha(c) && std::count(inputs.begin(), inputs.end(), c) == 1) implied += static_cast<char>(c);
+  terms.push_back(implied);
+  return terms;
+}
+
 namespace {
 
 /// Names of axes: a letter, or -1, -2, ... for those of an ellipsis, from the last one on.
@@ -45,28 +69,6 @@ Labels labels_of(const std::string& term, int ellipsis) {
   return labels;
 }
 
-std::vector<std::string> split_terms(const std::string& text) {
-  std::vector<std::string> terms{""};
-  for (char c : text) {
-    if (c == ',')
-      terms.emplace_back();
-    else
-      terms.back() += c;
-  }
-  return terms;
-}
-
-/// Without "->": the ellipsis, then letters that stand once, in the alphabet's order.
-Labels implied_output(const Equation& equation) {
-  std::map<int, int> counts;
-  for (const Labels& term : equation.terms)
-    for (int label : term) counts[label]++;
-  Labels output;
-  for (const auto& [label, count] : counts)  // -k ... -1 come first
-    if (label < 0 || count == 1) output.push_back(label);
-  return output;
-}
-
 void read_term(Equation& equation, const std::string& term, const Shape& x) {
   const size_t dots = term.find("...");
   const int letters = static_cast<int>(term.size()) - (dots == std::string::npos ? 0 : 3);
@@ -85,19 +87,14 @@ void read_term(Equation& equation, const std::string& term, const Shape& x) {
 }
 
 Equation equation_of(const NodeStep& step) {
-  std::string text = step.text("equation");
-  text.erase(std::remove(text.begin(), text.end(), ' '), text.end());
-  const size_t arrow = text.find("->");
-  const std::vector<std::string> terms = split_terms(text.substr(0, arrow));
+  const std::string text = step.text("equation");
+  std::vector<std::string> terms = einsum_terms(text);
+  const std::string output = terms.back();
+  terms.pop_back();
   require(terms.size() == static_cast<size_t>(step.input_count()), "equation", "'", text, "' has ",
           terms.size(), " terms for ", step.input_count(), " inputs");
   Equation equation;
   for (size_t k = 0; k < terms.size(); k++) read_term(equation, terms[k], step.shape(static_cast<int>(k)));
-  if (arrow == std::string::npos) {
-    equation.output = implied_output(equation);
-    return equation;
-  }
-  const std::string output = text.substr(arrow + 2);
   const size_t dots = output.find("...");
   require(dots == std::string::npos || output.find("...", dots + 3) == std::string::npos, "equation", "'",
           text, "': the output has two ellipses");
