@@ -19,19 +19,19 @@ std::string quoted(const std::string& text) {
   return result + "'";
 }
 
-/// The variables that this program was started with. Loading OpenCL drivers changes them, and a child must
-/// not inherit that.
-const std::vector<std::string>& first_environment() {
-  static const std::vector<std::string> variables = [] {
-    std::vector<std::string> result;
-    for (char** variable = environ; *variable; variable++) result.emplace_back(*variable);
-    return result;
-  }();
-  return variables;
-}
 [[maybe_unused]] const size_t kTakenAtStart = first_environment().size();
 
 }  // namespace
+
+const std::string& first_environment() {
+  static const std::string command = [] {
+    setenv("DLPRIM_POISON", "1", 0);  // see support.cpp, which may come later
+    std::string text = "env -i";
+    for (char** variable = environ; *variable; variable++) text += " " + quoted(*variable);
+    return text + " ";
+  }();
+  return command;
+}
 
 TempDir::TempDir() {
   std::string name = (fs::temp_directory_path() / "dlprim-test-XXXXXX").string();
@@ -61,9 +61,7 @@ void copy_vendors(const fs::path& target) {
 
 Child run_child(const std::string& name, const std::vector<std::pair<std::string, std::string>>& variables,
                 const std::vector<std::string>& without) {
-  std::string command = "env -i";
-  for (const std::string& variable : first_environment()) command += " " + quoted(variable);
-  command += " env -u DLPRIM_CACHE_MB";
+  std::string command = first_environment() + "env -u DLPRIM_CACHE_MB";
   for (const std::string& variable : without) command += " -u " + variable;
   for (const auto& [variable, value] : variables) {
     // The other way to name OpenCL drivers must not add to what the test chose.

@@ -31,6 +31,10 @@ void put(const std::string& path, const std::string& bytes);
 /// Copies the OpenCL loader's configuration into `target`, so that a test can add to it.
 void copy_vendors(const std::filesystem::path& target);
 
+/// What sets the variables that this program was started with, in front of a command of the shell: loading
+/// OpenCL drivers changes them, and a child that inherits that may find fewer devices.
+const std::string& first_environment();
+
 struct Child {
   bool passed = false;  ///< the case ran and passed; the program ended with 0
   std::string output;   ///< stdout and stderr

@@ -16,8 +16,8 @@ std::string program() {
 Result run(const std::string& arguments, const std::string& variables) {
   const TempDir folder;
   const int status =
-      std::system(("env -u DLPRIM_CACHE_MB " + variables + " '" + program() + "' " + arguments + " >'" +
-                   (folder / "out") + "' 2>'" + (folder / "err") + "' </dev/null")
+      std::system((first_environment() + "env -u DLPRIM_CACHE_MB " + variables + " '" + program() + "' " +
+                   arguments + " >'" + (folder / "out") + "' 2>'" + (folder / "err") + "' </dev/null")
                       .c_str());
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, bytes_of(folder / "out"), bytes_of(folder / "err")};
 }

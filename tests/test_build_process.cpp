@@ -398,6 +398,27 @@ TEST_CASE("build processes: the first program that has to be compiled starts the
   }
 }
 
+TEST_CASE("build processes: what is on disk is loaded in a rehearsal without any", "[threads]") {
+  const TempDir folder;
+  const std::string source = unique_source(kSet);
+  check_runs(Context(test::context().device(), two_processes(folder)), source);
+  test::put(folder / "slow", "#!/bin/sh\nexec sleep 600\n");
+  std::filesystem::permissions(folder / "slow", std::filesystem::perms::owner_all);
+  const Compiler compiler(folder / "slow");
+  ContextConfig config = two_processes(folder);
+  Lines log;
+  log.in(config);
+  const Context context(test::context().device(), config);
+  const uint64_t known = context.program_stats().from_disk;
+  rehearse(context, source);
+  for (int i = 0; i < 1000 && context.program_stats().from_disk < known + kPrograms; i++)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  INFO(log.all());
+  CHECK(context.program_stats().from_disk == known + kPrograms);
+  CHECK(log.count("load program=p ") == kPrograms);
+  CHECK(children() == 0);
+}
+
 TEST_CASE("build processes: one ends though a child of ours has its socket open") {
   pid_t child = -1;
   {

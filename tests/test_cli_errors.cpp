@@ -189,8 +189,8 @@ TEST_CASE("what cannot be written is an error", "[cli_errors]") {
   put(folder / "p.png", one_pixel_png());
   const auto full = [&](const std::string& arguments) {
     CAPTURE(arguments);
-    const std::string command =
-        program() + " " + arguments + " >/dev/full 2>'" + (folder / "err") + "' </dev/null";
+    const std::string command = first_environment() + program() + " " + arguments + " >/dev/full 2>'" +
+                                (folder / "err") + "' </dev/null";
     CHECK(std::system(command.c_str()) != 0);
     CHECK_THAT(bytes_of(folder / "err"),
                Catch::Contains("cannot write the standard output: No space left on device"));

@@ -12,6 +12,7 @@
 #include "cases/pointwise.hpp"
 #include "catch.hpp"
 #include "core/engine.hpp"
+#include "core/gen/expression_check.hpp"
 #include "core/gen/pointwise.hpp"
 #include "core/gen/slots.hpp"
 #include "support.hpp"
@@ -405,6 +406,13 @@ TEST_CASE("errors of expressions name the expression and the place in it", "[sma
     CHECK_THAT(of_body(body),
                Catch::StartsWith("body: '" + std::string(body) + "': ") && Catch::Contains(place));
   }
+  // A compiler that only warns of a function that does not exist, and whose linker fails without a place.
+  const std::string log =
+      "<kernel>:1:9: warning: unused variable\n<kernel>:2:8: warning: implicit declaration of function 'f'\n"
+      "fatal: Unresolved extern function 'f'\n";
+  CHECK(error_of<ValidationError>([&] {
+          detail::throw_expression_error(log, "y0 = 1; x0;\n  y0 = f(x0);\n", {{"body", "y0 = f(x0)"}});
+        }) == "body: 'y0 = f(x0)': at 6: implicit declaration of function 'f'");
   // Names of one's own, and outputs by address, are fine.
   pointwise(stream(), {x}, {y}, {}, "real x7 = x0 + 1, s3 = 2; y0 = x7 * s3");
   CHECK(host_values(y) == std::vector<float>(6, 4));

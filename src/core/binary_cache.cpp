@@ -83,6 +83,11 @@ std::string BinaryCache::path_of(const std::string& key) const {
   return directory_ + "/" + name + kSuffix;
 }
 
+bool BinaryCache::has(const std::string& key) const {
+  std::error_code error;
+  return !directory_.empty() && fs::exists(path_of(key), error);
+}
+
 std::optional<std::string> BinaryCache::load(const std::string& key) const {
   if (directory_.empty()) return std::nullopt;
   const std::string path = path_of(key);

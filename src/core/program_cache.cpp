@@ -119,7 +119,8 @@ ProgramCache::ProgramCache(cl::Context context, const Device& device, const Prog
                     return own_process().prepare(device_.facts().platform, cat(device_.facts().device_index));
                   })
                                  : BuildPool::Prepare(),
-                  processes_ > 0 ? kPatience : std::chrono::seconds(0)) {}
+                  processes_ > 0 ? kPatience : std::chrono::seconds(0)),
+      loading_(0) {}
 
 bool ProgramCache::driver_has(const std::string& disk_key) const {
   return driver_keeps_ && processes_ > 0 && disk_.load(disk_key).has_value();
@@ -376,7 +377,7 @@ std::shared_ptr<const Program> ProgramCache::program(const ProgramText& text) {
       submit(claimed.promise, text, "");
     else if (claimed.promise)
       fulfil(*claimed.promise, text, "", nullptr);
-    if (claimed.job) background_.run_here(*claimed.job);
+    if (claimed.job) claimed.job->pool->run_here(claimed.job->ticket);
     const Outcome& outcome = claimed.built.get();
     if (outcome.dropped) continue;
     LongCompiling::get().add(Clock::now() - start);
@@ -393,18 +394,21 @@ void ProgramCache::submit(const std::shared_ptr<std::promise<Outcome>>& promise,
                           const std::string& launch) {
   const auto build = std::make_shared<std::function<void(BuildProcess*)>>(
       [=](BuildProcess* process) { fulfil(*promise, text, launch, process); });
+  const bool loads = processes_ > 0 && keeps() && disk_.has(disk_key(text)),
+             process = processes_ > 0 && !loads;
+  BuildPool& pool = loads ? loading_ : background_;
   BuildPool::Job job;
   job.length = text.key.size();  // long texts take longest
-  job.run = [this, build] { (*build)(processes_ > 0 ? &own_process() : nullptr); };
+  job.run = [build, process] { (*build)(process ? &own_process() : nullptr); };
   job.run_here = [build] { (*build)(nullptr); };
   job.drop = [this, promise, key = text.key] {
     disclaim(key);
     promise->set_value({nullptr, {}, true});
   };
   try {
-    const BuildPool::Ticket ticket = background_.add(std::move(job));
+    const BuildPool::Ticket ticket = pool.add(std::move(job));
     std::lock_guard<std::mutex> lock(mutex_);
-    if (Entry* entry = find(text.key)) entry->job = ticket;
+    if (Entry* entry = find(text.key)) entry->job = Job{&pool, ticket};
   } catch (const std::system_error&) {  // there is no thread to be had
     (*build)(nullptr);
   }

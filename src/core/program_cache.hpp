@@ -123,10 +123,14 @@ class ProgramCache {
   };
   using Built = std::shared_future<Outcome>;
 
+  struct Job {
+    BuildPool* pool;
+    BuildPool::Ticket ticket;
+  };
   struct Entry {
     Built built;                           ///< not valid once the program went; whoever holds it still does
     std::weak_ptr<const Program> program;  ///< null while it is being built
-    std::optional<BuildPool::Ticket> job;  ///< that builds it in the background
+    std::optional<Job> job;                ///< that builds or loads it in the background
     std::map<std::string, Kernel> kernels;
     std::list<const std::string*>::iterator age;
   };
@@ -140,7 +144,7 @@ class ProgramCache {
   struct Claim {
     Built built;
     std::shared_ptr<std::promise<Outcome>> promise;
-    std::optional<BuildPool::Ticket> job;
+    std::optional<Job> job;
   };
 
   Kernel kernel_of(const std::string& name, const std::string& source, const std::string& kernel,
@@ -190,7 +194,8 @@ class ProgramCache {
   const bool driver_keeps_;  ///< programs on disk; of ours there are only empty marks of those
   const int processes_;      ///< that compile what is asked for in the background; 0: its threads do
   std::atomic<bool> warmed_{false};
-  BuildPool background_;  ///< the last member: its jobs use the others until it ends
+  /// The last members: their jobs use the others until they end. What is on disk needs no process.
+  BuildPool background_, loading_;
 };
 
 }  // namespace dlprim::detail

@@ -67,7 +67,8 @@ print(a.device.type, loss.device.type, next(model.parameters()).device.type)
     assert out.split() == ["ocl"] * 3
 
 
-def test_transformers(tmp_path):
+def test_transformers(tmp_path, monkeypatch):
+    monkeypatch.setenv("ACCELERATE_TORCH_DEVICE", "ocl")  # where PyTorch has another accelerator, too
     transformers = pytest.importorskip("transformers")
     config = transformers.LlamaConfig(vocab_size=32, hidden_size=16, intermediate_size=16, num_hidden_layers=1,
                                       num_attention_heads=2, num_key_value_heads=1, max_position_embeddings=32)

@@ -84,7 +84,7 @@ BEHAVIOUR = {
     "empty_cache": lambda m: m.empty_cache() is None,
     "get_amp_supported_dtype": lambda m: torch.bfloat16 in m.get_amp_supported_dtype(),
     "is_bf16_supported": lambda m: m.is_bf16_supported() is True,
-    **{name: lambda m, name=name: callable(getattr(m, name)) for name in INDUCTOR},
+    **{name: lambda m, name=name: callable(getattr(m, name)) for name in sorted(INDUCTOR)},
 }
 
 

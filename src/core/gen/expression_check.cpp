@@ -135,28 +135,32 @@ void check_expression(const char* argument, const std::string& text,
 
 void throw_expression_error(const std::string& log, const std::string& source,
                             const std::vector<ExpressionText>& expressions) {
-  // "file:12:34: error: what", and PoCL's "error: file:12:34: what".
+  // "file:12:34: error: what", and PoCL's "error: file:12:34: what". Some compilers only warn of a function
+  // that does not exist, and their linkers fail without a place.
   static const std::regex place(
-      "(error: )?[^\\s:]*:([0-9]{1,7}):([0-9]{1,7}): *(fatal error: |error: )?([^\n]*)");
+      "(error: )?[^\\s:]*:([0-9]{1,7}):([0-9]{1,7}): *(fatal error: |error: )?(warning: (?=implicit "
+      "declaration))?([^\n]*)");
   std::vector<std::string> lines;
   for (size_t begin = 0; begin <= source.size();) {
     const size_t end = std::min(source.find('\n', begin), source.size());
     lines.push_back(source.substr(begin, end - begin));
     begin = end + 1;
   }
-  for (std::sregex_iterator at(log.begin(), log.end(), place), end; at != end; ++at) {
-    if (!(*at)[1].matched && !(*at)[4].matched) continue;
-    const auto line = static_cast<size_t>(std::stoul((*at)[2]));
-    const auto column = static_cast<size_t>(std::stoul((*at)[3]));
-    if (line < 1 || line > lines.size() || column < 1) continue;
+  const auto refuse_if_inside = [&](const std::smatch& found) {
+    const auto line = static_cast<size_t>(std::stoul(found[2]));
+    const auto column = static_cast<size_t>(std::stoul(found[3]));
+    if (line < 1 || line > lines.size() || column < 1) return;
     for (const ExpressionText& expression : expressions) {
       std::string shown = statement(expression.argument, expression.text);
       shown.resize(shown.size() - 2);  // ";\n"
       const size_t begin = lines[line - 1].find(shown);
       if (begin == std::string::npos || column - 1 < begin || column - 1 > begin + shown.size()) continue;
-      refuse(expression.argument, expression.text, column - 1 - begin, (*at)[5]);
+      refuse(expression.argument, expression.text, column - 1 - begin, found[6]);
     }
-  }
+  };
+  for (const bool warnings : {false, true})
+    for (std::sregex_iterator at(log.begin(), log.end(), place), end; at != end; ++at)
+      if (warnings ? (*at)[5].matched : (*at)[1].matched || (*at)[4].matched) refuse_if_inside(*at);
 }
 
 Kernel compiled_expression(ProgramCache& programs, const std::string& name, const std::string& form,

@@ -3,6 +3,10 @@
 
 #include "lib/types.cl"
 
+// As torchvision rounds: which box is covered depends on the last bit where a share is the threshold.
+#define ROUNDED_QUOTIENTS
+#pragma OPENCL FP_CONTRACT OFF
+
 #ifndef X_DTYPE
 #define X_DTYPE f32
 #define X_T float

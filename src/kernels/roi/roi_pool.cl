@@ -6,6 +6,10 @@
 
 #include "lib/types.cl"
 
+// As torchvision rounds: where a bin ends, and which samples lie outside, depends on the last bit.
+#define ROUNDED_QUOTIENTS
+#pragma OPENCL FP_CONTRACT OFF
+
 #ifndef X_DTYPE
 #define X_DTYPE f32  // a plane's elements, or their gradients
 #define X_T float
