@@ -161,7 +161,8 @@ TEST_CASE("expressions: functions of choices, by both generators", "[small]") {
     std::vector<double> expected;
     for (const double v : values) expected.push_back(f(v < 0.5 ? v * 2 : std::expm1(v)) + std::sin(v));
     INFO(name);
-    CHECK(deviation(host_values(alone.tensor()), expected) < 32 * 0x1p-24);
-    CHECK(deviation(host_values(in_list.tensor()), expected) < 32 * 0x1p-24);
+    const double bound = 48 * 0x1p-24;  // what Mesa's tgamma needs, beyond the standard's 16 units
+    CHECK(deviation(host_values(alone.tensor()), expected) < bound);
+    CHECK(deviation(host_values(in_list.tensor()), expected) < bound);
   }
 }

@@ -98,7 +98,7 @@ const std::vector<Topic>& topics() {
             "dy;-dy * floor_quotient(a, b, m)"},
            {"affine", kFloating, "x", "scale=1 shift=0", "", "scale * x + shift", "scale * dy"},
            {"neg", kNumbers, "x", "", "", "-x", "-dy"},
-           {"abs", kNumbers, "x", "", "", "x <= 0 ? 0 - x : x", "x > 0 ? dy : x < 0 ? -dy : 0"},
+           {"abs", kNumbers, "x", "", "", "x > 0 ? x : x == 0 ? 0 : -x", "x > 0 ? dy : x < 0 ? -dy : 0"},
            {"sign", kNumbers, "x", "", "", "(x > 0) - (x < 0)", "0"},
            {"square", kNumbers, "x", "", "", "x * x", "2 * x * dy"},
            {"reciprocal", kFloating, "x", "", "", "1 / x", "-dy / x / x"},
