@@ -9,6 +9,7 @@
 #include "catch.hpp"
 #include "child.hpp"
 #include "cli.hpp"
+#include "core/device_probe.hpp"
 #include "support.hpp"
 
 using namespace dlprim;
@@ -149,9 +150,11 @@ TEST_CASE("kinds of devices are selectors", "[cli_errors]") {
   const TempDir folder;
   put(folder / "m.onnx", same_model(ElementType::f32));
   const std::string kind = name_of(Device::find().kind());
-  const Result against = run("check '" + (folder / "m.onnx") + "' --against " + kind + device_option());
-  INFO(against.err);
-  CHECK(against.code == 0);
+  if (kind != std::string("other")) {
+    const Result against = run("check '" + (folder / "m.onnx") + "' --against " + kind + device_option());
+    INFO(against.err);
+    CHECK(against.code == 0);
+  }
   bool any = false;
   for (const Device& device : Device::list())
     if (device.kind() == DeviceKind::cpu && device.probes().works) any = true;
@@ -198,10 +201,13 @@ TEST_CASE("what cannot be written is an error", "[cli_errors]") {
   for (const char* arguments :
        {"--help", "--version", "devices", "devices --json", "networks", "networks --json"})
     full(arguments);
-  for (const char* command : {"info", "run", "explain", "trace", "bench --seconds 0.1", "check --against 0"})
-    for (const char* json : {"", " --json"})
-      full(command + model +
-           device_option().substr(0, std::string(command) == "info" ? 0 : std::string::npos) + json);
+  const bool traces = detail::driver_limits(context().device()).measures_time;
+  for (const std::string command :
+       {"info", "run", "explain", "trace", "bench --seconds 0.1", "check --against 0"})
+    for (const char* json : {"", " --json"}) {
+      if (command == "trace" && !traces) continue;
+      full(command + model + device_option().substr(0, command == "info" ? 0 : std::string::npos) + json);
+    }
   full("convert" + model + " '" + (folder / "m.json") + "'");
   full("bench --seconds 0.1 --operator 'op=gemm m=8 n=8 k=8'" + device_option());
 
@@ -212,8 +218,8 @@ TEST_CASE("what cannot be written is an error", "[cli_errors]") {
     CHECK_THAT(complaint(result), Catch::Contains("cannot write '/dev/full': No space left on device"));
     CHECK(std::filesystem::is_character_file("/dev/full"));
   };
-  refused("trace" + model + " --out /dev/full");
-  refused("trace" + model + " --svg /dev/full");
+  for (const char* file : {" --out", " --svg"})
+    if (traces) refused("trace" + model + file + " /dev/full");
   const Result nowhere = run("run" + model + " --save /dev/full" + device_option());
   CHECK(nowhere.code == 1);
   std::filesystem::create_directory(folder / "out");

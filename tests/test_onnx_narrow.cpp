@@ -129,8 +129,7 @@ TEST_CASE("each code is the number that its standard gives it", "[small]") {
     }
   }
   const std::vector<float> scales = decoded("f8e8m0", {0, 1, 127, 254, 255});
-  const bool denormals =
-      (context().device().cl().getInfo<CL_DEVICE_SINGLE_FP_CONFIG>() & CL_FP_DENORM) != 0;
+  const bool denormals = (context().device().cl().getInfo<CL_DEVICE_SINGLE_FP_CONFIG>() & CL_FP_DENORM) != 0;
   CHECK(std::vector<float>(scales.begin(), scales.end() - 1) ==
         std::vector<float>{denormals ? 0x1p-127F : 0, 0x1p-126F, 1, 0x1p127F});
   CHECK(std::isnan(scales.back()));

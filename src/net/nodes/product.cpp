@@ -1,5 +1,6 @@
 // Matrix products, convolutions, pooling.
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include <dlprim/conv.hpp>
@@ -9,6 +10,7 @@
 #include <dlprim/pointwise.hpp>
 #include <dlprim/pool.hpp>
 
+#include "core/text.hpp"
 #include "net/nodes/families.hpp"
 #include "net/nodes/params.hpp"
 
@@ -73,6 +75,36 @@ void infer_matmul(NodeStep& step) {
           " of a product of ", dlprim::name_of(own));
   step.output(0, y, product_shapes(step).y);
 }
+/// Whole numbers on a device without double arithmetic: sums wrap around at 2^64. Slow, and the same result.
+void sum_products(NodeStep& step, const ProductShapes& shapes) {
+  const auto with_axis = [](const Shape& shape, int from_end) {
+    Shape result;
+    for (int axis = 0; axis <= shape.size(); axis++) {
+      if (axis == shape.size() - from_end) result.push_back(1);
+      if (axis < shape.size()) result.push_back(shape[axis]);
+    }
+    return result;
+  };
+  const Shape columns = with_matrix(shapes.batch, shapes.a[shapes.a.size() - 2], shapes.b.back());
+  std::vector<Tensor> inputs = {step.dense(0).reshape(with_axis(shapes.a, 0)),
+                                step.dense(1).reshape(with_axis(shapes.b, 2))};
+  const double alpha = step.number("alpha", 1);
+  std::string sum = alpha == 1 ? "a0" : cat(static_cast<int64_t>(alpha), " * a0");
+  for (const int k : {2, 3}) {
+    if (!step.has(k)) continue;
+    sum += cat(" + x", inputs.size());
+    inputs.push_back(k == 2 ? step.dense(2) : step.dense(3).reshape(with_axis(columns, 1)));
+  }
+  const Activation f = activation_of(step);
+  const std::string positive = cat("(", sum, " < 0 ? 0 : ", sum, ")");
+  Reduction sums =
+      sum_of("x0 * x1", cat("y0 = ", f == Activation::identity ? sum
+                                     : f == Activation::relu   ? positive
+                                                               : cat(positive, " > 6 ? 6 : ", positive)));
+  sums.finishing = static_cast<int>(inputs.size()) - 2;
+  reduce(step.stream, inputs, {step.y().reshape(with_axis(columns, 1))}, {}, sums, step.options);
+}
+
 void run_matmul(NodeStep& step) {
   const ProductShapes shapes = product_shapes(step);
   Tensor a = step.x(0), b = step.x(1);
@@ -81,6 +113,11 @@ void run_matmul(NodeStep& step) {
   const int64_t rows = shapes.a[shapes.a.size() - 2], columns = shapes.b.back(), depth = shapes.a.back();
   // Integers that gemm() does not take go through f64, exact to 2^53.
   const bool through_f64 = computed_in(step, depth) != a.dtype();
+  const Activation f = activation_of(step);
+  const bool whole = std::trunc(step.number("alpha", 1)) == step.number("alpha", 1) &&
+                     (f == Activation::identity || f == Activation::relu || f == Activation::relu6);
+  if (through_f64 && whole && !step.stream.context().device().probes().fp64)
+    return sum_products(step, shapes);
   const auto as_computed = [&](const Tensor& x) {
     return through_f64 ? cast(step.stream, x, DType::f64, step.options) : x;
   };
