@@ -147,7 +147,8 @@ def build(name):
     if library == "timm":
         import timm
 
-        return timm.create_model(rest, num_classes=7, drop_path_rate=0.0, drop_rate=0.0), dict(x=image(224 if "224" in rest else 64))
+        drops = {} if rest.startswith("ghostnet") else {"drop_path_rate": 0.0}
+        return timm.create_model(rest, num_classes=7, drop_rate=0.0, **drops), dict(x=image(224 if "224" in rest else 64))
     if library == "diffusers":
         return diffusion(rest)
     if library == "ultralytics":
@@ -192,7 +193,11 @@ def run(model, inputs, device, dtype, train):
     model = copy.deepcopy(model).to(device, dtype).train(train and any(m.__class__.__name__ == "Detect" for m in model.modules()))
     if dtype == torch.float64 and hasattr(model, "set_experts_implementation"):
         model.set_experts_implementation("eager")  # the products of groups that experts are computed by have no f64
-    outputs = floats_in(model(**moved(inputs, device, dtype)))
+    torch.set_default_dtype(dtype)  # some models make constants of their own in it
+    try:
+        outputs = floats_in(model(**moved(inputs, device, dtype)))
+    finally:
+        torch.set_default_dtype(torch.float32)
     outputs = [t for t in outputs if t.requires_grad]
     seeds = [torch.randn(t.shape, generator=torch.Generator().manual_seed(5)).to(t) for t in outputs]
     sum((t * s).mean() for t, s in zip(outputs, seeds)).backward()

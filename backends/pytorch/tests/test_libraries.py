@@ -1,5 +1,6 @@
 """What makes other libraries find the device, and tensors that go from process to process."""
 
+import importlib.util
 import os
 
 import pytest
@@ -110,6 +111,37 @@ def test_lightning():
     trainer.fit(module, torch.utils.data.DataLoader(dataset(), batch_size=4))
     assert module.seen == {("ocl", "ocl")}
     assert not torch.equal(module.layer.weight.cpu(), before)
+
+
+def test_ultralytics(python, tmp_path):
+    """A detector is trained, validated and asked, by the device's name."""
+    for module in ("ultralytics", "cv2", "matplotlib"):
+        if importlib.util.find_spec(module) is None:
+            pytest.skip(f"{module} is not installed")
+    out = python(f"""
+import os
+os.environ.update(YOLO_OFFLINE="1", YOLO_CONFIG_DIR={str(tmp_path)!r}, OCL_FALLBACK="error")
+import cv2, numpy, pathlib, torch
+import torch_ocl.ultralytics
+import ultralytics, ultralytics.data.utils
+ultralytics.data.utils.check_font = lambda *a, **k: None  # would fetch one
+root = pathlib.Path({str(tmp_path)!r})
+for part in ("train", "val"):
+    (root / "images" / part).mkdir(parents=True)
+    (root / "labels" / part).mkdir(parents=True)
+    for i in range(4):
+        image = numpy.full((64, 64, 3), 40, numpy.uint8)
+        image[8 * i:8 * i + 24, 16:40, i % 3] = 250
+        cv2.imwrite(str(root / "images" / part / f"{{i}}.png"), image)
+        (root / "labels" / part / f"{{i}}.txt").write_text(f"0 0.4375 {{(8 * i + 12) / 64}} 0.375 0.375\\n")
+(root / "data.yaml").write_text(f"path: {{root}}\\ntrain: images/train\\nval: images/val\\nnames: [a]\\n")
+model = ultralytics.YOLO("yolov8n.yaml")
+model.train(data=str(root / "data.yaml"), device="ocl:0", epochs=1, imgsz=64, batch=4, workers=0, amp=False, plots=False,
+            project=str(root / "out"))
+found = model.predict(str(root / "images/val/0.png"), device="ocl:0", imgsz=64, verbose=False)
+print("devices", model.trainer.device, found[0].boxes.data.device)
+""")
+    assert out.split("devices ")[1].split() == ["ocl:0", "ocl:0"]
 
 
 def test_safetensors(tmp_path):
