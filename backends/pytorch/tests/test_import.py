@@ -30,6 +30,25 @@ def test_without_opencl():
     assert done.stdout == "3.0\n" and done.stderr == ""
 
 
+def test_no_driver_starts_threads():
+    """Else a child that is forked before the device is used would wait for threads that it does not have."""
+    text = (
+        "import os\n"
+        "os.environ['TORCH_DEVICE_BACKEND_AUTOLOAD'] = '0'\n"
+        "import torch\n"
+        "before = len(os.listdir('/proc/self/task'))\n"
+        "import torch_ocl\n"
+        "torch_ocl.load()\n"
+        "after = len(os.listdir('/proc/self/task'))\n"
+        "print(torch_ocl._opencl_platforms(), after - before)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True)
+    platforms, threads = map(int, done.stdout.split())
+    assert threads == 0
+    if platforms < 2:
+        pytest.skip("one OpenCL platform: the loader asks it nothing")
+
+
 def test_with_a_torch_it_is_not_built_for(python):
     text = (
         "import torch, torch_ocl\n"

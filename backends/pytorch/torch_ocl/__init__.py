@@ -8,6 +8,7 @@ load() loads the device, or TORCH_OCL_AUTOLOAD=1.
 import ctypes
 import glob
 import os
+import subprocess
 import sys
 
 __version__ = "0.1.0"
@@ -21,7 +22,15 @@ def why_not():
 
 
 def _opencl_platforms():
-    """How many OpenCL platforms there are. Asks for no devices: after that, drivers would not survive a fork."""
+    """How many OpenCL platforms there are. Another process asks, where there is a program for it: a loader that has
+    several platforms to sort makes drivers start threads, and no child of a fork has those."""
+    try:
+        program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "dlprim-compiler")
+        asked = subprocess.run([program, "platforms"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                               stderr=subprocess.DEVNULL, timeout=60)
+        return int(asked.stdout)
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        pass
     for name in ("libOpenCL.so.1", "libOpenCL.so", "OpenCL.dll"):
         try:
             count = ctypes.c_uint(0)

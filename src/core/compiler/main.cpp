@@ -1,5 +1,7 @@
 // dlprim-compiler: compiles programs for a process that uses the library, one after the other, as its
-// standard input asks, a socket; ends with it. Not for people.
+// standard input asks, a socket; ends with it. `dlprim-compiler platforms` prints how many platforms there
+// are, for programs that fork before they use one: some loaders have drivers start threads when they are
+// asked. Not for people.
 #include <signal.h>
 #include <unistd.h>
 
@@ -108,7 +110,14 @@ std::string serve(Target& target, const BuildRequest& request) {
 
 }  // namespace
 
-int main() {
+int main(int count, char** arguments) {
+  if (count == 2 && std::string(arguments[1]) == "platforms") {
+    cl_uint platforms = 0;
+    clGetPlatformIDs(0, nullptr, &platforms);
+    std::printf("%u\n", platforms);
+    std::fflush(stdout);
+    _exit(0);
+  }
   // With such arguments a kernel may divide by zero or leave its buffers. By then it is made.
   for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGALRM}) signal(fault, [](int) { _exit(0); });
   Target target;
