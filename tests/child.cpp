@@ -23,9 +23,13 @@ std::string quoted(const std::string& text) {
 
 }  // namespace
 
+bool poison_memory() {
+  return setenv("DLPRIM_POISON", "1", 0) == 0;
+}
+
 const std::string& first_environment() {
   static const std::string command = [] {
-    setenv("DLPRIM_POISON", "1", 0);  // see support.cpp, which may come later
+    poison_memory();  // support.cpp may come later
     std::string text = "env -i";
     for (char** variable = environ; *variable; variable++) text += " " + quoted(*variable);
     return text + " ";

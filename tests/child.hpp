@@ -31,8 +31,11 @@ void put(const std::string& path, const std::string& bytes);
 /// Copies the OpenCL loader's configuration into `target`, so that a test can add to it.
 void copy_vendors(const std::filesystem::path& target);
 
-/// What sets the variables that this program was started with, in front of a command of the shell: loading
-/// OpenCL drivers changes them, and a child that inherits that may find fewer devices.
+/// What reads memory that nobody wrote is to be wrong: DLPRIM_POISON=0 in the environment switches it off.
+bool poison_memory();
+
+/// A prefix for commands of the shell that sets the variables that this program was started with, and poison:
+/// loading OpenCL drivers changes them, and a child that inherits that may find fewer devices.
 const std::string& first_environment();
 
 struct Child {

@@ -6,12 +6,12 @@
 #include <filesystem>
 #include <limits>
 
+#include "child.hpp"
 #include "mutation.hpp"
 
 namespace dlprim::test {
 
-/// What reads memory that nobody wrote is to be wrong: DLPRIM_POISON=0 in the environment switches it off.
-[[maybe_unused]] static const int poisoned = setenv("DLPRIM_POISON", "1", 0);
+[[maybe_unused]] static const bool poisoned = poison_memory();
 
 // Both are never destroyed: some OpenCL simulators cannot release objects after main has returned.
 

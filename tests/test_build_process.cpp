@@ -50,6 +50,15 @@ class Compiler {
   ~Compiler() { unsetenv("DLPRIM_COMPILER"); }
 };
 
+/// A script that can be run, in that folder; its path.
+std::string script(const TempDir& folder, const char* name, const std::string& text) {
+  const std::string path = folder / name;
+  test::put(path, "#!/bin/sh\n" + text);
+  std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+  return path;
+}
+const char* const kNeverReady = "exec sleep 600\n";
+
 ContextConfig two_processes(const TempDir& folder) {
   ContextConfig config;
   config.cache_folder = folder / "cache";
@@ -365,9 +374,7 @@ TEST_CASE("build processes: one that does not start, ends, or answers something 
 TEST_CASE("build processes: while they start, who needs a program builds it, and nobody waits for them to",
           "[threads]") {
   const TempDir folder;
-  test::put(folder / "slow", "#!/bin/sh\nexec sleep 600\n");
-  std::filesystem::permissions(folder / "slow", std::filesystem::perms::owner_all);
-  const Compiler compiler(folder / "slow");
+  const Compiler compiler(script(folder, "slow", kNeverReady));
   ContextConfig config = two_processes(folder);
   Lines log;
   log.in(config);
@@ -402,9 +409,7 @@ TEST_CASE("build processes: what is on disk is loaded in a rehearsal without any
   const TempDir folder;
   const std::string source = unique_source(kSet);
   check_runs(Context(test::context().device(), two_processes(folder)), source);
-  test::put(folder / "slow", "#!/bin/sh\nexec sleep 600\n");
-  std::filesystem::permissions(folder / "slow", std::filesystem::perms::owner_all);
-  const Compiler compiler(folder / "slow");
+  const Compiler compiler(script(folder, "slow", kNeverReady));
   ContextConfig config = two_processes(folder);
   Lines log;
   log.in(config);

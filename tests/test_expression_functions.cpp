@@ -161,7 +161,9 @@ TEST_CASE("expressions: functions of choices, by both generators", "[small]") {
     std::vector<double> expected;
     for (const double v : values) expected.push_back(f(v < 0.5 ? v * 2 : std::expm1(v)) + std::sin(v));
     INFO(name);
-    const double bound = 48 * 0x1p-24;  // what Mesa's tgamma needs, beyond the standard's 16 units
+    // Mesa's tgamma on a CPU errs by 39 units; the standard allows 16.
+    const bool mesa = context().device().kind() == DeviceKind::other && name == std::string("tgamma");
+    const double bound = (mesa ? 48 : 32) * 0x1p-24;
     CHECK(deviation(host_values(alone.tensor()), expected) < bound);
     CHECK(deviation(host_values(in_list.tensor()), expected) < bound);
   }

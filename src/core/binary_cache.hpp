@@ -37,7 +37,7 @@ class BinaryCache {
   bool chosen() const { return chosen_; }
   uint64_t limit() const { return limit_; }
   std::optional<std::string> load(const std::string& key) const;
-  /// Whether there is a file for `key`; whether it is whole, load() finds out.
+  /// True if there is a file for `key`; load() finds out if it is whole.
   bool has(const std::string& key) const;
   void store(const std::string& key, const std::string& content);
   /// Removes the oldest files until three quarters of the limit hold, and temporary files left by a crash.

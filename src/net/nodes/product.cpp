@@ -54,6 +54,11 @@ Shape with_matrix(Shape batch, int64_t rows, int64_t columns) {
   return batch;
 }
 
+/// It makes whole numbers of whole numbers.
+bool keeps_whole(Activation f) {
+  return f == Activation::identity || f == Activation::relu || f == Activation::relu6;
+}
+
 /// The dtype that a product is computed in, where its operands' is none for it: f64. Of i8 with results of
 /// i32 it is the operands', as long as no sum passes what i32 holds.
 DType computed_in(NodeStep& step, int64_t depth) {
@@ -61,9 +66,7 @@ DType computed_in(NodeStep& step, int64_t depth) {
   constexpr int64_t kLargest = 128 * 128, kDeepest = std::numeric_limits<int32_t>::max() / kLargest;
   const bool narrow = step.dtype(0) == DType::i8 && step.dtype(1) == DType::i8 &&
                       step.out(0).dtype == DType::i32 && depth <= kDeepest;
-  const Activation f = activation_of(step);
-  const bool whole = step.number("alpha", 1) == 1 &&
-                     (f == Activation::identity || f == Activation::relu || f == Activation::relu6);
+  const bool whole = step.number("alpha", 1) == 1 && keeps_whole(activation_of(step));
   return narrow && whole ? DType::i8 : DType::f64;
 }
 
@@ -75,6 +78,7 @@ void infer_matmul(NodeStep& step) {
           " of a product of ", dlprim::name_of(own));
   step.output(0, y, product_shapes(step).y);
 }
+
 /// Whole numbers on a device without double arithmetic: sums wrap around at 2^64. Slow, and the same result.
 void sum_products(NodeStep& step, const ProductShapes& shapes) {
   const auto with_axis = [](const Shape& shape, int from_end) {
@@ -113,9 +117,8 @@ void run_matmul(NodeStep& step) {
   const int64_t rows = shapes.a[shapes.a.size() - 2], columns = shapes.b.back(), depth = shapes.a.back();
   // Integers that gemm() does not take go through f64, exact to 2^53.
   const bool through_f64 = computed_in(step, depth) != a.dtype();
-  const Activation f = activation_of(step);
-  const bool whole = std::trunc(step.number("alpha", 1)) == step.number("alpha", 1) &&
-                     (f == Activation::identity || f == Activation::relu || f == Activation::relu6);
+  const double alpha = step.number("alpha", 1);
+  const bool whole = std::trunc(alpha) == alpha && keeps_whole(activation_of(step));
   if (through_f64 && whole && !step.stream.context().device().probes().fp64)
     return sum_products(step, shapes);
   const auto as_computed = [&](const Tensor& x) {
@@ -131,7 +134,7 @@ void run_matmul(NodeStep& step) {
     if (step.has(3)) with.residual = as_computed(step.dense(3)).reshape(c.shape());
     const Gemm plan = step.kept_plan<Gemm>({a, b, c}, [&] {
       GemmDesc desc{a, b, c};
-      desc.alpha = step.number("alpha", 1);
+      desc.alpha = alpha;
       desc.bias = step.has(2) ? GemmDesc::Vector::row : GemmDesc::Vector::none;
       desc.residual = step.has(3);
       desc.activation = activation_of(step);
