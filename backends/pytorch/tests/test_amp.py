@@ -1,6 +1,5 @@
 """Autocast, the scale of losses, and the switches of f32's precision."""
 
-
 import pytest
 import torch
 from torch import nn

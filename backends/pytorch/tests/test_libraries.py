@@ -68,21 +68,27 @@ print(a.device.type, loss.device.type, next(model.parameters()).device.type)
     assert out.split() == ["ocl"] * 3
 
 
-def test_transformers(tmp_path, monkeypatch):
-    monkeypatch.setenv("ACCELERATE_TORCH_DEVICE", "ocl")  # where PyTorch has another accelerator, too
+def small_llama(transformers):
+    return transformers.LlamaConfig(vocab_size=32, hidden_size=16, intermediate_size=16, num_hidden_layers=1,
+                                    num_attention_heads=2, num_key_value_heads=1, max_position_embeddings=32)
+
+
+def test_transformers_loads_by_device_map(tmp_path):
     transformers = pytest.importorskip("transformers")
-    config = transformers.LlamaConfig(vocab_size=32, hidden_size=16, intermediate_size=16, num_hidden_layers=1,
-                                      num_attention_heads=2, num_key_value_heads=1, max_position_embeddings=32)
-    transformers.LlamaForCausalLM(config).save_pretrained(tmp_path)
     pytest.importorskip("accelerate")
-    model = transformers.LlamaForCausalLM.from_pretrained(tmp_path, device_map="ocl")
-    assert model.device.type == "ocl"
-    if torch.cuda.is_available():
-        return  # Trainer's batches go to CUDA then, whatever ACCELERATE_TORCH_DEVICE says
+    transformers.LlamaForCausalLM(small_llama(transformers)).save_pretrained(tmp_path)
+    assert transformers.LlamaForCausalLM.from_pretrained(tmp_path, device_map="ocl").device.type == "ocl"
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="Trainer's batches go to CUDA, whatever ACCELERATE_TORCH_DEVICE says")
+def test_trainer_of_transformers(tmp_path):
+    transformers = pytest.importorskip("transformers")
+    pytest.importorskip("accelerate")
     rows = [{"input_ids": torch.arange(8), "labels": torch.arange(8)} for _ in range(4)]
     arguments = transformers.TrainingArguments(output_dir=str(tmp_path), per_device_train_batch_size=4, max_steps=1, report_to=[],
                                                save_strategy="no")
-    trainer = transformers.Trainer(model=transformers.LlamaForCausalLM(config), args=arguments, train_dataset=rows)
+    trainer = transformers.Trainer(model=transformers.LlamaForCausalLM(small_llama(transformers)), args=arguments,
+                                   train_dataset=rows)
     trainer.train()
     assert next(trainer.model.parameters()).device.type == "ocl"
 
