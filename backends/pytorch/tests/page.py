@@ -21,7 +21,6 @@ GOOD = ("passed", "none")
 REASONS = [
     (r"aten::convolution$", r"int|bool", "convolutions of floating numbers alone, as on CUDA"),
     (r"(avg|max)_pool[123]d|x: dtype i64 must be f32", r"int|bool", "pooling of floating numbers alone, as on CUDA"),
-    (r"aten::(complex|polar)", r"", "gives complex numbers, which no kernel here computes with"),
     (r"_linalg_svd", r"", "linear algebra"),
     (r"special_", r"", "no function of dlprim's expressions computes it yet"),
 ]
